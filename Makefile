@@ -13,12 +13,14 @@ export PATH := $(PATH):/usr/sbin:/sbin
 # What the build compiled serves lint and stories too, as long as they ask for it in the same way.
 AS_BUILT := env CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -gcflags=all=-dwarf=false'
 # A process with the race detector would sleep for a second before it ends.
-RACE := env CGO_ENABLED=1 GOFLAGS=-gcflags=all=-dwarf=false GORACE=atexit_sleep_ms=50
+WITH_RACE := env CGO_ENABLED=1 GOFLAGS=-gcflags=all=-dwarf=false GORACE=atexit_sleep_ms=50
 
 ARGS ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
 GOLANGCI_LINT := $(CURDIR)/.tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+CONTROLLER_GEN_VERSION := v0.21.0
+export CONTROLLER_GEN := $(CURDIR)/.tools/bin/controller-gen-$(CONTROLLER_GEN_VERSION)
 
 .PHONY: help
 help: ## list these targets
@@ -33,50 +35,73 @@ addons: ## build what add-ons need that few clusters have, into bin/addons: Trae
 	@tools/build.sh addons
 
 .PHONY: up
-up: build ## run a cluster on this machine and wait until its nodes are Ready
+up: ## build what nodes need, run a cluster on this machine, wait until its nodes are Ready, and build the rest
+	@tools/build.sh node
 	@bin/muster up $(ARGS)
+	@tools/build.sh rest
 
 .PHONY: down
 down: ## stop it; ARGS=--delete removes all of it
 	@if [[ -x bin/muster ]]; then bin/muster down $(ARGS); else echo 'nothing is built here, so nothing runs from here' >&2; fi
 
-STORIES := ^muster.dev/muster/test(/|$$)
+# Packages of the stories and of what they stand on, which run real components.
+REAL := ^muster.dev/muster/test(/|$$)
 # Packages for which the race detector would be work for nothing: the pure ones (ARCHITECTURE.md lists them), which start no goroutine, and
 # what links EC2's client, which takes more than a minute to compile with it.
 PURE := $(shell awk '/^    internal\//{wing=substr($$1,10)} /^      pure /{print wing $$2}' ARCHITECTURE.md | paste -sd '|')
-PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy)(/|$$)|/internal/(certificates/certificatecontroller|certificates/facts/ec2instances|$(PURE))$$)
+PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy|tools)(/|$$)|/internal/(certificates/certificatecontroller|certificates/facts/ec2instances|$(PURE))$$)
 
-# Three stories hold up to 180 inotify instances. A host that has not been told otherwise allows 128, and runs two at a time.
-STORIES_AT_ONCE = $(shell [[ $$(cat /proc/sys/fs/inotify/max_user_instances 2>/dev/null || echo 0) -ge 256 ]] && echo 3 || echo 2)
+# RACE=1 has the race detector in the unit tests of packages that have goroutines, which compiles these once more. `.ci/run` asks for it.
+RACE ?=
+ifeq ($(RACE),1)
+RACED := $(WITH_RACE) go
+RACE_FLAG := -race
+else
+RACED := $(AS_BUILT) go
+RACE_FLAG :=
+endif
+# BESIDE is a process group that stands still while a story runs alone.
+BESIDE ?= 0
 
-# Lint vets; doing it again here would cost minutes on a cold cache.
-# Stories mostly wait: the race detector's packages are compiled meanwhile, by whatever processor is idle; nothing but that runs beside
-# stories, which are about time. Some run at the same time, but for those that measure. None is taken from the cache: they are about real
-# processes on this machine.
+# Lint vets; doing it again here would cost minutes on a cold cache. No story is taken from Go's cache: stories are about real processes on this
+# machine. The promises come first, and alone, before anything compiles.
 .PHONY: test
-test: build ## unit tests with the race detector, stories on real components
+test: build .build/testcount .build/stories ## unit tests, and the core stories on real components (RACE=1: unit tests with the race detector)
 	@tools/testneeds.sh
-	@$(AS_BUILT) go build -o .build/testcount ./tools/testcount
-	@plain=$$(go list ./... | grep -E '$(PLAIN)'); race=$$(go list ./... | grep -Ev '$(STORIES)|$(PLAIN)'); \
-	.build/testcount -log .build/logs/test.log -ahead .build/logs/ahead.log \
-		-- $(RACE) tools/yield.sh go list -export -race -test -deps $$race \
-		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -parallel=$(STORIES_AT_ONCE) -timeout=60m ./test/... \
+	@all=$$(go list ./...); \
+	real=$$(grep -E '$(REAL)' <<<"$$all" | grep -v '/stories$$'); plain=$$(grep -E '$(PLAIN)' <<<"$$all"); race=$$(grep -Ev '$(REAL)|$(PLAIN)' <<<"$$all"); \
+	.build/testcount -log .build/logs/test.log \
+		-- $(AS_BUILT) .build/stories -core -beside $(BESIDE) \
+		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 $$real \
 		-- $(AS_BUILT) go test -json -vet=off $$plain \
-		-- $(RACE) go test -json -vet=off -race $$race \
-		-- $(RACE) go -C images test -json -vet=off -race ./archive ./workload \
-		-- $(RACE) go -C pkcs11 test -json -vet=off -race ./... \
-		-- $(RACE) go -C egress test -json -vet=off -race ./... \
-		-- $(AS_BUILT) go -C egress test -json -vet=off -run TestRightsAreGivenUp ./... \
+		-- $(RACED) test -json -vet=off $(RACE_FLAG) $$race \
+		-- $(RACED) -C images test -json -vet=off $(RACE_FLAG) ./archive ./workload \
+		-- $(WITH_RACE) go -C pkcs11 test -json -vet=off $(RACE_FLAG) ./... \
+		-- $(RACED) -C egress test -json -vet=off $(RACE_FLAG) ./... \
+		$(if $(RACE_FLAG),-- $(AS_BUILT) go -C egress test -json -vet=off -run TestRightsAreGivenUp ./...) \
 		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \
 		-- $(AS_BUILT) go -C test/bench/iam test -json -vet=off ./... \
 		-- $(AS_BUILT) go -C test/awssdk test -json -vet=off ./... \
 		-- $(AS_BUILT) go -C test/csi test -json -vet=off ./...
 
-.PHONY: soak
-soak: build addons ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, Ingress and Gateway by Traefik, snapshots of volumes, and the key of service account tokens replaced for ten minutes under load (112 minutes)
-	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=145m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestTerraformTwoClusters|TestKilledWhileClustersComeAndGo|TestKilledBetweenRequestAndEffect|TestVolumes|TestVolumeSnapshots|TestIngress|TestIssuerKeyRotation" ./test/stories
+.PHONY: .build/testcount .build/stories
+.build/testcount .build/stories: .build/%:
+	@$(AS_BUILT) go build -o $@ ./tools/$*
 
-# FOCUS and SKIP are regular expressions, so they go by the environment and not through a shell.
+.PHONY: stories
+stories: build .build/testcount .build/stories ## every story but those of `make soak`; rewrites their times in test/stories/times.txt
+	@tools/testneeds.sh
+	@.build/testcount -log .build/logs/stories.log -- $(AS_BUILT) .build/stories -all
+
+.PHONY: soak
+soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, and the key of service account tokens replaced for ten minutes under load (100 minutes)
+	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=145m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestTerraformTwoClusters|TestKilledWhileClustersComeAndGo|TestKilledBetweenRequestAndEffect|TestVolumes|TestIssuerKeyRotation" ./test/stories
+
+.PHONY: terraform-modules
+terraform-modules: build ## examples of terraform-aws-modules' eks, vpc and kms, made, changed and destroyed: MODULES=DIR has a checkout of each (PLUGINS=DIR, a mirror of providers)
+	@MUSTER_TERRAFORM_MODULES="$(MODULES)" MUSTER_TERRAFORM_PLUGINS="$(PLUGINS)" \
+		$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=60m -run TestTerraformModules ./test/stories
+
 .PHONY: conformance
 conformance: export FOCUS ?=
 conformance: export SKIP ?=
@@ -95,22 +120,31 @@ FUZZTIME ?= 10s
 fuzz: ## fuzz each target in turn for FUZZTIME=10s; what is found stays in testdata/fuzz as a test
 	@tools/fuzz.sh $(FUZZTIME)
 
+# Modules that are linted, besides the one with cgo.
+LINTED := . images egress deploy/render test/bench/iam test/awssdk test/csi
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
-	@$(AS_BUILT) $(GOLANGCI_LINT) run ./...
-	@cd images && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+	@for module in $(LINTED); do (cd $$module && $(AS_BUILT) $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
 	@cd pkcs11 && $(AS_BUILT) CGO_ENABLED=1 $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
-	@cd egress && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
-	@cd deploy/render && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
-	@cd test/bench/iam && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../../.golangci.yml ./...
-	@cd test/awssdk && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
-	@cd test/csi && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+
+.PHONY: fetch
+fetch: $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## fetch all that `make generate` and `make lint` need: neither asks the network after it
+	@for module in $(LINTED) pkcs11; do $(AS_BUILT) go -C $$module list -deps -test ./... >/dev/null; done
+
+# tool NAME VERSION PACKAGE builds one.
+define tool
+	@echo 'building $(1) $(2)' >&2
+	@mkdir -p $(@D)
+	@GOBIN=$(@D)/new.$(1) $(AS_BUILT) go install -ldflags='-s -w' $(3)@$(2)
+	@mv $(@D)/new.$(1)/$(1) $@ && rmdir $(@D)/new.$(1)
+endef
 
 $(GOLANGCI_LINT):
-	@echo 'building golangci-lint $(GOLANGCI_LINT_VERSION)' >&2
-	@mkdir -p $(@D)
-	@GOBIN=$(@D)/new $(AS_BUILT) go install -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
-	@mv $(@D)/new/golangci-lint $@ && rmdir $(@D)/new
+	$(call tool,golangci-lint,$(GOLANGCI_LINT_VERSION),github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+
+$(CONTROLLER_GEN):
+	$(call tool,controller-gen,$(CONTROLLER_GEN_VERSION),sigs.k8s.io/controller-tools/cmd/controller-gen)
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
@@ -130,7 +164,7 @@ manifests: ## rewrite deploy/manifests and the chart's files from their sources
 	@$(AS_BUILT) go -C deploy/render run . -deploy ..
 
 .PHONY: generate
-generate: ## rewrite generated code, CRDs and the tables of the AWS APIs
+generate: $(CONTROLLER_GEN) ## rewrite generated code, CRDs and the tables of the AWS APIs
 	@$(AS_BUILT) go generate ./api/...
 	@$(AS_BUILT) go -C test/awssdk run ./tables
 

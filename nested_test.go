@@ -3,8 +3,10 @@
 package muster_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -16,4 +18,40 @@ func TestNestedProgramsHaveTheirModules(t *testing.T) {
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("egress: run `go -C egress mod tidy`: %v\n%s", err, out)
 	}
+}
+
+// What two programs build of one module at one version is compiled once: a newcomer's first build would take minutes longer.
+func TestKubernetesIsBuiltWithOurVersions(t *testing.T) {
+	ours, theirs := requirements(t, "go.mod"), requirements(t, "kubernetes/go.mod")
+	differ := map[string]string{ // small ones, which something else in their build asks for
+		"github.com/container-storage-interface/spec": "the volume driver speaks a newer CSI than Kubernetes",
+		"github.com/containerd/ttrpc":                 "Kubernetes asks for a newer one",
+	}
+	for module, version := range theirs {
+		own, both := ours[module]
+		staged := strings.HasPrefix(module, "k8s.io/") && version == "v0.0.0" // replaced by its own source
+		if differs := both && own != version && !staged; differs != (differ[module] != "") {
+			t.Errorf("%s: %s in kubernetes/go.mod, %q in go.mod; make them equal, or say above why they are not", module, version, own)
+		}
+	}
+}
+
+// requirements are the versions that a go.mod requires.
+func requirements(t *testing.T, file string) map[string]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var module struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal(out, &module); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, r := range module.Require {
+		versions[r.Path] = r.Version
+	}
+	return versions
 }

@@ -75,7 +75,7 @@ func TestAuthenticatorFilesAreAccepted(t *testing.T) {
 func TestChartKnowsEveryFieldOfTheAuthenticatorsFile(t *testing.T) {
 	s := schemaOf(t, authenticatorChart)
 	filled := []string{
-		"config.apiVersion", "config.kind", "config.server.stateDir", "config.server.bindAddress", "config.server.healthAddress", "config.mapping.namespace",
+		"config.apiVersion", "config.kind", "config.server.stateDir", "config.server.bindAddress", "config.server.healthAddress", "config.server.metricsAddress", "config.mapping.namespace",
 		"config.accessPolicies.alone", // a DaemonSet is not
 	}
 	compareFields(t, s.Definitions, s.Definitions["config"], reflect.TypeFor[authenticatorconfig.Configuration](), "config", filled)

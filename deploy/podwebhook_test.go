@@ -67,7 +67,10 @@ func podWebhookManifest(t *testing.T, manifest string, keeps bool) {
 	}
 	watch := []string{"get", "list", "watch"}
 	want := map[string][]rbacv1.PolicyRule{
-		"":                  {rule("", "serviceaccounts", watch), rule("", "pods", []string{"list"}), rule("", "events", []string{"create"})},
+		"": {
+			rule("", "serviceaccounts", watch), rule("", "pods", []string{"list"}), rule("", "events", []string{"create"}),
+			rule("authentication.k8s.io", "tokenreviews", []string{"create"}), rule("authorization.k8s.io", "subjectaccessreviews", []string{"create"}), // of readers of metrics
+		},
 		webhookOf.Namespace: {rule("", "configmaps", watch, "pod-identity-webhook")},
 	}
 	if keeps {

@@ -84,9 +84,12 @@ func equal(a, b []netip.Prefix) bool {
 	return true
 }
 
-// follow looks again once a second until the context ends, and says when the settings changed.
+// lookAgain is how often settings are read: well below the second in which a change has to be in force (docs/promises.md).
+const lookAgain = 250 * time.Millisecond
+
+// follow looks again until the context ends, and says when the settings changed.
 func (g *gate) follow(ctx context.Context, changed func()) {
-	ticker := time.NewTicker(time.Second)
+	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
 	for {
 		select {

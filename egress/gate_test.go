@@ -3,10 +3,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -63,4 +67,33 @@ func TestGate(t *testing.T) {
 	failure = errors.New("input/output error")
 	g.look()
 	check("it cannot be read any more", "1.1.1.1", egresspolicy.RefusedDenied)
+}
+
+// A change takes effect within a second (docs/promises.md) whenever it comes: not looking for a whole second would use all of that up.
+func TestGateLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var policy atomic.Pointer[egresspolicy.Policy]
+		before := nat()
+		policy.Store(&before)
+		g := &gate{
+			read: func() (egresspolicy.Policy, []netip.Prefix, error) { return *policy.Load(), nil, nil },
+			log:  slog.New(slog.DiscardHandler),
+		}
+		g.look()
+		ctx, stop := context.WithCancel(t.Context())
+		changed := make(chan time.Time, 1)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			g.follow(ctx, func() { changed <- time.Now() })
+		}()
+		synctest.Wait()
+		began := time.Now()
+		policy.Store(&egresspolicy.Policy{})
+		if took := (<-changed).Sub(began); took > 500*time.Millisecond {
+			t.Errorf("a change was found after %s", took)
+		}
+		stop()
+		<-ended
+	})
 }

@@ -301,7 +301,7 @@ func newNamespace(t testing.TB) *os.File {
 func eventually(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if err = ask(); err == nil {
 			return
 		}

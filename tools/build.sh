@@ -1,23 +1,33 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds all that muster runs into bin/, skipping what is up to date: a step is, when its sources, its commands below, the
-# toolchain and the flags hash to what its stamp says, and its outputs are there.
+# Builds all that muster runs into bin/, skipping what is up to date: a step is, when its sources, its commands in
+# buildsteps.sh, the toolchain and the flags hash to what its stamp says, and its outputs are there.
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
+#
+#	tools/build.sh [node | rest | addons]
+#
+# node is all that `muster up` asks for, and rest what a cluster comes up without; without an argument it builds both. addons is what few
+# clusters need, and goes into bin/addons.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD build=$PWD/.build
-# With the argument addons it builds into bin/addons what add-ons need that few clusters have, and nothing else.
 case ${1-} in
-'') readonly steps=12 ;;
-addons) readonly steps=2 ;;
-*) printf 'usage: tools/build.sh [addons]\n' >&2 && exit 2 ;;
+'') readonly groups='node rest' what='all programs and images' ;;
+node) readonly groups=node what='what a node needs' ;;
+rest) readonly groups=rest what='what nodes do without (after an interruption, `make build` goes on)' ;;
+addons) readonly groups=addons what='what few clusters need' ;;
+*) printf 'usage: tools/build.sh [node | rest | addons]\n' >&2 && exit 2 ;;
 esac
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
 readonly reproducibly=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
 export LC_ALL=C GOWORK=off PATH="$PATH:/usr/sbin:/sbin" # ordinary users' PATH on Debian lacks sbin, where nft is
-step_number=0 job='' ticker=''
+steps=() stale=() step_number=0 job='' ticker='' ahead=''
+declare -A titles sources compiling linking hash
+readonly cores=$(nproc)
+mode=build tmp='' out='' counted=''
 source tools/packages.sh
+source tools/buildsteps.sh
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -63,137 +73,92 @@ check_go() {
 
 at_least() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -1) == "$1" ]]; }
 
-# version MODULE DIRECTORY: the version of a module that the go.mod there requires.
-version() { awk -v m="$1" '{sub(/^require /, "")} $1 == m {print $2}' "$2/go.mod"; }
+# ---- what there is to do, and how long it takes ----
 
-# ---- the steps: each writes into $out what is to appear in bin/ ----
-
-# gobuild DIRECTORY OUTPUT ARGS...: builds and tells the progress display how many packages there are to compile.
-gobuild() {
-	local directory=$1 output=$2
-	shift 2
-	go -C "$directory" list -deps "${reproducibly[@]}" -f '{{if .Stale}}{{.ImportPath}}{{end}}' "$@" | wc -l >>"$tmp/packages"
-	go -C "$directory" build -v "${reproducibly[@]}" -o "$output" "$@"
+# step GROUP NAME COMPILING LINKING TITLE SOURCES...: has NAME built if its group is, unless it is up to date; with no sources it is never
+# taken for that. It takes two processors COMPILING + LINKING seconds when nothing is in Go's caches (docs/benchmarks.md).
+step() {
+	local group=$1 name=$2
+	[[ " $groups " == *" $group "* ]] || return 0
+	steps+=("$name") compiling[$name]=$3 linking[$name]=$4 titles[$name]=$5
+	shift 5
+	sources[$name]=$*
+	hash[$name]=$(fingerprint "$name" "$@")
+	is_fresh "$name" || stale+=("$name")
 }
 
-build_kubernetes() {
-	local v=k8s.io/component-base/version version minor
-	version=$(version k8s.io/kubernetes kubernetes)
-	minor=${version#v1.} minor=${minor%%.*}
-	CGO_ENABLED=0 gobuild kubernetes "$out/" -ldflags \
-		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" . k8s.io/kubernetes/cmd/kubectl
-	local link
-	for link in generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet kubelet-config-check; do
-		ln -s kubernetes "$out/$link"
+# is_fresh NAME: there is nothing to do; where only Go can say that, that it was built before.
+is_fresh() { if [[ ${sources[$1]} ]]; then fresh "$build/stamps/$1" "${hash[$1]}"; else [[ -e $build/stamps/$1 ]]; fi; }
+
+# missing_share DIRECTORY ARGS...: percent of the packages that Go's cache lacks; all of them where even the modules have to be fetched.
+missing_share() {
+	local listed
+	if listed=$(GOPROXY=off go -C "$1" list -deps "${reproducibly[@]}" -f '{{.Stale}}' "${@:2}" 2>/dev/null); then
+		awk '$1 == "true" {n++} END {print int(100 * n / NR)}' <<<"$listed"
+	else
+		echo 100
+	fi
+}
+
+# announce: says how long the build will take. More than eight processors wait for one another.
+announce() {
+	local name share seconds=0 shares=$build/tmp.$$.shares pids=()
+	mkdir -p "$shares"
+	for name in "${stale[@]}"; do
+		(mode=share && "build_$name") >"$shares/$name" 9>&- &
+		pids+=($!)
 	done
-}
-
-build_etcd() { CGO_ENABLED=0 gobuild etcd "$out/etcd" -ldflags '-s -w' .; }
-
-# The tags are those of upstream's static release, less snapshotters and exporters that muster never turns on.
-build_containerd() {
-	local m=github.com/containerd/containerd/v2 flags tags
-	flags="-s -w -X $m/version.Package=$m -X $m/version.Version=$(version $m runtime/containerd)"
-	tags=osusergo,netgo,static_build,urfave_cli_no_docs,no_btrfs,no_zfs,no_devmapper,no_tracing
-	CGO_ENABLED=0 gobuild runtime/containerd "$out/" -tags $tags -ldflags "$flags" $m/cmd/containerd $m/cmd/ctr
-	CGO_ENABLED=0 gobuild runtime/containerd "$out/" -tags $tags,no_grpc -ldflags "$flags" $m/cmd/containerd-shim-runc-v2
-}
-
-# Without the tag seccomp, every container that has a seccomp profile fails.
-build_runc() {
-	CGO_ENABLED=1 gobuild runtime/runc "$out/runc" -tags seccomp,osusergo,netgo,urfave_cli_no_docs \
-		-ldflags "-s -w -linkmode external -extldflags -static" github.com/opencontainers/runc
-}
-
-build_cni() {
-	local m=github.com/containernetworking/plugins p
-	p=$m/plugins
-	mkdir "$out/cni"
-	CGO_ENABLED=0 gobuild runtime/cni "$out/cni/" -ldflags "-s -w -X $m/pkg/utils/buildversion.BuildVersion=$(version $m runtime/cni)" \
-		$p/ipam/host-local $p/main/bridge $p/main/loopback $p/main/ptp $p/meta/portmap
-}
-
-# image NAME TAG ARGS...: builds images/NAME and packs it as muster.dev/NAME:TAG.
-image() {
-	local name=$1 tag=$2
-	shift 2
-	CGO_ENABLED=0 gobuild images "$tmp/$name" -ldflags '-s -w' "./$name"
-	pack "$name" "$tag" "$@"
-}
-
-# pack NAME TAG ARGS...: packs the program $tmp/NAME as muster.dev/NAME:TAG.
-pack() {
-	local name=$1 tag=$2
-	shift 2
-	mkdir "$out/images"
-	CGO_ENABLED=0 go -C images run "${reproducibly[@]}" ./archive -output "$out/images/$name.tar" -name "muster.dev/$name:$tag" "$@" "$tmp/$name"
-}
-build_pause() { image pause v1; }
-build_workload() { image workload v1 -args serve; }
-build_coredns() { image coredns "$(version github.com/coredns/coredns images)"; }
-
-build_metrics_server() {
-	local m=sigs.k8s.io/metrics-server v=k8s.io/client-go/pkg/version version
-	version=$(version $m images/metricsserver)
-	CGO_ENABLED=0 gobuild images/metricsserver "$tmp/metrics-server" -ldflags "-s -w -X $v.gitVersion=$version" $m/cmd/metrics-server
-	pack metrics-server "$version"
-}
-
-# Traefik, and the kinds of the Gateway API as the module has them that Traefik is built with: standard channel, without the policy about upgrades.
-build_traefik() {
-	local m=github.com/traefik/traefik/v3 version gateway
-	version=$(version $m images/traefik)
-	CGO_ENABLED=0 gobuild images/traefik "$tmp/traefik" -ldflags "-s -w -X $m/pkg/version.Version=${version#v}" $m/cmd/traefik
-	pack traefik "$version"
-	mv "$out/images" "$out/addons"
-	gateway=$(go -C images/traefik list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)
-	awk 'FNR == 1 {print "---"} {print}' "$gateway"/config/crd/standard/gateway.networking.k8s.io_[!v]*.yaml >"$out/addons/gateway-api.yaml"
-}
-
-# The snapshot-controller, and the kinds of snapshots as the module has them that it is built with.
-build_snapshot_controller() {
-	local m=github.com/kubernetes-csi/external-snapshotter version client
-	version=$(version $m/v8 images/snapshotcontroller)
-	CGO_ENABLED=0 gobuild images/snapshotcontroller "$tmp/snapshot-controller" -ldflags "-s -w -X main.version=$version" $m/v8/cmd/snapshot-controller
-	pack snapshot-controller "$version"
-	mv "$out/images" "$out/addons"
-	client=$(go -C images/snapshotcontroller list -m -f '{{.Dir}}' $m/client/v8)
-	cat "$client"/config/crd/snapshot.storage.k8s.io_*.yaml >"$out/addons/snapshot-kinds.yaml"
-}
-
-# It loads a vendor's library, so it is linked dynamically, and is a process of its own.
-build_pkcs11() { CGO_ENABLED=1 gobuild pkcs11 "$out/muster-pkcs11" -ldflags '-s -w' .; }
-
-# Its network stack is in a program of its own, so that no other process has it.
-build_egress() {
-	CGO_ENABLED=0 go -C egress build -v "${reproducibly[@]}" -o "$build/muster-egress" -ldflags '-s -w' .
-	cp "$build/muster-egress" "$out/muster-egress"
-}
-
-# Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
-build_muster() {
-	local version program
-	version=$(awk '$1 == "const" && $2 == "Release" {gsub(/"/, "", $4); print $4}' internal/platform/version/version.go)
-	version+=+$(git --no-optional-locks describe --exclude '*' --always --dirty=.dirty 2>/dev/null) || version=${version%%+*}
-	for program in muster muster-certificate-controller; do
-		CGO_ENABLED=0 go build -v "${reproducibly[@]}" -o "$build/$program" \
-			-ldflags "-s -w -X muster.dev/muster/internal/platform/version.Version=$version" "./cmd/$program"
-		cp "$build/$program" "$out/$program"
+	wait "${pids[@]}" || true
+	for name in "${stale[@]}"; do
+		share=$(<"$shares/$name")
+		((seconds += compiling[$name] * share * 2 / 100 / (cores < 8 ? cores : 8) + linking[$name]))
 	done
+	if ((seconds < 90)); then
+		seconds="$(((seconds + 9) / 10 * 10)) seconds"
+	else
+		seconds="$(((seconds + 30) / 60)) minutes"
+	fi
+	say "building $what: about $seconds on $cores idle processors, once"
+}
+
+# look_ahead NAMES...: compiles what later steps need where the step that is built leaves a processor idle: while it fetches modules, and while
+# it links. It gives way to everything else.
+look_ahead() {
+	end_ahead
+	(($#)) || return 0
+	mkdir -p "$build/tmp.$$.ahead"
+	set -m # a process group of its own, so that all of it can be ended
+	(
+		renice -n 19 -p "$BASHPID" >/dev/null
+		export GOTMPDIR=$build/tmp.$$.ahead
+		for name; do
+			kill -0 $$ || exit # the script may be killed without a word
+			(mode=ahead && "build_$name") || true
+		done
+	) >"$build/logs/ahead.log" 2>&1 </dev/null 9>&- &
+	ahead=$!
+	set +m
+}
+end_ahead() {
+	[[ -z $ahead ]] || { kill -TERM -- "-$ahead" && wait "$ahead"; } 2>/dev/null || true
+	ahead=''
 }
 
 # ---- running a step ----
 
-# step NAME TITLE SOURCES...: builds NAME unless it is up to date; with no sources it is never taken for that.
-step() {
-	local name=$1 title stamp=$build/stamps/$1 log=$build/logs/$1.log hash start=$SECONDS status=0
-	title="[$((++step_number))/$steps] $2"
-	shift 2
-	hash=$(fingerprint "$name" "$@")
-	if (($#)) && fresh "$stamp" "$hash"; then
+# run NAME LATER...: builds NAME, and compiles for the later ones beside it.
+run() {
+	local name=$1 title stamp=$build/stamps/$1 log=$build/logs/$1.log start=$SECONDS status=0
+	title="[$((++step_number))/${#steps[@]}] ${titles[$1]}"
+	if [[ ${sources[$name]} ]] && is_fresh "$name"; then
 		say "$title: up to date"
 		return
 	fi
+	shift
+	look_ahead "$@"
+	# Where Go itself says what is up to date, asking what there is to compile takes longer than that.
+	counted=1
+	[[ ${sources[$name]} || ! -e $stamp ]] || counted=''
 	tmp=$build/tmp.$$ out=$build/tmp.$$/out
 	rm -rf "$tmp"
 	mkdir -p "$out" "$tmp/go"
@@ -216,7 +181,7 @@ step() {
 		exit 1
 	fi
 	rm -f "$stamp" # from here on bin/ is neither the old nor the new
-	{ printf '%s\n' "$hash"; outputs; } >"$tmp/stamp"
+	{ printf '%s\n' "${hash[$name]}"; outputs; } >"$tmp/stamp"
 	install_outputs
 	mv "$tmp/stamp" "$stamp"
 	rm -rf "$tmp"
@@ -293,8 +258,9 @@ show() {
 cleanup() {
 	trap '' INT TERM HUP
 	stop_progress
+	end_ahead
 	[[ -z $job ]] || { kill -TERM -- "-$job" && wait "$job"; } 2>/dev/null || true
-	rm -rf "$build/tmp.$$" 2>/dev/null || true
+	rm -rf "$build/tmp.$$"* 2>/dev/null || true
 }
 
 mkdir -p bin "$build/logs" "$build/stamps"
@@ -307,21 +273,29 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 rm -rf "$build"/tmp.* 2>/dev/null || true # of builds that were killed
 
-if [[ ${1-} == addons ]]; then
-	step traefik "traefik $(version github.com/traefik/traefik/v3 images/traefik)" images/go.mod images/go.sum images/archive images/traefik
-	step snapshot_controller "snapshot-controller $(version github.com/kubernetes-csi/external-snapshotter/v8 images/snapshotcontroller)" \
-		images/go.mod images/go.sum images/archive images/snapshotcontroller
-	exit
-fi
-step kubernetes "kubernetes $(version k8s.io/kubernetes kubernetes)" kubernetes
-step etcd "etcd $(version go.etcd.io/etcd/server/v3 etcd)" etcd
-step containerd "containerd $(version github.com/containerd/containerd/v2 runtime/containerd)" runtime/containerd
-step runc "runc $(version github.com/opencontainers/runc runtime/runc)" runtime/runc
-step cni "CNI plugins $(version github.com/containernetworking/plugins runtime/cni)" runtime/cni
-step pause "image pause" images/go.mod images/go.sum images/archive images/pause
-step workload "image workload" images/go.mod images/go.sum images/archive images/workload
-step coredns "image coredns $(version github.com/coredns/coredns images)" images/go.mod images/go.sum images/archive images/coredns
-step metrics_server "image metrics-server $(version sigs.k8s.io/metrics-server images/metricsserver)" images/go.mod images/go.sum images/archive images/metricsserver
-step pkcs11 "muster-pkcs11" pkcs11
-step egress "muster-egress"
-step muster "muster"
+step node kubernetes 228 8 "kubernetes $(version k8s.io/kubernetes kubernetes)" kubernetes
+step node etcd 17 2 "etcd $(version go.etcd.io/etcd/server/v3 etcd)" etcd
+step node containerd 42 3 "containerd $(version github.com/containerd/containerd/v2 runtime/containerd)" runtime/containerd
+step node runc 2 2 "runc $(version github.com/opencontainers/runc runtime/runc)" runtime/runc
+step node cni 1 1 "CNI plugins $(version github.com/containernetworking/plugins runtime/cni)" runtime/cni
+step node pause 1 1 "image pause" images/go.mod images/go.sum images/archive images/pause
+step node workload 0 1 "image workload" images/go.mod images/go.sum images/archive images/workload
+step node coredns 43 2 "image coredns $(version github.com/coredns/coredns images)" images/go.mod images/go.sum images/archive images/coredns
+step node egress 2 1 "muster-egress"
+step node muster 54 6 "muster"
+step rest metrics_server 87 3 "image metrics-server $(version sigs.k8s.io/metrics-server images/metricsserver)" \
+	images/go.mod images/go.sum images/archive images/metricsserver
+step rest pkcs11 2 1 "muster-pkcs11" pkcs11
+step addons traefik 260 10 "traefik $(version github.com/traefik/traefik/v3 images/traefik)" \
+	images/go.mod images/go.sum images/archive images/traefik
+step addons snapshot_controller 35 5 "snapshot-controller $(version github.com/kubernetes-csi/external-snapshotter/v8 images/snapshotcontroller)" \
+	images/go.mod images/go.sum images/archive images/snapshotcontroller
+
+# Who just saw nodes become Ready need not hear that the rest was there.
+((${#stale[@]})) || [[ $groups != rest ]] || exit 0
+((${#stale[@]} == 0)) || announce
+for name in "${steps[@]}"; do
+	later=("${stale[@]}")
+	while ((${#later[@]})) && [[ ${later[0]} != "$name" ]]; do later=("${later[@]:1}"); done
+	run "$name" "${later[@]:1}"
+done

@@ -15,7 +15,18 @@ const (
 	DefaultCertificateDuration = 168 * time.Hour
 	// MaxGroupSize is the most machines that a group may have, and the default of maxSize.
 	MaxGroupSize = 5000
+	// DefaultLocalMaxSize is the maxSize of a group of local machines for which nobody chose one, or more.
+	DefaultLocalMaxSize = 5
 )
+
+// DefaultMaxSize is the maxSize of a group for which nobody chose one, where the provider is known: local machines share one host, and a number that
+// was mistyped must not start a hundred. The API server, which does not look at the provider, has MaxGroupSize for objects that leave it out.
+func DefaultMaxSize(provider Provider, minSize, desiredSize int32) int32 {
+	if provider == ProviderSimulated {
+		return MaxGroupSize
+	}
+	return min(max(DefaultLocalMaxSize, minSize, desiredSize), MaxGroupSize)
+}
 
 // Default fills in what is empty, as the API server does. A document read from a file is decoded over a defaulted Cluster
 // instead, so that an empty value somebody wrote is still seen, and refused.

@@ -277,7 +277,7 @@ type MachineStatus struct {
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// PodCIDR is the address range of the machine's pods. The VPC routes it to the machine.
+	// PodCIDR is the address range of the machine's pods, which the VPC routes to the machine. A simulated one has none.
 	// +optional
 	PodCIDR string `json:"podCIDR,omitempty"`
 

@@ -104,7 +104,8 @@ type NodeGroupSpec struct {
 	// +optional
 	Bootstrap Bootstrap `json:"bootstrap,omitempty"`
 
-	// NodeRole is the IAM role, by name or ARN, of machines that join by role. Empty means muster-node.
+	// NodeRole is the IAM role, by name or ARN, of machines that join by role. Empty means the cluster's own role, which the service makes:
+	// muster-node- and the name of the cluster. A change does not affect running machines.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -121,6 +122,11 @@ type NodeGroupSpec struct {
 	//
 	// +optional
 	AutoScaling *AutoScaling `json:"autoScaling,omitempty"`
+
+	// EKS holds settings of the EKS API that have no effect in Muster.
+	//
+	// +optional
+	EKS NodeGroupEKS `json:"eks,omitzero"`
 
 	// Tags are the node group's tags in the AWS API. They are not copied to machines.
 	//
@@ -159,22 +165,21 @@ const (
 	BootstrapToken Bootstrap = "Token"
 )
 
-// DefaultNodeRole is the role of machines whose group names none. The service makes the role, and an instance profile of the same name.
-const DefaultNodeRole = "muster-node"
+// JoinsByRole reports whether machines of the group prove their identity by a role.
+func (s NodeGroupSpec) JoinsByRole() bool {
+	return s.Bootstrap == BootstrapRole || s.Bootstrap == "" && s.Provider == ProviderLocal
+}
 
-// Role returns the role of machines that join by role, as the spec has it, or "" if they join by token.
-func (s NodeGroupSpec) Role() string {
-	how := s.Bootstrap
-	if how == "" && s.Provider == ProviderLocal {
-		how = BootstrapRole
-	}
+// Role returns the role of machines that are made from now on, by name or ARN as the spec has it, or "" if they join by token. The default
+// is the role of the cluster, which the namespace of the group names.
+func (g *NodeGroup) Role() string {
 	switch {
-	case how != BootstrapRole:
+	case !g.Spec.JoinsByRole():
 		return ""
-	case s.NodeRole == "":
-		return DefaultNodeRole
+	case g.Spec.NodeRole == "":
+		return ClusterNodeRole(g.Namespace)
 	}
-	return s.NodeRole
+	return g.Spec.NodeRole
 }
 
 // NodeGroupLaunchTemplate configures the launch of machines, in EC2's terms. If ID is set, it is a copy of one version of a LaunchTemplate;
@@ -232,6 +237,11 @@ type NodeGroupLaunchTemplate struct {
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
+}
+
+// Type is the instance type of the group's machines; empty for all of the host.
+func (s NodeGroupSpec) Type() string {
+	return MachineSpec{LaunchTemplate: s.Launched()}.Type()
 }
 
 // Launched returns the configuration of new machines: the launch template, with the first of the instance types if the template names none.

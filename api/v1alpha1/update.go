@@ -154,6 +154,17 @@ type UpdateChange struct {
 	// +optional
 	Scaling *UpdateScaling `json:"scaling,omitempty"`
 
+	// UpdateConfig is the new maximum of unavailable machines of the node group.
+	//
+	// +optional
+	UpdateConfig *NodeGroupUpdateConfig `json:"updateConfig,omitempty"`
+
+	// NodeRepairEnabled is the new switch of node auto repair of the node group.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self",message="Muster has no node auto repair; set it to false or leave it out"
+	NodeRepairEnabled *bool `json:"nodeRepairEnabled,omitempty"`
+
 	// Rollout replaces the machines of the node group.
 	//
 	// +optional
@@ -271,7 +282,7 @@ type UpdateStatus struct {
 	// +optional
 	Phase UpdatePhase `json:"phase,omitempty"`
 
-	// Message describes what the update is waiting for.
+	// Message describes what the update is waiting for. Of one that succeeded it says what took effect otherwise than usual, if anything did.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

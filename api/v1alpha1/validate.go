@@ -90,6 +90,7 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 		errs = append(errs, validateLaunchTemplate(spec.Child("launchTemplate"), *g.Spec.LaunchTemplate)...)
 	}
 	errs = append(errs, validateTags(spec.Child("tags"), g.Spec.Tags)...)
+	errs = append(errs, validateNodeGroupEKS(spec.Child("eks"), g.Spec.EKS)...)
 	return append(errs, validateBootstrap(spec, g.Spec)...)
 }
 

@@ -29,6 +29,7 @@ func TestUpRefuses(t *testing.T) {
 		{"default", []string{"--region", "us-east-1a", "--dry-run"}, 1, `--region: unknown region "us-east-1a"; there are: `},
 		{"default", []string{"--provider", "simulated"}, 1, "--provider: the machines of node group default are local ones, and stay so"},
 		{"default", []string{"--provider", "simulated", "--nodes", "2"}, 1, "--provider: the machines of node group default are local ones"},
+		{"default", []string{"--nodes", "9"}, 1, "--nodes: node group default may have 5 machines at most (spec.scalingConfig.maxSize), and is to have 9: raise it, too, as `muster scale nodegroup default 9 --max 9` does"},
 		{"other", []string{"--provider", "simulated"}, 1, `--provider: this cluster was set up without a node group "default"`},
 		{"other", []string{"--nodes", "2"}, 1, `--nodes: this cluster was set up without a node group "default"`},
 		{"other", []string{"--filename", "x.yaml", "--nodes", "2"}, 2, "--nodes and --provider say what a file says: give either them or --file"},

@@ -86,13 +86,14 @@ config:
 stateDir: /state
 address: "127.0.0.1:1234"
 healthPort: 1235
+metricsPort: 1236
 `))
 	want := values(t, `
 apiVersion: authenticator.muster.dev/v1alpha1
 kind: AuthenticatorConfiguration
 clusterID: blue
 accountID: "111122223333"
-server: {audiences: [a], stateDir: /state, bindAddress: "127.0.0.1:1234", healthAddress: "127.0.0.1:1235"}
+server: {audiences: [a], stateDir: /state, bindAddress: "127.0.0.1:1234", healthAddress: "127.0.0.1:1235", metricsAddress: "127.0.0.1:1236"}
 sts: {endpoints: {sts.amazonaws.com: "https://10.0.0.9"}, ca: /sts/ca.pem}
 ec2: {region: eu-west-1, perSecond: 2.5}
 mapping: {mode: API, rolePatterns: true, namespace: muster-system}
@@ -105,13 +106,15 @@ scrubbedAccounts: ["111122223333"]
 }
 
 // The authenticator gets exactly what it uses: to list and watch mappings, write their status, tell Events of them, record the mode,
-// and agree with others on who writes.
+// review clients that read its metrics, and agree with others on who writes.
 func TestAuthenticatorPermissions(t *testing.T) {
 	reads := []string{
 		"cluster: list,watch access.muster.dev/accessentries",
 		"cluster: patch access.muster.dev/accessentries/status",
 		"cluster: list,watch iamauthenticator.k8s.aws/iamidentitymappings",
 		"cluster: patch iamauthenticator.k8s.aws/iamidentitymappings/status",
+		"cluster: create authentication.k8s.io/tokenreviews",
+		"cluster: create authorization.k8s.io/subjectaccessreviews",
 		"kube-system: list,watch configmaps aws-auth",
 		"kube-system: create,patch events",
 		"default: create,patch events",
@@ -144,6 +147,10 @@ func TestAuthenticatorPermissions(t *testing.T) {
 			all := authenticatorObjects(t, tc.values)
 			if diff := cmp.Diff(want, grantedTo(t, all, authenticatorRelease)); diff != "" {
 				t.Errorf("permissions (-needed +granted):\n%s", diff)
+			}
+			server, _ := authenticatorFile(t, all)["server"].(map[string]any)
+			if _, served := server["metricsAddress"]; served != (tc.want != nil) { // who may read them is the cluster's to say
+				t.Errorf("metrics are served: %t", served)
 			}
 			pod := only[*appsv1.DaemonSet](t, all).Spec.Template.Spec
 			if only[*corev1.ServiceAccount](t, all).AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken != (tc.want != nil) {

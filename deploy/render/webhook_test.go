@@ -59,7 +59,7 @@ webhook: {caBundle: QUFBQQ==, namespaceSelector: {matchLabels: {a: b}}}
 	want := values(t, `
 apiVersion: podidentity.muster.dev/v1alpha1
 kind: PodIdentityWebhookConfiguration
-server: {bindAddress: "[::]:8443", certificate: /tls/tls.crt, key: /tls/tls.key, healthAddress: "[::]:9440", clientCA: /etc/muster/client-ca.pem}
+server: {bindAddress: "[::]:8443", certificate: /tls/tls.crt, key: /tls/tls.key, healthAddress: "[::]:9440", metricsAddress: "[::]:9441", clientCA: /etc/muster/client-ca.pem}
 configMapNamespace: muster-pod-identity
 region: eu-west-1
 account: {endpointURL: "https://sts.example.com", trustFile: /etc/muster/trust.pem}

@@ -135,7 +135,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Errorf("serve ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("serve still runs 10 s after its context was done")
+	case <-time.After(time.Minute):
+		t.Error("serve still runs a minute after its context was done")
 	}
 }

@@ -134,8 +134,11 @@ func TestSnapshotsOfAnswers(t *testing.T) {
 					}
 				}
 				response := codec.EncodeError(service, requestID, problem)
-				if strconv.Itoa(response.Status) != status {
-					t.Errorf("the status is %d, want %s", response.Status, status)
+				if strconv.Itoa(fault.Status) != status {
+					t.Errorf("the table says %d, want the model's %s", fault.Status, status)
+				}
+				if want := sent(service, fault); response.Status != want {
+					t.Errorf("the status is %d, want %d", response.Status, want)
 				}
 				if problem.Message != "" {
 					same(t, body, response.Body)

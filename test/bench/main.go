@@ -22,7 +22,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, memory, podnetwork, pods and volume are others")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, logins, memory, podnetwork, pods, speed and volume are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -60,6 +60,8 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 			err = benchManagement(ctx, bin, rounds)
 		case "balancer":
 			err = benchBalancer(ctx, bin, rounds)
+		case "logins":
+			err = benchLogins(ctx, bin)
 		case "identities":
 			err = benchIdentities(ctx, bin)
 		case "volume":
@@ -70,10 +72,12 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 			err = benchPods(ctx, bin)
 		case "podnetwork":
 			err = benchPodNetwork(ctx, bin, rounds)
+		case "speed":
+			err = benchSpeed(ctx, bin)
 		case "awsapi":
 			err = benchAWS(ctx, bin, instances)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, memory, podnetwork, pods, volume)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, logins, memory, podnetwork, pods, speed, volume)", name)
 		}
 		if err != nil {
 			return err

@@ -274,6 +274,14 @@ func (h host) MountedAt(_ string, source *os.File) (found []string, err error) {
 	return found, nil
 }
 
+func (h host) Writers(source *os.File) ([]string, error) {
+	found, err := h.MountedAt("", source)
+	if len(found) == 0 {
+		return nil, err
+	}
+	return []string{machine}, err
+}
+
 // mounts are the lines of /proc/self/mountinfo about mounts below the directory, in fields.
 func (h host) mounts() ([][]string, error) {
 	raw, err := os.ReadFile("/proc/self/mountinfo")

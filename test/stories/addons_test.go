@@ -5,7 +5,6 @@ package stories
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -20,144 +19,132 @@ type shownAddon struct {
 	}
 }
 
-// TestAddonsByTheAWSCLI makes the CoreDNS that a cluster begins with an add-on, configures it, runs into conflicts, and deletes it. DNS answers
+// addonsByTheAWSCLI makes the CoreDNS that a cluster begins with an add-on, configures it, runs into conflicts, and deletes it. DNS answers
 // all the while.
-func TestAddonsByTheAWSCLI(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("aws"); err != nil {
-		t.Fatal("there is no AWS CLI, which tools/testneeds.sh installs: nothing is tested")
-	}
-	i := newInstallation(t)
-	i.muster("up", "--nodes", "1")
-	i.ready(90 * time.Second)
-	w := newIAM(t, i)
-	i.eventually("CoreDNS runs", 90*time.Second, func() error {
+func (w *iam) addonsByTheAWSCLI() {
+	t, i := w.t, w.installation
+	i.eventually("CoreDNS runs", func() error {
 		return is(i.coreDNS(`{.status.availableReplicas}`), "1")
 	})
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
 
-	addon := func(name string) shownAddon {
-		var out struct{ Addon shownAddon }
-		w.mustAWS(&out, "eks", "describe-addon", "--cluster-name", "muster", "--addon-name", name)
-		return out.Addon
-	}
-	becomes := func(w *iam, name, status string) shownAddon {
-		w.t.Helper()
-		w.eventually("add-on "+name+" is "+status, 90*time.Second, func() error { return is(addon(name).Status, status) })
-		return addon(name)
-	}
-	create := func(args ...string) {
-		w.mustAWS(nil, append([]string{"eks", "create-addon", "--cluster-name", "muster"}, args...)...)
-	}
-	update := func(args ...string) shownUpdate {
-		return w.update(append([]string{"update-addon", "--cluster-name", "muster", "--addon-name", "coredns"}, args...)...)
-	}
-	pods := func() string {
-		return i.mustKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].metadata.uid}")
-	}
-
 	t.Run("a conflict with what is there", func(t *testing.T) {
 		w := w.step(t)
-		create("--addon-name", "coredns", "--configuration-values", `{"replicaCount":1,"resources":{"limits":{"memory":"180Mi"}}}`)
-		shown := becomes(w, "coredns", "CREATE_FAILED")
+		w.createAddon("--addon-name", "coredns", "--configuration-values", `{"replicaCount":1,"resources":{"limits":{"memory":"180Mi"}}}`)
+		shown := w.addonBecomes("coredns", "CREATE_FAILED")
 		const says = `Deployment.apps coredns - .spec.template.spec.containers[name="coredns"].resources.limits.memory (set by muster)`
 		if issues := shown.Health.Issues; len(issues) != 1 || issues[0].Code != "ConfigurationConflict" || !strings.Contains(issues[0].Message, says) {
 			t.Errorf("%+v", issues)
 		}
 		w.mustAWS(nil, "eks", "delete-addon", "--cluster-name", "muster", "--addon-name", "coredns")
-		w.eventually("the add-on is gone", 30*time.Second, func() error {
-			return gone(w.aws(w.admin, "eks", "describe-addon", "--cluster-name", "muster", "--addon-name", "coredns"))
-		})
+		w.eksGone(addonPath("muster", "coredns"))
 	})
 	t.Run("taken over", func(t *testing.T) {
 		w := w.step(t)
-		before, began := pods(), time.Now()
-		create("--addon-name", "coredns", "--configuration-values", `{"replicaCount":1}`)
-		becomes(w, "coredns", "ACTIVE")
+		before, began := w.podsOfCoreDNS(), time.Now()
+		w.createAddon("--addon-name", "coredns", "--configuration-values", `{"replicaCount":1}`)
+		w.addonBecomes("coredns", "ACTIVE")
 		t.Logf("create-addon to ACTIVE: %v", time.Since(began).Round(100*time.Millisecond))
-		if after := pods(); after != before {
+		if after := w.podsOfCoreDNS(); after != before {
 			t.Errorf("the pods were %s and are %s", before, after)
 		}
-		managers := i.coreDNS(`{.metadata.managedFields[*].manager}`)
+		managers := w.coreDNS(`{.metadata.managedFields[*].manager}`)
 		if !strings.Contains(managers, "eks") || strings.Contains(managers, "muster") {
 			t.Errorf("the managers of CoreDNS are %s", managers)
 		}
 	})
 	t.Run("configured", func(t *testing.T) {
 		w := w.step(t)
-		end := i.asksDNS(t)
-		w.updated(update("--configuration-values", `{"replicaCount":2,"podAnnotations":{"a":"b"},"resources":{"limits":{"memory":"180Mi"}}}`), "muster", "--addon-name", "coredns")
-		if got := i.coreDNS(`{.spec.replicas} {.status.availableReplicas} {.spec.template.metadata.annotations.a} {.spec.template.spec.containers[0].resources.limits.memory}`); got != "2 2 b 180Mi" {
+		end := w.asksDNS(t)
+		w.updated(w.updateCoreDNS("--configuration-values", `{"replicaCount":2,"podAnnotations":{"a":"b"},"resources":{"limits":{"memory":"180Mi"}}}`), "muster", "--addon-name", "coredns")
+		if got := w.coreDNS(`{.spec.replicas} {.status.availableReplicas} {.spec.template.metadata.annotations.a} {.spec.template.spec.containers[0].resources.limits.memory}`); got != "2 2 b 180Mi" {
 			t.Errorf("CoreDNS has %s", got)
 		}
-		w.updated(update("--configuration-values", `{"replicaCount":1}`), "muster", "--addon-name", "coredns")
-		if got := i.coreDNS(`{.spec.replicas} {.spec.template.metadata.annotations.a}`); got != "1" {
+		w.updated(w.updateCoreDNS("--configuration-values", `{"replicaCount":1}`), "muster", "--addon-name", "coredns")
+		if got := w.coreDNS(`{.spec.replicas} {.spec.template.metadata.annotations.a}`); got != "1" {
 			t.Errorf("CoreDNS has %s", got)
 		}
 		end()
 	})
 	t.Run("a conflict with somebody", func(t *testing.T) {
 		w := w.step(t)
-		i.mustKubectl("-n", "kube-system", "scale", "deployment", "coredns", "--replicas", "2")
-		u := update("--configuration-values", `{"replicaCount":1,"podLabels":{"a":"b"}}`)
-		w.eventually("the update is Failed", 60*time.Second, func() error {
-			shown := w.update("describe-update", "--name", "muster", "--addon-name", "coredns", "--update-id", u.ID)
-			if shown.Status != "Failed" {
-				return errors.New(shown.Status)
-			}
-			if e := shown.Errors; len(e) != 1 || e[0].ErrorCode != "ConfigurationConflict" || !strings.Contains(e[0].ErrorMessage, "Deployment.apps coredns - .spec.replicas (set by kubectl)") {
-				t.Errorf("%+v", e)
-			}
-			return nil
-		})
-		becomes(w, "coredns", "UPDATE_FAILED")
-		w.updated(update("--resolve-conflicts", "PRESERVE"), "muster", "--addon-name", "coredns")
-		if got := i.coreDNS(`{.spec.replicas} {.spec.template.metadata.labels.a}`); got != "2 b" {
+		w.mustKubectl("-n", "kube-system", "scale", "deployment", "coredns", "--replicas", "2")
+		u := w.updateCoreDNS("--configuration-values", `{"replicaCount":1,"podLabels":{"a":"b"}}`)
+		w.eksBecomes(updatePath("muster", u.ID, "--addon-name", "coredns"), "Failed")
+		shown := w.update("describe-update", "--name", "muster", "--addon-name", "coredns", "--update-id", u.ID)
+		if e := shown.Errors; len(e) != 1 || e[0].ErrorCode != "ConfigurationConflict" || !strings.Contains(e[0].ErrorMessage, "Deployment.apps coredns - .spec.replicas (set by kubectl)") {
+			t.Errorf("%+v", e)
+		}
+		w.addonBecomes("coredns", "UPDATE_FAILED")
+		w.updated(w.updateCoreDNS("--resolve-conflicts", "PRESERVE"), "muster", "--addon-name", "coredns")
+		if got := w.coreDNS(`{.spec.replicas} {.spec.template.metadata.labels.a}`); got != "2 b" {
 			t.Errorf("with PRESERVE CoreDNS has %s", got)
 		}
-		w.updated(update("--resolve-conflicts", "OVERWRITE"), "muster", "--addon-name", "coredns")
-		if got := i.coreDNS(`{.spec.replicas}`); got != "1" {
+		w.updated(w.updateCoreDNS("--resolve-conflicts", "OVERWRITE"), "muster", "--addon-name", "coredns")
+		if got := w.coreDNS(`{.spec.replicas}`); got != "1" {
 			t.Errorf("with OVERWRITE CoreDNS has %s pods", got)
 		}
 	})
 	t.Run("the others", func(t *testing.T) {
 		w := w.step(t)
 		for _, name := range []string{"kube-proxy", "vpc-cni"} {
-			create("--addon-name", name)
-			becomes(w, name, "ACTIVE")
+			w.createAddon("--addon-name", name)
+			w.addonBecomes(name, "ACTIVE")
 		}
-		create("--addon-name", "metrics-server", "--configuration-values", `{"replicas":1}`)
-		becomes(w, "metrics-server", "ACTIVE")
-		i.used(t)
-		i.scalesByProcessor(t)
+		w.createAddon("--addon-name", "metrics-server", "--configuration-values", `{"replicas":1}`)
+		w.addonBecomes("metrics-server", "ACTIVE")
+		w.used(t)
+		w.scalesByProcessor(t)
 		w.mustAWS(nil, "eks", "delete-addon", "--cluster-name", "muster", "--addon-name", "metrics-server")
-		w.eventually("the metrics API is gone", 60*time.Second, func() error {
-			return is(i.mustKubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "--ignore-not-found", "-o", "name"), "")
+		w.eventually("the metrics API is gone", func() error {
+			return is(w.mustKubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "--ignore-not-found", "-o", "name"), "")
 		})
 	})
 	t.Run("unhealthy", func(t *testing.T) {
 		w := w.step(t)
-		u := update("--configuration-values", `{"replicaCount":1,"nodeSelector":{"there":"is-none"}}`)
-		shown := becomes(w, "coredns", "DEGRADED")
+		u := w.updateCoreDNS("--configuration-values", `{"replicaCount":1,"nodeSelector":{"there":"is-none"}}`)
+		shown := w.addonBecomes("coredns", "DEGRADED")
 		if issues := shown.Health.Issues; len(issues) != 1 || issues[0].Code != "InsufficientNumberOfReplicas" || !strings.Contains(issues[0].Message, "didn't match Pod's node affinity/selector") {
 			t.Errorf("%+v", issues)
 		}
 		if shown := w.update("describe-update", "--name", "muster", "--addon-name", "coredns", "--update-id", u.ID); shown.Status != "Failed" {
 			t.Errorf("%+v", shown)
 		}
-		w.updated(update("--configuration-values", `{"replicaCount":1}`), "muster", "--addon-name", "coredns")
+		w.updated(w.updateCoreDNS("--configuration-values", `{"replicaCount":1}`), "muster", "--addon-name", "coredns")
 	})
 	t.Run("deleted", func(t *testing.T) {
 		w := w.step(t)
 		w.mustAWS(nil, "eks", "delete-addon", "--cluster-name", "muster", "--addon-name", "coredns")
-		w.eventually("the add-on is gone", 60*time.Second, func() error {
-			return gone(w.aws(w.admin, "eks", "describe-addon", "--cluster-name", "muster", "--addon-name", "coredns"))
-		})
-		if out := i.mustKubectl("-n", "kube-system", "get", "deployment,service,configmap,serviceaccount,pdb", "-o", "name"); strings.Contains(out, "dns") {
+		w.eksGone(addonPath("muster", "coredns"))
+		if out := w.mustKubectl("-n", "kube-system", "get", "deployment,service,configmap,serviceaccount,pdb", "-o", "name"); strings.Contains(out, "dns") {
 			t.Errorf("what is left: %s", out)
 		}
 	})
+}
+
+// addonBecomes waits until an add-on has a status.
+func (w *iam) addonBecomes(name, status string) shownAddon {
+	w.t.Helper()
+	w.eksBecomes(addonPath("muster", name), status)
+	var out struct{ Addon shownAddon }
+	w.mustAWS(&out, "eks", "describe-addon", "--cluster-name", "muster", "--addon-name", name)
+	return out.Addon
+}
+
+func (w *iam) createAddon(args ...string) {
+	w.t.Helper()
+	w.mustAWS(nil, append([]string{"eks", "create-addon", "--cluster-name", "muster"}, args...)...)
+}
+
+func (w *iam) updateCoreDNS(args ...string) shownUpdate {
+	w.t.Helper()
+	return w.update(append([]string{"update-addon", "--cluster-name", "muster", "--addon-name", "coredns"}, args...)...)
+}
+
+func (w *iam) podsOfCoreDNS() string {
+	w.t.Helper()
+	return w.mustKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].metadata.uid}")
 }
 
 // asksDNS asks the cluster's DNS for a name again and again, in a pod, until the function that it returns is called, which tells of failures.

@@ -36,6 +36,8 @@ import (
 
 // TestAddonsAreApplied has the controller of add-ons work on a real API server, which knows the managers of fields and their conflicts. There
 // are no nodes: the test says when pods run.
+//
+//story:about cluster/addon cluster/addoncontroller
 func TestAddonsAreApplied(t *testing.T) {
 	t.Parallel()
 	bin, err := filepath.Abs("../../bin")
@@ -277,13 +279,13 @@ func (w *addonsWorld) runs() {
 
 func (w *addonsWorld) eventually(what string, ask func() error) {
 	w.t.Helper()
-	for end := time.Now().Add(60 * time.Second); ; {
+	for end := time.Now().Add(patience); ; {
 		err := ask()
 		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("%s: not after a minute: %v", what, err)
+			w.t.Fatalf("%s: not after %s: %v", what, patience, err)
 		}
 		select {
 		case <-w.t.Context().Done():

@@ -30,6 +30,8 @@ import (
 
 // A kubelet gives its first request a name and no other metadata, and of such an object the API server never notes who wrote what. The
 // machine that the certificate went to has to be on record all the same, or whoever copied its key is the next machine of that name, too.
+//
+//story:about certificates
 func TestFirstCertificateKeepsItsMachine(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
@@ -43,6 +45,8 @@ func TestFirstCertificateKeepsItsMachine(t *testing.T) {
 }
 
 // The controller is killed at any moment, and knows of each certificate that it issued where it went.
+//
+//story:about certificates
 func TestKilledControllerKeepsMachines(t *testing.T) {
 	t.Parallel()
 	const kills, each = 12, 15
@@ -75,6 +79,8 @@ func TestKilledControllerKeepsMachines(t *testing.T) {
 
 // A register that a version wrote which forgot machines is completed at the start. From then on a copied key is good for nothing when the machine
 // is replaced; one of a machine that was replaced before waits.
+//
+//story:about certificates
 func TestRegisterThatLostMachines(t *testing.T) {
 	t.Parallel()
 	const replaced, renewed = "replaced.example", "con.example"
@@ -97,12 +103,12 @@ func TestRegisterThatLostMachines(t *testing.T) {
 	a.inventory(42, list("3", "4"))
 	<-time.After(1100 * time.Millisecond) // certificates tell their time in whole seconds
 	joins("node-csr-replaced-new", replaced)
-	a.until("they are on record", 30*time.Second, func() error { return a.machinesOnRecord("node-csr-replaced-new", "static|r-4") })
+	a.eventually("they are on record", func() error { return a.machinesOnRecord("node-csr-replaced-new", "static|r-4") })
 	a.kill(before)
 	a.forgetMachines()
 	a.run("after", a.policy)
 	for name, machine := range map[string]string{"node-csr-con": "static|c-3", "node-csr-replaced-new": "static|r-4", "node-csr-replaced": ""} {
-		a.until(name+" is complete", 60*time.Second, func() error { return a.machinesOnRecord(name, machine) })
+		a.eventually(name+" is complete", func() error { return a.machinesOnRecord(name, machine) })
 	}
 	a.create(earlier, request("stolen-earlier", signerServing, pkitest.Kubelet(t, replaced, replaced, "10.9.1.4")))
 	a.told("stolen-earlier", "Normal CertificateWaiting", "by rule credential: ")
@@ -204,7 +210,7 @@ func (a *approver) firstCertificates(fleet kubernetes.Interface, n int) {
 func (a *approver) onRecord(n int) {
 	a.t.Helper()
 	machines := map[string]string{}
-	a.until("all are on record", 30*time.Second, func() error {
+	a.eventually("all are on record", func() error {
 		all, err := issued.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
 		for _, e := range all {
 			machines[e.CSR] = e.Machine
@@ -252,7 +258,7 @@ func (a *approver) forged(fleet kubernetes.Interface) {
 		a.t.Fatal(err)
 	}
 	other := a.user("other-signer").CertificatesV1().CertificateSigningRequests()
-	a.until("he may write", 10*time.Second, func() error {
+	a.eventually("he may write", func() error {
 		_, err := other.Get(a.t.Context(), "forged", metav1.GetOptions{})
 		return err
 	})
@@ -282,7 +288,7 @@ func (a *approver) forged(fleet kubernetes.Interface) {
 	} else if _, machine, _ := csrview.Decided(csr); machine != "static|m-6" {
 		a.t.Errorf("by the request itself it became machine %q", machine)
 	}
-	a.until("it is on record", 30*time.Second, func() error {
+	a.eventually("it is on record", func() error {
 		all, err := issued.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
 		if n := slices.IndexFunc(all, func(e issued.Entry) bool { return e.CSR == "forged" }); err == nil && n < 0 {
 			err = errors.New("not yet")

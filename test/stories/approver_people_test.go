@@ -63,10 +63,19 @@ spec:
 	}
 }
 
-// An administrator makes a certificate for a user: a request with a subject as guides have it, approved by hand.
-func TestCertificateForAPerson(t *testing.T) {
+// TestOtherSigners has people approve requests for signers that are not kubelets'.
+//
+//story:about certificates
+func TestOtherSigners(t *testing.T) {
 	t.Parallel()
 	a := withOtherSigners(t)
+	t.Run("a certificate for a person", func(t *testing.T) { a.in(t).certificateForAPerson() })
+	t.Run("a signer of another name", func(t *testing.T) { a.in(t).signerOfAnotherName() })
+}
+
+// An administrator makes a certificate for a user: a request with a subject as guides have it, approved by hand.
+func (a *approver) certificateForAPerson() {
+	t := a.t
 	key := pkitest.Key(t)
 	template := pkitest.Template("")
 	template.Subject.CommonName, template.Subject.Organization = "vip", []string{"newlands"}
@@ -109,7 +118,7 @@ func TestCertificateForAPerson(t *testing.T) {
 	a.mustKubectl("create", "clusterrolebinding", "csr-vip", "--clusterrole=system:node-bootstrapper", "--user=vip")
 	a.mustKubectl("create", "clusterrolebinding", "nodeclient-vip", "--clusterrole=system:certificates.k8s.io:certificatesigningrequests:nodeclient", "--user=vip")
 	_, node, _ := worker(1)
-	a.until("the roles are known", 10*time.Second, func() error {
+	a.eventually("the roles are known", func() error {
 		_, err := a.kubectlAs(vip, "auth", "can-i", "create", "csr")
 		return err
 	})
@@ -126,6 +135,8 @@ func TestCertificateForAPerson(t *testing.T) {
 }
 
 // A user without a token may ask for nodes' certificates if the policy binds him to their names, and RBAC gives him upstream's roles.
+//
+//story:about certificates
 func TestAUserWhomThePolicyBinds(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
@@ -137,7 +148,7 @@ func TestAUserWhomThePolicyBinds(t *testing.T) {
 	a.mustKubectl("create", "clusterrolebinding", "csr-vip", "--clusterrole=system:node-bootstrapper", "--user=vip")
 	a.mustKubectl("create", "clusterrolebinding", "nodeclient-vip", "--clusterrole=system:certificates.k8s.io:certificatesigningrequests:nodeclient", "--user=vip")
 	vip := a.user("vip")
-	a.until("the roles are known", 10*time.Second, func() error {
+	a.eventually("the roles are known", func() error {
 		_, err := vip.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 		return err
 	})
@@ -147,9 +158,8 @@ func TestAUserWhomThePolicyBinds(t *testing.T) {
 	a.becomes("not-mine", "Denied/bootstrap-binding")
 }
 
-func TestSignerOfAnotherName(t *testing.T) {
-	t.Parallel()
-	a := withOtherSigners(t)
+func (a *approver) signerOfAnotherName() {
+	t := a.t
 	template := pkitest.Template("", "app.apps.example")
 	template.Subject.CommonName, template.Subject.Organization = "app.apps.example", nil
 	a.applyRequest(a.admin, "app", signerCustom, pkitest.Encode(t, pkitest.Key(t), template), "digital signature", "key encipherment", "server auth")

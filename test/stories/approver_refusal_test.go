@@ -30,6 +30,8 @@ type wrong struct {
 
 // What is wrong is denied, with the rule's name and its reason where people look. Client certificates are asked for with a
 // bootstrap token that is good for machine 1, serving certificates by machine 1.
+//
+//story:about certificates
 func TestApproverRefuses(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")

@@ -17,6 +17,8 @@ import (
 
 // With upstream's approver a bootstrap token makes its holder any node there is, for as long as the token lives, and a kubelet's key that
 // was copied renews for ever. Here neither is any good once the node has spoken for itself and the machine was replaced.
+//
+//story:about certificates
 func TestTokenIsNoGoodForANodeThatExists(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")

@@ -20,14 +20,16 @@ import (
 // The replica that leads is stopped for longer than its lease, as a debugger, a hypervisor or a full disk does it, and goes on after another
 // has taken over and worked. From its first moment it is not ready, it says and writes nothing, and it ends. What the other says of many
 // requests of one person is all of it said, if later.
+//
+//story:about certificates platform/leaderlease
 func TestLeaderThatWasStopped(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(3)
 	first := a.run("replica-1", a.policy)
-	a.until("the first replica leads", 30*time.Second, func() error { return a.printed(first.Log, "this replica leads") })
+	a.eventually("the first replica leads", func() error { return a.printed(first.Log, "this replica leads") })
 	second := a.run("replica-2", a.policy)
-	a.until("the second replica stands by", 30*time.Second, func() error { return a.printed(second.Log, "another replica leads") })
+	a.eventually("the second replica stands by", func() error { return a.printed(second.Log, "another replica leads") })
 	health := a.healthAddress(first)
 	alice := a.person("alice")
 	_, stranger, _ := worker(3)
@@ -42,7 +44,7 @@ func TestLeaderThatWasStopped(t *testing.T) {
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	a.until("the second replica leads", 60*time.Second, func() error { return a.printed(second.Log, "this replica leads") })
+	a.eventually("the second replica leads", func() error { return a.printed(second.Log, "this replica leads") })
 	const many = 120
 	for n := range many {
 		left(fmt.Sprintf("left-%03d", n))
@@ -52,7 +54,7 @@ func TestLeaderThatWasStopped(t *testing.T) {
 	_, _, foreign := worker(1)
 	a.create(a.node(2), request("foreign", signerServing, pkitest.Kubelet(t, node, node, foreign)))
 	a.becomes("foreign", "Denied/address-assigned")
-	took := a.until("each is told", 2*time.Minute, func() error {
+	took := a.eventually("each is told", func() error {
 		told := map[string]int{}
 		for _, line := range a.toldOnce() {
 			name, _, _ := strings.Cut(line, "-")
@@ -78,7 +80,7 @@ func TestLeaderThatWasStopped(t *testing.T) {
 	select {
 	case <-first.Ended():
 		t.Logf("it ended %s after it was continued", time.Since(continued).Round(time.Millisecond))
-	case <-time.After(6 * time.Second): // it looks at the lease every two
+	case <-time.After(patience): // TestPromises measures how soon
 		t.Error("it leads on beside the other")
 		if code, text, err := a.askReady(health); err == nil {
 			t.Errorf("it says of itself %d %s", code, text)

@@ -30,6 +30,8 @@ import (
 
 // Upstream's own approver and signer go on as they were, and serving certificates, which upstream approves for nobody, are
 // approved by muster and signed by upstream.
+//
+//story:about certificates
 func TestApproverBesideUpstreamSigner(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-only")
@@ -42,6 +44,7 @@ func TestApproverBesideUpstreamSigner(t *testing.T) {
 	}
 }
 
+//story:about certificates
 func TestSignerBesideUpstreamApprover(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
@@ -68,6 +71,7 @@ func TestSignerBesideUpstreamApprover(t *testing.T) {
 	}
 }
 
+//story:about certificates
 func TestApproverAndSigner(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
@@ -82,6 +86,8 @@ func TestApproverAndSigner(t *testing.T) {
 }
 
 // The first week in a cluster: everything is decided and told, and nothing is changed.
+//
+//story:about certificates
 func TestObserverChangesNothing(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "observe")
@@ -119,14 +125,16 @@ func (a *approver) versions() (lines []string) {
 }
 
 // Two replicas, and the one that leads dies between approving a request and signing it.
+//
+//story:about certificates platform/leaderlease
 func TestReplicaFinishesWhatTheLeaderApproved(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(1)
 	leader := a.run("replica-1", a.policy)
-	a.until("the first replica leads", 30*time.Second, func() error { return a.printed(leader.Log, "this replica leads") })
+	a.eventually("the first replica leads", func() error { return a.printed(leader.Log, "this replica leads") })
 	second := a.run("replica-2", a.policy)
-	a.until("the second replica stands by", 30*time.Second, func() error { return a.printed(second.Log, "another replica leads") })
+	a.eventually("the second replica stands by", func() error { return a.printed(second.Log, "another replica leads") })
 
 	roles := a.plane.Admin().RbacV1().ClusterRoles()
 	whole, err := roles.Get(t.Context(), approverName, metav1.GetOptions{})
@@ -138,7 +146,7 @@ func TestReplicaFinishesWhatTheLeaderApproved(t *testing.T) {
 	if less, err = roles.Update(t.Context(), less, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a.until("nobody may sign", 10*time.Second, func() error { return a.maySign(false) })
+	a.eventually("nobody may sign", func() error { return a.maySign(false) })
 	_, node, _ := worker(1)
 	a.create(a.bootstrap(1), request("orphan", signerClient, pkitest.Kubelet(t, node)))
 	a.becomes("orphan", approvedByPolicy)
@@ -156,6 +164,8 @@ func TestReplicaFinishesWhatTheLeaderApproved(t *testing.T) {
 
 // A policy that says nothing of replicas has them elect one. Who may not take part says what is missing in one line, is not ready and
 // decides nothing, and needs nothing but the right to go on.
+//
+//story:about certificates platform/leaderlease
 func TestApproverThatIsNotLetLead(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-only")
@@ -175,7 +185,7 @@ func TestApproverThatIsNotLetLead(t *testing.T) {
 	p := a.run("muster", a.writePolicy("silent.yaml", strings.Replace(text, block, "", 1)))
 	_, node, address := worker(1)
 	a.create(a.node(1), request("serving", signerServing, pkitest.Kubelet(t, node, node, address)))
-	a.until("it says why", 30*time.Second, func() error { return a.printed(p.Log, "this replica cannot lead") })
+	a.eventually("it says why", func() error { return a.printed(p.Log, "this replica cannot lead") })
 	<-time.After(10 * time.Second) // some more tries
 	var told []string
 	for line := range strings.Lines(a.read(p.Log)) {
@@ -255,6 +265,7 @@ func (a *approver) maySign(want bool) error {
 	return err
 }
 
+//story:about certificates
 func TestApproverWorksOffABacklog(t *testing.T) {
 	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
@@ -273,7 +284,7 @@ func TestApproverWorksOffABacklog(t *testing.T) {
 		a.create(fleet, request(fmt.Sprintf("backlog-%d", n+1), signerClient, pkitest.Kubelet(t, node)))
 	}
 	a.run("after", a.policy)
-	took := a.until("all are issued", 60*time.Second, func() error {
+	took := a.eventually("all are issued", func() error {
 		left := 0
 		for _, csr := range a.list() {
 			if len(csr.Status.Certificate) == 0 {
@@ -292,6 +303,8 @@ func TestApproverWorksOffABacklog(t *testing.T) {
 }
 
 // A node that floods with requests, each of which is refused, is a nuisance to nobody.
+//
+//story:about certificates
 func TestFloodDelaysNobodyElse(t *testing.T) {
 	a := newApprover(t, "approve-and-sign")
 	const flood, others = 500, 10
@@ -323,7 +336,7 @@ func TestFloodDelaysNobodyElse(t *testing.T) {
 			}
 		})
 	}
-	a.until("the flood rises", 10*time.Second, func() error {
+	a.eventually("the flood rises", func() error {
 		if len(requests) > flood*9/10 {
 			return errors.New("not yet")
 		}
@@ -342,7 +355,7 @@ func TestFloodDelaysNobodyElse(t *testing.T) {
 	if typical := waits[others/2]; typical > 500*time.Millisecond {
 		t.Errorf("others waited for %s", typical)
 	}
-	a.until("the flood has run off", 60*time.Second, func() error {
+	a.eventually("the flood has run off", func() error {
 		own := 0
 		for _, csr := range a.list() {
 			if csr.Spec.Username == "system:node:"+node && csr.Spec.SignerName == signerServing {

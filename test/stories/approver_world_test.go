@@ -209,7 +209,7 @@ func (a *approver) bearer(scope token.Scope) *kubernetes.Clientset {
 	config := a.plane.Anonymous()
 	config.BearerToken = text
 	client := a.client(config)
-	a.until("the token is known", 10*time.Second, func() error {
+	a.eventually("the token is known", func() error {
 		_, err := client.CertificatesV1().CertificateSigningRequests().List(a.t.Context(), metav1.ListOptions{Limit: 1})
 		return err
 	})
@@ -233,7 +233,7 @@ func (a *approver) person(name string) *kubernetes.Clientset {
 		a.t.Fatal(err)
 	}
 	client := a.user(name)
-	a.until(name+" may ask", 10*time.Second, func() error {
+	a.eventually(name+" may ask", func() error {
 		_, err := client.CertificatesV1().CertificateSigningRequests().List(a.t.Context(), metav1.ListOptions{})
 		return err
 	})
@@ -277,8 +277,8 @@ func (a *approver) get(name string) *certificatesv1.CertificateSigningRequest {
 	return csr
 }
 
-// until repeats a question until it is answered without an error.
-func (a *approver) until(what string, timeout time.Duration, ask func() error) time.Duration {
+// eventually repeats a question until it is answered without an error.
+func (a *approver) eventually(what string, ask func() error) time.Duration {
 	a.t.Helper()
 	started := time.Now()
 	for {
@@ -286,8 +286,8 @@ func (a *approver) until(what string, timeout time.Duration, ask func() error) t
 		if err == nil {
 			return time.Since(started)
 		}
-		if time.Since(started) > timeout {
-			a.t.Fatalf("%s: not after %s: %v", what, timeout, err)
+		if time.Since(started) > patience {
+			a.t.Fatalf("%s: not after %s: %v", what, patience, err)
 		}
 		for name, p := range a.replicas {
 			select {
@@ -321,7 +321,7 @@ func stateOf(csr *certificatesv1.CertificateSigningRequest) string {
 // becomes waits until a request is in a state.
 func (a *approver) becomes(name, want string) time.Duration {
 	a.t.Helper()
-	return a.until(name+" becomes "+want, 60*time.Second, func() error {
+	return a.eventually(name+" becomes "+want, func() error {
 		csr := a.get(name)
 		if got := stateOf(csr); got != want {
 			return fmt.Errorf("it is %q: %v; events: %v", got, csr.Status.Conditions, a.events(name))
@@ -353,7 +353,7 @@ func (a *approver) events(name string) (said []string) {
 // told waits for an event about a request that begins so and holds that.
 func (a *approver) told(name, begin, part string) {
 	a.t.Helper()
-	a.until("an event tells of "+name, 30*time.Second, func() error {
+	a.eventually("an event tells of "+name, func() error {
 		said := a.events(name)
 		if !slices.ContainsFunc(said, func(e string) bool { return strings.HasPrefix(e, begin) && strings.Contains(e, part) }) {
 			return fmt.Errorf("no %q with %q among %q", begin, part, said)

@@ -41,13 +41,9 @@ spec:
   volumes: [{name: v, persistentVolumeClaim: {claimName: disk}}]
 `
 
-// TestAttachedVolumeMoves deletes a machine that has a volume attached and mounted, as EBS's driver attaches them. The test attaches in the driver's place,
+// attachedVolumeMoves deletes a machine that has a volume attached and mounted, as EBS's driver attaches them. The test attaches in the driver's place,
 // and the nodes are simulated: what is seen is what kube-controller-manager makes of the Node that goes.
-func TestAttachedVolumeMoves(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	i.muster("up", "--provider", "simulated", "--nodes", "2")
-	i.ready(time.Minute)
+func attachedVolumeMoves(t *testing.T, i *installation) {
 	nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
 	i.mustKubectl("annotate", "nodes", "--all", "volumes.kubernetes.io/controller-managed-attach-detach=true")
 	i.apply(attachedWorkload)
@@ -55,7 +51,7 @@ func TestAttachedVolumeMoves(t *testing.T) {
 	i.apply(fmt.Sprintf(attachedPod, "first", nodes[0]))
 	i.attachVolume(nodes[0])
 	i.mustKubectl("patch", "node", nodes[0], "--subresource=status", "--type=merge", "-p", `{"status": {"volumesInUse": ["kubernetes.io/csi/attach.example.com^vol-1"]}}`)
-	i.eventually("the volume is attached", 20*time.Second, func() error {
+	i.eventually("the volume is attached", func() error {
 		got, err := i.kubectl("get", "node", nodes[0], "-o", "jsonpath={.status.volumesInUse} {.status.volumesAttached[*].name}")
 		if err == nil && strings.Count(got, "vol-1") != 2 {
 			err = errors.New(got)
@@ -73,7 +69,7 @@ func TestAttachedVolumeMoves(t *testing.T) {
 // attachVolume is what a driver's attacher does once kube-controller-manager asks for it.
 func (i *installation) attachVolume(node string) {
 	i.t.Helper()
-	i.eventually("a volume is to be attached to "+node, time.Minute, func() error {
+	i.eventually("a volume is to be attached to "+node, func() error {
 		got, err := i.kubectl("get", "volumeattachments", "-o", `jsonpath={range .items[*]}{.metadata.name}={.spec.nodeName}{"\n"}{end}`)
 		if err != nil {
 			return err

@@ -39,6 +39,8 @@ type installed struct {
 }
 
 // TestAuthenticatorInAnExistingCluster installs it in a cluster that is none of muster's. Somebody with a token of AWS's STS comes in.
+//
+//story:about iam/authenticator iam/authenticatorserver iam/authenticatorconfig iam/identity iam/tokenverify
 func TestAuthenticatorInAnExistingCluster(t *testing.T) {
 	t.Parallel()
 	alice, bob, carol := ststest.User("alice", 1), ststest.User("bob", 2), ststest.User("carol", 3)
@@ -252,7 +254,7 @@ func (a *installed) says(want, kubeconfig string, args ...string) error {
 
 func (a *installed) eventually(what string, ask func() error) {
 	a.t.Helper()
-	(&installation{t: a.t}).eventually(what, 20*time.Second, ask)
+	(&installation{t: a.t}).eventually(what, ask)
 }
 
 // freeAddress is one that nobody listens on.

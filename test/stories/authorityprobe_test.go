@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
@@ -76,19 +77,26 @@ func (i *installation) apiServer() apiServer {
 
 // get asks with a certificate and returns the code of the answer.
 func (a apiServer) get(ctx context.Context, certificate tls.Certificate, path string) (int, error) {
+	code, _, err := a.ask(ctx, certificate, http.MethodGet, path, "")
+	return code, err
+}
+
+// ask sends JSON, if any, with a certificate, and returns the code and the body of the answer.
+func (a apiServer) ask(ctx context.Context, certificate tls.Certificate, method, path, body string) (int, string, error) {
 	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		RootCAs: a.pool, MinVersion: tls.VersionTLS12,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil },
 	}}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.endpoint+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, a.endpoint+path, strings.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
+	request.Header.Set("Content-Type", "application/json")
 	answer, err := c.Do(request)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	_, err = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode, err
+	said, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(said), err
 }

@@ -3,31 +3,18 @@
 package stories
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestEKSByTheAWSCLI makes a cluster and a node group with the AWS CLI, looks at them, and deletes them.
-func TestEKSByTheAWSCLI(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("aws"); err != nil {
-		t.Fatal("there is no AWS CLI, which tools/testneeds.sh installs: nothing is tested")
-	}
-	i := newInstallation(t)
-	i.muster("up", "--nodes", "0")
-	i.ready(60 * time.Second)
-	w := newIAM(t, i)
+// clusterByTheAWSCLI makes a cluster and a node group with the AWS CLI, looks at them, and deletes them.
+func (o *operations) clusterByTheAWSCLI() {
+	t, w := o.t, o.iam
 	role := w.clusterRole()
-	var subnets []string
-	for field := range strings.FieldsSeq(i.mustKubectl("--context", "muster-management", "get", "subnets", "-o", "jsonpath={.items[*].metadata.name}")) {
-		subnets = append(subnets, field)
-	}
+	subnets := strings.Fields(w.mustKubectl("--context", "muster-management", "get", "subnets", "-o", "jsonpath={.items[*].metadata.name}"))
 	if len(subnets) < 2 {
 		t.Fatalf("the default VPC has the subnets %v", subnets)
 	}
@@ -76,7 +63,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 		began := time.Now()
 		w.mustAWS(nil, create("Blue_1")...)
 		w.mustAWS(nil, create("Blue_1")...) // sent again with its token
-		w.eventually("cluster Blue_1 is ACTIVE", 120*time.Second, func() error { return is(w.describeCluster("Blue_1").Status, "ACTIVE") })
+		w.eksBecomes(clusterPath("Blue_1"), "ACTIVE")
 		t.Logf("create-cluster to ACTIVE: %v", time.Since(began).Round(100*time.Millisecond))
 		shown := w.describeCluster("Blue_1")
 		if shown.Tags["team"] != "a" || shown.RoleArn != role || len(shown.ResourcesVpcConfig.SubnetIds) != 2 || !strings.HasPrefix(shown.Identity.OIDC.Issuer, "https://") || shown.CertificateAuthority.Data == "" {
@@ -89,7 +76,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 		began := time.Now()
 		w.mustAWS(nil, "eks", "create-nodegroup", "--cluster-name", "Blue_1", "--nodegroup-name", "web", "--node-role", "arn:aws:iam::"+iamAccount+":role/muster-node",
 			"--subnets", subnets[0], "--scaling-config", "minSize=0,maxSize=2,desiredSize=1", "--labels", "pool=web", "--instance-types", "m5.large")
-		w.eventually("node group web is ACTIVE", 120*time.Second, func() error { return is(w.nodegroupStatus("Blue_1", "web"), "ACTIVE") })
+		w.eksBecomes(nodegroupPath("Blue_1", "web"), "ACTIVE")
 		t.Logf("create-nodegroup to ACTIVE: %v", time.Since(began).Round(100*time.Millisecond))
 		if _, err := w.aws(w.admin, "eks", "update-kubeconfig", "--name", "Blue_1", "--kubeconfig", kubeconfig); err != nil {
 			t.Fatal(err)
@@ -104,7 +91,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 		bob := w.user("bob")
 		const bobARN = "arn:aws:iam::" + iamAccount + ":user/bob"
 		sees := func() error {
-			_, err := w.run(w.as(bob), filepath.Join(w.bin, "kubectl"), "--kubeconfig", kubeconfig, "get", "pods")
+			_, err := w.kubectlIn(bob, "Blue_1", kubeconfig, "get", "pods")
 			return err
 		}
 		if err := sees(); err == nil {
@@ -113,7 +100,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 		w.mustAWS(nil, "eks", "create-access-entry", "--cluster-name", "Blue_1", "--principal-arn", bobARN)
 		w.mustAWS(nil, "eks", "associate-access-policy", "--cluster-name", "Blue_1", "--principal-arn", bobARN,
 			"--policy-arn", "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy", "--access-scope", "type=cluster")
-		w.eventually("bob sees pods", 30*time.Second, sees)
+		w.eventually("bob sees pods", sees)
 		w.mustAWS(nil, "eks", "delete-access-entry", "--cluster-name", "Blue_1", "--principal-arn", bobARN)
 		if _, err := w.aws(w.admin, "eks", "describe-access-entry", "--cluster-name", "Blue_1", "--principal-arn", bobARN); gone("", err) != nil {
 			t.Error(err)
@@ -129,13 +116,9 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 			t.Errorf("a cluster with a node group: %v", err)
 		}
 		w.mustAWS(nil, "eks", "delete-nodegroup", "--cluster-name", "Blue_1", "--nodegroup-name", "web")
-		w.eventually("node group web is gone", 60*time.Second, func() error {
-			return gone(w.aws(w.admin, "eks", "describe-nodegroup", "--cluster-name", "Blue_1", "--nodegroup-name", "web"))
-		})
+		w.eksGone(nodegroupPath("Blue_1", "web"))
 		w.mustAWS(nil, "eks", "delete-cluster", "--name", "Blue_1")
-		w.eventually("cluster Blue_1 is gone", 60*time.Second, func() error {
-			return gone(w.aws(w.admin, "eks", "describe-cluster", "--name", "Blue_1"))
-		})
+		w.eksGone(clusterPath("Blue_1"))
 		var list struct{ Clusters []string }
 		if w.mustAWS(&list, "eks", "list-clusters"); fmt.Sprint(list.Clusters) != "[muster]" {
 			t.Errorf("clusters %v", list.Clusters)
@@ -184,16 +167,8 @@ func (w *iam) describeCluster(name string) describedCluster {
 
 func (w *iam) nodegroupStatus(cluster, name string) string {
 	w.t.Helper()
-	var shown struct {
-		Nodegroup struct {
-			Status string
-			Health json.RawMessage
-		}
-	}
+	var shown struct{ Nodegroup struct{ Status string } }
 	w.mustAWS(&shown, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", name)
-	if shown.Nodegroup.Status == "CREATE_FAILED" {
-		w.t.Logf("health: %s", shown.Nodegroup.Health)
-	}
 	return shown.Nodegroup.Status
 }
 
@@ -202,15 +177,4 @@ func is(got, want string) error {
 		return fmt.Errorf("it is %s", got)
 	}
 	return nil
-}
-
-// gone reports whether EKS does not find something any more.
-func gone(out string, err error) error {
-	switch {
-	case err == nil:
-		return errors.New("it is there: " + out)
-	case strings.Contains(err.Error(), "(ResourceNotFoundException)"):
-		return nil
-	}
-	return err
 }

@@ -19,11 +19,13 @@ import (
 
 // TestDescribedAsWritten writes by the AWS APIs and describes at once: answers come from memory, and have what was written before, by the request
 // itself and by the controllers that carried it out. And it floods the APIs with what one user can send, which delays nobody else.
+//
+//story:about cloud/ec2 cloud/awsfront platform/readcache
 func TestDescribedAsWritten(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--provider", "simulated", "--nodes", "0")
-	c := newAWSClient(t, newIAM(t, i))
+	c := newAWSClient(t, newIAM(t, i)).withNetwork(i)
 	t.Run("what the request wrote", func(t *testing.T) { c.in(t).writtenAndDescribed() })
 	t.Run("what controllers wrote", func(t *testing.T) { c.in(t).updatedAndDescribed(i.in(t)) })
 	t.Run("a flood", func(t *testing.T) { c.in(t).flooded() })
@@ -81,7 +83,7 @@ func (c *awsClient) updatedAndDescribed(i *installation) {
 	c.must(eksRequest(http.MethodPost, "/clusters/muster/node-groups", fmt.Sprintf(
 		`{"nodegroupName":"described","nodeRole":"arn:aws:iam::%s:role/muster-node","subnets":["%s"],"scalingConfig":{"minSize":0,"maxSize":1,"desiredSize":0}}`, iamAccount, c.subnets[0])))
 	id := regexp.MustCompile(`"id":"([0-9a-f-]+)"`)
-	i.eventually("the node group is ACTIVE", 30*time.Second, func() error {
+	i.eventually("the node group is ACTIVE", func() error {
 		if answer := c.must(eksRequest(http.MethodGet, path, "")); !strings.Contains(answer, `"ACTIVE"`) {
 			return errors.New(answer)
 		}

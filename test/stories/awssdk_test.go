@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestActionsByTheSDK calls every action of the AWS APIs by the clients of AWS's SDK for Go (test/awssdk/live). They are a module of their own,
 // since this one does not link them.
+//
+//story:about cloud
 func TestActionsByTheSDK(t *testing.T) {
 	t.Parallel()
 	tests := filepath.Join(t.TempDir(), "live.test")
@@ -24,7 +25,7 @@ func TestActionsByTheSDK(t *testing.T) {
 	}
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "1")
-	i.ready(60 * time.Second)
+	i.ready()
 	w := newIAM(t, i)
 	subnets := strings.Fields(i.mustKubectl("--context", "muster-management", "get", "subnets", "-o", "jsonpath={.items[*].metadata.name}"))
 	if len(subnets) < 2 {
@@ -84,7 +85,7 @@ spec:
   - {name: opt, hostPath: {path: /opt}}
   - {name: aws, hostPath: {path: /etc/aws}}
 `)
-	w.eventually("the pod has ended", 60*time.Second, func() error {
+	w.eventually("the pod has ended", func() error {
 		phase, err := w.kubectl("get", "pod", "live", "-o", "jsonpath={.status.phase}")
 		if err == nil && phase != "Succeeded" && phase != "Failed" {
 			err = fmt.Errorf("it is %s", phase)

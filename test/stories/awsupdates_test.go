@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // shownUpdate is what the stories look at of an update.
@@ -26,31 +25,6 @@ func (w *iam) update(args ...string) shownUpdate {
 	return made.Update
 }
 
-// updated waits until an update of a cluster, or of what the other arguments name, is Successful.
-func (w *iam) updated(u shownUpdate, cluster string, of ...string) {
-	w.t.Helper()
-	began := time.Now()
-	w.eventually("update "+u.Type+" is Successful", 120*time.Second, func() error {
-		shown := w.update(append([]string{"describe-update", "--name", cluster, "--update-id", u.ID}, of...)...)
-		if shown.Status == "Failed" {
-			w.t.Fatalf("update %s: %+v", u.ID, shown)
-		}
-		return is(shown.Status, "Successful")
-	})
-	w.t.Logf("%s: %v", u.Type, time.Since(began).Round(100*time.Millisecond))
-	var list struct{ UpdateIDs []string }
-	w.mustAWS(&list, append([]string{"eks", "list-updates", "--name", cluster}, of...)...)
-	if !slices.Contains(list.UpdateIDs, u.ID) {
-		w.t.Errorf("updates %v, want %s among them", list.UpdateIDs, u.ID)
-	}
-}
-
-// kubectlIn runs kubectl against the cluster of a kubeconfig.
-func (w *iam) kubectlIn(who []string, kubeconfig string, args ...string) (string, error) {
-	w.t.Helper()
-	return w.run(who, filepath.Join(w.bin, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
-}
-
 // updatesOfCluster changes a cluster of mode API_AND_CONFIG_MAP in each way that there is.
 func (w *iam) updatesOfCluster(cluster, kubeconfig string) {
 	w.t.Helper()
@@ -59,7 +33,12 @@ func (w *iam) updatesOfCluster(cluster, kubeconfig string) {
 	}
 	w.updated(change("--logging", `{"clusterLogging":[{"types":["api","audit"],"enabled":true}]}`), cluster)
 	w.updated(change("--resources-vpc-config", "endpointPrivateAccess=true"), cluster)
-	w.updated(change("--upgrade-policy", "supportType=STANDARD"), cluster)
+	policy := change("--upgrade-policy", "supportType=STANDARD")
+	w.updated(policy, cluster)
+	var list struct{ UpdateIDs []string }
+	if w.mustAWS(&list, "eks", "list-updates", "--name", cluster); len(list.UpdateIDs) != 3 || !slices.Contains(list.UpdateIDs, policy.ID) {
+		w.t.Errorf("updates %v, want 3, and %s among them", list.UpdateIDs, policy.ID)
+	}
 	arn := "arn:aws:eks:us-east-1:" + iamAccount + ":cluster/" + cluster
 	w.mustAWS(nil, "eks", "tag-resource", "--resource-arn", arn, "--tags", "team=b,cost=1")
 	w.mustAWS(nil, "eks", "untag-resource", "--resource-arn", arn, "--tag-keys", "cost")
@@ -77,18 +56,18 @@ func (w *iam) updatesOfCluster(cluster, kubeconfig string) {
 
 	// Whoever aws-auth alone lets in is out once the update is Successful.
 	carol := w.user("carol")
-	authorized, err := w.kubectlIn(w.admin, kubeconfig, "-n", "kube-system", "create", "configmap", "aws-auth",
+	authorized, err := w.kubectlIn(w.creator(), cluster, kubeconfig, "-n", "kube-system", "create", "configmap", "aws-auth",
 		"--from-literal=mapUsers=[{\"userarn\": \"arn:aws:iam::"+iamAccount+":user/carol\", \"username\": \"carol\", \"groups\": [\"system:masters\"]}]")
 	if err != nil {
 		w.t.Fatal(authorized, err)
 	}
 	sees := func() error {
-		_, err := w.kubectlIn(w.as(carol), kubeconfig, "get", "nodes")
+		_, err := w.kubectlIn(carol, cluster, kubeconfig, "get", "nodes")
 		return err
 	}
-	w.eventually("carol sees nodes", 30*time.Second, sees)
+	w.eventually("carol sees nodes", sees)
 	w.updated(change("--access-config", "authenticationMode=API"), cluster)
-	w.eventually("carol sees nodes no more", 20*time.Second, func() error { // an API server believes a token for 10 s
+	w.eventually("carol sees nodes no more", func() error { // an API server believes a token for 10 s
 		if sees() == nil {
 			return errors.New("she does")
 		}
@@ -107,7 +86,7 @@ func (w *iam) updatesOfNodegroup(cluster, group, kubeconfig string) {
 		return w.update(append([]string{"update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", group}, args...)...)
 	}
 	kubectl := func(args ...string) string {
-		out, err := w.kubectlIn(w.admin, kubeconfig, args...)
+		out, err := w.kubectlIn(w.creator(), cluster, kubeconfig, args...)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -133,7 +112,7 @@ func (w *iam) updatesOfNodegroup(cluster, group, kubeconfig string) {
 	// By kubectl it is the same.
 	slug := strings.TrimSuffix(w.mustKubectl("--context", "muster-management", "get", "clusters", "-A", "-o", `jsonpath={.items[?(@.spec.name=="`+cluster+`")].metadata.namespace}`), "\n")
 	w.mustKubectl("--context", "muster-management", "-n", slug, "patch", "nodegroup", group, "--type", "merge", "-p", `{"spec":{"labels":{"tier":"iron"},"taints":null}}`)
-	w.eventually("both nodes have the label that kubectl set", 20*time.Second, func() error {
+	w.eventually("both nodes have the label that kubectl set", func() error {
 		got := strings.Fields(kubectl("get", "nodes", "-o", "jsonpath="+marks))
 		slices.Sort(got)
 		return is(strings.Join(got, " "), "iron/// iron//x/mine=x:PreferNoSchedule,")
@@ -159,7 +138,8 @@ func (w *iam) updateThatWaits(cluster string) {
 	if _, err := w.aws(w.admin, "eks", "update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", group, "--scaling-config", "maxSize=3"); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException)") {
 		w.t.Errorf("another update meanwhile: %v", err)
 	}
-	w.eventually("the health says why", 60*time.Second, func() error {
+	describes := w.eksGets(nodegroupPath(cluster, group))
+	w.eventually("the health says why", func() error {
 		var shown struct {
 			Nodegroup struct {
 				Health struct {
@@ -167,16 +147,16 @@ func (w *iam) updateThatWaits(cluster string) {
 				}
 			}
 		}
-		w.mustAWS(&shown, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group)
+		if err := describes(&shown); err != nil {
+			return err
+		}
 		if issues := shown.Nodegroup.Health.Issues; len(issues) != 1 || issues[0].Code != "NodeCreationFailure" || !strings.Contains(issues[0].Message, "7") {
 			return fmt.Errorf("issues %+v", issues)
 		}
 		return nil
 	})
 	w.mustAWS(nil, "eks", "delete-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group)
-	w.eventually("node group late is gone", 60*time.Second, func() error {
-		return gone(w.aws(w.admin, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group))
-	})
+	w.eksGone(nodegroupPath(cluster, group))
 }
 
 // newTemplateVersion replaces the machine of a node group by one of another version of its launch template, by eviction.
@@ -184,7 +164,7 @@ func (w *iam) newTemplateVersion(cluster, subnet, kubeconfig string) {
 	w.t.Helper()
 	const group = "rolled"
 	kubectl := func(args ...string) string {
-		out, err := w.kubectlIn(w.admin, kubeconfig, args...)
+		out, err := w.kubectlIn(w.creator(), cluster, kubeconfig, args...)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -193,7 +173,7 @@ func (w *iam) newTemplateVersion(cluster, subnet, kubeconfig string) {
 	w.mustAWS(nil, "ec2", "create-launch-template", "--launch-template-name", "rolled", "--launch-template-data", `{"InstanceType":"t3.small"}`)
 	w.mustAWS(nil, "eks", "create-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group, "--node-role", "arn:aws:iam::"+iamAccount+":role/muster-node",
 		"--subnets", subnet, "--scaling-config", "minSize=0,maxSize=2,desiredSize=1", "--labels", "pool=rolled", "--launch-template", "name=rolled,version=1")
-	w.eventually("node group rolled is ACTIVE", 120*time.Second, func() error { return is(w.nodegroupStatus(cluster, group), "ACTIVE") })
+	w.eksBecomes(nodegroupPath(cluster, group), "ACTIVE")
 	node := func(shown string) string {
 		name, _, _ := strings.Cut(shown, "/")
 		return name
@@ -211,7 +191,5 @@ func (w *iam) newTemplateVersion(cluster, subnet, kubeconfig string) {
 		w.t.Errorf("nodes %v, before %v", after, before)
 	}
 	w.mustAWS(nil, "eks", "delete-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group)
-	w.eventually("node group rolled is gone", 60*time.Second, func() error {
-		return gone(w.aws(w.admin, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group))
-	})
+	w.eksGone(nodegroupPath(cluster, group))
 }

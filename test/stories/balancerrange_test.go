@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 )
 
 // anotherBalancer is a Service in front of the same pods.
@@ -28,7 +27,7 @@ func balancersOfARange(t *testing.T, i *installation) {
 			t.Errorf("%s is at %s; the range is %s, and %q is there", name, ip, small, other)
 		}
 		taken[ip] = name
-		i.eventually("Service "+name+" is answered", 20*time.Second, func() error {
+		i.eventually("Service "+name+" is answered", func() error {
 			_, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
 			return err
 		})
@@ -55,7 +54,7 @@ func balancersOfARange(t *testing.T, i *installation) {
 // toldOf waits for an Event of a Service.
 func (i *installation) toldOf(service, reason, message string) {
 	i.t.Helper()
-	i.eventually("an Event says "+reason, time.Minute, func() error {
+	i.eventually("an Event says "+reason, func() error {
 		out, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name="+service+",reason="+reason, "-o", "jsonpath={.items[*].message}")
 		if err == nil && !strings.Contains(out, message) {
 			err = errors.New(out)

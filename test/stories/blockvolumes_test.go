@@ -73,7 +73,7 @@ func (i *installation) blockVolume() {
 		i.t.Errorf("a pod that may only read writes: %s", out)
 	}
 	i.mustKubectl("patch", "pvc", "raw", "-p", `{"spec": {"resources": {"requests": {"storage": "128Mi"}}}}`)
-	took := i.eventually("the device grows while pods have it", 20*time.Second, func() error {
+	took := i.eventually("the device grows while pods have it", func() error {
 		got, err := disk(pods[1])
 		if err == nil && strings.TrimSpace(got) != "134217728 hello" {
 			err = errors.New(got)
@@ -84,8 +84,8 @@ func (i *installation) blockVolume() {
 	i.t.Logf("the device has grown %s after the claim", took.Round(100*time.Millisecond))
 	i.kill("serve")
 	i.killInMachine("kubelet")
-	i.eventually("the service answers", 30*time.Second, func() error { _, err := i.status(); return err })
-	i.eventually("pods have the device, kubelets having begun again", 30*time.Second, func() error {
+	i.eventually("the service answers", func() error { _, err := i.status(); return err })
+	i.eventually("pods have the device, kubelets having begun again", func() error {
 		for _, pod := range pods {
 			if got, err := disk(pod, "-write", "again"); err != nil || strings.TrimSpace(got) != "134217728 again" {
 				return fmt.Errorf("%s: %q, %w", pod, got, err)
@@ -94,7 +94,7 @@ func (i *installation) blockVolume() {
 		return nil
 	})
 	i.mustKubectl("delete", "pod/reader", "daemonset/raw")
-	i.eventually("no device is left", time.Minute, func() error {
+	i.eventually("no device is left", func() error {
 		if left := i.loopDevices(); len(left) > 0 {
 			return fmt.Errorf("%q", left)
 		}
@@ -104,7 +104,7 @@ func (i *installation) blockVolume() {
 	i.mustKubectl("wait", "--for=condition=Ready", "pod/reader", "--timeout=60s")
 	want("reader", "134217728 again")
 	i.mustKubectl("delete", "pod/reader", "pvc/raw")
-	i.eventually("the disk goes with the claim", 30*time.Second, func() error {
+	i.eventually("the disk goes with the claim", func() error {
 		if left := append(i.loopDevices(), i.disks()...); len(left) > 0 {
 			return fmt.Errorf("%q", left)
 		}

@@ -44,13 +44,15 @@ spec:
 // without a pause: requests with the nodes' own certificates, requests to kubelets, of the kind that makes the API server read
 // its file and of the kind that does not. Nothing of it may fail, and in the end the old authority opens nothing.
 // It takes a quarter of an hour: certificates live for ten minutes at least, and the API server reads a file every five.
+//
+//story:about certificates/rotation certificates/rotator
 func TestRotationOfKubeletsAuthority(t *testing.T) {
 	i := newInstallation(t)
 	i.up(shortLived)
-	i.ready(30 * time.Second)
+	i.ready()
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
-	i.eventually("kubelets serve", 60*time.Second, func() error {
+	i.eventually("kubelets serve", func() error {
 		for _, pod := range i.pods() {
 			if _, err := i.kubectl("logs", pod); err != nil {
 				return err
@@ -75,7 +77,7 @@ func TestRotationOfKubeletsAuthority(t *testing.T) {
 	if err := rotate.Start(); err != nil {
 		t.Fatal(err)
 	}
-	i.eventually("the new authority signs", 8*time.Minute, func() error {
+	i.upstream(authorityRotates, "the new authority signs", func() error {
 		listing, _, err := i.try("certs")
 		if err == nil && !regexp.MustCompile(`kubelet-2 +- +signs`).MatchString(listing) {
 			err = errors.New(listing)
@@ -250,7 +252,7 @@ func (i *installation) watchHandshakes() *handshakes {
 		}
 		node := strings.TrimPrefix(last.Leaf.Subject.CommonName, "system:node:")
 		// The kubelet's first try comes before the Node exists, its next ten seconds later.
-		i.eventually("kubelet has its lease", 30*time.Second, func() error {
+		i.eventually("kubelet has its lease", func() error {
 			_, err := i.kubectl("-n", "kube-node-lease", "get", "lease", node)
 			return err
 		})

@@ -18,15 +18,14 @@ import (
 // authorities is a cluster whose certificate authorities are replaced by EKS's API.
 type authorities struct{ *operations }
 
-// TestCertificateAuthoritiesByTheAPI makes an authority of kubelets' certificates, gives it up, makes another one and has it sign. The AWS CLI
+// certificateAuthorities makes an authority of kubelets' certificates, gives it up, makes another one and has it sign. The AWS CLI
 // does not know these operations everywhere yet: they are sent as an SDK sends them. The API server reads whom to trust every five minutes, or when
-// it starts: it is killed to be quicker.
-func TestCertificateAuthoritiesByTheAPI(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	i.muster("up", "--nodes", "0")
-	i.ready(90 * time.Second)
-	a := &authorities{&operations{newIAM(t, i), ""}}
+// it starts: it is killed to be quicker. A kubelet looks every minute: there is none.
+func (o *operations) certificateAuthorities() {
+	a := &authorities{o}
+	a.mustKubectl("-n", "kube-system", "scale", "deployment", "coredns", "--replicas", "0") // a machine is not taken from under its last pod
+	a.muster("scale", "nodegroup", "default", "0", "--wait")
+	a.becomes("no node is left", "", func() (string, error) { return a.kubectl("get", "nodes", "-o", "name") })
 	for _, step := range []struct {
 		name string
 		look func(*authorities)
@@ -35,7 +34,7 @@ func TestCertificateAuthoritiesByTheAPI(t *testing.T) {
 		{"it is given up", (*authorities).givenUp},
 		{"another one signs", (*authorities).activated},
 	} {
-		if !t.Run(step.name, func(t *testing.T) { step.look(&authorities{&operations{a.step(t), ""}}) }) {
+		if !o.t.Run(step.name, func(t *testing.T) { step.look(&authorities{&operations{a.step(t), ""}}) }) {
 			return
 		}
 	}
@@ -86,7 +85,7 @@ func (a *authorities) settles(u shownUpdate) {
 	status := func() string {
 		return a.management("get", "update", u.ID, "-o", "jsonpath={.status.phase} {.status.message}")
 	}
-	a.eventually("it is waited for the API server", 60*time.Second, func() error {
+	a.eventually("it is waited for the API server", func() error {
 		if got := status(); !strings.Contains(got, "has not read yet") {
 			return errors.New(got)
 		}
@@ -98,7 +97,7 @@ func (a *authorities) settles(u shownUpdate) {
 			break
 		}
 		a.kill("kube-apiserver")
-		a.ready(60 * time.Second)
+		a.ready()
 	}
 	a.updated(u, "muster")
 }
@@ -107,7 +106,7 @@ func (a *authorities) settles(u shownUpdate) {
 func (a *authorities) published() string {
 	a.t.Helper()
 	var pem string
-	a.eventually("the API server answers", 60*time.Second, func() (err error) {
+	a.eventually("the API server answers", func() (err error) {
 		pem, err = a.kubectl("-n", "kube-system", "get", "configmap", "muster-kubelet-client-ca", "-o", `jsonpath={.data.ca\.crt}`)
 		return err
 	})
@@ -127,7 +126,7 @@ func (a *authorities) isPublished(is shownAuthority) bool {
 // signs waits until `muster certs` says which authority signs.
 func (a *authorities) signs(name string) {
 	a.t.Helper()
-	a.eventually(name+" signs", 30*time.Second, func() error {
+	a.eventually(name+" signs", func() error {
 		listing, _, err := a.try("certs")
 		if err == nil && !regexp.MustCompile(name+` +- +signs`).MatchString(listing) {
 			err = errors.New(listing)

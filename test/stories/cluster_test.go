@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -39,6 +38,7 @@ type installation struct {
 	host       *farHost             // where the commands run; nil for the host of the test
 	mounted    []string             // the state directory, or one in it, that is a file system of its own
 	attached   []loopdevice.Device  // what these are on
+	cli        *awsCLI              // the AWS CLI, for all steps
 }
 
 // programs is the directory of everything that `make build` made.
@@ -61,12 +61,13 @@ func newInstallation(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &installation{t: t, dir: statedir.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig"), bin: programs(t)}
+	i := &installation{t: t, dir: statedir.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig"), bin: programs(t), cli: &awsCLI{}}
 	before := takeSnapshot(t, i.dir)
 	t.Cleanup(func() {
 		if t.Failed() {
 			i.keepLogs()
 		}
+		i.cli.end()
 		out, err := i.command(context.WithoutCancel(t.Context()), "down", "--delete").CombinedOutput()
 		if err != nil {
 			t.Errorf("muster down --delete: %v\n%s", err, out)
@@ -188,55 +189,6 @@ func (i *installation) status() (serve.Status, error) {
 	return serve.NewClient(i.dir).Status(i.t.Context())
 }
 
-// eventually repeats a question until it is answered without an error. Bounds of many seconds are those of a machine of one's own. They are no
-// promise, and compilers of other tests may have most of it: so they are twice that.
-func (i *installation) eventually(what string, timeout time.Duration, ask func() error) time.Duration {
-	i.t.Helper()
-	if timeout >= 20*time.Second {
-		timeout *= 2
-	}
-	started := time.Now()
-	for {
-		err := ask()
-		if err == nil {
-			return time.Since(started)
-		}
-		if time.Since(started) > timeout {
-			i.t.Fatalf("%s: not after %s: %v", what, timeout, err)
-		}
-		select {
-		case <-i.t.Context().Done():
-			i.t.Fatalf("%s: %v", what, i.t.Context().Err())
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// ready waits until everything that was asked for is there.
-func (i *installation) ready(timeout time.Duration) time.Duration {
-	i.t.Helper()
-	return i.eventually("cluster is ready", timeout, func() error {
-		status, err := i.status()
-		if err != nil {
-			return err
-		}
-		components := status.Components
-		for _, cluster := range status.Clusters {
-			components = append(components, cluster.Components...)
-		}
-		for _, c := range components {
-			if c.State != supervise.Ready {
-				return fmt.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
-			}
-		}
-		if !status.Ready() {
-			raw, _ := json.Marshal(status)
-			return fmt.Errorf("not ready: %s", raw)
-		}
-		return nil
-	})
-}
-
 // processes lists what runs, by the name of the component: there is one cluster.
 func (i *installation) processes() map[string]supervise.Process {
 	i.t.Helper()
@@ -306,7 +258,7 @@ func (i *installation) in(t *testing.T) *installation {
 func (i *installation) kill(name string) supervise.Process {
 	i.t.Helper()
 	var p supervise.Process
-	i.eventually("process "+name+" runs", 30*time.Second, func() error { // what was killed a moment ago may just be starting again
+	i.eventually("process "+name+" runs", func() error { // what was killed a moment ago may just be starting again
 		all, err := i.running()
 		if err != nil {
 			return err

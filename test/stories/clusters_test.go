@@ -26,6 +26,8 @@ import (
 
 // TestTwoClusters is the tale of two clusters in one VPC: made by the command line, strangers to each other but for what a rule lets their pods do,
 // and one of them killed and deleted, of which the other notices nothing.
+//
+//story:about cluster/serve cluster/clustercontroller cluster/clusternetwork cluster/vpc cluster/webhookproxy iam/authenticator
 func TestTwoClusters(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "2", "--timeout", "3m")
@@ -52,7 +54,7 @@ func TestTwoClusters(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, side, side)
-	}{{"users", usersAreStrangers}, {"credentials", credentialsAreWorthNothing}, {"pods", podsAreNeighbours}, {"killed", killedUnnoticed}} {
+	}{{"users", usersAreStrangers}, {"credentials", credentialsAreWorthNothing}, {"machines", machinesAreNodesAtHome}, {"webhooks", webhooksAreStrangers}, {"pods", podsAreNeighbours}, {"killed", killedUnnoticed}} {
 		t.Run(step.name, func(t *testing.T) {
 			step.run(t, side{i.in(t), muster.cluster}, side{i.in(t), blue.cluster})
 		})
@@ -95,7 +97,7 @@ func usersAreStrangers(t *testing.T, muster, blue side) {
 	alice := w.user("alice")
 	blue.apply(`{apiVersion: access.muster.dev/v1alpha1, kind: AccessEntry, metadata: {name: alice}, spec: {principalARN: "arn:aws:iam::`+iamAccount+
 		`:user/alice", username: alice}}`, "--context=blue")
-	blue.eventually("alice is let in", 20*time.Second, func() error {
+	blue.eventually("alice is let in", func() error {
 		who, err := blue.whoami(t.Context(), w.token(alice, "blue"))
 		if err == nil && who.Username != "alice" {
 			err = fmt.Errorf("she is %q", who.Username)
@@ -230,11 +232,11 @@ func killedUnnoticed(t *testing.T, muster, blue side) {
 			t.Errorf("killing %s: %v", p.Name, err)
 		}
 	}
-	took := blue.eventually("the killed cluster is back", time.Minute, func() error {
+	took := blue.eventually("the killed cluster is back", func() error {
 		_, err := blue.kubectl("--context", "blue", "get", "--raw", "/readyz")
 		return err
 	})
-	blue.ready(2 * time.Minute)
+	blue.ready()
 	cancel()
 	r := <-done
 	t.Logf("%d processes were killed, the API answered after %s; the other cluster answered %d requests meanwhile", len(victims), took.Round(time.Millisecond), r.asked)

@@ -15,6 +15,8 @@ import (
 )
 
 // TestFiveClustersAtOnce applies five clusters by kubectl, whose names are at the limits of EKS's rules, and deletes their namespaces.
+//
+//story:about cluster/serve cluster/clustercontroller cluster/portplan cluster/capacity
 func TestFiveClustersAtOnce(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -43,9 +45,9 @@ func TestFiveClustersAtOnce(t *testing.T) {
 	}
 	i.applySlowly(documents)
 	for _, name := range names {
-		took := i.eventually("cluster "+name+" is served", 4*time.Minute, func() error { return i.asAsked(name, "", true) })
+		took := i.eventually("cluster "+name+" is served", func() error { return i.asAsked(name, "", true) })
 		t.Logf("%.20s after %s more", name, took.Round(time.Second))
-		i.eventually("the node of "+name+" is Ready", time.Minute, func() error {
+		i.eventually("the node of "+name+" is Ready", func() error {
 			out, err := i.kubectl("--kubeconfig", i.dir.Cluster(v1alpha1.ClusterSlug(name)).Kubeconfig(), "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
 			if err == nil && out != "True" {
 				err = fmt.Errorf("nodes %q", out)
@@ -62,7 +64,7 @@ func TestFiveClustersAtOnce(t *testing.T) {
 	}
 	i.mustKubectl(arguments...)
 	for _, name := range names {
-		i.eventually("cluster "+name+" is gone", 2*time.Minute, func() error { return i.asAsked(name, v1alpha1.ClusterSlug(name), false) })
+		i.eventually("cluster "+name+" is gone", func() error { return i.asAsked(name, v1alpha1.ClusterSlug(name), false) })
 	}
 }
 

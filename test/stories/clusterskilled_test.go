@@ -20,6 +20,8 @@ import (
 
 // TestKilledWhileClustersComeAndGo kills service and guard at random moments while clusters are made and deleted. Each of them ends as it was
 // asked to: served, or gone with everything of it.
+//
+//story:about cluster/clustercontroller cluster/supervise cluster/serve
 func TestKilledWhileClustersComeAndGo(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -51,9 +53,9 @@ func TestKilledWhileClustersComeAndGo(t *testing.T) {
 	for _, name := range names {
 		t.Logf("%s is wanted: %v", name, wanted[name])
 		namespace := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		i.eventually("cluster "+name+" ends as asked", 3*time.Minute, func() error { return i.asAsked(name, namespace, wanted[name]) })
+		i.eventually("cluster "+name+" ends as asked", func() error { return i.asAsked(name, namespace, wanted[name]) })
 	}
-	i.eventually("the first cluster is served", time.Minute, func() error {
+	i.eventually("the first cluster is served", func() error {
 		_, err := i.kubectl("--context", "muster", "get", "--raw", "/readyz")
 		return err
 	})

@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"muster.dev/muster/internal/platform/loopdevice"
 )
@@ -49,6 +49,8 @@ spec:
 `
 
 // TestCopiedVolumes has a claim get a copy of a volume that a pod writes meanwhile, on a file system where files share their content.
+//
+//story:about cluster/filestore cluster/volumedriver
 func TestCopiedVolumes(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("mkfs.xfs")
@@ -58,10 +60,10 @@ func TestCopiedVolumes(t *testing.T) {
 	i := newInstallation(t)
 	i.volumesOnXFS(program)
 	i.muster("up", "--nodes", "1")
-	i.ready(time.Minute)
+	i.ready()
 	i.apply(copiedWorkload)
 	i.mustKubectl("wait", "--for=condition=Ready", "pod/counts", "--timeout=120s")
-	i.eventually("the pod has counted", time.Minute, func() error {
+	i.eventually("the pod has counted", func() error {
 		if n, err := i.counted("counts"); err != nil || n == 0 {
 			return fmt.Errorf("%d, %w", n, err)
 		}
@@ -78,7 +80,7 @@ func TestCopiedVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.mustKubectl("delete", "pod/counts", "pvc/first")
-	i.eventually("the volume is gone", time.Minute, func() error {
+	i.eventually("the volume is gone", func() error {
 		if left := i.volumes(); len(left) != 1 {
 			return fmt.Errorf("%q", left)
 		}
@@ -89,6 +91,51 @@ func TestCopiedVolumes(t *testing.T) {
 	if n, err := i.counted("reads"); err != nil || n < before || n > after {
 		t.Errorf("the copy has %d, %v, and was made between %d and %d", n, err, before, after)
 	}
+}
+
+// TestCopiedVolumesWithoutReflink has a claim wait for a copy while a pod writes, on a file system where files cannot share their content, and the pod's
+// successor wait for the copy.
+//
+//story:about cluster/filestore cluster/volumedriver cluster/machine/local
+func TestCopiedVolumesWithoutReflink(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.volumesOnDiskOf("256m")
+	i.muster("up", "--nodes", "1")
+	i.ready()
+	i.apply(copiedWorkload)
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/counts", "--timeout=120s")
+	i.apply(fmt.Sprintf(copyClaim, "first", "8Mi"))
+	i.eventually("the claim says why it waits", func() error { return i.wantEvent("copy", "Stop the pods that have it") })
+	before, err := i.counted("counts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.mustKubectl("delete", "pod/counts")
+	i.eventually("the volume is copied", func() error {
+		got, err := i.kubectl("get", "pvc/copy", "-o", "jsonpath={.status.phase}")
+		if err == nil && got != "Bound" {
+			err = errors.New(got)
+		}
+		return err
+	})
+	if err := i.wantEvent("copy", "Copying "); err != nil {
+		t.Error(err)
+	}
+	i.apply(copiedWorkload + "---\n" + copyReader)
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/counts", "pod/reads", "--timeout=60s")
+	if n, err := i.counted("reads"); err != nil || n < before {
+		t.Errorf("the copy has %d, %v, and was made when there were %d at least", n, err, before)
+	}
+}
+
+// wantEvent wants an Event of a claim that says something.
+func (i *installation) wantEvent(claim, says string) error {
+	got, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name="+claim, "-o", "jsonpath={.items[*].message}")
+	if err == nil && !strings.Contains(got, says) {
+		err = fmt.Errorf("%q", got)
+	}
+	return err
 }
 
 // volumesOnXFS has volumes on an XFS of their own, which is a file outside the state directory.

@@ -18,6 +18,8 @@ import (
 
 // TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is there
 // when there is room again.
+//
+//story:about cluster/supervise platform/atomicfile cluster/serve
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -32,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 	i.unmount()
 	i.onDiskOf("1280m")
 	i.muster("up", "--provider", "simulated", "--nodes", "2")
-	i.ready(30 * time.Second)
+	i.ready()
 	i.mustKubectl("create", "configmap", "before", "--from-literal=a=b")
 
 	filler := filepath.Join(string(i.dir), ".new-filler")
@@ -41,7 +43,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, filler)
-	i.eventually("writes fail on the full disk", 60*time.Second, func() error {
+	i.eventually("writes fail on the full disk", func() error {
 		// etcd has room in files that are there already; large objects use it up.
 		_, err := i.kubectl("create", "configmap", "large"+time.Now().Format("150405.000"), "--from-file="+large, "--request-timeout=5s")
 		if err == nil {
@@ -52,7 +54,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("everything was ready again %s after there was room", i.ready(120*time.Second))
+	t.Logf("everything was ready again %s after there was room", i.ready())
 	i.mustKubectl("get", "configmap", "before")
 	i.mustKubectl("create", "configmap", "after", "--from-literal=a=b")
 }

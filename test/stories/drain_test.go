@@ -39,7 +39,9 @@ spec:
 `
 
 // TestScaleDownDrains scales a group down under a pod that may not go: the machine waits and serves, says what for, goes on waiting when
-// the service is killed, and is ended as soon as the pod may go. A cluster that is stopped does not wait for any pod.
+// the service is killed, and is ended as soon as the pod may go. The last machine waits for none, and neither does a cluster that is stopped.
+//
+//story:about cluster/nodegroup cluster/plan
 func TestScaleDownDrains(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -57,7 +59,7 @@ func TestScaleDownDrains(t *testing.T) {
 	var machine, node string
 	waits := func(when string) {
 		t.Helper()
-		i.eventually("the machine waits for the pod "+when, 60*time.Second, func() error {
+		i.eventually("the machine waits for the pod "+when, func() error {
 			out, err := i.kubectl("get", managementContext, "machines", "-o",
 				`jsonpath={range .items[?(@.status.phase=="Terminating")]}{.metadata.name}|{.status.nodeName}|{.status.conditions[?(@.type=="Drained")].message}{"\n"}{end}`)
 			if err != nil {
@@ -73,7 +75,7 @@ func TestScaleDownDrains(t *testing.T) {
 	}
 	waits("at first")
 	old := i.kill("serve")
-	i.eventually("the service is back", 30*time.Second, func() error {
+	i.eventually("the service is back", func() error {
 		if p, ok := i.processes()["serve"]; !ok || p.PID == old.PID {
 			return errors.New("not started again")
 		}
@@ -93,7 +95,7 @@ func TestScaleDownDrains(t *testing.T) {
 	}
 
 	i.mustKubectl("delete", "pdb", "web")
-	i.eventually("the machine is gone", 60*time.Second, func() error {
+	i.eventually("the machine is gone", func() error {
 		out, err := i.kubectl("get", managementContext, "machines", machine, "--ignore-not-found", "-o", "name")
 		if err == nil && out != "" {
 			err = errors.New(out)
@@ -110,6 +112,20 @@ func TestScaleDownDrains(t *testing.T) {
 	i.apply(protected)
 	i.mustKubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=0", "--timeout=30s", "pdb/web")
 	i.muster("scale", "nodegroup", "default", "0")
+	// Nothing is to take the last machine's place, so that no budget can ever be met: it is not waited for.
+	i.eventually("the last machine is gone", func() error {
+		out, err := i.kubectl("get", managementContext, "machines", "-o", "name")
+		if err == nil && out != "" {
+			err = errors.New(out)
+		}
+		return err
+	})
+
+	i.muster("scale", "nodegroup", "default", "2", "--wait")
+	i.mustKubectl("delete", "pods", "-l", "app=web") // each node gets one again, and not the first that came both
+	i.mustKubectl("rollout", "status", "deployment/web", "--timeout=90s")
+	i.mustKubectl("wait", "--for=jsonpath={.status.currentHealthy}=2", "--timeout=30s", "pdb/web")
+	i.muster("scale", "nodegroup", "default", "1")
 	waits("again")
 	began := time.Now()
 	i.muster("down", "--delete")

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // staticVolume is a volume that is there before its claim, by the handle that EFS's driver takes.
@@ -44,7 +43,7 @@ func (i *installation) byTheCLI() {
 	w := newIAM(i.t, i)
 	var system struct{ FileSystemID string }
 	w.mustAWS(&system, "efs", "create-file-system", "--creation-token", "story", "--tags", "Key=Name,Value=story")
-	i.eventually("the file system is available", 30*time.Second, func() error {
+	i.eventually("the file system is available", func() error {
 		var got struct {
 			FileSystems []struct{ LifeCycleState, Name string }
 		}
@@ -63,7 +62,7 @@ func (i *installation) byTheCLI() {
 	w.mustAWS(&target, "efs", "create-mount-target", "--file-system-id", system.FileSystemID, "--subnet-id", subnet)
 	i.isFor(system.FileSystemID, `["other"]`)
 	i.apply(fmt.Sprintf(staticVolume, system.FileSystemID+"::"+point.AccessPointID))
-	i.eventually("the pod says that the file system is for other clusters", time.Minute, func() error {
+	i.eventually("the pod says that the file system is for other clusters", func() error {
 		got, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name=web,reason=FailedMount", "-o", "jsonpath={.items[*].message}")
 		if err == nil && !strings.Contains(got, "is for other clusters than") {
 			err = errors.New(got)
@@ -72,7 +71,7 @@ func (i *installation) byTheCLI() {
 	})
 	i.isFor(system.FileSystemID, "null")
 	i.mustKubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=180s") // the kubelet tries again after pauses that grow
-	i.eventually("the pod counts in its volume", 20*time.Second, func() error {
+	i.eventually("the pod counts in its volume", func() error {
 		n, err := i.counted("web")
 		if err == nil && n == 0 {
 			err = errors.New("at 0")
@@ -94,7 +93,7 @@ func (i *installation) byTheCLI() {
 	w.mustAWS(nil, "efs", "delete-mount-target", "--mount-target-id", target.MountTargetID)
 	w.mustAWS(nil, "efs", "delete-access-point", "--access-point-id", point.AccessPointID)
 	w.mustAWS(nil, "efs", "delete-file-system", "--file-system-id", system.FileSystemID)
-	i.eventually("the file system is gone", 30*time.Second, func() error {
+	i.eventually("the file system is gone", func() error {
 		if _, err := w.aws(w.admin, "efs", "describe-file-systems", "--file-system-id", system.FileSystemID); err == nil || !strings.Contains(err.Error(), "FileSystemNotFound") {
 			return fmt.Errorf("it is there: %w", err)
 		}

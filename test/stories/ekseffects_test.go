@@ -178,15 +178,13 @@ func (o *operations) cancelled() {
 	// Machines are of an older template from here on.
 	o.management("patch", "nodegroup", "default", "--type", "merge", "-p", `{"spec":{"launchTemplate":{"userData":"#!/bin/sh\ntrue\n"}}}`)
 	u := o.update(append([]string{"update-nodegroup-version"}, of...)...)
-	o.eventually("the rollout has begun", 60*time.Second, func() error {
+	o.eventually("the rollout has begun", func() error {
 		if got := o.management("get", "nodegroup", "default", "-o", "jsonpath={.status.rollout.id}"); got != u.ID {
 			return fmt.Errorf("the rollout is %q", got)
 		}
 		return nil
 	})
 	o.calls("CancelUpdate", http.MethodPost, "/clusters/muster/updates/"+u.ID+"/cancel-update")
-	o.eventually("the update is Cancelled", 60*time.Second, func() error {
-		return is(o.update("describe-update", "--name", "muster", "--update-id", u.ID, "--nodegroup-name", "default").Status, "Cancelled")
-	})
-	o.eventually("the node that was there is the only one", 120*time.Second, func() error { return is(node(), before) })
+	o.eksBecomes(updatePath("muster", u.ID, "--nodegroup-name", "default"), "Cancelled")
+	o.eventually("the node that was there is the only one", func() error { return is(node(), before) })
 }

@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // operations is a cluster whose EKS operations are looked at in the cluster.
@@ -20,16 +18,16 @@ type operations struct {
 	kubeconfig string // by aws eks update-kubeconfig
 }
 
-// TestEKSOperationsHaveEffects calls operations of EKS by the AWS CLI, and looks for what they say or change in the cluster itself. The page
-// docs/aws-effects.md says which operation is seen where.
+// TestEKSOperationsHaveEffects calls operations of EKS by the AWS CLI, and looks for what they say or change in the cluster itself: in the one
+// that there is, in one that they make, and in the first again, whose machine and whose authorities they take away. The page docs/aws-effects.md
+// says which operation is seen where.
+//
+//story:about cloud/eks cluster/updatecontroller cluster/nodegroup
 func TestEKSOperationsHaveEffects(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("aws"); err != nil {
-		t.Fatal("there is no AWS CLI, which tools/testneeds.sh installs: nothing is tested")
-	}
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "1")
-	i.ready(90 * time.Second)
+	i.ready()
 	o := &operations{newIAM(t, i), filepath.Join(t.TempDir(), "kubeconfig")}
 	if _, err := o.aws(o.admin, "eks", "update-kubeconfig", "--name", "muster", "--kubeconfig", o.kubeconfig); err != nil {
 		t.Fatal(err)
@@ -47,6 +45,8 @@ func TestEKSOperationsHaveEffects(t *testing.T) {
 		{"insights", (*operations).insights},
 		{"security groups of the API server", (*operations).securityGroups},
 		{"a rollout is cancelled", (*operations).cancelled},
+		{"by the AWS CLI from nothing", (*operations).clusterByTheAWSCLI},
+		{"certificate authorities", (*operations).certificateAuthorities},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.look(&operations{o.step(t), o.kubeconfig}) })
 	}
@@ -122,22 +122,20 @@ func (o *operations) tagsDecide() {
 	erin := o.user("erin")
 	o.mustAWS(nil, "iam", "put-user-policy", "--user-name", "erin", "--policy-name", "tagged", "--policy-document",
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"eks:DescribeCluster","Resource":"*","Condition":{"StringEquals":{"aws:ResourceTag/team":"erins"}}}]}`)
-	may := func() error {
-		_, err := o.aws(o.as(erin), "eks", "describe-cluster", "--name", "muster")
-		return err
-	}
+	describes := o.eksGetsAs(erin, clusterPath("muster"))
+	may := func() error { return describes(new(json.RawMessage)) }
 	if may() == nil {
 		o.t.Error("erin sees a cluster that is not tagged")
 	}
 	o.mustAWS(nil, "eks", "tag-resource", "--resource-arn", arn, "--tags", "team=erins,kept=x")
-	o.eventually("erin sees the cluster", 10*time.Second, may)
+	o.eventually("erin sees the cluster", may)
 	o.management("patch", "cluster", "muster", "--type", "merge", "-p", `{"spec":{"tags":{"by":"kubectl"}}}`)
 	var list struct{ Tags map[string]string }
 	if o.mustAWS(&list, "eks", "list-tags-for-resource", "--resource-arn", arn); fmt.Sprint(list.Tags) != "map[by:kubectl kept:x team:erins]" {
 		o.t.Errorf("tags %v", list.Tags)
 	}
 	o.mustAWS(nil, "eks", "untag-resource", "--resource-arn", arn, "--tag-keys", "team", "by")
-	o.eventually("erin sees it no more", 10*time.Second, func() error { return unless(may(), "AccessDeniedException") })
+	o.eventually("erin sees it no more", func() error { return unless(may(), "AccessDeniedException") })
 	if got := o.management("get", "cluster", "muster", "-o", "jsonpath={.spec.tags}"); got != `{"kept":"x"}` {
 		o.t.Errorf("the object has the tags %s", got)
 	}
@@ -156,13 +154,13 @@ func unless(err error, says string) error {
 
 // whoami is who the cluster takes somebody for.
 func (o *operations) whoami(k keys) (string, error) {
-	return o.kubectlIn(o.as(k), o.kubeconfig, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username} {.status.userInfo.groups}")
+	return o.kubectlIn(k, "muster", o.kubeconfig, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username} {.status.userInfo.groups}")
 }
 
 // can asks the cluster whether somebody may do something: yes or no.
 func (o *operations) can(k keys, args ...string) func() (string, error) {
 	return func() (string, error) {
-		out, err := o.kubectlIn(o.as(k), o.kubeconfig, append([]string{"auth", "can-i"}, args...)...)
+		out, err := o.kubectlIn(k, "muster", o.kubeconfig, append([]string{"auth", "can-i"}, args...)...)
 		if strings.TrimSpace(out) == "no" { // and the exit status is 1
 			return "no", nil
 		}
@@ -173,7 +171,7 @@ func (o *operations) can(k keys, args ...string) func() (string, error) {
 // becomes waits until something answers with a text.
 func (o *operations) becomes(what, want string, ask func() (string, error)) {
 	o.t.Helper()
-	o.eventually(what, 30*time.Second, func() error {
+	o.eventually(what, func() error {
 		got, err := ask()
 		if err == nil && got != want {
 			err = fmt.Errorf("got %s, want %s", got, want)
@@ -221,7 +219,7 @@ func (o *operations) entries() {
 		o.t.Errorf("listed %v, and the cluster has %s", list.AccessEntries, there)
 	}
 	eks(nil, "delete-access-entry")
-	o.eventually("dora is let in no more", 30*time.Second, func() error {
+	o.eventually("dora is let in no more", func() error {
 		who, err := o.whoami(dora)
 		if err == nil {
 			return fmt.Errorf("she is %s", who)
@@ -271,7 +269,7 @@ func (o *operations) policies() {
 	o.becomes("frank may all that administrators may", "yes", o.can(frank, "*", "*"))
 	name := o.mustKubectl("get", "accessentries", "-o", `jsonpath={.items[?(@.spec.principalARN=="arn:aws:iam::`+iamAccount+`:user/frank")].metadata.name}`)
 	var roles []string
-	o.eventually("each has its binding", 30*time.Second, func() error {
+	o.eventually("each has its binding", func() error {
 		bindings := o.mustKubectl("get", "clusterrolebindings", "-o", `jsonpath={range .items[?(@.metadata.ownerReferences[0].name=="`+name+`")]}{.roleRef.name} {end}`)
 		if roles = strings.Fields(bindings); len(roles) != len(there.AccessPolicies) {
 			return fmt.Errorf("%d policies, and bindings to %v", len(there.AccessPolicies), roles)

@@ -25,7 +25,7 @@ func servicesNotExposed(t *testing.T, i *installation) {
 		{"pending", "Warning NoLoadBalancer it has no address from a load balancer: its class example.com/other is not one of Muster's, which are none, service.k8s.aws/nlb and eks.amazonaws.com/nlb, and nothing else has taken it; inside the VPC it answers at every node's address, on port %s/TCP; "},
 	} {
 		want := fmt.Sprintf(c.begins, i.mustKubectl("get", "service", c.name, "-o", "jsonpath={.spec.ports[0].nodePort}"))
-		took := i.eventually(c.name+" says so", 30*time.Second, func() error {
+		took := i.eventually(c.name+" says so", func() error {
 			got, err := said(c.name)
 			if err == nil && (!strings.HasPrefix(got, want) || strings.Contains(got, "\n")) {
 				err = errors.New(got)

@@ -14,6 +14,8 @@ import (
 )
 
 // TestUpInterruptedLeavesNothingAfterDelete kills everything at a random moment of the start.
+//
+//story:about ./cmd/muster/service cluster/serve cluster/supervise
 func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -41,6 +43,8 @@ func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
 }
 
 // TestUpAfterInterruptedUp continues where a killed start left off.
+//
+//story:about ./cmd/muster/service cluster/serve cluster/supervise
 func TestUpAfterInterruptedUp(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -48,7 +52,7 @@ func TestUpAfterInterruptedUp(t *testing.T) {
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
-	i.eventually("the API server starts", 30*time.Second, func() error {
+	i.eventually("the API server starts", func() error {
 		if _, ok := i.processes()["kube-apiserver"]; !ok {
 			return errors.New("not yet")
 		}
@@ -60,11 +64,14 @@ func TestUpAfterInterruptedUp(t *testing.T) {
 	_ = up.Process.Kill()
 	_ = up.Wait()
 	i.muster("up")
-	i.ready(30 * time.Second)
+	i.ready()
 }
 
 // TestBadInputChangesNothing gives muster what it cannot use: one clear line each, exit code 1, or 2 for usage.
+//
+//story:about ./cmd/muster
 func TestBadInputChangesNothing(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	dir := t.TempDir()
 	file := func(name, content string) string {

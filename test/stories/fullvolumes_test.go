@@ -56,12 +56,14 @@ spec:
 
 // TestFullVolumes has a pod fill the file system that volumes are on. Writes fail, which is told; nothing that was written is lost, the cluster is
 // as it was, and all goes on once there is room.
+//
+//story:about cluster/filestore cluster/volumedriver
 func TestFullVolumes(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.volumesOnDiskOf("64m")
 	i.muster("up", "--nodes", "1")
-	i.ready(time.Minute)
+	i.ready()
 	i.apply(fullWorkload)
 	i.mustKubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")
 	if told, err := i.toldCapacity(); err != nil || told <= 0 || told > 64<<20 {
@@ -76,7 +78,7 @@ func TestFullVolumes(t *testing.T) {
 	if out, err := i.kubectl("exec", "fills", "--", "/workload", "fsync", "-n", "100000", "/data/file"); err == nil || !strings.Contains(err.Error(), "no space left on device") {
 		t.Fatalf("filling a volume: %s, %v", out, err)
 	}
-	i.eventually("the pod that counts fails to write", 2*time.Minute, func() error {
+	i.eventually("the pod that counts fails to write", func() error {
 		got, err := i.kubectl("get", "pod", "counts", "-o", "jsonpath={.status.containerStatuses[0]['state','lastState'].terminated.message}")
 		if err == nil && !strings.Contains(got, "no space left on device") {
 			err = fmt.Errorf("it says %q", got)
@@ -91,13 +93,13 @@ func TestFullVolumes(t *testing.T) {
 	for _, claim := range []string{"kept", "filled"} {
 		i.claimEvent(claim, "HostDiskPressure", "MiB and")
 	}
-	i.eventually("muster get filesystems says so", time.Minute, func() error {
+	i.eventually("muster get filesystems says so", func() error {
 		if out, _ := i.muster("get", "filesystems"); !strings.Contains(out, "disk has less than") {
 			return errors.New(out)
 		}
 		return nil
 	})
-	i.eventually("no capacity is told", time.Minute, func() error {
+	i.eventually("no capacity is told", func() error {
 		told, err := i.toldCapacity()
 		if err == nil && told != 0 {
 			err = fmt.Errorf("%d", told)
@@ -110,7 +112,7 @@ func TestFullVolumes(t *testing.T) {
 
 	i.mustKubectl("delete", "pod/fills", "pvc/filled")
 	i.mustKubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/more", "--timeout=180s")
-	took := i.eventually("the pod counts on, with nothing lost", 5*time.Minute, func() error {
+	took := i.eventually("the pod counts on, with nothing lost", func() error {
 		now, err := i.counted("looks")
 		if err == nil && now <= last {
 			err = fmt.Errorf("at %d after %d", now, last)
@@ -118,7 +120,7 @@ func TestFullVolumes(t *testing.T) {
 		return err
 	})
 	t.Logf("the pod counted on %s after the claim that waited was bound", took.Round(100*time.Millisecond))
-	i.eventually("capacity is told again", time.Minute, func() error {
+	i.eventually("capacity is told again", func() error {
 		told, err := i.toldCapacity()
 		if err == nil && told == 0 {
 			err = errors.New("none")
@@ -136,7 +138,7 @@ func (i *installation) volumesOnDiskOf(size string) {
 // claimEvent waits until an Event of a claim says something.
 func (i *installation) claimEvent(claim, reason, says string) {
 	i.t.Helper()
-	i.eventually("an Event of claim "+claim+" says "+says, time.Minute, func() error {
+	i.eventually("an Event of claim "+claim+" says "+says, func() error {
 		got, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name="+claim+",reason="+reason, "-o", "jsonpath={.items[*].message}")
 		if err == nil && !strings.Contains(got, says) {
 			err = errors.New(got)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 const managementContext = "--context=muster-management"
@@ -22,11 +21,20 @@ spec:
   labels: {example.com/pool: many}
 `
 
-// TestNoMachineOutlivesItsGroup deletes a node group at different moments of the making of its machines, and one by force.
-func TestNoMachineOutlivesItsGroup(t *testing.T) {
+// TestMachinesGo deletes machines: one that has a volume, and all of a group.
+//
+//story:about cluster/nodegroup cluster/plan cluster/machine
+func TestMachinesGo(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
-	i.muster("up", "--provider", "simulated", "--nodes", "1")
+	i.muster("up", "--provider", "simulated", "--nodes", "2")
+	i.ready()
+	t.Run("an attached volume moves", func(t *testing.T) { attachedVolumeMoves(t, i.in(t)) })
+	t.Run("no machine outlives its group", func(t *testing.T) { noMachineOutlivesItsGroup(t, i.in(t)) })
+}
+
+// noMachineOutlivesItsGroup deletes a node group at different moments of the making of its machines, and one by force.
+func noMachineOutlivesItsGroup(t *testing.T, i *installation) {
 	machines := func() int {
 		out, err := i.kubectl("get", managementContext, "machines", "-o", `jsonpath={range .items[?(@.spec.nodeGroup=="many")]}{.metadata.name}{"\n"}{end}`)
 		if err != nil {
@@ -36,7 +44,7 @@ func TestNoMachineOutlivesItsGroup(t *testing.T) {
 	}
 	nothingLeft := func() {
 		t.Helper()
-		i.eventually("no machine and no node of the group is left", 60*time.Second, func() error {
+		i.eventually("no machine and no node of the group is left", func() error {
 			if n := machines(); n > 0 {
 				return fmt.Errorf("%d machines", n)
 			}
@@ -52,7 +60,7 @@ func TestNoMachineOutlivesItsGroup(t *testing.T) {
 		cascade string // no garbage collector answers the last two
 	}{{0, "background"}, {1, "foreground"}, {30, "orphan"}} {
 		i.apply(manyMachines, managementContext)
-		i.eventually("machines are made", 30*time.Second, func() error {
+		i.eventually("machines are made", func() error {
 			if n := machines(); n < deletion.atLeast {
 				return fmt.Errorf("%d machines", n)
 			}
@@ -66,7 +74,7 @@ func TestNoMachineOutlivesItsGroup(t *testing.T) {
 	}
 
 	i.apply(manyMachines, managementContext)
-	i.eventually("machines are made", 30*time.Second, func() error {
+	i.eventually("machines are made", func() error {
 		if n := machines(); n < 60 {
 			return fmt.Errorf("%d machines", n)
 		}
@@ -75,5 +83,5 @@ func TestNoMachineOutlivesItsGroup(t *testing.T) {
 	i.mustKubectl("delete", managementContext, "-n=muster", "nodegroup", "many", "--wait=false")
 	_, _ = i.kubectl("patch", managementContext, "-n=muster", "nodegroup", "many", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`) // it may be gone already
 	nothingLeft()
-	i.ready(30 * time.Second)
+	i.ready()
 }

@@ -24,6 +24,8 @@ import (
 const privateServer = "172.31.0.4:443"
 
 // TestHosts brings hosts that muster did not make into one cluster, by muster join and by kubeadm join.
+//
+//story:about node ./cmd/muster/join
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	i, hash := withoutNodes(t)
@@ -40,15 +42,15 @@ func withoutNodes(t *testing.T) (i *installation, hash string) {
 	}
 	i = newInstallation(t)
 	i.muster("up", "--nodes", "0")
-	i.ready(30 * time.Second)
+	i.ready()
 	var authority string
-	i.eventually("the cluster's authority is published", 30*time.Second, func() (err error) {
+	i.eventually("the cluster's authority is published", func() (err error) {
 		authority, err = i.kubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`)
 		return err
 	})
 	// CoreDNS would wait for a node here, begin on a host before its kube-proxy does, and hold up whoever drains that host by the half
 	// minute that it is given to end. Nobody asks for names.
-	i.eventually("no pod waits for a node", 30*time.Second, func() error {
+	i.eventually("no pod waits for a node", func() error {
 		_, err := i.kubectl("-n", "kube-system", "scale", "deployment/coredns", "--replicas=0")
 		return err
 	})
@@ -123,7 +125,7 @@ func (g guest) token(args ...string) string {
 func (g guest) signed(token string, want bool) {
 	g.installation.t.Helper()
 	id, _, _ := strings.Cut(token, ".")
-	g.installation.eventually(fmt.Sprintf("cluster-info is signed with token %s: %v", id, want), 30*time.Second, func() error {
+	g.installation.eventually(fmt.Sprintf("cluster-info is signed with token %s: %v", id, want), func() error {
 		data, err := g.installation.kubectl("-n", "kube-public", "get", "configmap", "cluster-info", "-o", "jsonpath={.data}")
 		if err == nil && strings.Contains(data, "jws-kubeconfig-"+id) != want {
 			err = errors.New("not yet")
@@ -137,7 +139,7 @@ func (g guest) expiredToken() string {
 	g.installation.t.Helper()
 	token := g.token("--ttl", "1s")
 	id, _, _ := strings.Cut(token, ".")
-	g.installation.eventually("token "+id+" is gone", 30*time.Second, func() error {
+	g.installation.eventually("token "+id+" is gone", func() error {
 		if left := g.installation.mustKubectl("-n", "kube-system", "get", "secret", "bootstrap-token-"+id, "--ignore-not-found", "-o", "name"); left != "" {
 			return errors.New(left + " is there")
 		}

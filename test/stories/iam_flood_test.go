@@ -28,7 +28,7 @@ import (
 const (
 	// floodRate is how many bad tokens are sent each second, as long as somebody comes in meanwhile, and floodLeast how many must be
 	// answered: the cluster, who sends and who comes in have the same CPUs, of which others may have a part.
-	floodRate, floodLeast = 10_000, 1_000
+	floodRate, floodLeast = 10_000, 3_000
 	// floodOf is how many there are. It is more than anybody remembers, so that each is a new one when it comes again.
 	floodOf = 20_000
 	// pipes are the connections they come on, and burst is how often each sends.

@@ -48,10 +48,10 @@ grep -rIlE '(^|[^a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}([^a-z0-9]|$)' /etc /var/lib; 
 
 // roleIsItsOwn takes the machine's credentials from instance metadata: STS and the cluster know it by them.
 func (w *iam) roleIsItsOwn() {
-	k := w.machineKeys(pageMachine, "muster-node")
+	k := w.machineKeys(pageMachine, "muster-node-muster")
 	id := w.machineAt(pageMachine)
 	who, err := w.aws(w.as(k), "sts", "get-caller-identity", "--query", "Arn", "--output", "text")
-	if err != nil || who != "arn:aws:sts::"+iamAccount+":assumed-role/muster-node/"+id {
+	if err != nil || who != "arn:aws:sts::"+iamAccount+":assumed-role/muster-node-muster/"+id {
 		w.t.Errorf("the machine is %q: %v", who, err)
 	}
 	w.becomes(k, "system:node:"+nodeAt(pageMachine))
@@ -63,7 +63,7 @@ const askSTS = `set -eu
 said() { sed -n "s/^$1 = //p" "$AWS_CONFIG_FILE"; }
 url=http://169.254.169.254/latest
 token=$(curl -sSf -X PUT $url/api/token -H 'X-aws-ec2-metadata-token-ttl-seconds: 60')
-answer=$(curl -sSf -H "X-aws-ec2-metadata-token: $token" $url/meta-data/iam/security-credentials/muster-node | tr -d '\n')
+answer=$(curl -sSf -H "X-aws-ec2-metadata-token: $token" $url/meta-data/iam/security-credentials/muster-node-muster | tr -d '\n')
 field() { printf %s "$answer" | sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p"; }
 printf 'user = "%s:%s"\nheader = "X-Amz-Security-Token: %s"\n' "$(field AccessKeyId)" "$(field SecretAccessKey)" "$(field Token)" |
 curl -sS --max-time 10 -K - --cacert "$(said ca_bundle)" --aws-sigv4 "aws:amz:$(said region):$service" -d "$form" "$(said endpoint_url)/"`
@@ -75,7 +75,7 @@ func (w *iam) machineAsks(*people) {
 		return out + talk
 	}
 	id := w.machineAt(pageMachine)
-	arn := "arn:aws:sts::" + iamAccount + ":assumed-role/muster-node/" + id
+	arn := "arn:aws:sts::" + iamAccount + ":assumed-role/muster-node-muster/" + id
 	if got := ask("sts", "Action=GetCallerIdentity&Version=2011-06-15"); !strings.Contains(got, "<Arn>"+arn+"</Arn>") {
 		w.t.Errorf("STS says to the machine: %s, want %s", got, arn)
 	}
@@ -85,17 +85,17 @@ func (w *iam) machineAsks(*people) {
 	}
 	// A policy that asks for the machine's address sees the machine's, not the relay's.
 	const byAddress = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "iam:ListUsers", "Resource": "*", "Condition": {"IpAddress": {"aws:SourceIp": "` + pageMachine + `"}}}]}`
-	w.mustAWS(nil, "iam", "put-role-policy", "--role-name", "muster-node", "--policy-name", "by-address", "--policy-document", byAddress)
-	w.eventually("IAM answers the machine by its address", 10*time.Second, func() error {
+	w.mustAWS(nil, "iam", "put-role-policy", "--role-name", "muster-node-muster", "--policy-name", "by-address", "--policy-document", byAddress)
+	w.eventually("IAM answers the machine by its address", func() error {
 		if got := ask("iam", "Action=ListUsers&Version=2010-05-08"); !strings.Contains(got, "<UserName>admin</UserName>") {
 			return errors.New(got)
 		}
 		return nil
 	})
-	w.mustAWS(nil, "iam", "delete-role-policy", "--role-name", "muster-node", "--policy-name", "by-address")
+	w.mustAWS(nil, "iam", "delete-role-policy", "--role-name", "muster-node-muster", "--policy-name", "by-address")
 
 	// A token that the AWS CLI makes there is signed for that endpoint.
-	k := w.machineKeys(pageMachine, "muster-node")
+	k := w.machineKeys(pageMachine, "muster-node-muster")
 	token, err := ekstoken.Sign(w.t.Context(), aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("https://172.31.0.3"), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: k.AccessKeyID, SecretAccessKey: k.SecretAccessKey, SessionToken: k.SessionToken}, nil
 	})}, "muster", time.Now())
@@ -123,11 +123,11 @@ func (w *iam) podAsks(*people) {
 	w.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
 	pod := w.mustKubectl("get", "pods", "-l", "app=hello", "--field-selector", "spec.nodeName="+nodeAt(pageMachine), "-o", "jsonpath={.items[0].metadata.name}")
 	service := w.mustKubectl("get", "service", "hello", "-o", "jsonpath={.spec.clusterIP}")
-	w.eventually("the pod reaches others", 30*time.Second, func() error {
+	w.eventually("the pod reaches others", func() error {
 		_, err := w.kubectl("exec", pod, "--", "/workload", "fetch", "http://"+service+"/")
 		return err
 	})
-	const path = "http://169.254.169.254/latest/meta-data/iam/security-credentials/muster-node"
+	const path = "http://169.254.169.254/latest/meta-data/iam/security-credentials/muster-node-muster"
 	out, err := w.kubectl("exec", pod, "--", "/workload", "fetch", path)
 	if err == nil || !strings.Contains(err.Error(), "connection reset by peer") && !strings.Contains(err.Error(), "Timeout") && !strings.Contains(err.Error(), "deadline exceeded") {
 		w.t.Errorf("the pod is neither cut off nor left without an answer: %s, %v", out, err)
@@ -173,9 +173,9 @@ func (w *iam) refusedMachine(p *people) {
 	w.statusSays(id, "rule no-entry", "no entry names "+arn, "make an access entry for it")
 	w.apply(entry(""))
 	node := w.mustKubectl("--context=muster-management", "get", "machine", id, "-o", "jsonpath={.status.nodeName}")
-	w.nodeIsReady(node, 60*time.Second)
+	w.nodeIsReady(node)
 	var address string
-	w.eventually("the machine is Ready", 20*time.Second, func() error {
+	w.eventually("the machine is Ready", func() error {
 		out, err := w.kubectl("--context=muster-management", "get", "machine", id, "-o", `jsonpath={.status.phase} {.status.addresses[?(@.type=="InternalIP")].address}`)
 		phase, rest, _ := strings.Cut(out, " ")
 		if address = rest; err == nil && phase != "Ready" {
@@ -189,7 +189,7 @@ func (w *iam) refusedMachine(p *people) {
 	}
 	w.letInNoMore(id, node, arn, token, entry(""))
 	w.muster("delete", "nodegroup", "guests")
-	w.eventually("the machine is gone", 30*time.Second, func() error {
+	w.eventually("the machine is gone", func() error {
 		left, err := w.kubectl("--context=muster-management", "get", "machines", "-l", "muster.dev/nodegroup=guests", "-o", "name")
 		if err == nil && left != "" {
 			err = errors.New(left)
@@ -211,14 +211,14 @@ func (w *iam) letInNoMore(id, node, arn, token, entry string) {
 	w.refused("a token of a Ready machine whose access entry is gone is refused", token, 403, "no-entry")
 	w.statusSays(id, "the cluster does not let the machine in", "rule no-entry", "no entry names "+arn, "make an access entry for it")
 	w.apply(entry)
-	w.eventually("a token of the machine is good again", promised, func() error {
+	w.eventually("a token of the machine is good again", func() error {
 		code, user, why, err := w.review(w.t.Context(), token)
 		if err == nil && code != http.StatusOK {
 			err = fmt.Errorf("the answer is %d, user %q, %+v", code, user.Username, why)
 		}
 		return err
 	})
-	w.eventually("muster status says that all is well again", 20*time.Second, func() error {
+	w.eventually("muster status says that all is well again", func() error {
 		out, talk, err := w.try("status")
 		if err == nil && strings.Contains(out, "does not let the machine in") {
 			err = errors.New("it is not")
@@ -228,13 +228,13 @@ func (w *iam) letInNoMore(id, node, arn, token, entry string) {
 		}
 		return err
 	})
-	w.nodeIsReady(node, 60*time.Second)
+	w.nodeIsReady(node)
 }
 
 // statusSays waits for a line of `muster status` that has all parts.
 func (w *iam) statusSays(parts ...string) {
 	w.t.Helper()
-	took := w.eventually("muster status says "+strings.Join(parts, ", "), 30*time.Second, func() error {
+	took := w.eventually("muster status says "+strings.Join(parts, ", "), func() error {
 		out, talk, err := w.try("status")
 		if err == nil || !anyLine(out+talk, parts...) {
 			return errors.Join(err, fmt.Errorf("it says:\n%s%s", out, talk))

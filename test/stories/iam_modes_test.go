@@ -9,19 +9,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"muster.dev/muster/internal/cluster/supervise"
 )
 
 // TestAuthenticationModes takes a cluster from aws-auth alone to access entries alone, with a machine and people in it all the time.
+//
+//story:about iam/authenticator iam/identity cluster/clusteraccess
 func TestAuthenticationModes(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	m := &modes{file: filepath.Join(filepath.Dir(i.kubeconfig), "muster.yaml")}
 	m.write(t, "CONFIG_MAP")
 	i.muster("up", "-f", m.file, "--timeout", "60s")
-	i.ready(30 * time.Second)
+	i.ready()
 	w := newIAM(t, i)
 	m.bob, m.carol = w.user("bob"), w.user("carol")
 	for _, step := range []struct {
@@ -68,7 +69,7 @@ func (m *modes) goTo(w *iam, mode string) {
 	old := w.processes()
 	m.write(w.t, mode)
 	w.muster("up", "-f", m.file, "--timeout", "60s")
-	w.eventually("the authenticator has the mode "+mode, 30*time.Second, func() error {
+	w.eventually("the authenticator has the mode "+mode, func() error {
 		for _, c := range must(w.status()).Clusters[0].Components {
 			if c.Name == "authenticator" && (c.State != supervise.Ready || c.PID == old["authenticator"].PID) {
 				return fmt.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
@@ -93,8 +94,8 @@ func must[T any](v T, _ error) T { return v }
 // machineStays sees that the machine is let in now, and that its node is Ready.
 func (w *iam) machineStays() {
 	w.t.Helper()
-	w.becomes(w.machineKeys(pageMachine, "muster-node"), "system:node:"+nodeAt(pageMachine))
-	w.nodeIsReady(nodeAt(pageMachine), 30*time.Second)
+	w.becomes(w.machineKeys(pageMachine, "muster-node-muster"), "system:node:"+nodeAt(pageMachine))
+	w.nodeIsReady(nodeAt(pageMachine))
 }
 
 func (m *modes) configMap(w *iam) {

@@ -14,11 +14,8 @@ import (
 	"time"
 )
 
-// An outage lasts at least this long, and this long after the service has been started again everybody must be let in.
-const (
-	outage   = time.Minute
-	recovery = 2 * time.Second
-)
+// outage is how long one lasts at least.
+const outage = time.Minute
 
 // bobsEntry lets bob in while it is there.
 const bobsEntry = `apiVersion: v1
@@ -41,9 +38,11 @@ func (w *iam) serviceAway(p *people) {
 	w.becomes(p.bob, "bob")
 	bobs := w.token(p.bob, "muster")
 	w.believed(bobs, "bob")
-	k := w.machineKeys(pageMachine, "muster-node")
+	k := w.machineKeys(pageMachine, "muster-node-muster")
 	machines := w.token(k, "muster")
 	w.believed(machines, "system:node:"+nodeAt(pageMachine))
+	gone := w.user("gone") // a key that ends takes nobody else's token: the kubelet's is not asked for again before the service goes
+	w.mustAWS(nil, "iam", "update-access-key", "--user-name", "gone", "--access-key-id", gone.AccessKeyID, "--status", "Inactive")
 	for _, name := range []string{"guard", "serve"} {
 		w.kill(name)
 	}
@@ -61,13 +60,13 @@ func (w *iam) serviceAway(p *people) {
 	if _, err := w.aws(w.admin, "sts", "get-caller-identity"); err == nil || !strings.Contains(err.Error(), "Could not connect to the endpoint URL") {
 		w.t.Errorf("the AWS CLI says: %v", err)
 	}
-	if now := w.machineKeys(pageMachine, "muster-node"); now != k { // instance metadata keeps what it was told
+	if now := w.machineKeys(pageMachine, "muster-node-muster"); now != k { // instance metadata keeps what it was told
 		w.t.Errorf("the machine has the key %s, and had %s", now.AccessKeyID, k.AccessKeyID)
 	}
 	w.mustKubectl("-n", "kube-system", "delete", "configmap", "aws-auth")
 	w.refused("bob's entry is removed", bobs, http.StatusForbidden, "no-entry")
 	w.apply(bobsEntry)
-	w.eventually("bob's entry is back", promised, func() error {
+	w.eventually("bob's entry is back", func() error {
 		_, who, why, err := w.review(w.t.Context(), bobs)
 		if err == nil && who.Username != "bob" {
 			err = fmt.Errorf("user %q, %+v", who.Username, why)
@@ -77,16 +76,18 @@ func (w *iam) serviceAway(p *people) {
 	w.t.Run("a pod asks for the node's credentials", func(t *testing.T) { w.step(t).podAsks(p) })
 	w.pause(outage - time.Since(began))
 	w.t.Logf("in an outage of %s %s", time.Since(began).Round(time.Second), all())
-	w.nodeIsReady(nodeAt(pageMachine), time.Second)
+	if err := w.readyNode(nodeAt(pageMachine)); err != nil { // it stayed so through the outage
+		w.t.Error(err)
+	}
 	w.muster("up")
-	w.verifiedWithin(recovery, creator, creatorARN)
+	w.verifiedAgain(creator, creatorARN)
 	w.becomes(creator, creatorARN)
 	w.becomes(k, "system:node:"+nodeAt(pageMachine))
 	if out, err := w.aws(w.admin, "sts", "get-caller-identity"); err != nil {
 		w.t.Errorf("the AWS CLI afterwards: %s, %v", out, err)
 	}
 	w.mustKubectl("-n", "kube-system", "delete", "configmap", "aws-auth")
-	w.refusedWithin(recovery, "of a new token it is known again that no entry names its maker", w.token(p.bob, "muster"), http.StatusForbidden, "no-entry")
+	w.refused("of a new token it is known again that no entry names its maker", w.token(p.bob, "muster"), http.StatusForbidden, "no-entry")
 	w.t.Run("aws-auth is edited badly and well", func(t *testing.T) { w.step(t).awsAuth(p) })
 }
 
@@ -98,19 +99,16 @@ func (w *iam) pause(d time.Duration) {
 	}
 }
 
-// verifiedWithin has the authenticator verify new tokens again, and fails if that takes longer.
-func (w *iam) verifiedWithin(most time.Duration, k keys, user string) {
+// verifiedAgain waits until the authenticator verifies new tokens again.
+func (w *iam) verifiedAgain(k keys, user string) {
 	w.t.Helper()
-	took := w.eventually("a new token is verified again", 15*time.Second, func() error {
+	w.eventually("a new token is verified again", func() error {
 		_, who, why, err := w.review(w.t.Context(), w.token(k, "muster"))
 		if err == nil && who.Username != user {
 			err = fmt.Errorf("user %q, %+v", who.Username, why)
 		}
 		return err
 	})
-	if took > most {
-		w.t.Errorf("new tokens are verified again after %s, and not within %s", took.Round(time.Millisecond), most)
-	}
 }
 
 // everySecond shows the authenticator tokens of before and new ones once a second, until what it returns is called: that fails if one of
@@ -175,7 +173,7 @@ func (w *iam) authenticatorKilled(*people) {
 	old := w.kill("authenticator")
 	w.mustKubectl("get", "nodes")
 	began := time.Now()
-	w.eventually("the authenticator is started again", 30*time.Second, func() error {
+	w.eventually("the authenticator is started again", func() error {
 		if p, ok := w.processes()["authenticator"]; !ok || p.PID == old.PID {
 			return errors.New("not yet")
 		}
@@ -186,5 +184,5 @@ func (w *iam) authenticatorKilled(*people) {
 	if err := syscall.Kill(w.processes()["authenticator"].PID, 0); err != nil {
 		w.t.Errorf("the authenticator is gone: %v", err)
 	}
-	w.nodeIsReady(nodeAt(pageMachine), 30*time.Second)
+	w.nodeIsReady(nodeAt(pageMachine))
 }

@@ -9,12 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 )
 
 // page runs what docs/iam-login.md shows, on a cluster that has just come up. Its shell has evaluated what `muster env` prints.
 func (w *iam) page(*people) {
-	w.eventually("the creator's entry is applied", 20*time.Second, func() error {
+	w.eventually("the creator's entry is applied", func() error {
 		out, err := w.kubectl("get", "accessentry", "cluster-creator", "-o", `jsonpath={range .status.conditions[*]}{.type}={.status} {end}`)
 		if err == nil && !strings.Contains(out, "PoliciesApplied=True") {
 			err = fmt.Errorf("its conditions are %q", out)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 )
 
 const (
@@ -70,7 +69,7 @@ spec:
     scope: {type: namespace, namespaces: [team]}
 `)
 	w.becomes(p.alice, aliceARN)
-	w.eventually("alice may edit her namespace", 20*time.Second, func() error {
+	w.eventually("alice may edit her namespace", func() error {
 		_, err := w.kubectlAs(w.as(p.alice), p.kubectl, "-n", "team", "create", "configmap", "hers", "--from-literal=a=b")
 		return err
 	})
@@ -114,12 +113,12 @@ spec:
 	if err != nil || !strings.HasPrefix(out, session) || !strings.Contains(out, `"developers"`) {
 		w.t.Errorf("by --role-arn she is %q: %v", out, err)
 	}
-	if _, err := w.aws(w.as(p.alice), "sts", "assume-role", "--role-arn", strings.Replace(roleARN, "team/developers", "muster-node", 1), "--role-session-name", "work"); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
+	if _, err := w.aws(w.as(p.alice), "sts", "assume-role", "--role-arn", strings.Replace(roleARN, "team/developers", "muster-node-muster", 1), "--role-session-name", "work"); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
 		w.t.Errorf("alice is not kept from the role of nodes: %v", err)
 	}
 }
 
-// inactiveKey ends a token and comes back: at the authenticator within a second, in the cluster when the API server has forgotten.
+// inactiveKey ends a token and comes back: at the authenticator first, in the cluster when the API server has forgotten.
 func (w *iam) inactiveKey(p *people) {
 	token := w.token(p.alice, "muster")
 	w.believed(token, aliceARN)
@@ -199,7 +198,7 @@ data:
 	}
 	w.apply(roles("arn:aws:iam::" + iamAccount + ":instance-profile/deploy"))
 	w.becomes(bob, "bob")
-	w.eventually("an Event on aws-auth tells of the bad entry", 20*time.Second, func() error {
+	w.eventually("an Event on aws-auth tells of the bad entry", func() error {
 		events, err := w.kubectl("-n", "kube-system", "get", "events", "--field-selector", "involvedObject.name=aws-auth", "-o", `jsonpath={range .items[*]}{.type} {.reason} {.message}{"\n"}{end}`)
 		if err == nil && !anyLine(events, "Warning MappingNotUsed", "mapRoles[0]", "instance-profile") {
 			err = fmt.Errorf("events: %q", events)
@@ -215,7 +214,7 @@ data:
 	w.apply(strings.Replace(roles("x"), "    - rolearn: x", "    - rolearn: [x", 1))
 	w.becomes(bob, "bob")
 	w.apply(roles("arn:aws:iam::" + iamAccount + ":role/deploy"))
-	w.eventually("nothing is wrong any more", 10*time.Second, func() error {
+	w.eventually("nothing is wrong any more", func() error {
 		out, talk, err := w.try("auth", "check")
 		if err == nil && !strings.Contains(out, "Nothing is wrong") {
 			err = errors.New("something is")

@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestIAMIdentity has machines and people come in by IAM, as on EKS: no machine is given a token, and nobody a key of the cluster.
+//
+//story:about iam
 func TestIAMIdentity(t *testing.T) {
 	if _, err := exec.LookPath("aws"); err != nil {
 		t.Fatal("the AWS CLI is needed: tools/testneeds.sh installs it")
@@ -20,7 +21,7 @@ func TestIAMIdentity(t *testing.T) {
 	i := newInstallation(t)
 	out, talk := i.muster("up", "--nodes", "1")
 	t.Logf("muster up printed:\n%s%s", out, talk)
-	i.ready(30 * time.Second)
+	i.ready()
 	world := newIAM(t, i)
 	p := &people{}
 	for _, step := range []struct {
@@ -48,7 +49,7 @@ func TestIAMIdentity(t *testing.T) {
 			return // the rest would tell of the same fault again
 		}
 	}
-	i.ready(60 * time.Second)
+	i.ready()
 }
 
 // people are those whom one step makes and a later one uses.
@@ -81,7 +82,7 @@ func (w *iam) machinesByRole(*people) {
 		w.t.Errorf("the kubelet has these:\n%s", files)
 	}
 	user := "system:node:" + nodeAt(pageMachine)
-	w.eventually("the certificate controller approves the serving certificate", 30*time.Second, func() error {
+	w.eventually("the certificate controller approves the serving certificate", func() error {
 		requests, err := w.kubectl("get", "csr", "-o", `jsonpath={range .items[*]}{.spec.signerName} {.spec.username} {.spec.uid} {.status.conditions[0].reason}{"\n"}{end}`)
 		if err != nil {
 			return err
@@ -97,7 +98,7 @@ func (w *iam) machinesByRole(*people) {
 		return nil
 	})
 	condition := first(w.muster("get", "machines", w.machineAt(pageMachine), "-o", "json"))
-	if !strings.Contains(condition, `"reason": "Admitted"`) || !strings.Contains(condition, `"instanceProfile": "muster-node"`) {
+	if !strings.Contains(condition, `"reason": "Admitted"`) || !strings.Contains(condition, `"instanceProfile": "muster-node-muster"`) {
 		w.t.Errorf("the machine does not say by what it was let in:\n%s", condition)
 	}
 	w.roleIsItsOwn()
@@ -127,7 +128,7 @@ func (w *iam) creatorComesIn(p *people) {
 			w.t.Errorf("by %s the creator is %q: %v", name, got, err)
 		}
 	}
-	w.eventually("the creator's access policy is bound", 20*time.Second, func() error {
+	w.eventually("the creator's access policy is bound", func() error {
 		out, err := w.kubectlAs(nil, p.kubectl, "auth", "can-i", "*", "*", "--all-namespaces")
 		if err == nil && out != "yes" {
 			err = fmt.Errorf("can-i says %q", out)

@@ -123,6 +123,11 @@ func (w *iam) as(k keys) []string {
 	return append(slices.Clone(w.endpoint), "AWS_ACCESS_KEY_ID="+k.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+k.SecretAccessKey, "AWS_SESSION_TOKEN="+k.SessionToken)
 }
 
+// environmentOf is what a program of somebody of IAM finds.
+func (w *iam) environmentOf(who []string) []string {
+	return append(slices.DeleteFunc(w.environment(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }), who...)
+}
+
 // run runs a program as somebody of IAM, and returns what it prints; the error holds what it complains of.
 func (w *iam) run(who []string, program string, args ...string) (string, error) {
 	return w.runIn("", who, program, args...)
@@ -132,7 +137,7 @@ func (w *iam) run(who []string, program string, args ...string) (string, error) 
 func (w *iam) runIn(dir string, who []string, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(w.t.Context(), program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(slices.DeleteFunc(w.environment(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }), who...)
+	cmd.Env = w.environmentOf(who)
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
 	if err := cmd.Run(); err != nil {
@@ -141,17 +146,7 @@ func (w *iam) runIn(dir string, who []string, program string, args ...string) (s
 	return strings.TrimSpace(out.String()), nil
 }
 
-// aws runs the AWS CLI. Those before 1.29 and 2.13 do not read from the environment where services are: they are told.
-func (w *iam) aws(who []string, args ...string) (string, error) {
-	for _, v := range w.endpoint {
-		if url, ok := strings.CutPrefix(v, "AWS_ENDPOINT_URL="); ok {
-			args = append(args, "--endpoint-url", url)
-		}
-	}
-	return w.run(who, "aws", args...)
-}
-
-// mustAWS runs it as the first user, and reads what it prints.
+// mustAWS runs the AWS CLI as the first user, and reads what it prints.
 func (w *iam) mustAWS(into any, args ...string) {
 	w.t.Helper()
 	out, err := w.aws(w.admin, args...)
@@ -235,20 +230,12 @@ func (w *iam) review(ctx context.Context, token string) (int, authenticationv1.U
 	return response.StatusCode, answer.Status.User, reason, err
 }
 
-// promised is how long what was taken back may still be good at the authenticator.
-const promised = time.Second
-
-// refused waits until the authenticator refuses a token, with a status and by a rule, as it must as soon as it is promised.
+// refused waits until the authenticator refuses a token, with a status and by a rule. It asks the authenticator itself, since the API server keeps what
+// it was told. How long that may take TestPromises says.
 func (w *iam) refused(what, token string, status int, rule string) authenticator.Reason {
 	w.t.Helper()
-	return w.refusedWithin(promised, what, token, status, rule)
-}
-
-// refusedWithin asks the authenticator itself, since the API server keeps what it was told, and fails if the token is refused later.
-func (w *iam) refusedWithin(most time.Duration, what, token string, status int, rule string) authenticator.Reason {
-	w.t.Helper()
 	var why authenticator.Reason
-	took := w.eventually(what, 15*time.Second, func() error { // longer than it may take, to tell how long it took
+	took := w.eventually(what, func() error {
 		got, user, reason, err := w.review(w.t.Context(), token)
 		if err == nil && (got != status || !strings.HasPrefix(reason.Rule, rule)) {
 			err = fmt.Errorf("the answer is %d, user %q, %+v", got, user.Username, reason)
@@ -257,9 +244,6 @@ func (w *iam) refusedWithin(most time.Duration, what, token string, status int, 
 		return err
 	})
 	w.t.Logf("%s: %d by rule %s after %s: %s; %s", what, status, why.Rule, took.Round(time.Millisecond), why.Saw, why.Fix)
-	if took > most {
-		w.t.Errorf("%s: after %s, and not within %s", what, took.Round(time.Millisecond), most)
-	}
 	return why
 }
 
@@ -274,18 +258,15 @@ func (w *iam) believed(token, user string) {
 	}
 }
 
-// cacheTime is how long the API server keeps what its authenticator said, and has no flag for.
-const cacheTime = 10 * time.Second
-
 // forgets waits in the background until the API server, too, does not believe a token any more, which was refused a moment ago. What it
-// returns waits for the end of that and fails if it took too long.
+// returns waits for the end of that.
 func (w *iam) forgets(what, token string) func(*iam) {
 	type outcome struct {
 		took time.Duration
 		err  error
 	}
 	ended, began := make(chan outcome, 1), time.Now()
-	ctx, stop := context.WithTimeout(context.WithoutCancel(w.t.Context()), cacheTime+5*time.Second) // the step may end before
+	ctx, stop := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience) // the step may end before
 	go func() {
 		defer stop()
 		for {
@@ -309,7 +290,7 @@ func (w *iam) forgets(what, token string) func(*iam) {
 		w.t.Helper()
 		o := <-ended
 		w.t.Logf("the API server refused the token of %s %s after the authenticator did", what, o.took.Round(100*time.Millisecond))
-		if o.err != nil || o.took > cacheTime+promised {
+		if o.err != nil {
 			w.t.Errorf("the API server has not forgotten the token of %s after %s: %v", what, o.took, o.err)
 		}
 	}
@@ -347,7 +328,7 @@ func (w *iam) whoamiBy(ctx context.Context, by *http.Client) (authenticationv1.U
 // becomes waits until the API server takes the maker of a new token for a user.
 func (w *iam) becomes(k keys, user string) {
 	w.t.Helper()
-	took := w.eventually("a new token makes its maker "+user, 20*time.Second, func() error {
+	took := w.eventually("a new token makes its maker "+user, func() error {
 		who, err := w.whoami(w.t.Context(), w.token(k, "muster"))
 		if err == nil && who.Username != user {
 			err = fmt.Errorf("it is %q", who.Username)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build soak
-
 package stories
 
 import (
@@ -81,13 +79,16 @@ spec:
 `
 
 // TestIngress has the add-on Traefik serve an Ingress and a Gateway at its load balancer, while the pods behind them roll, and removes it.
+//
+//story:about cluster/addon cluster/balancer cluster/loadbalancercontroller
+//story:needs addons
 func TestIngress(t *testing.T) {
 	i := newInstallation(t)
 	if _, err := os.Stat(filepath.Join(i.bin, "addons", "traefik.tar")); err != nil {
 		t.Fatalf("run `make addons` first, which builds Traefik: %v", err)
 	}
 	i.muster("up", "--nodes", "2")
-	i.ready(90 * time.Second)
+	i.ready()
 	w := newIAM(t, i)
 
 	began := time.Now()
@@ -107,7 +108,7 @@ func TestIngress(t *testing.T) {
 	visitor := visitorOf(ip, roots)
 	urls := []string{"http://" + ingressHost + "/", "https://" + ingressHost + "/", "http://" + gatewayHost + "/", "https://" + gatewayHost + "/"}
 	for _, url := range urls {
-		i.eventually(url+" answers", time.Minute, func() error {
+		i.eventually(url+" answers", func() error {
 			_, err := askPod(t.Context(), visitor, url)
 			return err
 		})
@@ -116,7 +117,7 @@ func TestIngress(t *testing.T) {
 		t.Errorf("a name that nobody routes: %v", err)
 	}
 	for what, path := range map[string]string{"ingress": "{.status.loadBalancer.ingress[0].ip}", "gateway": "{.status.addresses[0].value}"} {
-		i.eventually("the address is in the status of the "+what, time.Minute, func() error {
+		i.eventually("the address is in the status of the "+what, func() error {
 			return is(i.mustKubectl("get", what, "web", "-o", "jsonpath="+path), ip)
 		})
 	}
@@ -124,9 +125,7 @@ func TestIngress(t *testing.T) {
 	ingressRolls(t, i, visitor, urls)
 
 	i.muster("delete", "addon", "traefik")
-	w.eventually("the add-on is gone", 2*time.Minute, func() error {
-		return gone(w.aws(w.admin, "eks", "describe-addon", "--cluster-name", "muster", "--addon-name", "traefik"))
-	})
+	w.eksGone(addonPath("muster", "traefik"))
 	const kinds = "deployments,services,serviceaccounts,poddisruptionbudgets,ingressclasses,gatewayclasses,clusterroles,clusterrolebindings"
 	if left := i.mustKubectl("get", kinds, "-A", "-l", "k8s-app=traefik", "-o", "name"); left != "" {
 		t.Errorf("the add-on has left %s", left)

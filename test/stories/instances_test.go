@@ -4,9 +4,9 @@ package stories
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,20 +21,20 @@ type cliInstance struct {
 	Tags       []struct{ Key, Value string }
 }
 
-// TestInstancesByTheAWSCLI launches an instance whose user data is a NodeConfig, which joins the cluster, and ends machines of a node group by EC2 and Auto
-// Scaling.
-func TestInstancesByTheAWSCLI(t *testing.T) {
+// TestInstancesAndAddonsByTheAWSCLI launches an instance whose user data is a NodeConfig, which joins the cluster, and ends machines of a node group by EC2
+// and Auto Scaling. On the node that is left it makes add-ons, changes and deletes them.
+//
+//story:about cloud/ec2 cloud/autoscaling cluster/instancecontroller cluster/launchdata cluster/addon cluster/addoncontroller
+func TestInstancesAndAddonsByTheAWSCLI(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("aws"); err != nil {
-		t.Fatal("there is no AWS CLI, which tools/testneeds.sh installs: nothing is tested")
-	}
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "1")
-	i.ready(60 * time.Second)
+	i.ready()
 	w := newIAM(t, i)
 
 	t.Run("an instance of nobody's group joins", func(t *testing.T) { w.step(t).runInstance() })
 	t.Run("a machine of a node group", func(t *testing.T) { w.step(t).groupOfMachines() })
+	t.Run("the add-ons", func(t *testing.T) { w.step(t).addonsByTheAWSCLI() })
 }
 
 // nodeConfig writes user data as an EKS node's, with the endpoint that DescribeCluster answers.
@@ -69,7 +69,7 @@ func (w *iam) runInstance() {
 		w.t.Fatal(err)
 	}
 	run := []string{
-		"ec2", "run-instances", "--image-id", image, "--instance-type", "m5.large", "--subnet-id", subnet, "--security-group-ids", group, "--iam-instance-profile", "Name=muster-node",
+		"ec2", "run-instances", "--image-id", image, "--instance-type", "m5.large", "--subnet-id", subnet, "--security-group-ids", group, "--iam-instance-profile", "Name=muster-node-muster",
 		"--user-data", "file://" + file, "--tag-specifications", "ResourceType=instance,Tags=[{Key=Name,Value=mine}]", "--client-token", "one",
 	}
 	if _, err := w.aws(w.admin, append(run, "--dry-run")...); err == nil || !strings.Contains(err.Error(), "(DryRunOperation)") {
@@ -86,8 +86,7 @@ func (w *iam) runInstance() {
 		w.t.Fatalf("made %+v, then %+v", made, again)
 	}
 	id := made.Instances[0].InstanceID
-	w.mustAWS(nil, "ec2", "wait", "instance-running", "--instance-ids", id)
-	w.eventually("its node is Ready", 90*time.Second, func() error {
+	w.eventually("its node is Ready", func() error {
 		out, err := w.kubectl("get", "nodes", "-l", "made=by-hand", "-o", `jsonpath={.items[*].spec.providerID} {.items[*].status.conditions[?(@.type=="Ready")].status}`)
 		if err == nil && (!strings.Contains(out, id) || !strings.Contains(out, "True")) {
 			err = fmt.Errorf("got %q", out)
@@ -95,6 +94,7 @@ func (w *iam) runInstance() {
 		return err
 	})
 	w.t.Logf("run-instances to a Ready node: %v", time.Since(began).Round(100*time.Millisecond))
+	w.mustAWS(nil, "ec2", "wait", "instance-running", "--instance-ids", id) // which asks every 15 s
 	data, err := w.aws(w.admin, "ec2", "describe-instance-attribute", "--instance-id", id, "--attribute", "userData", "--query", "UserData.Value", "--output", "text")
 	if raw, decoding := base64.StdEncoding.DecodeString(data); err != nil || decoding != nil || string(raw) != text {
 		w.t.Errorf("user data %q, %v, %v", raw, err, decoding)
@@ -104,6 +104,13 @@ func (w *iam) runInstance() {
 	}
 
 	w.mustAWS(nil, "ec2", "terminate-instances", "--instance-ids", id)
+	c := newAWSClient(w.t, w)
+	w.eventually("it is terminated", func() error {
+		if answer := c.must(awsForm("ec2", "DescribeInstances", "InstanceId.1", id)); !strings.Contains(answer, "<name>terminated</name>") {
+			return errors.New(answer)
+		}
+		return nil
+	})
 	w.mustAWS(nil, "ec2", "wait", "instance-terminated", "--instance-ids", id)
 	if out := w.mustKubectl("get", "nodes", "-l", "made=by-hand", "-o", "name"); out != "" {
 		w.t.Errorf("its node is left: %s", out)
@@ -155,17 +162,17 @@ func (w *iam) groupOfMachines() {
 	}
 	began := time.Now()
 	w.mustAWS(nil, "autoscaling", "terminate-instance-in-auto-scaling-group", "--instance-id", first[0].InstanceID, "--no-should-decrement-desired-capacity")
-	w.eventually("another machine is in its place", 120*time.Second, ready(1, first[0].InstanceID))
+	w.eventually("another machine is in its place", ready(1, first[0].InstanceID))
 	w.t.Logf("terminated to replaced: %v", time.Since(began).Round(100*time.Millisecond))
 
 	w.mustAWS(nil, "autoscaling", "set-desired-capacity", "--auto-scaling-group-name", name, "--desired-capacity", "2")
-	w.eventually("two nodes are Ready", 120*time.Second, ready(2, ""))
+	w.eventually("two nodes are Ready", ready(2, ""))
 	all := w.instances("Name=tag:aws:autoscaling:groupName,Values="+name, "Name=instance-state-name,Values=running")
 	if len(all) != 2 {
 		w.t.Fatalf("running: %+v", all)
 	}
 	w.mustAWS(nil, "autoscaling", "terminate-instance-in-auto-scaling-group", "--instance-id", all[0].InstanceID, "--should-decrement-desired-capacity")
-	w.eventually("that one is gone, and the other stays", 120*time.Second, ready(1, all[0].InstanceID))
+	w.eventually("that one is gone, and the other stays", ready(1, all[0].InstanceID))
 	var groups struct {
 		AutoScalingGroups []struct{ DesiredCapacity int }
 	}

@@ -99,7 +99,7 @@ func (w *irsa) startKeyLoad(documents time.Duration) *keyLoad {
 	}
 	for name, account := range map[string]string{"fresh-irsa": "app", "fresh-agent": "by-agent"} {
 		w.apply(strings.NewReplacer("NAME", name, "ACCOUNT", account).Replace(freshPods))
-		w.says(name, " 0 failed", 60*time.Second)
+		w.says(name, " 0 failed")
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	l.cancel = cancel
@@ -294,7 +294,7 @@ func (w *irsa) byAgent() {
 	w.mustAWS(nil, "iam", "create-role", "--role-name", "by-agent", "--assume-role-policy-document", podTrust)
 	w.mustAWS(nil, "eks", "create-pod-identity-association", "--cluster-name", "muster", "--namespace", "default", "--service-account", "by-agent",
 		"--role-arn", "arn:aws:iam::"+iamAccount+":role/by-agent")
-	w.eventually("the webhook knows the association", 10*time.Second, func() error {
+	w.eventually("the webhook knows the association", func() error {
 		w.apply(strings.NewReplacer("NAME", "try", "ACCOUNT", "by-agent").Replace(plainPod))
 		env := w.mustKubectl("get", "pod", "try", "-o", "jsonpath={.spec.containers[0].env}")
 		w.mustKubectl("delete", "pod", "try", "--wait=true", "--grace-period=0", "--force")
@@ -366,14 +366,14 @@ func (w *irsa) keyReplacedInSpiteOfKills() {
 		w.kill("serve")
 		w.kill("token-signer")
 	}
-	w.eventually("the new key signs", 30*time.Second, func() error {
+	w.eventually("the new key signs", func() error {
 		parsed, err := jwt.ParseSigned(token())
 		if err == nil && parsed.Headers[0].KeyID != added.ID {
 			err = errors.New("the key that signs is " + parsed.Headers[0].KeyID)
 		}
 		return err
 	})
-	w.eventually("tokens of both are good", 60*time.Second, func() error {
+	w.eventually("tokens of both are good", func() error {
 		for _, text := range []string{old, token()} {
 			if err := w.exchange(text); err != nil {
 				return err
@@ -381,5 +381,5 @@ func (w *irsa) keyReplacedInSpiteOfKills() {
 		}
 		return nil
 	})
-	w.ready(60 * time.Second)
+	w.ready()
 }

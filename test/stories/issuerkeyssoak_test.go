@@ -12,6 +12,8 @@ import (
 
 // TestIssuerKeyRotation replaces the key of service account tokens for ten minutes, twice a minute, while programs on the host and in pods get tokens
 // that live ten minutes and credentials by them. Nobody is refused once, and nothing restarts.
+//
+//story:about cluster/tokenkeys cluster/tokensigner
 func TestIssuerKeyRotation(t *testing.T) {
 	t.Parallel()
 	w := newIRSA(t)
@@ -32,4 +34,15 @@ func TestIssuerKeyRotation(t *testing.T) {
 	if after := w.pids(); !maps.Equal(before, after) {
 		t.Errorf("something restarted: %v, before %v", after, before)
 	}
+}
+
+// newIRSA makes a cluster whose one machine has AWS's SDK as /opt/whoami.
+func newIRSA(t *testing.T) *irsa {
+	t.Helper()
+	program := newWhoami(t)
+	i := newInstallation(t)
+	i.muster("up", "--nodes", "1")
+	i.ready()
+	w := newIAM(t, i)
+	return w.irsaOn(w.mustKubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"), program)
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"muster.dev/muster/internal/cluster/issuer"
 )
@@ -32,12 +31,14 @@ spec:
 `
 
 // TestIssuerByName has the documents of an issuer with a name read where it leads: in pods, on machines and on the host.
+//
+//story:about cluster/issuer
 func TestIssuerByName(t *testing.T) {
 	t.Parallel()
 	const host = "oidc.example.com"
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "1", "--issuer-host", host)
-	i.ready(60 * time.Second)
+	i.ready()
 	keys := documentsByName(t, i, host)
 	if got, err := i.kubectl("exec", "asks", "--", "/workload", "fetch", "https://sts.us-east-1.amazonaws.com/"); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("the cluster's authority has signed for STS, too: %s, %v", got, err)
@@ -68,13 +69,15 @@ func TestIssuerByName(t *testing.T) {
 
 // TestIssuerByHostName makes an account without a word about its issuers. They have this host's own name where that leads to a loopback
 // address, and pods, machines and the host read the documents by it. Elsewhere they have an address, and people are told.
+//
+//story:about cluster/issuer
 func TestIssuerByHostName(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.named = true
 	_, _, refused := issuer.ThisHost(t.Context())
 	_, talk := i.muster("up", "--nodes", "1")
-	i.ready(60 * time.Second)
+	i.ready()
 	at, err := issuer.ReadEndpoint(i.dir.Issuers())
 	if err != nil {
 		t.Fatal(err)

@@ -110,18 +110,18 @@ func (k kubeadmStory) serverComesBack(t *testing.T) {
 	if !strings.Contains(out, "This node has joined the cluster") {
 		t.Errorf("kubeadm printed:\n%s", out)
 	}
-	k.installation.nodeIsReady(workerName, 3*time.Minute)
+	k.installation.nodeIsReady(workerName)
 }
 
 func (k kubeadmStory) ready() {
 	k.installation.t.Helper()
-	k.installation.nodeIsReady(workerName, time.Minute)
+	k.installation.nodeIsReady(workerName)
 }
 
 func (k kubeadmStory) certificates(t *testing.T) {
 	for _, name := range []string{"client", "server"} {
 		link := "/var/lib/kubelet/pki/kubelet-" + name + "-current.pem"
-		k.installation.eventually(link, 30*time.Second, func() error {
+		k.installation.eventually(link, func() error {
 			_, err := k.host.Run(t.Context(), "test", "-L", link)
 			return err
 		})

@@ -67,6 +67,8 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 443, targetPort:
 `
 
 // Services of type LoadBalancer are opened from the host and from pods, while pods roll and processes are killed.
+//
+//story:about cluster/balancer cluster/balancerplan cluster/loadbalancercontroller cluster/loadbalancer
 func TestLoadBalancers(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "2")
@@ -94,7 +96,7 @@ func TestLoadBalancers(t *testing.T) {
 // balancerOf waits for the entry of a Service's status.
 func (i *installation) balancerOf(service string, args ...string) (ip, name string) {
 	i.t.Helper()
-	took := i.eventually("Service "+service+" has an address", time.Minute, func() error {
+	took := i.eventually("Service "+service+" has an address", func() error {
 		out, err := i.kubectl(append([]string{"get", "service", service, "-o", "jsonpath={.status.loadBalancer.ingress[0].ip} {.status.loadBalancer.ingress[0].hostname} {.status.loadBalancer.ingress[0].ipMode}"}, args...)...)
 		if err != nil {
 			return err
@@ -134,17 +136,21 @@ func askPod(ctx context.Context, client *http.Client, url string) (string, error
 func balancersReached(t *testing.T, i *installation) {
 	for _, service := range []string{"web", "nodes"} {
 		ip, name := i.balancerOf(service)
-		i.eventually("Service "+service+" reaches each pod", 30*time.Second, func() error { // kube-proxy and health checks hear of pods a moment later
-			seen := map[string]bool{}
+		i.eventually("Service "+service+" answers", func() error { // kube-proxy hears of ports of nodes a moment later
+			_, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
+			return err
+		})
+		seen := map[string]bool{}
+		i.eventually("Service "+service+" reaches each pod", func() error { // health checks see pods a moment later; no request fails meanwhile
 			for range 40 {
 				pod, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
 				if err != nil {
-					return err
+					t.Fatalf("Service %s, which has answered: %v", service, err)
 				}
 				seen[pod] = true
 			}
 			if len(seen) != 3 {
-				return fmt.Errorf("40 requests reached %v", seen)
+				return fmt.Errorf("requests reached %v", seen)
 			}
 			return nil
 		})
@@ -215,7 +221,7 @@ func balancersOfNames(t *testing.T, i *installation) {
 	ip, _ := i.balancerOf("names", "-n", "kube-system")
 	for _, network := range []string{"udp", "tcp"} {
 		query := new(dns.Msg).SetQuestion("kubernetes.default.svc.cluster.local.", dns.TypeA)
-		i.eventually("names are answered over "+network, 20*time.Second, func() error {
+		i.eventually("names are answered over "+network, func() error {
 			reply, _, err := (&dns.Client{Net: network, Timeout: 2 * time.Second}).ExchangeContext(t.Context(), query, net.JoinHostPort(ip, "53"))
 			if err == nil && len(reply.Answer) != 1 {
 				err = fmt.Errorf("%v", reply)
@@ -226,7 +232,7 @@ func balancersOfNames(t *testing.T, i *installation) {
 }
 
 func balancerRefused(t *testing.T, i *installation) {
-	i.eventually("the Event is there", 20*time.Second, func() error {
+	i.eventually("the Event is there", func() error {
 		out, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name=refused", "-o", "jsonpath={.items[*].message}")
 		if err == nil && !strings.Contains(out, "aws-load-balancer-ssl-cert: the balancer does not end TLS") {
 			err = errors.New(out)
@@ -242,7 +248,7 @@ func balancerRefused(t *testing.T, i *installation) {
 func balancersKilled(t *testing.T, i *installation) {
 	ip, _ := i.balancerOf("web")
 	i.kill("balancer-" + i.vpcProcess())
-	took := i.eventually("the balancer answers again", 20*time.Second, func() error {
+	took := i.eventually("the balancer answers again", func() error {
 		_, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
 		return err
 	})
@@ -257,7 +263,7 @@ func balancersKilled(t *testing.T, i *installation) {
 	i.muster("up", "--nodes", "2")
 	i.mustKubectl("rollout", "restart", "deployment/web")
 	i.mustKubectl("rollout", "status", "deployment/web", "--timeout=120s")
-	i.eventually("the new pods answer", 20*time.Second, func() error {
+	i.eventually("the new pods answer", func() error {
 		_, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
 		return err
 	})
@@ -273,7 +279,7 @@ func balancersDeleted(t *testing.T, i *installation) {
 		t.Errorf("somebody listens at %s", ip)
 	}
 	i.mustKubectl("patch", "service", "names", "-n", "kube-system", "-p", `{"spec": {"type": "ClusterIP"}}`)
-	i.eventually("the process of the balancers has ended", 20*time.Second, func() error {
+	i.eventually("the process of the balancers has ended", func() error {
 		if _, runs := i.processes()["balancer-"+i.vpcProcess()]; runs {
 			return errors.New("it runs")
 		}

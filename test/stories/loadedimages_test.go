@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // greeting is a program for an image of nothing else. It says which build it is.
@@ -37,8 +36,11 @@ func main() {
 }
 `
 
-// savedImage writes what docker save writes of an image with one program.
-func savedImage(t *testing.T, name, build string) string {
+// hostPlatform begins the configuration of an image for this host.
+const hostPlatform = `"architecture":"` + runtime.GOARCH + `","os":"linux",`
+
+// savedImage writes what docker save writes of an image with one program, whose configuration begins with what is given of its platform.
+func savedImage(t *testing.T, name, build, platform string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(greeting), 0o600); err != nil {
@@ -71,7 +73,7 @@ func savedImage(t *testing.T, name, build string) string {
 	}
 	hash := func(content []byte) string { sum := sha256.Sum256(content); return hex.EncodeToString(sum[:]) }
 	layer := pack(map[string][]byte{"greet": program}, 0o755)
-	config := fmt.Appendf(nil, `{"architecture":%q,"os":"linux","config":{"Entrypoint":["/greet"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}`, runtime.GOARCH, hash(layer))
+	config := fmt.Appendf(nil, `{%s"config":{"Entrypoint":["/greet"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}`, platform, hash(layer))
 	archive := filepath.Join(dir, "image.tar")
 	content := pack(map[string][]byte{
 		hash(layer) + "/layer.tar": layer, hash(config) + ".json": config,
@@ -83,19 +85,28 @@ func savedImage(t *testing.T, name, build string) string {
 	return archive
 }
 
-// An image that was loaded runs on the machines that there are and on one that comes later, without a registry; a second load under the same
-// name replaces it, and it is gone after its removal, while its container goes on.
-func TestLoadedImages(t *testing.T) {
+// TestImages has machines run images that were loaded, and images of the account's registry.
+//
+//story:about cluster/imagestore cluster/imagearchive node/imageimport node/loadedimages cloud/registry cloud/registrystore cloud/ecr iam/registrylogin node/ecrcredential
+func TestImages(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
-	first, second := savedImage(t, "greet:dev", "one"), savedImage(t, "greet:dev", "two")
 	i.muster("up", "--nodes", "2")
+	t.Run("loaded", func(t *testing.T) { loadedImages(t, i.in(t)) })
+	t.Run("pushed to the registry", func(t *testing.T) { registryOfTheAccount(t, i.in(t)) })
+}
+
+// An image that was loaded runs on the machines that there are and on one that comes later, without a registry; a second load under the same
+// name replaces it, and it is gone after its removal, while its container goes on.
+func loadedImages(t *testing.T, i *installation) {
+	first := savedImage(t, "greet:dev", "one", hostPlatform)
+	second := savedImage(t, "greet:dev", "two", "") // as crane makes it of an empty base
 	out, machines := i.muster("image", "load", first)
 	if !strings.HasPrefix(out, "image docker.io/library/greet:dev loaded: sha256:") || !strings.Contains(machines, "2 machines are up to date") {
 		t.Errorf("muster image load: %s%s", out, machines)
 	}
 	i.muster("scale", "nodegroup", "default", "3", "--wait")
-	i.ready(60 * time.Second)
+	i.ready()
 	run := func(pod, node, policy string) {
 		t.Helper()
 		i.apply(fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  nodeName: %s\n  terminationGracePeriodSeconds: 1\n"+
@@ -110,7 +121,7 @@ func TestLoadedImages(t *testing.T) {
 	}
 	says := func(pod, want string) {
 		t.Helper()
-		i.eventually(pod+" says "+want, 30*time.Second, func() error {
+		i.eventually(pod+" says "+want, func() error {
 			if got, err := i.kubectl("logs", pod); err != nil || !strings.Contains(got, want) {
 				return fmt.Errorf("%s %w", got, err)
 			}
@@ -126,7 +137,7 @@ func TestLoadedImages(t *testing.T) {
 	machine = machine[strings.LastIndex(machine, "/")+1:]
 	i.muster("exec", machine, "--", "sh", "-c", "kill -9 $(pidof containerd)")
 	i.muster("image", "load", second)
-	i.eventually("a pod runs on the machine whose containerd was killed", 30*time.Second, func() error {
+	i.eventually("a pod runs on the machine whose containerd was killed", func() error {
 		_, err := i.kubectl("get", "--raw", "/api/v1/nodes/"+nodes[0]+"/proxy/healthz")
 		return err
 	})
@@ -142,10 +153,18 @@ func TestLoadedImages(t *testing.T) {
 		t.Errorf("images of the machine:\n%s", out)
 	}
 	run("third", nodes[1], "Never")
-	i.eventually("there is no image for a third pod", 30*time.Second, func() error {
+	i.eventually("there is no image for a third pod", func() error {
 		reason, err := i.kubectl("get", "pod", "third", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
 		if err != nil || reason != "ErrImageNeverPull" {
 			return fmt.Errorf("%q %w", reason, err)
+		}
+		return nil
+	})
+	run("fourth", nodes[1], "IfNotPresent")
+	i.eventually("a pod says that its image was not loaded, with the command", func() error {
+		said, err := i.kubectl("get", "events", "--field-selector", "reason=ImageNotLoaded,involvedObject.name=fourth", "-o", "jsonpath={.items[*].message}")
+		if err != nil || !strings.HasPrefix(said, "image greet:dev is not loaded, and ") || !strings.HasSuffix(said, "docker save greet:dev | muster image load") {
+			return fmt.Errorf("%q %w", said, err)
 		}
 		return nil
 	})
@@ -155,4 +174,5 @@ func TestLoadedImages(t *testing.T) {
 	if _, _, err := i.try("image", "rm", "greet:dev"); err == nil {
 		t.Error("an image is removed twice")
 	}
+	i.mustKubectl("delete", "pods", "--all", "--wait=false")
 }

@@ -18,11 +18,13 @@ import (
 
 // TestMachineBoot boots machines by launch templates: the one that docs/machine-boot.md shows, which joins by its role, and one as it was
 // written for Amazon Linux 2, whose user data is MIME multipart with a script that calls /etc/eks/bootstrap.sh. That one joins by a token.
+//
+//story:about node cluster/launchdata cluster/machine/local
 func TestMachineBoot(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "0")
-	i.ready(30 * time.Second)
+	i.ready()
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, *installation)
@@ -33,6 +35,7 @@ func TestMachineBoot(t *testing.T) {
 		{"what the machine was told, and its certificates", toldOnMachine},
 		{"the metadata service answers the machine", metadataOnMachine},
 		{"and pods only where a hop more is allowed", metadataInPods},
+		{"a pod runs in a user namespace of its own", usersOfItsOwn},
 		{"the agent cannot be killed from within", killedFromWithin},
 		{"a machine whose agent is killed boots again, and its scripts do not run again", rebooted},
 		{"killed at any step of a boot it comes to the same", killedAtEachStep},
@@ -59,7 +62,7 @@ func machineBootPage(t *testing.T, i *installation) {
 	if err := os.WriteFile(filepath.Join(dir, "workers.yaml"), []byte(group), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i.eventually("kubectl is told of node groups", 20*time.Second, func() error {
+	i.eventually("kubectl is told of node groups", func() error {
 		_, err := i.kubectl("get", "--context=muster-management", "-n=muster", "nodegroups")
 		return err
 	})
@@ -107,7 +110,7 @@ spec:
 		t.Fatal(err)
 	}
 	i.apply(string(group), "--context=muster-management")
-	i.nodeIsReady(oldNode, 60*time.Second)
+	i.nodeIsReady(oldNode)
 	// The script's labels and the group's are put together; of the pods, the script has the last word.
 	if got := i.mustKubectl("get", "node", oldNode, "-o", `jsonpath={.metadata.labels.disk} {.metadata.labels.rack} {.metadata.labels.team} {.metadata.labels.muster\.dev/nodegroup} {.status.capacity.pods} {.spec.providerID}`); !strings.HasPrefix(got, "ssd seven green old 29 aws:///us-east-1a/i-") {
 		t.Errorf("labels, pods and provider's ID are %s", got)
@@ -133,14 +136,11 @@ func (i *installation) scriptsRan(want string) {
 }
 
 // nodeIsReady waits until a node is, and tells what it waited for.
-func (i *installation) nodeIsReady(node string, timeout time.Duration) {
+func (i *installation) nodeIsReady(node string) {
 	i.t.Helper()
 	var waited []string
-	took := i.eventually(node+" is Ready", timeout, func() error {
-		said, err := i.kubectl("get", "node", node, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message}`)
-		if err == nil && !strings.HasPrefix(said, "True") {
-			err = fmt.Errorf("Ready is %q", said)
-		}
+	took := i.eventually(node+" is Ready", func() error {
+		err := i.readyNode(node)
 		if err != nil && !slices.Contains(waited, err.Error()) {
 			waited = append(waited, err.Error())
 		}
@@ -149,16 +149,28 @@ func (i *installation) nodeIsReady(node string, timeout time.Duration) {
 	i.t.Logf("%s was Ready after %s; before: %s", node, took.Round(10*time.Millisecond), strings.Join(waited, "; "))
 }
 
+// readyNode reports a node that is not Ready.
+func (i *installation) readyNode(node string) error {
+	said, err := i.kubectl("get", "node", node, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message}`)
+	if err == nil && !strings.HasPrefix(said, "True") {
+		err = fmt.Errorf("Ready is %q", said)
+	}
+	return err
+}
+
 func toldOnMachine(t *testing.T, i *installation) {
 	out, _ := i.muster("exec", oldMachine, "--", "muster", "node", "config", "show", "-c", "imds://user-data", "-c", "/etc/eks/nodeadm.d")
 	for _, want := range []string{
 		`spec\.cluster\.apiServerEndpoint +https://172\.31\.0\.4:443 +\S*40-bootstrap\.yaml`,
-		`spec\.kubelet\.flags\[0\] +--node-labels=muster\.dev/nodegroup=old,team=green +user data`,
+		`spec\.kubelet\.flags\[0\] +--node-labels=eks\.amazonaws\.com/capacityType=ON_DEMAND,eks\.… +user data`,
 		`spec\.kubelet\.flags\[1\] +--node-labels=disk=ssd,rack=seven +\S*40-bootstrap\.yaml`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("node config show says nothing like %s:\n%s", want, out)
 		}
+	}
+	if got := i.mustKubectl("get", "nodes", "--selector=muster.dev/nodegroup=old,team=green,disk=ssd,eks.amazonaws.com/nodegroup=old", "-o", "name"); got != "node/"+oldNode {
+		t.Errorf("the nodes with the labels of the group and of its script are %q", got)
 	}
 	if secret := regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`).FindString(out); secret != "" {
 		t.Errorf("node config show prints a token")
@@ -166,7 +178,7 @@ func toldOnMachine(t *testing.T, i *installation) {
 	if out, _ := i.muster("exec", oldMachine, "--", "muster", "node", "config", "check", "-c", "imds://user-data", "-c", "/etc/eks/nodeadm.d"); !strings.Contains(out, "The NodeConfig is good") {
 		t.Errorf("node config check says:\n%s", out)
 	}
-	i.eventually("both certificates are good", 30*time.Second, func() error {
+	i.eventually("both certificates are good", func() error {
 		out, talk, err := i.try("exec", oldMachine, "--", "muster", "node", "certs")
 		if err == nil && strings.Count(out, "O=system:nodes, CN=system:node:"+oldNode) != 2 {
 			err = errors.New("they are others")
@@ -272,21 +284,21 @@ func rebooted(t *testing.T, i *installation) {
 	identity := i.mustKubectl("get", "node", oldNode, "-o", "jsonpath={.metadata.uid}")
 	certificate, _ := i.muster("exec", oldMachine, "--", "readlink", "/var/lib/kubelet/pki/kubelet-client-current.pem")
 	old := i.kill("machine/" + id)
-	i.eventually("the machine boots again", 30*time.Second, func() error {
+	i.eventually("the machine boots again", func() error {
 		if p, ok := i.processes()["machine/"+id]; !ok || p.PID == old.PID {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	// The status of before may be there still; a kubelet that runs and answers is that of now.
-	i.eventually("its pods answer again", 60*time.Second, func() error {
+	i.eventually("its pods answer again", func() error {
 		pod, err := i.kubectl("get", "pods", "-l", "app=hello", "--field-selector", "spec.nodeName="+oldNode, "-o", "jsonpath={.items[0].metadata.name}")
 		if err == nil {
 			_, err = i.kubectl("exec", pod, "--", "/workload", "env")
 		}
 		return err
 	})
-	i.nodeIsReady(oldNode, 60*time.Second)
+	i.nodeIsReady(oldNode)
 	i.scriptsRan("first\nsecond\n")
 	if now := i.mustKubectl("get", "node", oldNode, "-o", "jsonpath={.metadata.uid}"); now != identity {
 		t.Errorf("the node is another: %s, was %s", now, identity)
@@ -300,4 +312,25 @@ func rebooted(t *testing.T, i *installation) {
 	if events := i.mustKubectl("--context=muster-management", "get", "events", "-A", "-o", "jsonpath={.items[*].reason}"); !strings.Contains(events, "Relaunched") {
 		t.Errorf("no event tells that the machine was booted again: %s", events)
 	}
+}
+
+// usersOfItsOwn runs where limits cannot be raised, such as in CI, as well as where they can.
+func usersOfItsOwn(_ *testing.T, i *installation) {
+	i.apply(`apiVersion: v1
+kind: Pod
+metadata: {name: own-users}
+spec:
+  hostUsers: false
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers: [{name: c, image: "muster.dev/workload:v1", args: [serve]}]
+`)
+	i.eventually("it runs", func() error {
+		out, err := i.kubectl("get", "pod", "own-users", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].state}")
+		if err == nil && !strings.HasPrefix(out, "Running ") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	i.mustKubectl("delete", "pod", "own-users", "--wait=false")
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // othersBoot has machines boot that have less to show than others: certificates that expired while they were off, or what EKS tells its
@@ -63,7 +62,7 @@ func (v *victim) certs() (string, error) {
 // certsAreGood waits until there is no more to say of its certificates.
 func (v *victim) certsAreGood() {
 	v.t.Helper()
-	v.eventually("its certificates are good", 30*time.Second, func() error {
+	v.eventually("its certificates are good", func() error {
 		said, err := v.certs()
 		if err != nil {
 			err = fmt.Errorf("%w: %s", err, said)
@@ -75,7 +74,7 @@ func (v *victim) certsAreGood() {
 // says waits until the agent has logged all of these in one line, since it was booted last.
 func (v *victim) says(parts ...string) {
 	v.t.Helper()
-	v.eventually("the agent says "+strings.Join(parts, ", "), 30*time.Second, func() error {
+	v.eventually("the agent says "+strings.Join(parts, ", "), func() error {
 		if log := v.look().log; !anyLine(log, parts...) {
 			return fmt.Errorf("it says\n%s", log)
 		}
@@ -153,7 +152,7 @@ func (v *victim) eksByRole() {
 	v.toldByEKS()
 	v.comesBack()
 	v.certsAreGood()
-	v.says("it was told no token, so it proves itself by its role muster-node, as EKS's nodes do")
+	v.says("it was told no token, so it proves itself by its role muster-node-muster, as EKS's nodes do")
 	if got := v.mustKubectl("get", "node", v.node, "-o", `jsonpath={.metadata.labels.told-by} {.status.capacity.pods} {.spec.providerID} {.metadata.labels.muster\.dev/nodegroup}`); got != "eks 23 aws:///us-east-1a/"+v.id {
 		v.t.Errorf("the node is %s", got)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // userDataThatFails has machines launched whose user data fails in the ways in which it fails on EKS, where such a node does not come. The
@@ -53,7 +52,7 @@ func userDataThatFails(t *testing.T, i *installation) {
 				return i.kubectl(append([]string{"--context=muster-management"}, args...)...)
 			}
 			var machine string
-			i.eventually("the machine's condition says so", 90*time.Second, func() error {
+			i.eventually("the machine's condition says so", func() error {
 				said, err := management("get", "machines", "-l", "muster.dev/nodegroup="+group, "-o", `jsonpath={.items[0].metadata.name} {.items[0].status.conditions[?(@.type=="Ready")].reason} {.items[0].status.conditions[?(@.type=="Ready")].message}`)
 				if err != nil {
 					return err
@@ -64,7 +63,7 @@ func userDataThatFails(t *testing.T, i *installation) {
 				}
 				return nil
 			})
-			i.eventually("an Event and the group's condition say so", 20*time.Second, func() error {
+			i.eventually("an Event and the group's condition say so", func() error {
 				events, err := management("get", "events", "-A", "-o", `jsonpath={range .items[*]}{.regarding.name}{.involvedObject.name} {.reason} {.note}{.message}{"\n"}{end}`)
 				if err == nil && !anyLine(events, machine, test.reason, test.want) {
 					err = fmt.Errorf("the events are\n%s", events)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 const extraGroup = `apiVersion: muster.dev/v1alpha1
@@ -35,7 +34,7 @@ func nodeGroupsByKubectl(t *testing.T, i *installation) {
 	i.apply(fmt.Sprintf(extraGroup, "0", "2"), context)
 	ready := func(want string) {
 		t.Helper()
-		i.eventually(want+" nodes of the group are Ready", 60*time.Second, func() error {
+		i.eventually(want+" nodes of the group are Ready", func() error {
 			got, err := i.kubectl("get", context, "-n=muster", "nodegroup", "extra", "-o", "jsonpath={.status.readyReplicas}/{.status.replicas}")
 			if err == nil && got != want+"/"+want {
 				err = fmt.Errorf("it has %s", got)
@@ -50,14 +49,14 @@ func nodeGroupsByKubectl(t *testing.T, i *installation) {
 	i.mustKubectl("scale", context, "-n=muster", "nodegroup", "extra", "--replicas=3")
 	ready("3")
 	i.mustKubectl("delete", context, "-n=muster", "nodegroup", "extra", "--timeout=60s")
-	i.eventually("its nodes are gone", 60*time.Second, func() error {
+	i.eventually("its nodes are gone", func() error {
 		nodes, err := i.kubectl("get", "nodes", "-l", "example.com/pool=extra", "-o", "name")
 		if err == nil && nodes != "" {
 			err = errors.New(nodes)
 		}
 		return err
 	})
-	i.ready(30 * time.Second)
+	i.ready()
 }
 
 // secondService is refused on a state directory that one serves.

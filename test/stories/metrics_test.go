@@ -17,7 +17,7 @@ func (i *installation) used(t *testing.T) {
 	if args := i.mustKubectl("-n", "kube-system", "get", "deployment", "metrics-server", "-o", "jsonpath={.spec.template.spec.containers[0].args}"); strings.Contains(args, "insecure") {
 		t.Errorf("metrics-server does not verify kubelets: %s", args)
 	}
-	i.eventually("kubectl top knows the node and the pods", 90*time.Second, func() error {
+	i.eventually("kubectl top knows the node and the pods", func() error {
 		nodes, err := i.kubectl("top", "nodes", "--no-headers")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, nodes)
@@ -77,7 +77,7 @@ func (i *installation) scalesByProcessor(t *testing.T) {
 	i.mustKubectl("rollout", "status", "deployment/loaded", "--timeout=60s")
 	end := i.loads(t)
 	defer end()
-	took := i.eventually("the autoscaler makes a second pod", 150*time.Second, func() error {
+	took := i.eventually("the autoscaler makes a second pod", func() error {
 		replicas, err := strconv.Atoi(i.mustKubectl("get", "deployment", "loaded", "-o", "jsonpath={.spec.replicas}"))
 		if err != nil {
 			return err

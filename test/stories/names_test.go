@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // resolving is a pod with the cluster's name server and one with its machine's, on one node. Both see the machine's /srv.
@@ -77,7 +76,7 @@ func namesResolve(t *testing.T, i *installation) {
 				want += n[0] + " " + n[1] + "\n"
 			}
 		}
-		i.eventually("musl resolves every name in "+pod, 20*time.Second, func() error {
+		i.eventually("musl resolves every name in "+pod, func() error {
 			got, err := i.kubectl(ask...)
 			if err == nil && got+"\n" != want {
 				err = fmt.Errorf("want\n%sgot\n%s", want, got)

@@ -3,6 +3,7 @@
 package stories
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -75,10 +76,10 @@ func podsAreNeighbours(t *testing.T, muster, blue side) {
 	theirs, inTheirs := blue.pod("neighbour-blue")
 	for _, machine := range blue.namespacesOf("blue") {
 		for _, address := range []string{theirs, neighboursServiceAddress} {
-			blue.eventually("the machine of blue reaches "+address, 20*time.Second, func() error { return reaches(t.Context(), machine, address+":8080") })
+			blue.eventually("the machine of blue reaches "+address, func() error { return reaches(t.Context(), machine, address+":8080") })
 		}
 	}
-	muster.eventually("pods on two machines of one cluster reach each other", 20*time.Second, func() error { return reaches(t.Context(), inNear, far+":8080") })
+	muster.eventually("pods on two machines of one cluster reach each other", func() error { return reaches(t.Context(), inNear, far+":8080") })
 	strangers := func(when string, ways map[string]*os.File) {
 		for address, from := range ways {
 			if reaches(t.Context(), from, address+":8080") == nil {
@@ -90,7 +91,7 @@ func podsAreNeighbours(t *testing.T, muster, blue side) {
 
 	w.mustAWS(nil, "ec2", "authorize-security-group-ingress", "--group-id", blue.group(), "--ip-permissions",
 		"IpProtocol=tcp,FromPort=8080,ToPort=9091,UserIdGroupPairs=[{GroupId="+muster.group()+"}]")
-	muster.eventually("the rule lets them in", 20*time.Second, func() error { return reaches(t.Context(), inNear, theirs+":8080") })
+	muster.eventually("the rule lets them in", func() error { return reaches(t.Context(), inNear, theirs+":8080") })
 	if out := muster.mustKubectl("--context", "muster", "exec", "neighbour-near", "--", "/workload", "fetch", "http://"+theirs+":8080/"); strings.TrimSpace(out) != "neighbour-blue" {
 		t.Errorf("the pod of blue says %q", out)
 	}
@@ -115,21 +116,28 @@ func (s side) keepTalking() (stop func()) {
 	s.t.Helper()
 	address, _ := s.pod("neighbour-far")
 	_, from := s.pod("neighbour-near")
-	var opened, asked atomic.Int64
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, network, to string) (connection net.Conn, err error) {
-		opened.Add(1)
-		err = host.InNetwork(from, func() (err error) {
-			connection, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, to)
-			return err
-		})
-		return connection, err
-	}}}
+	var asked atomic.Int64
+	// Not a client of net/http: that dials anew where a busy machine is slow to tell it that a request was written.
+	var connection net.Conn
+	if err := host.InNetwork(from, func() (err error) {
+		connection, err = (&net.Dialer{FallbackDelay: -1}).DialContext(s.t.Context(), "tcp", address+":8080")
+		return err
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	answers := bufio.NewReader(connection)
 	ask := func() error {
 		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+address+":8080/", http.NoBody)
 		if err != nil {
 			return err
 		}
-		response, err := client.Do(request)
+		if err := connection.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			return err
+		}
+		if err := request.Write(connection); err != nil {
+			return err
+		}
+		response, err := http.ReadResponse(answers, request)
 		if err != nil {
 			return err
 		}
@@ -163,10 +171,10 @@ func (s side) keepTalking() (stop func()) {
 		s.t.Helper()
 		close(ended)
 		err := <-over
-		client.CloseIdleConnections()
+		_ = connection.Close()
 		s.t.Logf("pods of cluster %s asked each other %d times", s.cluster, asked.Load())
-		if err != nil || opened.Load() != 1 || asked.Load() < 10 {
-			s.t.Errorf("pods of cluster %s asked each other %d times by %d connections, want one: %v", s.cluster, asked.Load(), opened.Load(), err)
+		if err != nil || asked.Load() < 10 {
+			s.t.Errorf("pods of cluster %s asked each other %d times by one connection: %v", s.cluster, asked.Load(), err)
 		}
 	}
 }

@@ -18,11 +18,13 @@ import (
 )
 
 // TestNodeCertificates looks at a node's certificates, replaces them by hand, has a person read about it, and sees all go on.
+//
+//story:about node/nodecerts certificates/csrcontroller
 func TestNodeCertificates(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.up(clientCertificates, 1)
-	i.ready(30 * time.Second)
+	i.ready()
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
 	steps := []struct {
@@ -34,6 +36,7 @@ func TestNodeCertificates(t *testing.T) {
 		{"one alone", rotateOne},
 		{"what is wrong is said", certsWrong},
 		{"a rotation that was killed half way is completed", interruptedRotation},
+		{"a machine that is gone does not come back by its certificate", goneMachine},
 	}
 	for _, step := range steps {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, i.in(t)) }) {
@@ -98,7 +101,7 @@ func (i *installation) theMachine() (id, address string) {
 // for a moment, and says that there is none.
 func (i *installation) logsWork() {
 	i.t.Helper()
-	i.eventually("logs", 10*time.Second, func() error {
+	i.eventually("logs", func() error {
 		_, err := i.kubectl("logs", "daemonset/hello", "--tail=1")
 		return err
 	})
@@ -124,7 +127,7 @@ func rotateBoth(t *testing.T, i *installation) {
 	}
 	i.kubeletTells(machine)
 	// The lease is renewed with the new client certificate.
-	i.eventually("the node's lease is renewed", 30*time.Second, func() error {
+	i.eventually("the node's lease is renewed", func() error {
 		renewed, err := time.Parse(time.RFC3339, i.mustKubectl("-n", "kube-node-lease", "get", "lease", "-o", "jsonpath={.items[0].spec.renewTime}"))
 		if err == nil && time.Since(renewed) > 5*time.Second {
 			err = fmt.Errorf("it was renewed at %s", renewed)
@@ -189,7 +192,7 @@ func interruptedRotation(t *testing.T, i *installation) {
 	machine, _ := i.theMachine()
 	i.muster("exec", machine, "--", "sh", "-c", "cd /var/lib/kubelet/pki && mv kubelet-client-current.pem kubelet-client-updated.pem")
 	i.killInMachine("kubelet")
-	i.eventually("the kubelet fails without its link: somebody need put it back", 60*time.Second, func() error {
+	i.eventually("the kubelet fails without its link: somebody need put it back", func() error {
 		_, _, err := i.try("exec", machine, "--", "grep", "-q", "unable to read client-cert", "/var/log/kubelet.log")
 		return err
 	})
@@ -203,14 +206,14 @@ func interruptedRotation(t *testing.T, i *installation) {
 			t.Errorf("the watch: %v", err)
 		}
 	}()
-	took := i.eventually("the link is back", 60*time.Second, func() error {
+	took := i.eventually("the link is back", func() error {
 		_, talk, err := i.try("node", "certs", machine)
 		if err != nil {
 			err = fmt.Errorf("%w: %s", err, talk)
 		}
 		return err
 	})
-	took += i.eventually("the kubelet answers again", 60*time.Second, func() error {
+	took += i.eventually("the kubelet answers again", func() error {
 		_, err := i.kubectl("logs", "daemonset/hello", "--tail=1")
 		return err
 	})
@@ -220,7 +223,7 @@ func interruptedRotation(t *testing.T, i *installation) {
 // kubeletTells waits until the kubelet's log says when both certificates are rotated, within the time in which they must be.
 func (i *installation) kubeletTells(machine string) {
 	i.t.Helper()
-	i.eventually("the kubelet tells when it rotates next", 20*time.Second, func() error {
+	i.eventually("the kubelet tells when it rotates next", func() error {
 		for kind, c := range i.nodeCerts(machine) {
 			if c.Rotation.Drawn.Before(c.Rotation.From) || c.Rotation.Drawn.After(c.Rotation.Until) {
 				return fmt.Errorf("the %s certificate at %s", kind, c.Rotation.Drawn)

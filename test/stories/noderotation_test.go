@@ -19,13 +19,15 @@ const rounds = 2
 // every client and serving certificate twice. Meanwhile everything that depends on them is used without a pause, and nothing of it
 // may fail: requests with the nodes' own certificates, kubelets' own requests, logs and exec. A certificate of ten minutes begins five
 // minutes in the past, and is replaced from 5.5 to 8.5 minutes after it was issued, so two rounds take up to 17 minutes.
+//
+//story:about node/nodecerts certificates
 func TestRoundsOfRotation(t *testing.T) {
 	i := newInstallation(t)
 	i.up(shortLived)
-	i.ready(30 * time.Second)
+	i.ready()
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
-	i.eventually("kubelets serve", 60*time.Second, func() error {
+	i.eventually("kubelets serve", func() error {
 		for _, pod := range i.pods() {
 			if _, err := i.kubectl("logs", pod); err != nil {
 				return err
@@ -39,7 +41,7 @@ func TestRoundsOfRotation(t *testing.T) {
 	}
 	w := i.watchHandshakes()
 	seen := map[string][]rotatedAt{}
-	took := i.eventually(fmt.Sprintf("every certificate was replaced %d times", rounds), 20*time.Minute, func() error {
+	took := i.upstream(roundsOfRenewal, fmt.Sprintf("every certificate was replaced %d times", rounds), func() error {
 		var missing error
 		for _, link := range links {
 			if err := noteRotation(seen, link); err != nil {

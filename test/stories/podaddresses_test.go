@@ -90,7 +90,7 @@ func smallSubnet(w *iam, vpcID string) {
 	var made struct{ Subnet struct{ SubnetID string } }
 	w.mustAWS(&made, "ec2", "create-subnet", "--vpc-id", vpcID, "--cidr-block", "172.31.48.0/26", "--availability-zone", "us-east-1a")
 	id := made.Subnet.SubnetID
-	w.eventually("the subnet is Ready", 30*time.Second, func() error {
+	w.eventually("the subnet is Ready", func() error {
 		_, err := w.kubectl("--context=muster-management", "wait", "subnet/"+id, "--for=condition=Ready", "--timeout=1s")
 		return err
 	})
@@ -112,7 +112,7 @@ func smallSubnet(w *iam, vpcID string) {
 	}
 	becomes := func(but string) string {
 		name := ""
-		w.eventually("the machine of the small subnet is Ready", 2*time.Minute, func() error {
+		w.eventually("the machine of the small subnet is Ready", func() error {
 			words := strings.Fields(machines())
 			if len(words) != 3 || words[0] == but || words[1] != "172.31.48.32/27" || words[2] != "Ready" {
 				return fmt.Errorf("machines there: %q", words)
@@ -142,14 +142,14 @@ func smallSubnet(w *iam, vpcID string) {
 	}
 
 	w.apply(fmt.Sprintf(smallGroup, id, 2), "--context=muster-management")
-	w.eventually("a second machine is refused", 30*time.Second, func() error {
+	w.eventually("a second machine is refused", func() error {
 		got := w.mustKubectl("--context=muster-management", "-n", "muster", "get", "nodegroup", "small", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
 		if !strings.HasPrefix(got, "InsufficientFreeAddresses: 1 more machines") || !strings.Contains(got, "no /27 for the addresses of 17 pods") {
 			return errors.New(got)
 		}
 		return nil
 	})
-	w.eventually("an Event says so", 15*time.Second, func() error {
+	w.eventually("an Event says so", func() error {
 		if got := w.mustKubectl("--context=muster-management", "get", "events", "-A", "-o", `jsonpath={.items[?(@.reason=="InsufficientFreeAddresses")].regarding.name}{.items[?(@.reason=="InsufficientFreeAddresses")].involvedObject.name}`); !strings.Contains(got, "small") {
 			return fmt.Errorf("events: %q", got)
 		}
@@ -163,7 +163,7 @@ func smallSubnet(w *iam, vpcID string) {
 	w.mustKubectl("--context=muster-management", "delete", "machine", first, "--timeout=60s")
 	becomes(first)
 	w.mustKubectl("--context=muster-management", "-n", "muster", "delete", "nodegroup", "small", "--timeout=120s")
-	w.eventually("all is free again", 30*time.Second, func() error { return free(59) })
+	w.eventually("all is free again", func() error { return free(59) })
 	w.mustAWS(nil, "ec2", "delete-subnet", "--subnet-id", id)
 }
 
@@ -183,7 +183,8 @@ func networkOfPod(name string) (*os.File, error) {
 	return nil, fmt.Errorf("no process of pod %s is found", name)
 }
 
-// whoAsks listens in a namespace and returns the address of the first one that connects.
+// whoAsks listens in a namespace and returns the address of the first one that connects. It has ask called until somebody does: kube-proxy may not have heard of a
+// Service yet, or of the pod behind it.
 func whoAsks(w *iam, namespace *os.File, address string, ask func()) (string, error) {
 	var listener *net.TCPListener
 	err := host.InNetwork(namespace, func() error {
@@ -197,7 +198,18 @@ func whoAsks(w *iam, namespace *os.File, address string, ask func()) (string, er
 		return "", err
 	}
 	defer listener.Close()
-	go ask()
+	heard := make(chan struct{})
+	defer close(heard)
+	go func() {
+		for {
+			ask()
+			select {
+			case <-heard:
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}()
 	if err := listener.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return "", err
 	}

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -49,30 +46,16 @@ spec:
       - serviceAccountToken: {audience: pods.eks.amazonaws.com, expirationSeconds: 86400, path: eks-pod-identity-token}
 `
 
-// TestPodIdentity has AWS's unmodified SDK in pods get the role of an association, and everybody else get nothing.
-func TestPodIdentity(t *testing.T) {
-	t.Parallel()
-	program := filepath.Join(t.TempDir(), "whoami")
-	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join("..", "awssdk"), "build", "-o", program, "./whoami")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0") // it runs in a pod without a libc
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the program of the pods: %v\n%s", err, out)
-	}
-	i := newInstallation(t)
-	i.muster("up", "--nodes", "2")
-	i.ready(60 * time.Second)
-	raw, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &podStory{iam: newIAM(t, i), whoami: raw}
+// podIdentity has AWS's unmodified SDK in pods get the role of an association, and everybody else get nothing.
+func (w *podStory) podIdentity() {
 	w.nodes = strings.Fields(w.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
 	if len(w.nodes) != 2 {
-		t.Fatal(w.nodes)
+		w.t.Fatal(w.nodes)
 	}
 	for _, node := range w.nodes {
-		w.install(node)
+		w.install(node, w.whoami)
 	}
+	defer w.leave()
 	w.mustAWS(nil, "iam", "create-role", "--role-name", "app", "--assume-role-policy-document", podTrust)
 	w.mustKubectl("create", "serviceaccount", "app")
 	w.mustAWS(&w.association, "eks", "create-pod-identity-association", "--cluster-name", "muster", "--namespace", "default", "--service-account", "app", "--role-arn", "arn:aws:iam::"+iamAccount+":role/app")
@@ -92,11 +75,23 @@ func TestPodIdentity(t *testing.T) {
 		{"the pod is deleted", (*podStory).podGoes},
 		{"two hops", (*podStory).twoHops},
 	} {
-		if !t.Run(step.name, func(t *testing.T) {
+		if !w.t.Run(step.name, func(t *testing.T) {
 			step.run(&podStory{iam: w.step(t), nodes: w.nodes, whoami: w.whoami, association: w.association})
 		}) {
 			return
 		}
+	}
+}
+
+// leave takes away what another story of pods has by the same name, whatever has failed.
+func (w *podStory) leave() {
+	failed := w.t.Failed()
+	_, pods := w.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+	_, accounts := w.kubectl("delete", "serviceaccounts", "app", "far", "--ignore-not-found")
+	_, app := w.aws(w.admin, "iam", "delete-role", "--role-name", "app")
+	_, far := w.aws(w.admin, "iam", "delete-role", "--role-name", "far")
+	if err := errors.Join(pods, accounts, app, far); err != nil && !failed { // else there may be less
+		w.t.Error(err)
 	}
 }
 
@@ -116,15 +111,6 @@ func (w *podStory) inMachine(node, script string) string {
 		w.t.Logf("on %s: %s", node, talk)
 	}
 	return out
-}
-
-// install puts the program of the pods onto the disk of a machine.
-func (w *podStory) install(node string) {
-	w.t.Helper()
-	id := w.mustKubectl("get", "node", node, "-o", "jsonpath={.spec.providerID}")
-	if err := os.WriteFile(filepath.Join(string(w.dir), "machines", id[strings.LastIndex(id, "/")+1:], "root", "opt", "whoami"), w.whoami, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // pod makes a pod on a node, whose author knows nothing of AWS. The webhook gives it an identity, if its service account has one.
@@ -147,7 +133,7 @@ func (w *podStory) byHand(name, node string, asksAgent bool, change ...string) {
 func (w *podStory) associated(account string) {
 	w.t.Helper()
 	pod := w.manifest(strings.NewReplacer("NAME", "dry", "ACCOUNT", account).Replace(plainPod))
-	took := w.eventually("the next pod of "+account+" has an identity", 10*time.Second, func() error {
+	took := w.eventually("the next pod of "+account+" has an identity", func() error {
 		env, err := w.kubectl("create", "--dry-run=server", "-f", pod, "-o", "jsonpath={.spec.containers[0].env[*].name}")
 		if err == nil && !strings.Contains(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI") {
 			err = fmt.Errorf("it has %q", env)
@@ -158,10 +144,10 @@ func (w *podStory) associated(account string) {
 }
 
 // says waits until the newest line of a pod's log has a text, and returns the moment in it.
-func (w *podStory) says(pod, text string, within time.Duration) time.Time {
+func (w *podStory) says(pod, text string) time.Time {
 	w.t.Helper()
 	var at time.Time
-	w.eventually("pod "+pod+" says "+text, within, func() error {
+	w.eventually("pod "+pod+" says "+text, func() error {
 		out, err := w.kubectl("logs", pod)
 		if err != nil {
 			return err
@@ -185,7 +171,7 @@ func (w *podStory) getsItsRole() {
 	w.associated("app")
 	w.pod("me", w.nodes[0], "app")
 	session := "arn:aws:sts::" + iamAccount + ":assumed-role/app/eks-muster-me-" + w.uid("me")
-	w.says("me", "is "+session, 60*time.Second)
+	w.says("me", "is "+session)
 	out, _ := w.muster("auth", "pod", "default/me")
 	for _, want := range []string{"has the role arn:aws:iam::" + iamAccount + ":role/app, by: EKS Pod Identity.", session + ", until ", "instance metadata is closed to pods"} {
 		if !strings.Contains(out, want) {
@@ -212,9 +198,9 @@ func (w *podStory) asOnEKS() {
 // notTheNodes has a pod without an association ask by all ways that the SDK knows, instance metadata among them.
 func (w *podStory) notTheNodes() {
 	w.byHand("nobody", w.nodes[0], false)
-	w.says("nobody", "no EC2 IMDS role found", 90*time.Second)
+	w.says("nobody", "no EC2 IMDS role found")
 	w.byHand("none", w.nodes[0], true) // and with the agent
-	w.says("none", "No association found for service account default in namespace default of cluster muster", 60*time.Second)
+	w.says("none", "No association found for service account default in namespace default of cluster muster")
 	w.mustKubectl("delete", "pod", "none", "--wait=false")
 }
 
@@ -236,7 +222,7 @@ func (w *podStory) asksWith(node, token, in string) string {
 func (w *podStory) copiedToken() {
 	uid := w.uid("me")
 	w.byHand("other", w.nodes[0], true)
-	w.says("other", "No association found", 60*time.Second)
+	w.says("other", "No association found")
 	if got := w.asksAgent(w.nodes[0], uid, ""); !strings.HasSuffix(got, " 200") || !strings.Contains(got, `"AccountId":"`+iamAccount+`"`) {
 		w.t.Fatalf("on its own machine one gets nothing, so nothing is shown: %s", got)
 	}
@@ -251,13 +237,7 @@ func (w *podStory) copiedToken() {
 
 func (w *podStory) addon() {
 	w.mustAWS(nil, "eks", "create-addon", "--cluster-name", "muster", "--addon-name", "eks-pod-identity-agent")
-	w.eventually("the add-on is ACTIVE", 60*time.Second, func() error {
-		status, err := w.aws(w.admin, "eks", "describe-addon", "--cluster-name", "muster", "--addon-name", "eks-pod-identity-agent", "--query", "addon.status", "--output", "text")
-		if err != nil {
-			return err
-		}
-		return is(strings.TrimSpace(status), "ACTIVE")
-	})
+	w.eksBecomes(addonPath("muster", "eks-pod-identity-agent"), "ACTIVE")
 }
 
 // targetRole has a second association whose target role asks for the external id and for a tag of the first session.
@@ -269,12 +249,12 @@ func (w *podStory) targetRole() {
 		"--role-arn", "arn:aws:iam::"+iamAccount+":role/app", "--target-role-arn", "arn:aws:iam::"+iamAccount+":role/far")
 	w.associated("far")
 	w.pod("far", w.nodes[1], "far")
-	w.says("far", "is arn:aws:sts::"+iamAccount+":assumed-role/far/eks-muster-far-"+w.uid("far"), 60*time.Second)
+	w.says("far", "is arn:aws:sts::"+iamAccount+":assumed-role/far/eks-muster-far-"+w.uid("far"))
 	if out, _ := w.muster("auth", "pod", "default/far"); !strings.Contains(out, "has the role arn:aws:iam::"+iamAccount+":role/far, by: EKS Pod Identity.") {
 		w.t.Errorf("muster auth pod says:\n%s", out)
 	}
 	w.muster("delete", "podidentityassociation", "default/far")
-	w.says("far", "refused InvalidClientTokenId", 10*time.Second)
+	w.says("far", "refused InvalidClientTokenId")
 	w.mustKubectl("delete", "pod", "far", "--wait=false")
 }
 
@@ -288,12 +268,9 @@ func (w *podStory) associationGoes() {
 	if err != nil || answer.status != http.StatusOK {
 		w.t.Fatal(answer, err)
 	}
-	at := w.says("me", "refused InvalidClientTokenId", 10*time.Second)
+	at := w.says("me", "refused InvalidClientTokenId")
 	w.t.Logf("STS refused the pod's session %v after the request to remove the association, which took %v; the pod asks every 50 ms",
 		at.Sub(began).Round(time.Millisecond), deleted.Sub(began).Round(time.Millisecond))
-	if late := at.Sub(deleted); late > time.Second {
-		w.t.Errorf("refused %v after the association was removed", late)
-	}
 	if got := w.asksAgent(w.nodes[0], uid, ""); !strings.Contains(got, "No association found for service account app") || !strings.HasSuffix(got, " 404") {
 		w.t.Errorf("the agent gives: %s", got)
 	}
@@ -306,21 +283,18 @@ func (w *podStory) podGoes() {
 	w.associated("app")
 	w.pod("me", w.nodes[0], "app")
 	uid := w.uid("me")
-	w.says("me", "is arn:aws:sts::"+iamAccount+":assumed-role/app/", 60*time.Second)
+	w.says("me", "is arn:aws:sts::"+iamAccount+":assumed-role/app/")
 	token := strings.TrimSpace(w.inMachine(w.nodes[0], "cat /var/lib/kubelet/pods/"+uid+"/volumes/kubernetes.io~projected/eks-pod-identity-token/eks-pod-identity-token"))
 	if got := w.asksWith(w.nodes[0], token, ""); !strings.HasSuffix(got, " 200") {
 		w.t.Fatalf("the copy is worth nothing from the start: %s", got)
 	}
 	w.mustKubectl("delete", "pod", "me", "--grace-period=0", "--force")
-	took := w.eventually("the copied token is refused", 10*time.Second, func() error {
+	took := w.eventually("the copied token is refused", func() error {
 		if got := w.asksWith(w.nodes[0], token, ""); !strings.Contains(got, "InvalidTokenException") {
 			return errors.New(got)
 		}
 		return nil
 	})
 	w.t.Logf("the copied token was refused within %v after the pod was deleted, the time of muster exec included", took.Round(time.Millisecond))
-	if took > 2*time.Second { // to which `muster exec` adds its own
-		w.t.Errorf("refused %v after the pod was deleted", took)
-	}
 	w.mustAWS(nil, "eks", "delete-pod-identity-association", "--cluster-name", "muster", "--association-id", w.association.Association.AssociationID)
 }

@@ -4,7 +4,6 @@ package stories
 
 import (
 	"strings"
-	"time"
 )
 
 // inNetworkOf is the beginning of a command that runs in the network of a pod of the program, on the pod's machine.
@@ -39,12 +38,12 @@ func (w *podStory) address(node string) string {
 	return w.mustKubectl("get", "node", node, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
 }
 
-// isTheNode waits until a pod has the role of its node, and until muster says so.
-func (w *podStory) isTheNode(pod, why string) {
+// isTheNode waits until a pod has a role, that of its node, and until muster says so.
+func (w *podStory) isTheNode(pod, role, why string) {
 	w.t.Helper()
-	w.says(pod, "is arn:aws:sts::"+iamAccount+":assumed-role/muster-node/i-", 90*time.Second)
+	w.says(pod, "is arn:aws:sts::"+iamAccount+":assumed-role/"+role+"/i-")
 	out, _, err := w.try("auth", "pod", "default/"+pod)
-	if err != nil || !strings.Contains(out, "has the role arn:aws:iam::"+iamAccount+":role/muster-node, by: role of the node.") || !strings.Contains(out, why) {
+	if err != nil || !strings.Contains(out, "has the role arn:aws:iam::"+iamAccount+":role/"+role+", by: role of the node.") || !strings.Contains(out, why) {
 		w.t.Errorf("muster auth pod says %v\n%s", err, out)
 	}
 	w.mustKubectl("delete", "pod", pod, "--wait=false")
@@ -53,13 +52,13 @@ func (w *podStory) isTheNode(pod, why string) {
 // hostNetwork has a pod of the host network take the role of its node, and muster say that it can.
 func (w *podStory) hostNetwork() {
 	w.byHand("host", w.nodes[0], false, "restartPolicy:", "hostNetwork: true\n  restartPolicy:")
-	w.isTheNode("host", "the pod has the network of its node")
+	w.isTheNode("host", "muster-node-muster", "the pod has the network of its node")
 }
 
 // twoHops has a node group whose launch template opens instance metadata to pods: a pod there takes the role of the node, and muster says so of
 // the pod and of the machines.
 func (w *podStory) twoHops() {
-	const note = "pods on 1 machines of node group open can take the role of the node: httpPutResponseHopLimit is more than 1 there"
+	const note = "pods on 1 machine of node group open can take the role of the node: httpPutResponseHopLimit is more than 1 there"
 	if out, _ := w.muster("status"); strings.Contains(out, "httpPutResponseHopLimit") {
 		w.t.Errorf("before there is such a machine, muster status says:\n%s", out)
 	}
@@ -70,11 +69,11 @@ func (w *podStory) twoHops() {
 	w.mustAWS(nil, "ec2", "create-launch-template", "--launch-template-name", "open", "--launch-template-data", `{"MetadataOptions":{"HttpTokens":"required","HttpPutResponseHopLimit":2}}`)
 	w.mustAWS(nil, "eks", "create-nodegroup", "--cluster-name", "muster", "--nodegroup-name", "open", "--node-role", "arn:aws:iam::"+iamAccount+":role/muster-node",
 		"--subnets", strings.TrimSpace(subnet), "--scaling-config", "minSize=0,maxSize=1,desiredSize=1", "--labels", "pool=open", "--launch-template", "name=open,version=1")
-	w.eventually("node group open is ACTIVE", 120*time.Second, func() error { return is(w.nodegroupStatus("muster", "open"), "ACTIVE") })
+	w.eksBecomes(nodegroupPath("muster", "open"), "ACTIVE")
 	node := w.mustKubectl("get", "nodes", "-l", "pool=open", "-o", "jsonpath={.items[*].metadata.name}")
-	w.install(node)
+	w.install(node, w.whoami)
 	w.byHand("open", node, false)
-	w.isTheNode("open", "was launched with httpPutResponseHopLimit 2")
+	w.isTheNode("open", "muster-node", "was launched with httpPutResponseHopLimit 2")
 	if out, _ := w.muster("status"); !strings.Contains(out, note) {
 		w.t.Errorf("muster status does not say %q:\n%s", note, out)
 	}

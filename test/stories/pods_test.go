@@ -26,6 +26,8 @@ import (
 // TestInstalledAsPods installs the certificate controller, the authenticator and the pod identity webhook in a cluster of kubeadm, as their pages say: the commands
 // of the pages are run on a control plane node, with the image of `make image` and the manifests as they are; before that, those of Helm with
 // the charts.
+//
+//story:about ./deploy certificates/certificatecontroller iam/authenticatorserver
 func TestInstalledAsPods(t *testing.T) {
 	k := newKubeadmCluster(t)
 	k.checkout()
@@ -65,7 +67,7 @@ func (k *kubeadmCluster) installController() {
 		if !strings.HasPrefix(line, "kubectl get certificatesigningrequests") {
 			return k.line(line)
 		}
-		k.steps().eventually("the request is issued", 30*time.Second, func() error {
+		k.steps().eventually("the request is issued", func() error {
 			if out, err = k.line(line); err == nil && !strings.Contains(out, "Issued") {
 				err = errors.New(out)
 			}
@@ -87,7 +89,7 @@ func (k *kubeadmCluster) steps() *installation { return &installation{t: k.t} }
 // says waits until a command prints that.
 func (k *kubeadmCluster) says(want, script string) time.Duration {
 	k.t.Helper()
-	return k.steps().eventually(script, 40*time.Second, func() error {
+	return k.steps().eventually(script, func() error {
 		out, err := k.try(script)
 		if err == nil && out != want {
 			err = fmt.Errorf("it says %q, not %q", out, want)

@@ -61,7 +61,7 @@ func podSubnets(w *iam, vpcID string) {
 
 	// Each machine has its own address of its own subnet, and the only range of the one for pods in its zone.
 	nodes := map[string]string{} // by the subnet of the address
-	w.eventually("both nodes have a range for pods", 30*time.Second, func() error {
+	w.eventually("both nodes have a range for pods", func() error {
 		clear(nodes)
 		for line := range strings.SplitSeq(w.mustKubectl("--context=apart", "get", "nodes", "-o", `jsonpath={range .items[*]}{.status.addresses[?(@.type=="InternalIP")].address} {.metadata.name} {.spec.podCIDR}{"\n"}{end}`), "\n") {
 			words := strings.Fields(line)
@@ -101,7 +101,7 @@ func podSubnets(w *iam, vpcID string) {
 		t.Errorf("%d and %d addresses are free", a, b)
 	}
 	w.mustKubectl("--context=muster-management", "-n", "apart", "patch", "nodegroup", "workers", "--type=merge", "-p", `{"spec":{"scalingConfig":{"desiredSize":3}}}`)
-	w.eventually("a third machine is refused", time.Minute, func() error {
+	w.eventually("a third machine is refused", func() error {
 		got := w.mustKubectl("--context=muster-management", "-n", "apart", "get", "nodegroup", "workers", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
 		if !strings.HasPrefix(got, "InsufficientFreeAddresses: 1 more machines") || !strings.Contains(got, "no /27 for the addresses of 17 pods in "+ids[0]+", "+ids[1]) {
 			return errors.New(got)
@@ -114,7 +114,7 @@ func podSubnets(w *iam, vpcID string) {
 
 	w.muster("delete", "cluster", "apart", "--cascade", "--timeout", "3m")
 	for _, id := range ids {
-		w.eventually("all is free without the cluster", 30*time.Second, func() error {
+		w.eventually("all is free without the cluster", func() error {
 			if n := free(id); n != 59 {
 				return fmt.Errorf("%d addresses are free", n)
 			}
@@ -143,7 +143,7 @@ func podsReached(w *iam, client, server, onHost netip.Addr) {
 			t.Errorf("a pod asks %s: %q, %v", url, out, err)
 		}
 	}
-	w.eventually("a pod finds names", 2*time.Minute, func() error {
+	w.eventually("a pod finds names", func() error {
 		_, err := w.kubectl("--context=apart", "exec", "apart-client", "--", "/workload", "resolve", "kubernetes.default.svc.cluster.local")
 		return err
 	})

@@ -118,6 +118,8 @@ func resolver(t *testing.T, version string) (config, layer string) {
 
 // TestPullThrough is the tale of an image of a public registry: one machine pulls it, and another one has it when nothing leaves any more. Its program is one of
 // musl, and resolves full names over the way out. A proxy of the host is used once `muster up` has been told of it.
+//
+//story:about cloud/pullthrough cloud/pulledstore cloud/upstream cluster/pullthroughconfig
 func TestPullThrough(t *testing.T) {
 	h := newFarHost(t)
 	registry := upstreamtest.New()
@@ -154,7 +156,7 @@ spec:
 	}
 	says := func(pod, want string) {
 		t.Helper()
-		i.eventually(pod+" says "+want, 60*time.Second, func() error {
+		i.eventually(pod+" says "+want, func() error {
 			got, err := i.kubectl("logs", pod)
 			if err == nil && !strings.Contains(got, want) {
 				err = fmt.Errorf("%q", got)
@@ -181,7 +183,7 @@ spec:
 	}
 
 	i.setEgress(`{"mode": "None"}`)
-	i.eventually("nothing leaves any more", 15*time.Second, func() error {
+	i.eventually("nothing leaves any more", func() error {
 		if _, ok := i.processes()[i.vpcProcess()+"-egress"]; ok {
 			return fmt.Errorf("the process of the way out runs")
 		}
@@ -192,7 +194,7 @@ spec:
 	run("offline", nodes[1], "v1", false, "kubernetes.default.svc.cluster.local")
 	says("offline", "kubernetes.default.svc.cluster.local ")
 	run("never", nodes[1], "v3", false, "x")
-	i.eventually("an image that was not pulled is refused, and why", 60*time.Second, func() error {
+	i.eventually("an image that was not pulled is refused, and why", func() error {
 		message, err := i.kubectl("get", "events", "--field-selector=involvedObject.name=never", "-o", "jsonpath={.items[*].message}")
 		if err != nil || !strings.Contains(message, "has no way out (spec.egress.mode of the VPC)") {
 			return fmt.Errorf("%q %w", message, err)

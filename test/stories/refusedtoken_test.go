@@ -18,6 +18,8 @@ import (
 
 // TestRefusedTokenIsTold has tokens refused that are signed with a machine's own credentials for another cluster. Of a machine that is
 // Ready they say nothing. When its kubelet does not go on, the machine is told so, until they are over.
+//
+//story:about iam/authenticator cluster/readiness
 func TestRefusedTokenIsTold(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -32,13 +34,13 @@ func TestRefusedTokenIsTold(t *testing.T) {
 		}
 		return err
 	}
-	i.eventually("the machine was let in", 30*time.Second, func() error { return identity("Ready Admitted") })
+	i.eventually("the machine was let in", func() error { return identity("Ready Admitted") })
 	events := i.mustKubectl("get", managementContext, "events", "-A", "-o", `jsonpath={range .items[*]}{.type} {.reason} {.message}{.note}{"\n"}{end}`)
 	if strings.Contains(events, "Refused") {
 		t.Errorf("a launch that went well warns:\n%s", events)
 	}
 
-	raw, _ := strings.CutSuffix(i.askMetadata(address, "meta-data/iam/security-credentials/muster-node"), " 200")
+	raw, _ := strings.CutSuffix(i.askMetadata(address, "meta-data/iam/security-credentials/muster-node-muster"), " 200")
 	var keys struct {
 		AccessKeyID     string `json:"AccessKeyId"`
 		SecretAccessKey string
@@ -70,7 +72,7 @@ func TestRefusedTokenIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-	i.eventually("the machine is not Ready", 120*time.Second, func() error {
+	i.eventually("the machine is not Ready", func() error {
 		refused()
 		err := identity("NotReady")
 		if err != nil && identity("Ready Admitted") != nil {
@@ -78,7 +80,7 @@ func TestRefusedTokenIsTold(t *testing.T) {
 		}
 		return err
 	})
-	i.eventually("the machine is told what is refused", 30*time.Second, func() error {
+	i.eventually("the machine is told what is refused", func() error {
 		refused()
 		return identity("NotReady Refused", "refuses the token that is sent with its session", `did not make for cluster "muster"`)
 	})
@@ -88,5 +90,5 @@ func TestRefusedTokenIsTold(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	i.eventually("the machine is let in again", 90*time.Second, func() error { return identity("Ready Admitted") })
+	i.eventually("the machine is let in again", func() error { return identity("Ready Admitted") })
 }

@@ -37,11 +37,8 @@ func newCrane(t *testing.T) string {
 
 // An image is pushed by crane with a password of `aws ecr get-login-password`, and pulled by machines with the role of their instances; without the right it
 // is neither pushed nor pulled.
-func TestRegistry(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	crane, archive := newCrane(t), savedImage(t, "greet:dev", "pushed")
-	i.muster("up", "--nodes", "1")
+func registryOfTheAccount(t *testing.T, i *installation) {
+	crane, archive := newCrane(t), savedImage(t, "greet:dev", "pushed", hostPlatform)
 	environment := append(os.Environ(), "DOCKER_CONFIG="+t.TempDir())
 	out, _ := i.muster("env")
 	registry := ""
@@ -72,52 +69,62 @@ func TestRegistry(t *testing.T) {
 	if out, err := try("", crane, "push", archive, registry+"/team/greet:v1"); err == nil || !strings.Contains(out, "401 Unauthorized") {
 		t.Errorf("a stranger pushes: %v\n%s", err, out)
 	}
-	password := run("", "aws", "ecr", "get-login-password")
+	w := newIAM(t, i)
+	aws := func(args ...string) string {
+		t.Helper()
+		out, err := w.aws(w.admin, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	password := aws("ecr", "get-login-password")
 	run(password, crane, "auth", "login", registry, "--username", "AWS", "--password-stdin")
 	run("", crane, "push", archive, registry+"/team/greet:v1")
 	if got := run("", crane, "ls", registry+"/team/greet"); got != "v1" {
 		t.Errorf("tags %s", got)
 	}
 	const name = "000000000000.dkr.ecr.us-east-1.amazonaws.com/team/greet"
-	if got := run("", "aws", "ecr", "describe-repositories", "--query", "repositories[].repositoryUri", "--output", "text"); got != name {
+	if got := aws("ecr", "describe-repositories", "--query", "repositories[].repositoryUri", "--output", "text"); got != name {
 		t.Errorf("repositories %s", got)
 	}
+	node := i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}") // whose kubelet keeps the password
 	pod := func(pod string) {
 		t.Helper()
-		i.apply(fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: [{name: greet, image: '%s:v1', imagePullPolicy: Always}]\n", pod, name))
+		i.apply(fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  nodeName: %s\n  terminationGracePeriodSeconds: 1\n  containers: [{name: greet, image: '%s:v1', imagePullPolicy: Always}]\n", pod, node, name))
 	}
 	says := func(pod string) {
 		t.Helper()
-		i.eventually(pod+" runs", 30*time.Second, func() error {
+		i.eventually(pod+" runs", func() error {
 			if got, err := i.kubectl("logs", pod); err != nil || !strings.Contains(got, "build pushed") {
 				return fmt.Errorf("%s %w", got, err)
 			}
 			return nil
 		})
 	}
-	pod("first")
-	says("first")
+	pod("pushed")
+	says("pushed")
 
 	// The registry starts again by itself, with what it had.
 	i.kill("registry")
-	i.eventually("the registry answers again", 30*time.Second, func() error { _, err := try("", crane, "ls", registry+"/team/greet"); return err })
+	i.eventually("the registry answers again", func() error { _, err := try("", crane, "ls", registry+"/team/greet"); return err })
 
 	// Without the policy the role pulls nothing, at once: its password is asked about each time.
 	const policy = "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly"
-	run("", "aws", "iam", "detach-role-policy", "--role-name", "muster-node", "--policy-arn", policy)
-	pod("second")
-	i.eventually("the second pod may not pull", 60*time.Second, func() error {
-		message, err := i.kubectl("get", "pod", "second", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.message}")
+	aws("iam", "detach-role-policy", "--role-name", "muster-node-muster", "--policy-arn", policy)
+	pod("refused")
+	i.eventually("a pod may not pull", func() error {
+		message, err := i.kubectl("get", "pod", "refused", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.message}")
 		if err != nil || !strings.Contains(message, "403") {
 			return fmt.Errorf("%q %w", message, err)
 		}
 		return nil
 	})
-	run("", "aws", "iam", "attach-role-policy", "--role-name", "muster-node", "--policy-arn", policy)
-	says("second")
+	aws("iam", "attach-role-policy", "--role-name", "muster-node-muster", "--policy-arn", policy)
+	says("refused")
 
 	// What ECR's API removes cannot be pulled.
-	run("", "aws", "ecr", "batch-delete-image", "--repository-name", "team/greet", "--image-ids", "imageTag=v1")
+	aws("ecr", "batch-delete-image", "--repository-name", "team/greet", "--image-ids", "imageTag=v1")
 	if out, err := try("", crane, "manifest", registry+"/team/greet:v1"); err == nil || !strings.Contains(out, "MANIFEST_UNKNOWN") {
 		t.Errorf("an image that was removed: %v\n%s", err, out)
 	}

@@ -84,7 +84,7 @@ func renewal(t *testing.T, i *installation) {
 		t.Fatalf("the account issued %v (%v), not all %d", written, err, len(shared))
 	}
 	for name, port := range servers {
-		took := i.eventually(name+" serves its new certificate", 90*time.Second, func() error {
+		took := i.eventually(name+" serves its new certificate", func() error {
 			if now := i.serial(port); now == old[name] {
 				return fmt.Errorf("it serves the old one, %s", now)
 			}
@@ -92,10 +92,10 @@ func renewal(t *testing.T, i *installation) {
 		})
 		t.Logf("%s served its new certificate after %s", name, took.Round(time.Millisecond))
 	}
-	i.ready(30 * time.Second)
+	i.ready()
 	// The API server's new client certificate is good for kubelets. It drops the connections that it made with the old one, and
 	// with them whatever is asked at that very moment (client-go transport/cert_rotation.go).
-	i.eventually("kubelets take the new certificate", 10*time.Second, func() error {
+	i.eventually("kubelets take the new certificate", func() error {
 		_, err := i.kubectl("logs", "daemonset/hello")
 		return err
 	})

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // requestOf is a request for a certificate, as a person or a program makes it, with its key in PEM.
@@ -54,7 +53,7 @@ spec:
 func (i *installation) certificate(name string) []byte {
 	i.t.Helper()
 	var encoded string
-	i.eventually("a certificate for "+name, 20*time.Second, func() error {
+	i.eventually("a certificate for "+name, func() error {
 		if encoded = i.mustKubectl("get", "csr", name, "-o", "jsonpath={.status.certificate}"); encoded == "" {
 			return fmt.Errorf("there is none: %s", i.mustKubectl("get", "csr", name, "-o", "jsonpath={.status.conditions}"))
 		}
@@ -71,7 +70,7 @@ func (i *installation) certificate(name string) []byte {
 func requestsExplained(t *testing.T, i *installation) {
 	request, key := requestOf(t, x509.CertificateRequest{Subject: pkix.Name{CommonName: "vip", Organization: []string{"payments"}}})
 	i.request("vip", "kubernetes.io/kube-apiserver-client", request, "client auth")
-	i.eventually("the request is left to a person", 20*time.Second, func() error {
+	i.eventually("the request is left to a person", func() error {
 		out, _ := i.muster("csr", "explain", "vip")
 		if !strings.Contains(out, "manual-approval") {
 			return fmt.Errorf("explain says:\n%s", out)
@@ -97,7 +96,7 @@ func requestsExplained(t *testing.T, i *installation) {
 	i.request("app", "beta.eks.amazonaws.com/app-serving", app, "server auth")
 	i.muster("csr", "approve", "bad", "app", "--reason", "in a hurry")
 	for name, rule := range map[string]string{"bad": "identity-reserved", "app": "name-reserved"} {
-		i.eventually(name+" is refused", 20*time.Second, func() error {
+		i.eventually(name+" is refused", func() error {
 			out, _ := i.muster("csr", "list", "-o", "wide")
 			for line := range strings.Lines(out) {
 				if strings.HasPrefix(line, name+" ") && strings.Contains(line, "Failed") && strings.Contains(line, rule) {
@@ -109,7 +108,7 @@ func requestsExplained(t *testing.T, i *installation) {
 	}
 
 	var issued []struct{ Owner, Machine, Request string }
-	i.eventually("certificates are on record", 20*time.Second, func() error {
+	i.eventually("certificates are on record", func() error {
 		out, _ := i.muster("certs", "issued", "-o", "json")
 		if err := json.Unmarshal([]byte(out), &issued); err != nil {
 			t.Fatal(err)
@@ -135,7 +134,7 @@ func (i *installation) nodes() []string {
 // quarter of an hour (make soak): here it goes on while all that follows happens, which it must not disturb.
 func rotationBegins(t *testing.T, i *installation) {
 	i.muster("certs", "rotate", "kubelet-ca", "--no-wait")
-	i.eventually("two authorities are trusted while one signs", 30*time.Second, func() error {
+	i.eventually("two authorities are trusted while one signs", func() error {
 		out, _ := i.muster("certs")
 		for _, want := range []string{"kubelet-1", "kubelet-2", "signs", "trusted"} {
 			if !strings.Contains(out, want) {
@@ -144,7 +143,7 @@ func rotationBegins(t *testing.T, i *installation) {
 		}
 		return nil
 	})
-	i.eventually("both bundles are published", 60*time.Second, func() error {
+	i.eventually("both bundles are published", func() error {
 		for _, name := range []string{"muster-kubelet-client-ca", "muster-kubelet-serving-ca"} {
 			bundle := i.mustKubectl("-n", "kube-system", "get", "configmap", name, "-o", `jsonpath={.data.ca\.crt}`)
 			if n := strings.Count(bundle, "BEGIN CERTIFICATE"); n != 2 {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 )
 
 // TestSecurityGroups opens a port between two machines by EC2's API and closes it again, while connections go on and processes are killed.
+//
+//story:about cluster/securitygroup cluster/securitygroupcontroller cluster/vpc
 func TestSecurityGroups(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("aws"); err != nil {
@@ -25,7 +28,7 @@ func TestSecurityGroups(t *testing.T) {
 	}
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "2", "--timeout", "3m")
-	i.ready(2 * time.Minute)
+	i.ready()
 	w := newIAM(t, i)
 	g := newGroups(w)
 
@@ -41,14 +44,16 @@ func TestSecurityGroups(t *testing.T) {
 		if _, err := w.aws(w.admin, "ec2", "delete-security-group", "--group-id", g.cluster); err == nil || !strings.Contains(err.Error(), "(DependencyViolation)") {
 			t.Errorf("the cluster's group: %v", err)
 		}
-		w.eventually("machines of one cluster reach each other", 10*time.Second, func() error { return g.open(w) })
+		w.eventually("machines of one cluster reach each other", func() error { return g.open(w) })
 	})
 	t.Run("pods have addresses of the subnets", func(t *testing.T) { podAddresses(w.step(t), g.vpc, g.server) })
 	t.Run("pods have addresses of other subnets", func(t *testing.T) { podSubnets(w.step(t), g.vpc) })
 	clients, servers := g.create(w, "clients"), g.create(w, "servers")
 	w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", g.server.id, "--groups", servers)
 	w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", g.client.id, "--groups", clients)
-	w.eventually("without a rule the port is closed", 10*time.Second, func() error { return g.closed(w) })
+	w.eventually("without a rule the port is closed", func() error { return g.closed(w) })
+
+	t.Run("pods reach the API server at port 443 alone", func(t *testing.T) { apiServerAt443(w.step(t), g, clients) })
 
 	for name, peer := range map[string]string{"group": "UserIdGroupPairs=[{GroupId=" + clients + "}]", "range": "IpRanges=[{CidrIp=172.31.0.0/16}]", "address": "IpRanges=[{CidrIp=" + g.client.address + "/32}]"} {
 		t.Run("by "+name, func(t *testing.T) {
@@ -57,14 +62,14 @@ func TestSecurityGroups(t *testing.T) {
 			began := time.Now()
 			w.mustAWS(nil, append([]string{"ec2", "authorize-security-group-ingress"}, rule...)...)
 			answered := time.Now()
-			w.eventually("the port is open", 10*time.Second, func() error { return g.open(w) })
+			w.eventually("the port is open", func() error { return g.open(w) })
 			t.Logf("authorize: %v, and %v until the port is open", answered.Sub(began).Round(time.Millisecond), time.Since(answered).Round(time.Millisecond))
 			goes, err := g.connect(w)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.mustAWS(nil, append([]string{"ec2", "revoke-security-group-ingress"}, rule...)...)
-			w.eventually("the port is closed", 10*time.Second, func() error { return g.closed(w) })
+			w.eventually("the port is closed", func() error { return g.closed(w) })
 			if err := goes(); err != nil {
 				t.Errorf("a connection that was open: %v", err)
 			}
@@ -74,7 +79,7 @@ func TestSecurityGroups(t *testing.T) {
 		w := w.step(t)
 		rule := []string{"--group-id", servers, "--protocol", "tcp", "--port", fmt.Sprint(storyPort), "--source-group", clients}
 		w.mustAWS(nil, append([]string{"ec2", "authorize-security-group-ingress"}, rule...)...)
-		w.eventually("the port is open", 10*time.Second, func() error { return g.open(w) })
+		w.eventually("the port is open", func() error { return g.open(w) })
 		goes, err := g.connect(w)
 		if err != nil {
 			t.Fatal(err)
@@ -84,14 +89,14 @@ func TestSecurityGroups(t *testing.T) {
 			if err := errors.Join(goes(), g.open(w)); err != nil {
 				t.Errorf("%s was killed: %v", name, err)
 			}
-			w.ready(time.Minute)
+			w.ready()
 			if err := errors.Join(goes(), g.open(w)); err != nil {
 				t.Errorf("%s is back: %v", name, err)
 			}
 		}
 		w.mustAWS(nil, append([]string{"ec2", "revoke-security-group-ingress"}, rule...)...)
 		w.kill("serve") // whether the rule was out of force by then or not
-		w.eventually("the port is closed", 30*time.Second, func() error { return g.closed(w) })
+		w.eventually("the port is closed", func() error { return g.closed(w) })
 		w.kill(g.vpc)
 		if err := g.closed(w); err != nil {
 			t.Error(err)
@@ -99,7 +104,7 @@ func TestSecurityGroups(t *testing.T) {
 		if err := goes(); err != nil {
 			t.Errorf("a connection that was open: %v", err)
 		}
-		w.ready(time.Minute)
+		w.ready()
 	})
 	t.Run("deleted", func(t *testing.T) {
 		w := w.step(t)
@@ -109,17 +114,54 @@ func TestSecurityGroups(t *testing.T) {
 		for _, id := range []string{g.server.id, g.client.id} {
 			w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", id, "--groups", g.cluster)
 		}
-		w.eventually("machines of one cluster reach each other", 10*time.Second, func() error { return g.open(w) })
+		w.eventually("machines of one cluster reach each other", func() error { return g.open(w) })
 		for _, id := range []string{servers, clients} {
 			w.mustAWS(nil, "ec2", "delete-security-group", "--group-id", id)
 		}
-		w.eventually("the groups are gone", 10*time.Second, func() error {
+		w.eventually("the groups are gone", func() error {
 			if left := w.mustKubectl("--context", "muster-management", "get", "securitygroups", "-o", "name"); strings.Contains(left, servers) || strings.Contains(left, clients) {
 				return fmt.Errorf("there are %s", left)
 			}
 			return nil
 		})
 	})
+}
+
+// apiServerAt443 has the cluster's group let a group of machines in at the port 443, as modules of Terraform do, which is all that their pods need: the
+// Service "kubernetes" leads there, also after somebody took its endpoints away.
+func apiServerAt443(w *iam, g *groups, clients string) {
+	service := w.mustKubectl("--context", "muster", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}:443")
+	if err := reaches(w.t.Context(), g.client.namespace, service); err == nil {
+		w.t.Error("without a rule the API server is reached")
+	}
+	rule := []string{"--group-id", g.cluster, "--protocol", "tcp", "--port", "443", "--source-group", clients}
+	w.mustAWS(nil, append([]string{"ec2", "authorize-security-group-ingress"}, rule...)...)
+	w.eventually("the Service kubernetes leads to the port 443", func() error { return reaches(w.t.Context(), g.client.namespace, service) })
+	endpoints := func() error {
+		all, err := w.kubectl("--context", "muster", "get", "endpointslices", "-l", "kubernetes.io/service-name=kubernetes", "-o", "jsonpath={.items[*].endpoints[*].addresses[0]} {.items[*].ports[*].port}")
+		if err == nil && (len(strings.Fields(all)) != 3 || !strings.HasSuffix(all, " 443") || !strings.Contains(all, w.installation.endpoint())) {
+			err = fmt.Errorf("the endpoints are %s", all)
+		}
+		return err
+	}
+	if err := endpoints(); err != nil {
+		w.t.Error(err)
+	}
+	w.mustKubectl("--context", "muster", "delete", "endpoints,endpointslices", "kubernetes")
+	w.eventually("the endpoints come back", endpoints)
+	w.eventually("the Service kubernetes leads to the port 443 again", func() error { return reaches(w.t.Context(), g.client.namespace, service) })
+	// Its port of the host is not open, to the members of its group either.
+	own, _ := w.ports()
+	w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", g.client.id, "--groups", g.cluster)
+	w.eventually("a member of the cluster's group is told that nobody listens", func() error {
+		err := reaches(w.t.Context(), g.client.namespace, fmt.Sprintf("%s:%d", w.installation.endpoint(), own.APIServer))
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("it is told: %w", err)
+		}
+		return nil
+	})
+	w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", g.client.id, "--groups", clients)
+	w.mustAWS(nil, append([]string{"ec2", "revoke-security-group-ingress"}, rule...)...)
 }
 
 // storyPort is listened on by the server.
@@ -168,9 +210,16 @@ func newGroups(w *iam) *groups {
 	if g.client.namespace == nil || g.server.namespace == nil || g.standard == "" || g.cluster == "" {
 		w.t.Fatalf("%+v", g)
 	}
+	g.listen(w)
+	return g
+}
+
+// listen has the server echo what it is sent, until the test ends.
+func (g *groups) listen(w *iam) {
+	w.t.Helper()
 	var listener net.Listener
 	err := host.InNetwork(g.server.namespace, func() (err error) {
-		listener, err = new(net.ListenConfig).Listen(w.t.Context(), "tcp4", fmt.Sprintf("%s:%d", g.server.address, storyPort))
+		listener, err = new(net.ListenConfig).Listen(w.t.Context(), "tcp4", g.address())
 		return err
 	})
 	if err != nil {
@@ -186,8 +235,9 @@ func newGroups(w *iam) *groups {
 			go func() { _, _ = io.Copy(connection, connection) }()
 		}
 	}()
-	return g
 }
+
+func (g *groups) address() string { return fmt.Sprintf("%s:%d", g.server.address, storyPort) }
 
 // create makes a group by EC2's API.
 func (g *groups) create(w *iam, name string) string {
@@ -200,7 +250,7 @@ func (g *groups) create(w *iam, name string) string {
 func (g *groups) dial(w *iam) (connection net.Conn, err error) {
 	err = host.InNetwork(g.client.namespace, func() (err error) {
 		dialer := net.Dialer{Timeout: 700 * time.Millisecond, FallbackDelay: -1}
-		connection, err = dialer.DialContext(w.t.Context(), "tcp4", fmt.Sprintf("%s:%d", g.server.address, storyPort))
+		connection, err = dialer.DialContext(w.t.Context(), "tcp4", g.address())
 		return err
 	})
 	return connection, err

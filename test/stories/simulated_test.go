@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // nobody is the user id of Debian's ordinary user that owns nothing.
@@ -19,6 +18,8 @@ const nobody = 65534
 
 // TestSimulatedNodesAsOrdinaryUser runs a cluster without root: local machines are refused in one line that names both ways
 // out, and simulated ones join by real requests, and go on after the simulator is killed.
+//
+//story:about cluster/machine/simulated
 func TestSimulatedNodesAsOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -29,11 +30,11 @@ func TestSimulatedNodesAsOrdinaryUser(t *testing.T) {
 		t.Fatalf("local machines without root (%v): %s", err, talk)
 	}
 	i.muster("up", "--provider", "simulated", "--nodes", "20")
-	i.ready(30 * time.Second)
+	i.ready()
 	if nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "name")); len(nodes) != 20 {
 		t.Errorf("%d nodes, not 20", len(nodes))
 	}
-	i.eventually("every node has a client and a serving certificate", 60*time.Second, func() error {
+	i.eventually("every node has a client and a serving certificate", func() error {
 		out, err := i.kubectl("get", "csr", "-o", `jsonpath={range .items[*]}{.spec.signerName} {.status.conditions[0].type} {.status.certificate}{"\n"}{end}`)
 		if err != nil {
 			return err
@@ -45,27 +46,28 @@ func TestSimulatedNodesAsOrdinaryUser(t *testing.T) {
 		}
 		return nil
 	})
-	i.eventually("every node has a lease", 60*time.Second, func() error {
+	i.eventually("every node has a lease", func() error {
 		leases, err := i.kubectl("-n", "kube-node-lease", "get", "leases", "-o", "name")
 		if n := len(strings.Fields(leases)); err == nil && n != 20 {
 			err = fmt.Errorf("%d leases, not 20", n)
 		}
 		return err
 	})
+	loopbackIsRefused(t, i, "the cluster has no VPC")
 	requests := i.mustKubectl("get", "csr", "-o", "name")
 	old := i.kill("simulator")
-	i.eventually("the simulator is back", 30*time.Second, func() error {
+	i.eventually("the simulator is back", func() error {
 		if p, ok := i.processes()["simulator"]; !ok || p.PID == old.PID {
 			return errors.New("not started again")
 		}
 		return nil
 	})
-	i.ready(60 * time.Second)
+	i.ready()
 	if after := i.mustKubectl("get", "csr", "-o", "name"); after != requests {
 		t.Errorf("nodes asked for new certificates although they had theirs on disk:\n%s", after)
 	}
 	i.muster("scale", "nodegroup", "default", "5", "--wait")
-	i.eventually("five nodes are left", 60*time.Second, func() error {
+	i.eventually("five nodes are left", func() error {
 		nodes, err := i.kubectl("get", "nodes", "-o", "name")
 		if n := len(strings.Fields(nodes)); err == nil && n != 5 {
 			err = fmt.Errorf("%d nodes", n)

@@ -17,12 +17,14 @@ import (
 )
 
 // TestClusterFromUpToNothingLeft is the life of one cluster with local machines.
+//
+//story:about cluster/serve cluster/supervise ./cmd/muster/service
 func TestClusterFromUpToNothingLeft(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	out, talk := i.muster("up", "--nodes", "2")
 	t.Logf("muster up printed:\n%s%s", out, talk)
-	i.ready(30 * time.Second)
+	i.ready()
 
 	steps := []struct {
 		name string
@@ -72,7 +74,7 @@ func joinTable(t *testing.T, i *installation) {
 	if len(joins) != 2 {
 		t.Fatalf("up tells of %d machines, not 2: %s", len(joins), out)
 	}
-	i.eventually("every step is recorded", 30*time.Second, func() error {
+	i.eventually("every step is recorded", func() error {
 		out, _ := i.muster("get", "machines", "-o", "json")
 		for _, step := range []string{
 			"Launched", "APIReached", "NodeRegistered", "ServingCSRCreated", "ServingCSRApproved", "ServingCSRIssued", "Ready",
@@ -118,7 +120,7 @@ func podsTalk(t *testing.T, i *installation) {
 	}
 	address := i.mustKubectl("get", "service", "hello", "-o", "jsonpath={.spec.clusterIP}")
 	for _, target := range []string{address, "hello", "hello.default.svc.cluster.local"} {
-		i.eventually("service answers at "+target, 30*time.Second, func() error {
+		i.eventually("service answers at "+target, func() error {
 			got, err := i.kubectl("exec", a[0], "--", "/workload", "fetch", "http://"+target+"/")
 			if err == nil && !strings.Contains(got, a[0]) && !strings.Contains(got, b[0]) {
 				return fmt.Errorf("it answers %q", got)
@@ -184,19 +186,19 @@ func first(out, _ string) string { return out }
 
 func scale(t *testing.T, i *installation) {
 	i.muster("scale", "nodegroup", "default", "3", "--wait")
-	i.ready(60 * time.Second)
+	i.ready()
 	if nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "name")); len(nodes) != 3 {
 		t.Errorf("%d nodes, not 3", len(nodes))
 	}
 	i.muster("scale", "nodegroup", "default", "1", "--wait")
-	i.eventually("one node is left", 60*time.Second, func() error {
+	i.eventually("one node is left", func() error {
 		nodes, err := i.kubectl("get", "nodes", "-o", "name")
 		if err == nil && len(strings.Fields(nodes)) != 1 {
 			err = fmt.Errorf("nodes: %s", nodes)
 		}
 		return err
 	})
-	i.eventually("one machine is left on disk", 30*time.Second, func() error {
+	i.eventually("one machine is left on disk", func() error {
 		disks, err := filepath.Glob(filepath.Join(i.dir.Machines(), "i-*"))
 		if err == nil && len(disks) != 1 {
 			err = fmt.Errorf("there are %v", disks)
@@ -204,21 +206,21 @@ func scale(t *testing.T, i *installation) {
 		return err
 	})
 	i.muster("scale", "nodegroup", "default", "2", "--wait")
-	i.ready(60 * time.Second)
+	i.ready()
 }
 
 func replaceMachine(t *testing.T, i *installation) {
 	names := strings.Fields(first(i.muster("get", "machines", "-o", "name")))
 	i.muster("delete", "machine", strings.TrimPrefix(names[0], "machine.muster.dev/"))
-	i.eventually("another machine takes its place", 60*time.Second, func() error {
+	i.eventually("another machine takes its place", func() error {
 		now := strings.Fields(first(i.muster("get", "machines", "-o", "name")))
 		if slices.Contains(now, names[0]) || len(now) != 2 {
 			return fmt.Errorf("machines are %v", now)
 		}
 		return nil
 	})
-	i.ready(60 * time.Second)
-	i.eventually("no pod is bound to a machine that is gone", 10*time.Second, func() error {
+	i.ready()
+	i.eventually("no pod is bound to a machine that is gone", func() error {
 		nodes, err := i.kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")
 		if err != nil {
 			return err
@@ -241,28 +243,28 @@ func killEach(t *testing.T, i *installation) {
 		"etcd", "management-etcd", "kube-apiserver", "management-apiserver", "kube-controller-manager", "kube-scheduler", "certificate-controller", "authenticator", i.vpcProcess(),
 	} {
 		old := i.kill(name)
-		took := i.eventually(name+" is back", 60*time.Second, func() error {
+		took := i.eventually(name+" is back", func() error {
 			if p, ok := i.processes()[name]; !ok || p.PID == old.PID {
 				return errors.New("not started again")
 			}
 			return nil
 		})
-		took += i.ready(90 * time.Second)
+		took += i.ready()
 		t.Logf("%s was killed, and everything was ready again after %s", name, took.Round(100*time.Millisecond))
 	}
 	i.mustKubectl("get", "configmap", "keepsake")
 	for _, program := range []string{"kubelet", "containerd", "kube-proxy"} {
 		old := i.killInMachine(program)
-		took := i.eventually(program+" is back", 60*time.Second, func() error {
+		took := i.eventually(program+" is back", func() error {
 			if pid, ok := i.inMachine(program); !ok || pid == old {
 				return errors.New("not started again")
 			}
 			return nil
 		})
-		took += i.ready(90 * time.Second)
+		took += i.ready()
 		t.Logf("%s of a machine was killed, and everything was ready again after %s", program, took.Round(100*time.Millisecond))
 	}
-	i.eventually("pods still answer", 30*time.Second, func() error {
+	i.eventually("pods still answer", func() error {
 		pod, err := i.kubectl("get", "pods", "-l", "app=hello", "-o", "jsonpath={.items[0].metadata.name}")
 		if err != nil {
 			return err
@@ -277,20 +279,20 @@ func takeOver(t *testing.T, i *installation) {
 	i.mustKubectl("delete", "clusterrolebinding", "eks:node-bootstrapper")
 	containers := i.mustKubectl("get", "pods", "-A", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].containerID}{"\n"}{end}`)
 	i.kill("serve")
-	i.eventually("the guard starts the service again", 30*time.Second, func() error {
+	i.eventually("the guard starts the service again", func() error {
 		status, err := i.status()
 		if err == nil && status.PID == before["serve"].PID {
 			err = errors.New("it is the old one")
 		}
 		return err
 	})
-	i.ready(30 * time.Second)
-	i.eventually("RBAC is put right at every start", 30*time.Second, func() error {
+	i.ready()
+	i.eventually("RBAC is put right at every start", func() error {
 		_, err := i.kubectl("get", "clusterrolebinding", "eks:node-bootstrapper")
 		return err
 	})
 	i.kill("guard")
-	i.eventually("the service starts its guard again", 30*time.Second, func() error {
+	i.eventually("the service starts its guard again", func() error {
 		if p, ok := i.processes()["guard"]; !ok || p.PID == before["guard"].PID {
 			return errors.New("no guard")
 		}
@@ -304,7 +306,7 @@ func takeOver(t *testing.T, i *installation) {
 		}
 	}
 	i.muster("up")
-	i.ready(30 * time.Second)
+	i.ready()
 	for name, p := range i.processes() {
 		if name != "serve" && name != "guard" && before[name].PID != p.PID {
 			t.Errorf("%s was restarted (process %d, was %d)", name, p.PID, before[name].PID)
@@ -321,7 +323,7 @@ func powerLoss(t *testing.T, i *installation) {
 			continue
 		}
 		old := i.kill(name)
-		i.eventually("the machine boots again", 60*time.Second, func() error {
+		i.eventually("the machine boots again", func() error {
 			if p, ok := i.processes()[name]; !ok || p.PID == old.PID {
 				return errors.New("not yet")
 			}
@@ -331,7 +333,7 @@ func powerLoss(t *testing.T, i *installation) {
 	}
 	// The Node is Ready still, by what its last kubelet said; the new one has to answer.
 	nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
-	took := i.eventually("every kubelet answers", 90*time.Second, func() error {
+	took := i.eventually("every kubelet answers", func() error {
 		for _, node := range nodes {
 			if _, err := i.kubectl("get", "--raw", "/api/v1/nodes/"+node+"/proxy/healthz"); err != nil {
 				return err
@@ -340,7 +342,7 @@ func powerLoss(t *testing.T, i *installation) {
 		return nil
 	})
 	t.Logf("every kubelet answers after %s", took)
-	i.ready(90 * time.Second)
+	i.ready()
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
 }
 
@@ -350,7 +352,9 @@ func stopAndStart(t *testing.T, i *installation) {
 	if left := i.processes(); len(left) != 0 {
 		t.Fatalf("still running after down: %v", left)
 	}
-	i.muster("up")
+	if _, talk := i.muster("up"); !strings.Contains(talk, "Pods of before are started again") {
+		t.Errorf("up does not say what becomes of pods:\n%s", talk)
+	}
 	if after := i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.uid}"); after != nodes {
 		t.Errorf("nodes are %s, were %s", after, nodes)
 	}

@@ -18,12 +18,14 @@ import (
 
 // TestTerraform runs examples/terraform as it stands, by Terraform and its AWS provider: a VPC, a cluster and its nodes are made, planned again,
 // changed and destroyed.
+//
+//story:about cloud ./examples
 func TestTerraform(t *testing.T) {
 	t.Parallel()
 	tf := newTerraform(t)
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "0")
-	i.ready(60 * time.Second)
+	i.ready()
 	w := newIAM(t, i)
 	before := w.whatThereIs()
 	tf.as = w
@@ -50,7 +52,7 @@ func TestTerraform(t *testing.T) {
 		}
 	}
 	// An object goes when what it stands for has: a VPC a moment after DeleteVpc was answered.
-	w.eventually("there is what there was before", 30*time.Second, func() error {
+	w.eventually("there is what there was before", func() error {
 		if after := w.whatThereIs(); after != before {
 			return fmt.Errorf("before:\n%s\nafter destroy:\n%s", before, after)
 		}
@@ -208,7 +210,7 @@ func (tf *terraform) list() ([]tfNode, error) {
 func (tf *terraform) ready(n int, like func(tfNode) error) []tfNode {
 	tf.as.t.Helper()
 	var nodes []tfNode
-	tf.as.eventually(fmt.Sprintf("%d nodes are as they should be", n), 120*time.Second, func() (err error) {
+	tf.as.eventually(fmt.Sprintf("%d nodes are as they should be", n), func() (err error) {
 		if nodes, err = tf.list(); err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // twoClusters is a root module that has the example twice. The ranges of the VPCs are the same: they know nothing of each other.
@@ -32,6 +31,8 @@ output "endpoints" {
 `
 
 // TestTerraformTwoClusters makes two clusters in two VPCs by one run of Terraform, plans again, and destroys them.
+//
+//story:about cloud
 func TestTerraformTwoClusters(t *testing.T) {
 	t.Parallel()
 	tf := newTerraformOf(t, func(dir string, example map[string][]byte) {
@@ -46,7 +47,7 @@ func TestTerraformTwoClusters(t *testing.T) {
 	})
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "0")
-	i.ready(60 * time.Second)
+	i.ready()
 	w := newIAM(t, i)
 	before := w.whatThereIs()
 	tf.as = w

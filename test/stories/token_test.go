@@ -28,11 +28,13 @@ import (
 // TestTokens lets hosts in by tokens: a host finds the cluster by an address, a token and a hash, asks for its certificate, and
 // `token list` tells. Tokens that are bound to another host, to none, that have expired or were deleted do not; kubeadm sees them as
 // muster does, and muster sees kubeadm's.
+//
+//story:about ./cmd/muster/token certificates/token node/hostjoin
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--provider", "simulated", "--nodes", "1")
-	i.ready(60 * time.Second)
+	i.ready()
 	t.Run("page", func(t *testing.T) { tokensPage(t, i.in(t)) })
 	t.Run("a host that was registered", func(t *testing.T) { registeredHost(t, i.in(t)) })
 	t.Run("what else binds tokens", func(t *testing.T) { boundTokens(t, i.in(t)) })
@@ -132,7 +134,7 @@ func registeredHost(t *testing.T, i *installation) {
 			t.Errorf("a node may %s the list of hosts: %s", verb, out)
 		}
 	}
-	i.eventually("the list tells who used the token", 20*time.Second, func() error {
+	i.eventually("the list tells who used the token", func() error {
 		out, _ := i.muster("token", "list")
 		if !regexp.MustCompile(`(?m)^` + v.token[:6] + ` .* name worker-2 +worker-2 +\d+s ago`).MatchString(out) {
 			return fmt.Errorf("it says\n%s", out)
@@ -143,7 +145,7 @@ func registeredHost(t *testing.T, i *installation) {
 		return nil
 	})
 	// The request goes after an hour; the register is for ever.
-	i.eventually("the register tells, too", 30*time.Second, func() error {
+	i.eventually("the register tells, too", func() error {
 		out := i.mustKubectl("-n", "muster-system", "get", "configmaps", "-l", "certificates.muster.dev/register=true", "-o", "yaml")
 		if !strings.Contains(out, "requester=system:bootstrap:"+v.token[:6]) {
 			return errors.New("it does not")
@@ -189,7 +191,7 @@ func unboundToken(t *testing.T, i *installation) {
 
 func (i *installation) denied(name, rule string) {
 	i.t.Helper()
-	i.eventually(name+" is denied", 20*time.Second, func() error {
+	i.eventually(name+" is denied", func() error {
 		if out := i.mustKubectl("get", "csr", name, "-o", "jsonpath={.status.conditions[*].type} {.status.conditions[*].reason} {.status.conditions[*].message}"); !strings.HasPrefix(out, "Denied") || !strings.Contains(out, rule) {
 			return fmt.Errorf("conditions are %q", out)
 		}
@@ -199,7 +201,7 @@ func (i *installation) denied(name, rule string) {
 
 func (i *installation) waits(name, rule string) {
 	i.t.Helper()
-	i.eventually(name+" waits", 20*time.Second, func() error {
+	i.eventually(name+" waits", func() error {
 		if out, _ := i.muster("csr", "explain", name); !strings.Contains(out, rule) {
 			return fmt.Errorf("explain says:\n%s", out)
 		}
@@ -236,7 +238,7 @@ func refusedDiscovery(t *testing.T, i *installation) {
 	}
 	i.muster("token", "delete", v.token[:6])
 	for name, gone := range map[string]invitation{"deleted": v, "expired": short} {
-		i.eventually("a token that was "+name+" is refused", 30*time.Second, func() error {
+		i.eventually("a token that was "+name+" is refused", func() error {
 			_, err := gone.discover(t, func(c *discovery.Config) { c.Settle = time.Millisecond })
 			var refused *discovery.Error
 			if !errors.As(err, &refused) || refused.Reason != discovery.NoSignature {
@@ -245,7 +247,7 @@ func refusedDiscovery(t *testing.T, i *installation) {
 			return nil
 		})
 	}
-	i.eventually("the expired token is cleaned up", 30*time.Second, func() error {
+	i.eventually("the expired token is cleaned up", func() error {
 		if out, _ := i.muster("token", "list"); strings.Contains(out, short.token[:6]) {
 			return fmt.Errorf("the list says\n%s", out)
 		}
@@ -308,7 +310,7 @@ func discoveryWaits(t *testing.T, i *installation) {
 	if said == 0 {
 		t.Error("it did not wait")
 	}
-	i.ready(60 * time.Second)
+	i.ready()
 }
 
 // tokensPage runs what docs/tokens.md shows.

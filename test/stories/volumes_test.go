@@ -62,13 +62,15 @@ spec:
 `
 
 // TestVolumes has pods on two machines share a claim, and a StatefulSet keep what it wrote whatever is killed or deleted.
+//
+//story:about cluster/filestore cluster/volumedriver cluster/filesystemcontroller
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "2")
-	i.ready(time.Minute)
+	i.ready()
 	i.apply(volumesWorkload)
-	took := i.eventually("claims are bound", 10*time.Second, func() error {
+	took := i.eventually("claims are bound", func() error {
 		got, err := i.kubectl("get", "pvc", "-o", "jsonpath={.items[*].status.phase}")
 		if err == nil && got != strings.Join([]string{"Bound", "Bound"}, " ") {
 			err = errors.New(got)
@@ -87,6 +89,7 @@ func TestVolumes(t *testing.T) {
 		{"a raw block volume is a device of its pods", (*installation).blockVolume},
 		{"a volume of an access point that the AWS CLI makes", (*installation).byTheCLI},
 		{"nothing is lost in rounds of kills", (*installation).nothingLost},
+		{"a pod's fsGroup changes no owners and modes", (*installation).modesStay},
 		{"a machine that is deleted takes nothing with it", (*installation).machineGoes},
 		{"data goes with a claim, or stays", (*installation).claimsGo},
 		{"data goes with the cluster only if that is said", (*installation).clusterGoes},
@@ -127,7 +130,7 @@ func (i *installation) claimIsShared() {
 
 func (i *installation) noRoom() {
 	i.apply("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: huge}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 100Pi}}}\n")
-	i.eventually("the Event says how much room there is", 20*time.Second, func() error {
+	i.eventually("the Event says how much room there is", func() error {
 		got, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name=huge,reason=ProvisioningFailed", "-o", "jsonpath={.items[*].message}")
 		if err == nil && !strings.Contains(got, "MiB left") {
 			err = errors.New(got)
@@ -159,7 +162,7 @@ func (i *installation) noCapacity() {
 	i.apply("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: later}\nprovisioner: efs.csi.aws.com\n" +
 		"parameters: {provisioningMode: efs-ap, fileSystemId: " + id + ", directoryPerms: \"777\"}\nvolumeBindingMode: WaitForFirstConsumer\n")
 	i.apply(fmt.Sprintf(waitingWorkload, "100Pi"))
-	i.eventually("the pod says that there is no room", 30*time.Second, func() error {
+	i.eventually("the pod says that there is no room", func() error {
 		got, err := i.kubectl("get", "pod", "waiting", "-o", "jsonpath={.status.phase}: {.status.conditions[?(@.type=='PodScheduled')].message}")
 		if err == nil && (!strings.HasPrefix(got, "Pending: ") || !strings.Contains(got, "enough free storage")) {
 			err = errors.New(got)
@@ -173,7 +176,7 @@ func (i *installation) noCapacity() {
 	i.apply(fmt.Sprintf(waitingWorkload, "1Mi"))
 	i.mustKubectl("wait", "--for=condition=Ready", "pod/waiting", "--timeout=60s")
 	i.mustKubectl("delete", "pod/waiting", "pvc/waiting", "storageclass/later")
-	i.eventually("the capacity of a class that is gone is not told", 30*time.Second, func() error {
+	i.eventually("the capacity of a class that is gone is not told", func() error {
 		got, err := i.kubectl("get", "csistoragecapacities", "-n", "kube-system", "-o", "jsonpath={.items[*].storageClassName}")
 		if err == nil && got != "efs" {
 			err = errors.New(got)
@@ -202,7 +205,7 @@ func (i *installation) writerLives() (l lives, err error) {
 // countsOn waits until the pod that counts, one other than before if that has a uid, is beyond a number that it had. It returns where it is.
 func (i *installation) countsOn(round, last int, before lives, after string) int {
 	i.t.Helper()
-	took := i.eventually(fmt.Sprintf("round %d: after %s the pod counts on from %d", round, after, last), 3*time.Minute, func() error {
+	took := i.eventually(fmt.Sprintf("round %d: after %s the pod counts on from %d", round, after, last), func() error {
 		is, err := i.writerLives()
 		if err != nil {
 			return err
@@ -263,7 +266,7 @@ func (i *installation) nothingLost() {
 // killOnMachine kills a daemon of a machine, all of the machine, or the service. What an earlier round has killed must be back.
 func (i *installation) killOnMachine(machine, victim string) {
 	i.t.Helper()
-	i.eventually(victim+" is there to be killed", time.Minute, func() error {
+	i.eventually(victim+" is there to be killed", func() error {
 		running := i.processes()
 		first := running["machine/"+machine].PID
 		pid, ok := running[victim].PID, running[victim].PID != 0
@@ -287,7 +290,7 @@ func (i *installation) machineGoes() {
 		i.t.Fatal(err)
 	}
 	for round := range machineRounds {
-		i.eventually("the service answers", 30*time.Second, func() error { _, err := i.status(); return err })
+		i.eventually("the service answers", func() error { _, err := i.status(); return err })
 		is, err := i.writerLives()
 		if err != nil {
 			i.t.Fatal(err)
@@ -300,12 +303,31 @@ func (i *installation) machineGoes() {
 			i.t.Fatalf("round %d: it is on %s, %v", round, now.machine, err)
 		}
 		i.t.Logf("round %d: %s from the request to a pod elsewhere that counts on", round, time.Since(begun).Round(100*time.Millisecond))
-		i.eventually("what the machine attached is gone", 30*time.Second, func() error {
+		i.eventually("what the machine attached is gone", func() error {
 			if file, err := os.ReadFile(filepath.Join("/sys/block", attached, "loop", "backing_file")); err == nil && strings.Contains(string(file), attachedFile) {
 				return fmt.Errorf("%s has %s", attached, file)
 			}
 			return nil
 		})
+	}
+}
+
+// modesStay looks at what pods wrote that were started again and again, one of them with an fsGroup.
+func (i *installation) modesStay() {
+	if n := len(i.volumes()); n != 2 {
+		i.t.Fatalf("%d volumes", n)
+	}
+	for _, volume := range i.volumes() {
+		for path, want := range map[string]os.FileMode{volume: os.ModeDir | 0o777, filepath.Join(volume, "count"): 0o644} {
+			info, err := os.Stat(path)
+			if err != nil {
+				i.t.Error(err)
+				continue
+			}
+			if is, ok := info.Sys().(*syscall.Stat_t); !ok || is.Gid == 2000 || info.Mode() != want {
+				i.t.Errorf("%s has mode %s and group %d, want %s and not the fsGroup", path, info.Mode(), is.Gid, want)
+			}
+		}
 	}
 }
 
@@ -320,7 +342,7 @@ func (i *installation) claimsGo() {
 	i.mustKubectl("patch", "pv", kept, "-p", `{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}`)
 	i.mustKubectl("delete", "statefulset/db")
 	i.mustKubectl("delete", "pvc", "--all")
-	i.eventually("one volume is left", 30*time.Second, func() error {
+	i.eventually("one volume is left", func() error {
 		if left := i.volumes(); len(left) != 1 {
 			return fmt.Errorf("%d volumes", len(left))
 		}

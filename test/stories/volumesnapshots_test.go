@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build soak
-
 package stories
 
 import (
@@ -79,6 +77,9 @@ spec:
 
 // TestVolumeSnapshots makes snapshots of volumes that pods write meanwhile, restores them when the volumes are gone, and has them go with the cluster, all
 // but one that is to be retained.
+//
+//story:about cluster/filestore cluster/volumedriver cluster/addon
+//story:needs addons
 func TestVolumeSnapshots(t *testing.T) {
 	program, err := exec.LookPath("mkfs.xfs")
 	if err != nil {
@@ -94,7 +95,7 @@ func TestVolumeSnapshots(t *testing.T) {
 		return i.mustKubectl(append([]string{"exec", pod, "--", "/workload", "disk"}, append(args, "/dev/raw")...)...)
 	}
 	disk("writes", "-write", "before")
-	i.eventually("the pod has counted", time.Minute, func() error {
+	i.eventually("the pod has counted", func() error {
 		if n, err := i.counted("counts"); err != nil || n == 0 {
 			return fmt.Errorf("%d, %w", n, err)
 		}
@@ -117,7 +118,7 @@ func TestVolumeSnapshots(t *testing.T) {
 	}
 	disk("writes", "-write", "behind")
 	i.mustKubectl("delete", "pod/counts", "pod/writes", "pvc/first", "pvc/raw")
-	i.eventually("the volumes are gone", time.Minute, func() error {
+	i.eventually("the volumes are gone", func() error {
 		if left := i.volumes(); len(left) > 0 {
 			return fmt.Errorf("%q", left)
 		}
@@ -139,7 +140,7 @@ func TestVolumeSnapshots(t *testing.T) {
 func (i *installation) snapshotsGo() {
 	i.t.Helper()
 	i.mustKubectl("delete", "volumesnapshot/first", "--timeout=60s")
-	i.eventually("the snapshot is gone", time.Minute, func() error { return i.wantSnapshots(2) })
+	i.eventually("the snapshot is gone", func() error { return i.wantSnapshots(2) })
 	i.mustKubectl("delete", "pod/reads", "pod/rawreads", "pvc/copy", "pvc/rawcopy", "--timeout=60s")
 	if _, stderr, err := i.try("delete", "cluster", "muster"); err == nil || !strings.Contains(stderr, "holds 1 snapshot of volumes (default/raw)") {
 		i.t.Fatalf("deleting a cluster with snapshots: %v: %s", err, stderr)
@@ -149,7 +150,7 @@ func (i *installation) snapshotsGo() {
 		i.t.Fatalf("beside the one that is to be retained: %v", err)
 	}
 	i.mustKubectl(managementContext, "delete", "volumesnapshots", "--all", "--timeout=60s")
-	i.eventually("what was retained is gone", time.Minute, func() error { return i.wantSnapshots(0) })
+	i.eventually("what was retained is gone", func() error { return i.wantSnapshots(0) })
 }
 
 // wantSnapshots compares how many snapshots there are in the management plane and on the disk.
@@ -172,28 +173,47 @@ func (i *installation) withSnapshotController() {
 		i.t.Fatalf("run `make addons` first, which builds the snapshot-controller: %v", err)
 	}
 	i.muster("up", "--nodes", "1")
-	i.ready(90 * time.Second)
+	i.ready()
 	begun := time.Now()
 	i.muster("create", "addon", "snapshot-controller", "--wait")
 	i.t.Logf("create addon to ACTIVE: %s", time.Since(begun).Round(100*time.Millisecond))
 }
 
-// TestVolumeSnapshotsWithoutReflink has the VolumeSnapshot say why there is none on a file system that cannot.
+// TestVolumeSnapshotsWithoutReflink has the VolumeSnapshot say why there is none while pods write, on a file system that cannot share content, and be ready
+// when they have stopped.
+//
+//story:about cluster/filestore cluster/volumedriver cluster/addon cluster/machine/local
+//story:needs addons
 func TestVolumeSnapshotsWithoutReflink(t *testing.T) {
 	i := newInstallation(t)
 	i.volumesOnDiskOf("256m")
 	i.withSnapshotController()
 	i.apply(copiedWorkload + "---\n" + snapshotWorkload)
-	i.mustKubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/first", "--timeout=60s")
-	i.apply(fmt.Sprintf(snapshotOf, "first", "first", ""))
-	i.eventually("the snapshot says why it is not made", time.Minute, func() error {
-		got, err := i.kubectl("get", "volumesnapshot/first", "-o", "jsonpath={.status.readyToUse} {.status.error.message}")
-		if err == nil && (!strings.HasPrefix(got, "false ") || !strings.Contains(got, "reflink") || !strings.Contains(got, "tmpfs")) {
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/counts", "pod/writes", "--timeout=120s")
+	i.apply(fmt.Sprintf(snapshotOf, "first", "first", "") + fmt.Sprintf(snapshotOf, "raw", "raw", ""))
+	for _, name := range []string{"first", "raw"} {
+		i.eventually("snapshot "+name+" says why it is not made", func() error {
+			got, err := i.kubectl("get", "volumesnapshot/"+name, "-o", "jsonpath={.status.readyToUse} {.status.error.message}")
+			if err == nil && (!strings.HasPrefix(got, "false ") || !strings.Contains(got, "Stop the pods") || !strings.Contains(got, "tmpfs")) {
+				err = errors.New(got)
+			}
+			return err
+		})
+	}
+	i.mustKubectl("delete", "pod/counts", "pod/writes")
+	i.eventually("the snapshots are ready", func() error {
+		got, err := i.kubectl("get", "volumesnapshot", "-o", "jsonpath={.items[*].status.readyToUse}")
+		if err == nil && strings.Count(got, "true") != 2 {
 			err = errors.New(got)
 		}
 		return err
 	})
-	i.mustKubectl("delete", "volumesnapshot/first", "--timeout=60s")
+	i.apply(restored)
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/reads", "pod/rawreads", "--timeout=120s")
+	if n, err := i.counted("reads"); err != nil || n == 0 {
+		t.Errorf("the restored volume has %d, %v", n, err)
+	}
+	i.mustKubectl("delete", "pod/reads", "pod/rawreads", "pvc/copy", "pvc/rawcopy", "volumesnapshot/first", "volumesnapshot/raw", "--timeout=60s")
 	if err := i.wantSnapshots(0); err != nil {
 		t.Error(err)
 	}

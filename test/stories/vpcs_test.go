@@ -50,6 +50,8 @@ const (
 )
 
 // TestTwoVPCs is the tale of two VPCs with the same range, and a cluster in each: their machines have the same addresses, and reach nothing of each other.
+//
+//story:about cluster/vpc cluster/vpccontroller node/imds
 func TestTwoVPCs(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "3", "--timeout", "3m")
@@ -58,14 +60,14 @@ func TestTwoVPCs(t *testing.T) {
 	i.apply(anotherVPC, "--context=muster-management")
 	i.mustKubectl("--context=muster-management", "wait", "vpc/vpc-0123456789abcdef0", "subnet/subnet-0123456789abcdef0", "subnet/subnet-0123456789abcdef1", "subnet/subnet-0123456789abcdef2", "--for=condition=Ready", "--timeout=30s")
 	i.apply(clusterInAnotherVPC, "--context=muster-management")
-	i.eventually("the service has heard of the second cluster", 30*time.Second, func() error {
+	i.eventually("the service has heard of the second cluster", func() error {
 		status, err := i.status()
 		if err == nil && len(status.Clusters) != 2 {
 			err = fmt.Errorf("it has %d clusters", len(status.Clusters))
 		}
 		return err
 	})
-	i.ready(3 * time.Minute)
+	i.ready()
 
 	machines := map[string]map[string]*os.File{} // by cluster and address
 	for _, cluster := range []string{"muster", "blue"} {
@@ -119,7 +121,7 @@ func TestTwoVPCs(t *testing.T) {
 	i.mustKubectl("--context=muster-management", "delete", "subnet", "subnet-0123456789abcdef0", "subnet-0123456789abcdef1", "subnet-0123456789abcdef2", "--timeout=30s")
 	i.mustKubectl("--context=muster-management", "delete", "vpc", "vpc-0123456789abcdef0", "--timeout=30s")
 	before.expectSame(t, i.dir)
-	i.ready(time.Minute)
+	i.ready()
 }
 
 // namespacesOf opens the network namespaces of a cluster's machines, by address.

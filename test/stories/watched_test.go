@@ -64,7 +64,7 @@ func (s *joinStory) watched(t *testing.T) {
 // noticed waits until the watch tells of something, in a text and what to do about it.
 func (s *joinStory) noticed(code string, texts ...string) {
 	s.installation.t.Helper()
-	s.installation.eventually("notice "+code, 20*time.Second, func() error {
+	s.installation.eventually("notice "+code, func() error {
 		raw, err := s.host.Run(s.installation.t.Context(), "cat", "/run/muster/notices.json")
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (s *joinStory) noticed(code string, texts ...string) {
 // allIsWell waits until the watch has nothing to tell, and the kubelet answers for its pods.
 func (s *joinStory) allIsWell() {
 	s.installation.t.Helper()
-	s.installation.eventually("no notices, and logs", 30*time.Second, func() error {
+	s.installation.eventually("no notices, and logs", func() error {
 		raw, err := s.host.Run(s.installation.t.Context(), "sh", "-c", "cat /run/muster/notices.json 2>/dev/null || echo []")
 		if err == nil && strings.TrimSpace(raw) != "[]" {
 			err = errors.New(raw)
@@ -105,7 +105,7 @@ func (s *joinStory) allIsWell() {
 // halfRotated leaves what a kubelet leaves that is killed between removing its link and renaming the next one.
 func (s *joinStory) halfRotated(*testing.T) {
 	s.must("sh", "-c", "cd /var/lib/kubelet/pki && mv kubelet-client-current.pem kubelet-client-updated.pem && systemctl kill --signal=KILL kubelet")
-	s.installation.eventually("the link is back", 10*time.Second, func() error {
+	s.installation.eventually("the link is back", func() error {
 		_, err := s.host.Run(s.installation.t.Context(), "test", "-L", "/var/lib/kubelet/pki/kubelet-client-current.pem")
 		return err
 	})
@@ -140,7 +140,7 @@ func (s *joinStory) otherAuthorities(t *testing.T) {
 	}
 	trusted := func(want int) {
 		t.Helper()
-		i.eventually(fmt.Sprintf("the host trusts %d authorities", want), 20*time.Second, func() error {
+		i.eventually(fmt.Sprintf("the host trusts %d authorities", want), func() error {
 			if got := strings.Count(s.must("cat", "/etc/kubernetes/pki/ca.crt"), "BEGIN CERTIFICATE"); got != want {
 				return fmt.Errorf("it trusts %d", got)
 			}
@@ -153,7 +153,7 @@ func (s *joinStory) otherAuthorities(t *testing.T) {
 	trusted(1)
 	publish(own + i.nextAuthority())
 	trusted(2)
-	i.eventually("the kubelet starts again", 20*time.Second, func() error {
+	i.eventually("the kubelet starts again", func() error {
 		if s.must("systemctl", "show", "--property=MainPID", "kubelet") == kubelet {
 			return errors.New("it has not")
 		}
@@ -239,7 +239,7 @@ users: [{name: u, user: {token: %s}}]
 	}
 	s.noticed("Expired", "so it asks for a certificate by it", "muster csr approve")
 	request := ""
-	s.installation.eventually("the kubelet asks by the token", 20*time.Second, func() (err error) {
+	s.installation.eventually("the kubelet asks by the token", func() (err error) {
 		if request = s.installation.mustKubectl("get", "csr", "-o", `jsonpath={.items[?(@.spec.username=="system:bootstrap:`+token[:6]+`")].metadata.name}`); request == "" {
 			err = errors.New("it does not")
 		}
@@ -279,11 +279,11 @@ func (s *joinStory) expire(t *testing.T) {
 // backAgain waits until the host is a node as it was, and the token is gone.
 func (s *joinStory) backAgain(t *testing.T) {
 	t.Helper()
-	s.installation.eventually("the token is gone", 30*time.Second, func() error {
+	s.installation.eventually("the token is gone", func() error {
 		_, err := s.host.Run(t.Context(), "test", "!", "-e", bootstrapKubeconfig)
 		return err
 	})
-	s.installation.eventually("the node is Ready", 30*time.Second, func() error {
+	s.installation.eventually("the node is Ready", func() error {
 		if got := s.installation.mustKubectl("get", "node", ownHostName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); got != "True" {
 			return fmt.Errorf("Ready is %q", got)
 		}
@@ -321,7 +321,7 @@ func (i *installation) recordExpired(node string) {
 // must.
 func (i *installation) recorded() {
 	i.t.Helper()
-	i.eventually("all that was issued is on record", 30*time.Second, func() error {
+	i.eventually("all that was issued is on record", func() error {
 		issued, err := i.kubectl("get", "csr", "-o", `jsonpath={range .items[?(@.status.certificate)]}{.metadata.uid}{"\n"}{end}`)
 		if err != nil {
 			return err

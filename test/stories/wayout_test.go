@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // inside is a pod of the cluster's network and one of its machine's.
@@ -51,6 +50,8 @@ func (i *installation) setEgress(patch string) {
 
 // TestWayOut is the tale of a cluster whose machines and pods reach a server far from their host, by address and by name, and nothing of the host or
 // of its networks. The host is a namespace of the test's own: nothing of it changes.
+//
+//story:about ./egress cluster/egresspolicy cluster/vpc
 func TestWayOut(t *testing.T) {
 	h := newFarHost(t)
 	i := newInstallation(t)
@@ -65,35 +66,40 @@ func TestWayOut(t *testing.T) {
 		if err := i.reach(pod, "http://"+farAddress+"/"); err != nil {
 			t.Errorf("%s by address: %v", pod, err)
 		}
-		i.eventually(pod+" reaches a server by its name", 20*time.Second, func() error { return i.reach(pod, "http://"+farName+"/") })
+		i.eventually(pod+" reaches a server by its name", func() error { return i.reach(pod, "http://"+farName+"/") })
 		i.refused(pod, "http://"+farHostAddress+":8080/", "connection refused") // a server of the host's own listens there
 		i.refused(pod, "http://"+farPrivateAddress+"/", "connection refused")
 		i.refused(pod, "http://100.64.0.1/", "connection refused")
 		i.refused(pod, "http://nowhere.example.com/", "no such host")
 	}
+	// They speak HTTP: an API server gets as far as its TLS.
+	i.webhookSays("https://"+farAddress+":80/", i.clusterCA(), "server gave HTTP response to HTTPS client")
+	i.webhookSays("https://"+farName+":80/", i.clusterCA(), "server gave HTTP response to HTTPS client")
+	i.webhookSays("https://"+farHostAddress+":8080/", i.clusterCA(), "connection refused")
+	i.webhookSays("https://"+farPrivateAddress+"/", i.clusterCA(), "whose way out refuses it (private-range)")
 	if got := h.callers(); len(got) != 1 || got[0] != farHostAddress {
 		t.Errorf("the server far away was called by %q, want the host's address alone", got)
 	}
 
 	i.setEgress(`{"mode": "NAT", "allowedRanges": ["10.99.0.0/16"]}`)
-	i.eventually("a private range that is allowed is reached", 15*time.Second, func() error { return i.reach("pod", "http://"+farPrivateAddress+"/") })
+	i.eventually("a private range that is allowed is reached", func() error { return i.reach("pod", "http://"+farPrivateAddress+"/") })
 	i.kill(i.vpcProcess() + "-egress")
-	i.eventually("the way out comes back", 15*time.Second, func() error { return i.reach("pod", "http://"+farAddress+"/") })
+	i.eventually("the way out comes back", func() error { return i.reach("pod", "http://"+farAddress+"/") })
 	i.kill(i.vpcProcess())
-	i.eventually("names come back", 15*time.Second, func() error { return i.reach("machine", "http://"+farName+"/") })
+	i.eventually("names come back", func() error { return i.reach("machine", "http://"+farName+"/") })
 	if err := i.reach("pod", "http://"+farAddress+"/"); err != nil {
 		t.Errorf("the end of the VPC's own process harmed the way out: %v", err)
 	}
 	h.expectSame(before, "while it runs")
 
 	i.setEgress(`{"mode": "None"}`)
-	i.eventually("nothing leaves any more", 15*time.Second, func() error {
+	i.eventually("nothing leaves any more", func() error {
 		if err := i.reach("pod", "http://"+farAddress+"/"); err == nil {
 			return fmt.Errorf("%s is still reached", farAddress)
 		}
 		return nil
 	})
-	i.eventually("names outside are not known any more", 40*time.Second, func() error { // CoreDNS keeps what it heard for half a minute
+	i.eventually("names outside are not known any more", func() error { // CoreDNS keeps what it heard for half a minute
 		if err := i.reach("pod", "http://"+farName+"/"); err == nil || !strings.Contains(err.Error(), "no such host") {
 			return fmt.Errorf("%s: %w", farName, err)
 		}
@@ -108,6 +114,8 @@ func TestWayOut(t *testing.T) {
 
 // TestNothingLeaves is the tale of a cluster as all other stories have it: whatever its pods and machines send, not one packet leaves the host, and
 // nobody far away is asked anything.
+//
+//story:about ./egress cluster/egresspolicy cluster/vpc cluster/webhookproxy platform/connectproxy
 func TestNothingLeaves(t *testing.T) {
 	h := newFarHost(t)
 	i := newInstallation(t)
@@ -121,6 +129,20 @@ func TestNothingLeaves(t *testing.T) {
 		i.refused(pod, "http://"+farAddress+"/", "network is unreachable")
 		i.refused(pod, "http://"+farHostAddress+":8080/", "network is unreachable")
 		i.refused(pod, "http://"+farName+"/", "no such host")
+	}
+	loopbackIsRefused(t, i, "is a loopback address")
+	webhooksInTheVPC(t, i)
+	for url, why := range map[string]string{
+		"https://" + farAddress + "/":           "whose way out refuses it (egress-none)",
+		"https://" + farHostAddress + ":8080/":  "whose way out refuses it (egress-none)",
+		"https://" + farName + "/":              "has no IPv4 address",
+		"https://sts.amazonaws.com/":            "is an address of the VPC itself",
+		"https://169.254.169.254/":              "is an address of the VPC itself",
+		"https://" + i.endpoint() + "/":         "is the API server of cluster muster",
+		"https://web.default.svc.cluster.local": "has no IPv4 address",
+		"https://[::1]/":                        "a VPC has no IPv6",
+	} {
+		i.webhookSays(url, i.clusterCA(), why)
 	}
 	if sent := h.sent(); sent != 0 {
 		t.Errorf("%d packets have left the host", sent)

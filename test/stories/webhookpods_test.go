@@ -102,7 +102,7 @@ func (k *kubeadmCluster) podWebhookAuthorityGoes() {
 	k.run(`kubectl -n ` + podWebhookNamespace + ` patch secret ` + podWebhookName + `-authority --type=json -p='[{"op":"remove","path":"/data"}]'`)
 	emptied := time.Now()
 	k.says("changed", `test "$(`+bundle+`)" = "`+was+`" && echo same || echo changed`)
-	k.steps().eventually("every replica has a certificate of the new authority", 60*time.Second, func() error {
+	k.steps().eventually("every replica has a certificate of the new authority", func() error {
 		return is(k.run(`kubectl get mutatingwebhookconfigurations pod-identity-webhook -o jsonpath='{.webhooks[0].clientConfig.caBundle}' | base64 -d >/root/bundle.pem
 			for ip in $(`+podWebhookPods+` -o jsonpath='{.items[*].status.podIP}'); do openssl s_client -connect $ip:8443 -CAfile /root/bundle.pem -cert /etc/kubernetes/pki/front-proxy-client.crt -key /etc/kubernetes/pki/front-proxy-client.key </dev/null 2>/dev/null | grep -o 'Verify return code: [0-9]*' | sort -u; done | sort -u`), "Verify return code: 0")
 	})

@@ -3,13 +3,9 @@
 // Testcount runs commands one after the other, prints a line for each package that `go test -json` tells of and the output of
 // what fails, keeps everything in a log, and ends with one line that counts the tests:
 //
-//	testcount -log FILE [-ahead FILE] -- COMMAND ARGS... [-- COMMAND ARGS...]...
+//	testcount -log FILE -- COMMAND ARGS... [-- COMMAND ARGS...]...
 //
-// It fails when a test or a command did, or when there was no test at all. When no more than two tests of a command failed, and nothing
-// else did, they are run once more, alone: if they pass, they are named as flaky and count as passed.
-//
-// With -ahead, the first command is no test: it prepares for later ones while the second runs, prints to that file, and is ended with
-// the second. Whether it succeeds is nobody's concern: who needs what is missing then makes it.
+// It fails when a test or a command did, or when there was no test at all. Nothing that failed is run again.
 package main
 
 import (
@@ -47,17 +43,12 @@ var errFailed = errors.New("not all passed")
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	flags := flag.NewFlagSet("testcount", flag.ContinueOnError)
 	path := flags.String("log", "", "file for everything that the commands print")
-	aheadPath := flags.String("ahead", "", "file for what the first command prints, which runs beside the second and is ended with it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	commands := split(flags.Args())
-	prepare := 0 // how many commands do
-	if *aheadPath != "" {
-		prepare = 1
-	}
-	if *path == "" || len(commands) <= prepare {
-		return errors.New("no command to run; want -log FILE [-ahead FILE -- COMMAND [ARGS]] -- COMMAND [ARGS]")
+	if *path == "" || len(commands) == 0 {
+		return errors.New("no command to run; want -log FILE -- COMMAND [ARGS]")
 	}
 	if err := os.MkdirAll(filepath.Dir(*path), 0o750); err != nil {
 		return fmt.Errorf("making the log's directory: %w", err)
@@ -73,34 +64,23 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	}()
 
 	r := newReport(stdout, log)
-	end := func() {}
-	if prepare > 0 {
-		if end, err = ahead(commands[0], *aheadPath); err != nil {
-			return err
-		}
-		defer end()
-	}
-	for _, command := range commands[prepare:] {
+	for _, command := range commands {
 		if ctx.Err() != nil {
 			break
 		}
 		before := r.failed
-		if err := execute(ctx, command, r); err != nil && !r.again(ctx, command) {
+		if err := execute(ctx, command, r); err != nil {
 			r.line(fmt.Sprintf("FAIL  %s: %v", strings.Join(command, " "), err))
 			if r.failed == before {
 				r.failed++ // it failed without a test to blame
 			}
 		}
-		end()
 	}
 	if len(r.reasons) > 0 {
 		fmt.Fprintf(stdout, "What failed, in short:\n%s\n", strings.Join(r.reasons, "\n"))
 	}
 	for _, name := range r.notRun {
 		fmt.Fprintf(stdout, "NOT RUN %s\n", name)
-	}
-	for _, name := range r.flaky {
-		fmt.Fprintf(stdout, "FLAKY %s: it failed, and passed when it was run again alone; the log has both\n", name)
 	}
 	fmt.Fprintf(stdout, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	if r.failed > 0 || r.passed == 0 {

@@ -24,12 +24,8 @@ type event struct {
 // test names a test, or with no Test its whole package.
 type test struct{ Package, Test string }
 
-// counts are those of one package while it runs, and which tests that are no subtests have failed.
-type counts struct {
-	passed, failed, skipped int
-	broken                  map[string]bool
-	raced                   bool // the race detector found something
-}
+// counts are those of one package while it runs.
+type counts struct{ passed, failed, skipped int }
 
 // report is a writer of `go test -json` output that prints what is worth a look. Lines that are no events, such as what
 // `go vet` says, are printed as they are. Subtests count as tests.
@@ -41,15 +37,12 @@ type report struct {
 
 	passed, failed, skipped int
 
-	failures []failure // of the command that runs
-	whole    bool      // nothing else has failed in it
-	flaky    []string  // what failed, and passed when it was run again
-	reasons  []string  // what the tests that failed complain of
-	notRun   []string  // what was skipped, and why
+	reasons []string // what the tests that failed complain of
+	notRun  []string // what was skipped, and why
 }
 
 func newReport(out, log io.Writer) *report {
-	return &report{out: out, log: log, output: map[test]*strings.Builder{}, running: map[string]*counts{}, whole: true}
+	return &report{out: out, log: log, output: map[test]*strings.Builder{}, running: map[string]*counts{}}
 }
 
 // Write takes output as it comes, whole lines or not.
@@ -126,7 +119,7 @@ func (r *report) add(e event) {
 func (r *report) endTest(e event) {
 	c := r.running[e.Package]
 	if c == nil {
-		c = &counts{broken: map[string]bool{}}
+		c = &counts{}
 		r.running[e.Package] = c
 	}
 	switch e.Action {
@@ -137,11 +130,6 @@ func (r *report) endTest(e event) {
 		r.skip(test{e.Package, e.Test})
 	case "fail":
 		c.failed++
-		name, _, _ := strings.Cut(e.Test, "/")
-		c.broken[name] = true
-		if o := r.output[test{e.Package, e.Test}]; o != nil && strings.Contains(o.String(), "race detected") {
-			c.raced = true
-		}
 		r.printOutput(test{e.Package, e.Test})
 		r.explain(test{e.Package, e.Test})
 	}
@@ -150,22 +138,32 @@ func (r *report) endTest(e event) {
 // complaint is a line that a test prints by its Error, Fatal or Log.
 var complaint = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
 
-// explain keeps what a test that failed complains of, for the end: in the middle of everything that was printed it is hard to find.
+// explain keeps what a test that failed complained of last, for the end: in the middle of everything that was printed it is hard to find. What
+// a test logs on its way looks like a complaint, and comes before the one that it failed for.
 func (r *report) explain(key test) {
-	const most, width = 3, 400
+	const most, width = 5, 400
 	output := r.output[key]
 	if output == nil {
 		return
 	}
-	var lines []string
+	var said []string
 	for line := range strings.Lines(output.String()) {
-		if complaint.MatchString(line) && len(lines) < most {
-			lines = append(lines, fmt.Sprintf("      %.*s", width, strings.TrimSpace(line)))
+		text := strings.TrimSpace(line)
+		switch {
+		case complaint.MatchString(line):
+			said = append(said, text)
+		case len(said) > 0 && text != "" && strings.HasPrefix(line, "        "): // a message of more lines
+			said[len(said)-1] += " " + text
 		}
 	}
-	if len(lines) > 0 {
-		r.reasons = append(r.reasons, fmt.Sprintf("  %s %s\n%s", key.Package, key.Test, strings.Join(lines, "\n")))
+	if len(said) == 0 {
+		return
 	}
+	said = said[max(len(said)-most, 0):]
+	for i, text := range said {
+		said[i] = fmt.Sprintf("      %.*s", width, text)
+	}
+	r.reasons = append(r.reasons, fmt.Sprintf("  %s %s\n%s", key.Package, key.Test, strings.Join(said, "\n")))
 }
 
 // skip keeps why a test was skipped, for the end: nobody should take what did not run for what passed.
@@ -188,11 +186,6 @@ func (r *report) endPackage(e event) {
 	}
 	delete(r.running, e.Package)
 	if e.Action == "fail" {
-		f, ok := failureOf(e.Package, r.output, c)
-		if ok {
-			r.failures = append(r.failures, f)
-		}
-		r.whole = r.whole && ok
 		if c.failed == 0 { // it did not build, or ended in the middle of a test: nothing else tells why
 			c.failed++
 			for key := range r.output {

@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +91,15 @@ echo {"Action":"output","Package":"p","Test":"B","Output":"    b_test.go:7: ther
 echo {"Action":"skip","Package":"p","Test":"B"}
 echo {"Action":"skip","Package":"p","Test":"C"}
 echo {"Action":"pass","Package":"p"}`
+	// A second run of the same command would pass.
+	const fail = `if [ -e "$0.ran" ]; then
+` + pass + `
+exit; fi; touch "$0.ran"
+echo {"Action":"pass","Package":"p","Test":"B"}
+echo {"Action":"fail","Package":"p","Test":"A"}
+echo {"Action":"output","Package":"p","Output":"detail\n"}
+echo {"Action":"fail","Package":"p"}
+exit 1`
 	script := func(lines string) string {
 		path := filepath.Join(t.TempDir(), "script")
 		quoted := strings.ReplaceAll(strings.ReplaceAll(lines, "echo ", "echo '"), "}", "}'")
@@ -105,6 +116,7 @@ echo {"Action":"pass","Package":"p"}`
 	}{
 		"passes":         {args: []string{"sh", script(pass)}, last: "1 passed, 0 failed, 0 skipped"},
 		"two commands":   {args: []string{"sh", script(pass), "--", "sh", script(pass)}, last: "2 passed, 0 failed, 0 skipped"},
+		"fails once":     {args: []string{"sh", script(fail)}, last: "1 passed, 1 failed, 0 skipped", says: "FAIL  p  0.0 s, 1 of 2 failed\n", err: errFailed},
 		"command fails":  {args: []string{"false", "--", "sh", script(pass)}, last: "1 passed, 1 failed, 0 skipped", err: errFailed},
 		"no such":        {args: []string{"/nonexistent"}, last: "0 passed, 1 failed, 0 skipped", err: errFailed},
 		"skipped":        {args: []string{"sh", script(skip)}, last: "1 passed, 0 failed, 2 skipped", says: "NOT RUN p B: there is no such program\nNOT RUN p C: it does not say why\n"},
@@ -132,5 +144,21 @@ echo {"Action":"pass","Package":"p"}`
 				t.Errorf("the log holds %q", kept)
 			}
 		})
+	}
+}
+
+// What a test logs before is not taken for what it failed for.
+func TestExplainsByTheLastComplaints(t *testing.T) {
+	var output strings.Builder
+	for n := range 9 {
+		fmt.Fprintf(&output, "    a_test.go:%d: step\n", n)
+	}
+	output.WriteString("    a_test.go:10: answers are wrong:\n        after 3 s: 503\n--- FAIL: A (1.00s)\n")
+	r := newReport(io.Discard, io.Discard)
+	r.output[test{"p", "A"}] = &output
+	r.explain(test{"p", "A"})
+	want := "  p A\n      a_test.go:5: step\n      a_test.go:6: step\n      a_test.go:7: step\n      a_test.go:8: step\n      a_test.go:10: answers are wrong: after 3 s: 503"
+	if !slices.Equal(r.reasons, []string{want}) {
+		t.Errorf("%q, not %q", r.reasons, want)
 	}
 }

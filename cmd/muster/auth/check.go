@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type authCheck struct {
 	rolePatterns                 bool
 	session, principalID         string
 	instance, privateDNSName     string
+	machineCluster               string
 	output                       string
 	modeChanged, patternsChanged bool
 }
@@ -48,7 +50,8 @@ would become, by which entry, and why those before it did not match. Entries are
 ConfigMap kube-system/aws-auth and mounted files. They come from the cluster, or without one from the files that are named. Of a cluster the
 annotations of service accounts that name IAM roles for their pods are checked, too; "muster auth pod" says which identity a pod has.
 
---instance and --private-dns-name suppose that the session is that of an instance, which nodes must prove. The session names that are
+--instance and --private-dns-name suppose that the session is that of an instance, which nodes must prove, and --machine-cluster for which
+cluster it was launched: it is a node of no other. Whose entries these are is told by --cluster or --config. The session names that are
 trusted, for hybrid nodes and Fargate, are in the authenticator's configuration: give it by --config.
 
 The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise 1.`,
@@ -79,6 +82,7 @@ The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise
 	flags.StringVar(&a.principalID, "principal-id", "", "id of the principal, AROA… or AIDA…")
 	flags.StringVar(&a.instance, "instance", "", "suppose that the session is proven to be this instance's")
 	flags.StringVar(&a.privateDNSName, "private-dns-name", "", "private DNS name of that instance")
+	flags.StringVar(&a.machineCluster, "machine-cluster", "", "cluster that the instance was launched for; default: none")
 	console.AddFormatFlag(cmd, &a.output, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
@@ -93,6 +97,9 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 	options, err := a.options()
 	if err != nil {
 		return err
+	}
+	if options.Cluster = cmp.Or(options.Cluster, c.Cluster); options.Cluster == "" && a.machineCluster != "" {
+		return console.UsageError{Err: errors.New("--machine-cluster needs --cluster or --config, which say of which cluster the entries are")}
 	}
 	var principal *identity.Principal
 	if len(args) == 1 {
@@ -160,8 +167,11 @@ func (a authCheck) principal(text string) (*identity.Principal, error) {
 	switch {
 	case a.instance != "":
 		supposed.Instance = &identity.Instance{ID: a.instance, PrivateDNSName: a.privateDNSName}
+		supposed.MachineCluster = a.machineCluster
 	case a.privateDNSName != "":
 		return nil, console.UsageError{Err: errors.New("--private-dns-name needs --instance, the instance that has the name")}
+	case a.machineCluster != "":
+		return nil, console.UsageError{Err: errors.New("--machine-cluster needs --instance, the instance that was launched for it")}
 	}
 	p, err := supposed.Principal()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -284,6 +285,45 @@ func TestAuthCheckOfWhatIsBeingDeleted(t *testing.T) {
 		if !strings.Contains(b.Err.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.Err.String())
 		}
+	}
+}
+
+func TestAuthCheckOfAMachineOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	const nodes = "arn:aws:iam::111122223333:role/nodes"
+	manifest := written(t, `apiVersion: access.muster.dev/v1alpha1
+kind: AccessEntry
+metadata: {name: nodes}
+spec: {principalARN: "`+nodes+`", type: EC2_LINUX}
+`)
+	config := written(t, "apiVersion: authenticator.muster.dev/v1alpha1\nkind: AuthenticatorConfiguration\nclusterID: demo\nserver: {stateDir: /a}\n")
+	instance := []string{"-f", manifest, nodes, "--instance", "i-0123456789abcdef0", "--private-dns-name", "ip-10-0-0-1.local"}
+	for name, tc := range map[string]struct {
+		args   []string
+		status int
+		want   string
+	}{
+		"of another":          {slices.Concat(instance, []string{"--config", config, "--machine-cluster", "blue"}), 1, `is not let in: the session is of machine i-0123456789abcdef0, which was launched for cluster "blue", and this is cluster "demo".`},
+		"of another, as data": {slices.Concat(instance, []string{"--config", config, "--machine-cluster", "blue", "-o", "yaml"}), 1, "rule: machine-cluster\n"},
+		"of this":             {slices.Concat(instance, []string{"--config", config, "--machine-cluster", "demo"}), 0, "becomes the user system:node:ip-10-0-0-1.local\n"},
+		"of none":             {slices.Concat(instance, []string{"--config", config}), 0, "becomes the user system:node:ip-10-0-0-1.local\n"},
+		"of nobody":           {[]string{"-f", manifest, "--config", config, nodes, "--machine-cluster", "blue"}, -1, "--machine-cluster needs --instance"},
+		"entries of nobody":   {slices.Concat(instance, []string{"--machine-cluster", "blue"}), -1, "--machine-cluster needs --cluster or --config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, check := authBench(t, interceptor.Funcs{})
+			err := check(tc.args...)
+			if usage, ok := errors.AsType[console.UsageError](err); ok {
+				if tc.status != -1 || !strings.Contains(usage.Error(), tc.want) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			var status console.ExitStatus
+			if errors.As(err, &status); int(status) != tc.status || !strings.Contains(b.Out.String(), tc.want) {
+				t.Errorf("%v, want status %d and %q in:\n%s", err, tc.status, tc.want, b.Out.String())
+			}
+		})
 	}
 }
 

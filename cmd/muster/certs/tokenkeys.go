@@ -67,7 +67,7 @@ func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, console.ErrTimeUp)
 		defer cancel()
 	}
-	progress := &console.WaitProgress{Out: r.Err, Live: console.Terminal(r.Err)}
+	progress := console.NewWaitProgress(r.Err)
 	defer progress.End()
 	ticker := time.NewTicker(console.WaitInterval)
 	defer ticker.Stop()

@@ -3,7 +3,6 @@
 package console
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,26 +33,30 @@ func CheckOutput(format string, formats ...string) error {
 	return UsageError{Err: fmt.Errorf("unknown output format %q; there are: %s", format, strings.Join(formats, ", "))}
 }
 
-// AddOutputFlag gives a command -o for data that is not a Kubernetes object: table, json or yaml. A wrong format is refused while the
-// command line is parsed.
-func AddOutputFlag(cmd *cobra.Command, format *string) {
+// AddOutputFlag gives a command -o for data that is not a Kubernetes object: table, json or yaml, and the formats that it has besides. A wrong format is
+// refused while the command line is parsed.
+func AddOutputFlag(cmd *cobra.Command, format *string, more ...string) {
+	formats := slices.Concat([]string{FormatTable}, more, []string{FormatJSON, FormatYAML})
 	*format = FormatTable
-	cmd.Flags().VarP(&formatValue{format}, "output", "o", "how to print: table, json, yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{FormatTable, FormatJSON, FormatYAML}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().VarP(&formatValue{format, formats}, "output", "o", "how to print: "+strings.Join(formats, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // formatValue is the value of that flag.
-type formatValue struct{ to *string }
+type formatValue struct {
+	to      *string
+	formats []string
+}
 
 func (v *formatValue) String() string { return *v.to }
 
 func (v *formatValue) Type() string { return "string" }
 
 func (v *formatValue) Set(s string) error {
-	switch s {
-	case FormatTable, FormatJSON, FormatYAML:
-		*v.to = s
-		return nil
+	if !slices.Contains(v.formats, s) {
+		last := len(v.formats) - 1
+		return fmt.Errorf("must be %s or %s", strings.Join(v.formats[:last], ", "), v.formats[last])
 	}
-	return errors.New("must be table, json or yaml")
+	*v.to = s
+	return nil
 }

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -24,12 +22,6 @@ type Streams struct {
 
 // StandardStreams returns the process's own standard input, output and error.
 func StandardStreams() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
-
-// Terminal reports whether w is a terminal, where colour and moving progress are welcome.
-func Terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-}
 
 // Options are the flags that every command has.
 type Options struct {

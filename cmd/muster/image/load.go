@@ -141,16 +141,16 @@ func wait(ctx context.Context, o *console.Options, dir statedir.Dir, namespaces 
 		select {
 		case <-ctx.Done():
 			slices.Sort(late)
-			return fmt.Errorf("%d machines do not have it after %s; they try again: %s", len(late), patience, strings.Join(late, "; "))
+			return fmt.Errorf("%s not have it after %s, and will be tried again: %s", console.Count(len(late), "machine does", "machines do"), patience, strings.Join(late, "; "))
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
 func tell(o *console.Options, have, booting int) {
-	fmt.Fprintf(o.Err, "%d machines are up to date", have)
+	fmt.Fprintf(o.Err, "%s up to date", console.Count(have, "machine is", "machines are"))
 	if booting > 0 {
-		fmt.Fprintf(o.Err, "; %d are booting and will be before they take pods", booting)
+		fmt.Fprintf(o.Err, "; %s booting and will be before pods are placed there", console.Count(booting, "is", "are"))
 	}
 	fmt.Fprintln(o.Err)
 }

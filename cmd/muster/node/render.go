@@ -175,7 +175,7 @@ func (f renderFlags) chosenLayout() (render.Layout, error) {
 // describe puts together what flags say, what the instance metadata service does, and what this machine is.
 func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render.Instance, render.Facts, error) {
 	instance := render.Instance{ID: f.id, Type: f.instanceType, Region: f.region, AvailabilityZone: f.zone, PrivateDNSName: f.hostname}
-	facts := render.Facts{CPUs: f.cpus, CgroupVersion: f.cgroupVersion, SysResource: true, OverlayFS: true}
+	facts := render.Facts{CPUs: f.cpus, CgroupVersion: f.cgroupVersion, SysResource: true, OverlayFS: true, IPTables: f.layout == layoutHost}
 	switch {
 	case f.cpus < 0:
 		return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --cpus %d: must be at least 1", f.cpus)}

@@ -105,6 +105,7 @@ func TestCreateAddonRefused(t *testing.T) {
 		{"coredns --values-file none", "reading --values-file"},
 		{"coredns --values replicas:1", "do not follow the schema of coredns"},
 		{"traefik", "is not built here: run `make addons` where Muster was built, once"},
+		{"metrics-server", "is not built here: run `make build` where Muster was built, or wait if `make up` still builds there"},
 		{"vpc-cni --wait --timeout 5s", `add-on "vpc-cni" is DEGRADED: no network`},
 	} {
 		if err := b.Run(t.Context(), createAddonOf(b), strings.Fields(c.args)...); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -20,11 +20,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/cluster/serve"
 )
-
-// mostMachines is the largest group the API allows (v1alpha1.ScalingConfig).
-const mostMachines = 5000
 
 // NewCreateCommand returns "muster create".
 func NewCreateCommand(o *console.Options) *cobra.Command {
@@ -34,8 +33,8 @@ func NewCreateCommand(o *console.Options) *cobra.Command {
 		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "filesystem"),
 		RunE:  console.NothingToDo,
 	}
-	cmd.AddCommand((&createClusterCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
-	cmd.AddCommand((&createCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
+	cmd.AddCommand((&createClusterCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval, host: serve.ThisHost}).command())
+	cmd.AddCommand((&createCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval, host: serve.ThisHost}).command())
 	cmd.AddCommand((&createAddonCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}).command())
 	cmd.AddCommand((&createPodIdentityCommand{Options: o, planes: plane.NewDialers()}).command())
 	cmd.AddCommand((&createFileSystemCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval, random: rand.Reader}).command())
@@ -57,6 +56,7 @@ type createCommand struct {
 	*console.Options
 	planes   plane.Dialers
 	euid     int
+	host     func() capacity.Host
 	interval time.Duration
 
 	nodes, minimum, maximum int32
@@ -102,10 +102,11 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags := cmd.Flags()
 	flags.Int32VarP(&c.nodes, "nodes", "N", 1, "number of machines")
 	flags.Int32Var(&c.minimum, "min", 0, "fewest machines the group may be scaled to")
-	flags.Int32Var(&c.maximum, "max", mostMachines, "most machines the group may be scaled to")
+	flags.Int32Var(&c.maximum, "max", 0, fmt.Sprintf("most machines the group may be scaled to (default: %d, or --nodes if that is more; %d for simulated ones)",
+		v1alpha1.DefaultLocalMaxSize, v1alpha1.MaxGroupSize))
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
-	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.DefaultNodeRole+")")
+	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.ClusterNodeRole("CLUSTER")+")")
 	plane.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster that the machines join (default: the only one there is)")
 	flags.StringSliceVar(&c.labels, "labels", nil, "labels of the nodes, as in key=value,other=value")
 	flags.StringSliceVar(&c.taints, "taints", nil, "taints of the nodes, as in key=value:NoSchedule,other:NoExecute")
@@ -123,7 +124,8 @@ Made again with the same settings it stays as it is. To change a group: muster s
 
 func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	ctx := cmd.Context()
-	group, err := c.group(name, cmd.Flags().Changed("nodes"))
+	bounded := cmd.Flags().Changed("max")
+	group, err := c.group(name, cmd.Flags().Changed("nodes"), bounded)
 	if err != nil {
 		return err
 	}
@@ -144,10 +146,13 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.CheckRole(ctx, group.Spec.NodeRole); err != nil {
+	if err := p.CheckRole(ctx, group); err != nil {
 		return err
 	}
-	did, err := createGroup(ctx, p, group, c.dryRun)
+	if c.dryRun == dryRunNone {
+		tellClaims(ctx, c.Err, p, c.host(), group)
+	}
+	did, err := createGroup(ctx, p, group, bounded, c.dryRun)
 	if err != nil {
 		return err
 	}
@@ -189,7 +194,7 @@ func needRoot(euid int, provider v1alpha1.Provider, dryRun string) error {
 }
 
 // group is the node group that the flags describe.
-func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, error) {
+func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeGroup, error) {
 	if err := checkCreate(c.dryRun, c.output); err != nil {
 		return nil, err
 	}
@@ -206,7 +211,13 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 		return nil, console.UsageError{Err: err}
 	}
 	if !sized { // --min 3 alone asks for three
-		c.nodes = min(max(c.nodes, c.minimum), c.maximum)
+		c.nodes = max(c.nodes, c.minimum)
+	}
+	switch {
+	case !bounded:
+		c.maximum = v1alpha1.DefaultMaxSize(v1alpha1.Provider(c.provider), c.minimum, c.nodes)
+	case !sized:
+		c.nodes = min(c.nodes, c.maximum)
 	}
 	if err := needRoot(c.euid, v1alpha1.Provider(c.provider), c.dryRun); err != nil {
 		return nil, err
@@ -224,8 +235,9 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 	return group, nil
 }
 
-// createGroup makes a group. If there is one of that name, the error lists the fields that differ; an equal one is left as it is.
-func createGroup(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup, dryRun string) (did string, err error) {
+// createGroup makes a group. If there is one of that name, the error lists the fields that differ; an equal one is left as it is, and its maxSize
+// counts as equal if nobody bounded the group.
+func createGroup(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup, bounded bool, dryRun string) (did string, err error) {
 	var there v1alpha1.NodeGroup
 	exists, err := create(ctx, p, group, dryRun, &there)
 	if err != nil || !exists {
@@ -234,7 +246,10 @@ func createGroup(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup
 	if there.DeletionTimestamp != nil {
 		return "", fmt.Errorf("nodegroup %q is being deleted: try again when it is gone", group.Spec.Name)
 	}
-	if difference := nodegroupspec.Differences(&there.Spec, &group.Spec); difference != "" {
+	if !bounded {
+		group.Spec.ScalingConfig.MaxSize = there.Spec.ScalingConfig.MaxSize
+	}
+	if difference := nodegroupspec.Differences(&there, group); difference != "" {
 		return "", fmt.Errorf("nodegroup %q exists with %s: muster scale nodegroup %s changes its size, kubectl apply anything else", group.Spec.Name, difference, group.Spec.Name)
 	}
 	*group = there

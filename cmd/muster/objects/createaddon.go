@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,8 +29,10 @@ type createAddonCommand struct {
 
 	cluster, version, values, valuesFile string
 	role, conflicts, dryRun, output      string
-	wait                                 bool
+	wait, yes                            bool
 	timeout                              time.Duration
+
+	builder *builder // this program's if nil
 }
 
 // addons are those of this release.
@@ -57,12 +58,17 @@ func (c *createAddonCommand) command() *cobra.Command {
 		Long: `Make an EKS add-on of a cluster. Its objects are applied into the cluster, and its status says whether it is healthy. The add-ons:
   ` + strings.Join(addonNames(), ", ") + `
 
+The programs of some are not part of make build: on a terminal it says how long it takes to build them, and asks whether to. In a script, --yes agrees.
+
 Made again with the same settings it stays as it is. To change an add-on: aws eks update-addon, or kubectl apply.`,
 		Example: `  # Take over the CoreDNS that the cluster began with
   muster create addon coredns --wait
 
   # The same with settings, which win over what is there
   muster create addon coredns --values '{"replicaCount": 3}' --conflicts overwrite
+
+  # Ingress and the Gateway API, in a script
+  muster create addon traefik --yes --wait
 
   # The same as a document, for kubectl apply
   muster create addon coredns --dry-run=client -o yaml`,
@@ -78,6 +84,7 @@ Made again with the same settings it stays as it is. To change an add-on: aws ek
 	flags.StringVar(&c.role, "role-arn", "", "IAM role of the add-on's service account, by ARN")
 	flags.StringVar(&c.conflicts, "conflicts", "none", "what becomes of fields that somebody else has set: none (the add-on fails) or overwrite")
 	flags.BoolVar(&c.wait, "wait", false, "return when the add-on is ACTIVE")
+	flags.BoolVarP(&c.yes, "yes", "y", false, "build the add-on's programs without asking, if that was not done yet")
 	flags.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long to --wait")
 	addDryRunFlag(cmd, &c.dryRun)
 	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
@@ -88,9 +95,6 @@ Made again with the same settings it stays as it is. To change an add-on: aws ek
 func (c *createAddonCommand) run(ctx context.Context, name string) error {
 	wanted, err := c.addon(name)
 	if err != nil {
-		return err
-	}
-	if err := unbuilt(name); err != nil && c.dryRun == dryRunNone {
 		return err
 	}
 	p, err := c.planes.Management(c.Options)
@@ -109,6 +113,11 @@ func (c *createAddonCommand) run(ctx context.Context, name string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if c.dryRun == dryRunNone {
+		if err := c.build(ctx, name); err != nil {
+			return err
+		}
 	}
 	var there v1alpha1.Addon
 	exists, err := create(ctx, p, wanted, c.dryRun, &there)
@@ -129,6 +138,19 @@ func (c *createAddonCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	return c.waitUntilActive(ctx, p, wanted)
+}
+
+// build makes sure that the programs of an add-on are built.
+func (c *createAddonCommand) build(ctx context.Context, name string) error {
+	builds := c.builder
+	if builds == nil {
+		var err error
+		if builds, err = newBuilder(c.Streams); err != nil {
+			return err
+		}
+	}
+	known, _ := addons().Find(name)
+	return builds.ensure(ctx, known, c.Streams, c.yes)
 }
 
 // addon is the add-on that the flags describe.
@@ -166,26 +188,6 @@ func (c *createAddonCommand) addon(name string) (*v1alpha1.Addon, error) {
 	return wanted, nil
 }
 
-// unbuilt refuses an add-on whose program nobody built: the service would say no more than that it is DEGRADED.
-func unbuilt(name string) error {
-	self, err := os.Executable()
-	if err == nil {
-		self, err = filepath.EvalSymlinks(self)
-	}
-	if err != nil {
-		return fmt.Errorf("finding muster's own program: %w", err)
-	}
-	known, _ := addons().Find(name)
-	problem := known.Unbuilt(func(path string) bool {
-		_, err := os.Stat(filepath.Join(filepath.Dir(self), filepath.FromSlash(path)))
-		return err == nil
-	})
-	if problem != "" {
-		return errors.New(problem)
-	}
-	return nil
-}
-
 // addonDifference is the setting in which an add-on that is there differs from one that is wanted; empty if none does.
 func addonDifference(is, wanted *v1alpha1.Addon) string {
 	for _, setting := range []struct{ name, is, wanted string }{
@@ -203,7 +205,7 @@ func addonDifference(is, wanted *v1alpha1.Addon) string {
 
 // waitUntilActive returns when the add-on is ACTIVE, or cannot become so by waiting.
 func (c *createAddonCommand) waitUntilActive(ctx context.Context, p *plane.Client, wanted *v1alpha1.Addon) error {
-	progress := &console.WaitProgress{Out: c.Err, Live: console.Terminal(c.Err)}
+	progress := console.NewWaitProgress(c.Err)
 	defer progress.End()
 	state := ""
 	err := console.Poll(ctx, c.timeout, c.interval, func(ctx context.Context) (bool, error) {

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 )
 
@@ -24,6 +25,7 @@ type createClusterCommand struct {
 	*console.Options
 	planes   plane.Dialers
 	euid     int
+	host     func() capacity.Host
 	interval time.Duration
 
 	file, provider, version string

@@ -28,7 +28,7 @@ import (
 )
 
 func createClusterOf(b *clitest.Bench) *cobra.Command {
-	return (&createClusterCommand{Options: b.O, planes: b.Planes, interval: time.Millisecond}).command()
+	return (&createClusterCommand{Options: b.O, planes: b.Planes, interval: time.Millisecond, host: unknownHost}).command()
 }
 
 // needsNamespace refuses, as the API server does, what is in a namespace that does not exist or is going.
@@ -250,7 +250,7 @@ func TestCreateClusterWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "cluster Blue_2: Creating: etcd starts\ncluster Blue_2: Ready\nWrote contexts to " + file + "\nThe current context is now \"Blue_2\"\n" +
-		"Cluster Blue_2 is ready at https://127.0.0.1:6443.  Try: kubectl --context Blue_2 get nodes\n"
+		"Cluster Blue_2 is ready at https://127.0.0.1:6443\nTry: kubectl --context Blue_2 get nodes\n"
 	if b.Err.String() != want || b.Out.String() != "cluster.muster.dev/Blue_2 created\n" {
 		t.Errorf("printed %q and %q, want %q", &b.Out, &b.Err, want)
 	}

@@ -35,7 +35,7 @@ func TestCreateWithARole(t *testing.T) {
 		"simulated, but by role": {"simulated", "role", "", v1alpha1.NodeGroupSpec{}, "--bootstrap role: simulated machines"},
 	} {
 		c := &createCommand{provider: test.provider, bootstrap: test.bootstrap, nodeRole: test.role, dryRun: "client", output: console.FormatName, nodes: 1, maximum: 1}
-		group, err := c.group("g", true)
+		group, err := c.group("g", true, true)
 		if err != nil {
 			if test.says == "" || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s: %v", name, err)
@@ -58,6 +58,7 @@ func TestCreateWithARoleThatIsNotThere(t *testing.T) {
 	for _, test := range []struct{ role, dryRun, says string }{
 		{"", "none", ""},
 		{"muster-node", "none", ""},
+		{"muster-node-home", "none", ""}, // the cluster's own
 		{"team-nodes", "none", ""},
 		{"arn:aws:iam::000000000000:role/a/team-nodes", "none", ""},
 		{"nope", "none", `--node-role: there is no IAM role "nope"; aws iam create-role makes one`},

@@ -185,7 +185,7 @@ func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Client,
 
 // waitUntilGone returns when the objects, and the machines of deleted groups, are gone.
 func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, deleted []client.Object) error {
-	progress := &console.WaitProgress{Out: d.Err, Live: console.Terminal(d.Err)}
+	progress := console.NewWaitProgress(d.Err)
 	defer progress.End()
 	gone := map[types.UID]bool{}
 	var groups []client.ObjectKey

@@ -159,19 +159,19 @@ func (d *deleteClusterCommand) refuse(c doomed) error {
 		c.Spec.Name, console.Count(len(names), "node group", "node groups"), strings.Join(names, ", ")), c.holds.refuse(c.Spec.Name))
 }
 
-// delete deletes clusters, whose node groups it returns: these are deleted before them, and the service keeps each cluster until its own have gone. Their
-// machines are ended without regard to disruption budgets then, as those of a cluster that ends.
+// delete deletes clusters and then their node groups, which it returns: of a cluster that is refused now nothing is touched. The service keeps each until
+// its node groups have gone, and ends their machines without regard to disruption budgets, as those of a cluster that ends.
 func (d *deleteClusterCommand) delete(ctx context.Context, p *plane.Client, clusters []doomed) ([]client.Object, error) {
 	var groups []client.Object
 	for _, cluster := range clusters {
+		if err := d.of(plane.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
+			return nil, err
+		}
 		for _, group := range cluster.groups {
 			if err := d.of(plane.NodeGroups()).delete(ctx, p, group); err != nil {
 				return nil, err
 			}
 			groups = append(groups, group)
-		}
-		if err := d.of(plane.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
-			return nil, err
 		}
 	}
 	return groups, nil
@@ -179,7 +179,7 @@ func (d *deleteClusterCommand) delete(ctx context.Context, p *plane.Client, clus
 
 // waitUntilGone returns when a cluster and its namespace are gone.
 func (d *deleteClusterCommand) waitUntilGone(ctx context.Context, p *plane.Client, cluster *v1alpha1.Cluster, timeout time.Duration) error {
-	progress := &console.WaitProgress{Out: d.Err, Live: console.Terminal(d.Err)}
+	progress := console.NewWaitProgress(d.Err)
 	defer progress.End()
 	state := ""
 	err := console.Poll(ctx, timeout, d.interval, func(ctx context.Context) (bool, error) {

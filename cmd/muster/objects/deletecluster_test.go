@@ -4,6 +4,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -172,7 +175,7 @@ func TestDeleteClusterCascade(t *testing.T) {
 	if err := b.Run(t.Context(), deleteClusterOf(b), "home", "--cascade"); err != nil {
 		t.Fatal(err)
 	}
-	want := "nodegroup.muster.dev \"default\" deleted\ncluster.muster.dev \"home\" deleted\n"
+	want := "cluster.muster.dev \"home\" deleted\nnodegroup.muster.dev \"default\" deleted\n"
 	if talk := "2 machines not gone yet\n"; b.Out.String() != want || !strings.HasPrefix(b.Err.String(), talk) {
 		t.Errorf("printed %q and %q, want %q and %q", &b.Out, &b.Err, want, talk)
 	}
@@ -183,6 +186,20 @@ func TestDeleteClusterCascade(t *testing.T) {
 	if err := b.Run(t.Context(), deleteClusterOf(b), "home", "--cascade", "--wait=false"); err != nil || b.Out.String() != want || b.Err.Len() > 0 {
 		t.Errorf("%v, printed %q and %q", err, &b.Out, &b.Err)
 	}
+}
+
+// The management plane may refuse what the command did not: deletion protection that somebody has set meanwhile. Then node groups stay.
+func TestDeleteClusterRefusedMeanwhile(t *testing.T) {
+	t.Parallel()
+	funcs := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+		if _, ok := object.(*v1alpha1.Cluster); ok {
+			return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "clusters"}, object.GetName(), errors.New(`ValidatingAdmissionPolicy 'clusters.muster.dev' denied request: cluster "home" has deletion protection enabled`))
+		}
+		return c.Delete(ctx, object, opts...)
+	}}
+	b := clitest.NewBench(t, funcs, clitest.World()...)
+	clitest.WantErr(t, b.Run(t.Context(), deleteClusterOf(b), "home", "--cascade"), `cluster "home" has deletion protection enabled`, false)
+	leftovers{"home", "home/default"}.want(t, b)
 }
 
 func TestDeleteClusterTimeout(t *testing.T) {

@@ -51,9 +51,12 @@ func (c *createClusterCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	for _, group := range wanted.NodeGroups {
-		if err := p.CheckRole(ctx, group.Spec.NodeRole); err != nil {
+		if err := p.CheckRole(ctx, group); err != nil {
 			return err
 		}
+	}
+	if c.dryRun == dryRunNone {
+		tellClaims(ctx, c.Err, p, c.host(), wanted.NodeGroups...)
 	}
 	outcomes, err := c.create(ctx, p, wanted)
 	if err != nil {
@@ -88,7 +91,7 @@ func (c *createClusterCommand) create(ctx context.Context, p *plane.Client, want
 	}
 	outcomes := []outcome{{plane.Clusters(), in(slug, wanted.Cluster), did}}
 	for _, group := range wanted.NodeGroups {
-		if did, err = createGroup(ctx, p, in(at, group), c.dryRun); err != nil {
+		if did, err = createGroup(ctx, p, in(at, group), !wanted.DefaultMax[group.Spec.Name], c.dryRun); err != nil {
 			return outcomes, err
 		}
 		outcomes = append(outcomes, outcome{plane.NodeGroups(), in(slug, group), did})
@@ -179,6 +182,6 @@ func (c *createClusterCommand) follow(ctx context.Context, p *plane.Client, want
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(c.Err, "Cluster %s is ready at %s.  Try: %s\n", cluster.Spec.Name, cluster.Status.Endpoint, try)
+	_, err = fmt.Fprintf(c.Err, "Cluster %s is ready at %s\nTry: %s\n", cluster.Spec.Name, cluster.Status.Endpoint, try)
 	return err
 }

@@ -18,18 +18,22 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/capacity"
 )
 
 func getOf(b *clitest.Bench) *cobra.Command {
 	return (&getCommand{Options: b.O, planes: b.Planes, now: func() time.Time { return clitest.Noon }}).command()
 }
 
+// unknownHost is a host of which nothing is known, so that nothing can be said of its nodes.
+func unknownHost() capacity.Host { return capacity.Host{} }
+
 func createOf(b *clitest.Bench) *cobra.Command {
-	return (&createCommand{Options: b.O, planes: b.Planes, interval: time.Millisecond}).command()
+	return (&createCommand{Options: b.O, planes: b.Planes, interval: time.Millisecond, host: unknownHost}).command()
 }
 
 func scaleOf(b *clitest.Bench) *cobra.Command {
-	return (&scaleCommand{Options: b.O, planes: b.Planes, interval: time.Millisecond}).command()
+	return (&scaleCommand{Options: b.O, planes: b.Planes, interval: time.Millisecond, host: unknownHost}).command()
 }
 
 func deleteOf(b *clitest.Bench, k plane.Kind) *cobra.Command {

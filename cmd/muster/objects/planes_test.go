@@ -90,6 +90,7 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests",
 		"GET /apis/muster.dev/v1alpha1/clusters",
 		"GET /apis/muster.dev/v1alpha1/namespaces/home/nodegroups",
+		"GET /apis/muster.dev/v1alpha1/nodegroups", // what all local machines claim
 		`PATCH /apis/muster.dev/v1alpha1/namespaces/home/nodegroups/default {"spec":{"scalingConfig":{"desiredSize":3}}}`,
 		"GET /apis/muster.dev/v1alpha1/iamroles",
 	}

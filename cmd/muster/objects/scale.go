@@ -13,6 +13,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/cluster/serve"
 )
 
 // NewScaleCommand returns "muster scale".
@@ -23,7 +25,7 @@ func NewScaleCommand(o *console.Options) *cobra.Command {
 		Args:  oneOf("nodegroup"),
 		RunE:  console.NothingToDo,
 	}
-	cmd.AddCommand((&scaleCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}).command())
+	cmd.AddCommand((&scaleCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval, host: serve.ThisHost}).command())
 	return cmd
 }
 
@@ -32,6 +34,7 @@ type scaleCommand struct {
 	*console.Options
 	planes   plane.Dialers
 	interval time.Duration
+	host     func() capacity.Host
 
 	nodes, minimum, maximum int32
 	cluster                 string
@@ -113,6 +116,9 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	did := "unchanged"
 	if wanted != group.Spec.ScalingConfig {
+		changed := group.DeepCopy()
+		changed.Spec.ScalingConfig = wanted
+		tellClaims(ctx, s.Err, p, s.host(), changed)
 		if err := p.Scale(ctx, group, wanted); err != nil {
 			return err
 		}

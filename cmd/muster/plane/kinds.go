@@ -169,7 +169,7 @@ func NodeGroups() Kind {
 			col("MAX", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MaxSize) }).onlyWide(),
 			col("NAMESPACE", func(g *v1alpha1.NodeGroup) string { return g.Namespace }).onlyWide(),
 			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return string(nodegroupspec.Bootstrap(&g.Spec)) }).onlyWide(),
-			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Spec.Role() }).onlyWide(),
+			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Role() }).onlyWide(),
 			columnMessage(func(g *v1alpha1.NodeGroup) []metav1.Condition { return g.Status.Conditions }),
 		},
 	}

@@ -13,10 +13,11 @@ import (
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
-// CheckRole refuses a role that is not there: the group's machines would wait for it, and nobody who does not wait for them would hear why.
-// The one that the service makes by itself may be about to be.
-func (p *Client) CheckRole(ctx context.Context, role string) error {
-	if role == "" || role == v1alpha1.DefaultNodeRole {
+// CheckRole refuses a group whose role does not exist: its machines would wait for the role, and nobody who does not wait for them would hear why.
+// Roles that the service makes by itself may be about to be made.
+func (p *Client) CheckRole(ctx context.Context, group *v1alpha1.NodeGroup) error {
+	role := group.Spec.NodeRole
+	if role == "" || role == v1alpha1.AccountNodeRole || role == v1alpha1.ClusterNodeRole(group.Namespace) {
 		return nil
 	}
 	var roles v1alpha1.IAMRoleList

@@ -40,13 +40,10 @@ func updateTarget(u *v1alpha1.Update) string {
 	return "cluster/" + u.Spec.ClusterName
 }
 
-// updateMessage is why an update failed, or what one that goes on waits for.
+// updateMessage is why an update failed, what one that goes on waits for, or what there is to know of one that succeeded.
 func updateMessage(u *v1alpha1.Update) string {
 	if len(u.Status.Errors) == 0 {
-		if u.Phase() == v1alpha1.UpdateInProgress {
-			return u.Status.Message
-		}
-		return ""
+		return u.Status.Message
 	}
 	said := make([]string, 0, len(u.Status.Errors))
 	for _, e := range u.Status.Errors {

@@ -33,7 +33,7 @@ type WaitConfig struct {
 
 // WaitForNodes returns when as many nodes of a group are Ready as it is to have.
 func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig) error {
-	progress := &console.WaitProgress{Out: talk, Live: console.Terminal(talk)}
+	progress := console.NewWaitProgress(talk)
 	defer progress.End()
 	state := ""
 	err := console.Poll(ctx, cfg.Timeout, cfg.Interval, func(ctx context.Context) (bool, error) {
@@ -47,8 +47,8 @@ func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig
 				continue
 			}
 			want := g.Spec.ScalingConfig.DesiredSize
-			state = fmt.Sprintf("nodegroup %s: %d of %s Ready", NameOf(g), g.Status.ReadyReplicas, console.Count(want, "node is", "nodes are"))
-			if g.Status.Replicas > want {
+			state = "nodegroup " + NameOf(g) + ": " + readiness.ReadyOf(g.Status.ReadyReplicas, want, "node", "nodes")
+			if g.Status.Replicas > want && g.Status.ReadyReplicas <= want {
 				state += ", " + console.Count(g.Status.Replicas-want, "machine", "machines") + " too many"
 			}
 			state += Because(readiness.Obstacle(g))

@@ -20,7 +20,7 @@ import (
 
 // WaitForCluster returns the cluster when it is Ready, or an error as soon as the service refuses to start it.
 func WaitForCluster(ctx context.Context, talk io.Writer, p *Client, key client.ObjectKey, timeout, interval time.Duration) (*v1alpha1.Cluster, error) {
-	progress := &console.WaitProgress{Out: talk, Live: console.Terminal(talk)}
+	progress := console.NewWaitProgress(talk)
 	defer progress.End()
 	cluster, state := &v1alpha1.Cluster{}, ""
 	err := console.Poll(ctx, timeout, interval, func(ctx context.Context) (bool, error) {

@@ -19,7 +19,7 @@ func TestUpSaysWhatAMachineReports(t *testing.T) {
 		NodeGroups: []serve.NodeGroupStatus{{Name: "workers", Desired: 1, Machines: 1}},
 		Machines:   []serve.MachineStatus{{Name: clitest.SecondMachine, NodeGroup: "workers", Phase: v1alpha1.MachineJoining, Reason: bootreport.UserDataFailed, Message: clitest.SaysBadUserData + clitest.SecondMachine}},
 	}
-	text := func() string { return progressRows(serve.Status{}, status)[1].text }
+	text := func() string { return progressRows(serve.Status{}, status, clitest.Noon)[1].text }
 	if got := text(); !strings.Contains(got, clitest.SecondMachine+": "+clitest.SaysBadUserData) {
 		t.Errorf("it says %q", got)
 	}
@@ -36,7 +36,7 @@ func TestProgressSaysWhatKeepsAMachine(t *testing.T) {
 		status := serve.ClusterStatus{NodeGroups: group, Machines: []serve.MachineStatus{
 			{Name: "i-1", NodeGroup: "default", Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepLaunched, Message: "refused by rule host", Reason: reason},
 		}}
-		rows := progressRows(serve.Status{}, status)
+		rows := progressRows(serve.Status{}, status, clitest.Noon)
 		if text := rows[len(rows)-1].text; strings.Contains(text, "i-1: refused by rule host") != kept {
 			t.Errorf("%s: %s", reason, text)
 		}

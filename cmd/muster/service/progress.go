@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 const defaultFile = "muster.yaml"
@@ -23,10 +24,8 @@ const defaultFile = "muster.yaml"
 // progress shows how far the start is: rows that change in place on a terminal, and elsewhere a line for each change.
 type progress struct {
 	w       io.Writer
-	moving  bool
-	colour  bool
+	rows    *console.LiveRows // nil where nothing moves
 	started time.Time
-	rows    int
 	said    map[string]said
 }
 
@@ -39,29 +38,27 @@ type said struct {
 const sayInterval = time.Second
 
 func newProgress(w io.Writer) *progress {
-	return &progress{w: w, moving: console.Terminal(w), colour: os.Getenv("NO_COLOR") == "", started: time.Now(), said: map[string]said{}}
+	return &progress{w: w, rows: console.NewMovingRows(w), started: time.Now(), said: map[string]said{}}
 }
 
 // show is called with every new status of the account and of the cluster that is waited for.
 func (p *progress) show(status serve.Status, cluster serve.ClusterStatus) {
-	rows := progressRows(status, cluster)
-	if !p.moving {
+	rows := progressRows(status, cluster, time.Now())
+	if p.rows != nil {
+		drawn := make([]console.Row, 0, len(rows))
 		for _, row := range rows {
-			last := p.said[row.name]
-			if last.text != row.text && (row.ready || time.Since(last.at) >= sayInterval) {
-				p.said[row.name] = said{row.text, time.Now()}
-				fmt.Fprintf(p.w, "%6.1fs  %-14s %s\n", time.Since(p.started).Seconds(), row.name, row.text)
-			}
+			drawn = append(drawn, row.drawn())
 		}
+		p.rows.Draw(drawn)
 		return
 	}
-	if p.rows > 0 {
-		fmt.Fprintf(p.w, "\033[%dA", p.rows)
-	}
 	for _, row := range rows {
-		fmt.Fprintf(p.w, "\033[2K%s %-14s %s\n", row.sign(p.colour), row.name, row.text)
+		last := p.said[row.name]
+		if last.text != row.text && (row.ready || time.Since(last.at) >= sayInterval) {
+			p.said[row.name] = said{row.text, time.Now()}
+			fmt.Fprintf(p.w, "%6.1fs  %-14s %s\n", time.Since(p.started).Seconds(), row.name, termsafe.Line(row.text))
+		}
 	}
-	p.rows = len(rows)
 }
 
 type progressRow struct {
@@ -69,40 +66,25 @@ type progressRow struct {
 	ready      bool
 }
 
-func (r progressRow) sign(colour bool) string {
-	sign, code := "…", 33
+func (r progressRow) drawn() console.Row {
+	row := console.Row{Sign: "…", Color: 33, Text: fmt.Sprintf("%-14s %s", r.name, r.text)} // yellow
 	if r.ready {
-		sign, code = "✓", 32
+		row.Sign, row.Color = "✓", 32 // green
 	}
-	if !colour {
-		return sign
-	}
-	return fmt.Sprintf("\033[%dm%s\033[0m", code, sign)
+	return row
 }
 
 // progressRows sums a status up: the control plane, then a row for each node group.
-func progressRows(status serve.Status, cluster serve.ClusterStatus) []progressRow {
-	var waiting []string
-	for _, c := range slices.Concat(status.Components, cluster.Components) {
-		if c.State != supervise.Ready {
-			text := c.Name
-			if c.Restarts > 0 {
-				text += fmt.Sprintf(" (%s, started again %s: %s)", strings.ToLower(string(c.State)), console.Count(c.Restarts, "time", "times"), c.Message)
-			}
-			waiting = append(waiting, text)
-		}
-	}
-	plane := progressRow{name: "control plane", text: "ready", ready: len(waiting) == 0 && cluster.Ready}
-	switch {
-	case len(waiting) > 0:
-		plane.text = "waiting for " + strings.Join(waiting, ", ")
-	case !cluster.Ready:
-		plane.text = strings.TrimSpace("setting up " + cmp.Or(cluster.Message, status.Message))
+func progressRows(status serve.Status, cluster serve.ClusterStatus, now time.Time) []progressRow {
+	summary := supervise.Summary(slices.Concat(status.Components, cluster.Components), now)
+	plane := progressRow{name: "control plane", text: "ready", ready: summary == "" && cluster.Ready}
+	if !plane.ready {
+		plane.text = cmp.Or(summary, cluster.Message, status.Message, "setting up")
 	}
 	rows := []progressRow{plane}
 	for _, group := range cluster.NodeGroups {
 		row := progressRow{name: group.Name, ready: group.Ready == group.Desired && group.Machines == group.Desired}
-		row.text = fmt.Sprintf("%d of %s Ready%s", group.Ready, console.Count(group.Desired, "node", "nodes"), steps(cluster.Machines, group.Name))
+		row.text = readiness.ReadyOf(group.Ready, group.Desired, "node", "nodes") + steps(cluster.Machines, group.Name)
 		if group.Machines == 0 && group.Message != "" && !row.ready {
 			row.text += ": " + group.Message
 		}

@@ -4,40 +4,117 @@ package service
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // Several errors are one row.
 func TestProgressOfSeveralErrors(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	newProgress(&out).show(serve.Status{}, serve.ClusterStatus{Message: "etcd is Starting\nauthenticator is Starting"})
-	if got := out.String(); !strings.HasSuffix(got, "  control plane  setting up etcd is Starting; authenticator is Starting\n") || strings.Count(got, "\n") != 1 {
+	newProgress(&out).show(serve.Status{}, serve.ClusterStatus{Message: "no key\nno \x1b[31mport"})
+	if got := out.String(); !strings.HasSuffix(got, "  control plane  no key; no \\x1b[31mport\n") || strings.Count(got, "\n") != 1 {
 		t.Errorf("printed %q", got)
 	}
 }
 
-// Rows change in place on a terminal, in colour unless somebody wants none (https://no-color.org).
+// start is how a cluster starts, status by status.
+func start() []serve.ClusterStatus {
+	component := func(name string, state supervise.State) supervise.Status {
+		return supervise.Status{Name: name, State: state, Since: time.Now(), Message: `Get "https://127.0.0.1:29306/readyz": dial tcp 127.0.0.1:29306: connect: connection refused`}
+	}
+	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-certificate-controller"}
+	var all []serve.ClusterStatus
+	for ready := range len(names) + 1 {
+		var now serve.ClusterStatus
+		for i, name := range names {
+			state := supervise.Starting
+			if i < ready {
+				state = supervise.Ready
+			}
+			now.Components = append(now.Components, component(name, state))
+		}
+		all = append(all, now)
+	}
+	up := all[len(all)-1]
+	up.Ready = true
+	for ready := range int32(4) {
+		group := serve.NodeGroupStatus{Name: "default", Desired: 3, Machines: 3, Ready: ready}
+		up.NodeGroups, up.Machines = []serve.NodeGroupStatus{group}, nil
+		for i := range 3 - ready {
+			up.Machines = append(up.Machines, serve.MachineStatus{
+				Name: fmt.Sprintf("i-%017x", i), NodeGroup: "default", Phase: v1alpha1.MachineNotReady, Step: v1alpha1.StepNodeRegistered,
+				Message: "it waits for its network: " + strings.Repeat("container runtime network not ready ", 10),
+			})
+		}
+		all = append(all, up)
+	}
+	return all
+}
+
+// A start leaves two rows on a terminal, of whatever width and when it is resized, and no line of what they were before.
 func TestProgressOnATerminal(t *testing.T) {
-	cluster := serve.ClusterStatus{Ready: true}
-	for noColour, want := range map[string]string{
-		"":  "\033[2K\033[32m✓\033[0m control plane  ready\n",
-		"1": "\033[2K✓ control plane  ready\n",
-	} {
-		t.Setenv("NO_COLOR", noColour)
-		var out bytes.Buffer
-		p := newProgress(&out)
-		p.moving = true
-		p.show(serve.Status{}, cluster)
-		if out.String() != want {
-			t.Errorf("NO_COLOR=%s: %q", noColour, out.String())
-		}
-		p.show(serve.Status{}, cluster)
-		if !strings.HasSuffix(out.String(), "\033[1A"+want) {
-			t.Errorf("NO_COLOR=%s, again: %q", noColour, out.String())
-		}
+	for _, columns := range []int{60, 80, 200} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			terminal := clitest.NewTerminal(t, columns, 24)
+			terminal.Reflow(true)
+			p := newProgress(terminal.File)
+			for i, now := range start() {
+				p.show(serve.Status{}, now)
+				lines := terminal.Lines(t)
+				if want := 2 + min(len(now.NodeGroups), 1); len(lines) != want || termsafe.Width(lines[0]) >= columns {
+					t.Fatalf("after %d statuses there are %d lines, want %d:\n%s", i+1, len(lines), want, strings.Join(lines, "\n"))
+				}
+				if i%2 == 1 { // somebody pulls at the window
+					terminal.Resize(t, columns*2/3, 24)
+					p.show(serve.Status{}, now)
+					terminal.Resize(t, columns, 24)
+				}
+			}
+			if diff := cmp.Diff([]string{"✓ control plane  ready", "✓ default        3 of 3 nodes are Ready", ""}, terminal.Lines(t)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// In a pipe each change is a line, and none is a wall of refused connections.
+func TestProgressInAPipe(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := newProgress(&out)
+	for _, now := range start() {
+		p.said = map[string]said{} // as if a second had passed
+		p.show(serve.Status{}, now)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		_, row, _ := strings.Cut(line, "s  ")
+		got = append(got, strings.TrimSpace(row))
+	}
+	want := []string{
+		"control plane  starting 5 components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, muster-certificate-controller",
+		"control plane  starting 4 components: kube-apiserver, kube-controller-manager, kube-scheduler, muster-certificate-controller",
+		"control plane  starting 3 components: kube-controller-manager, kube-scheduler, muster-certificate-controller",
+		"control plane  starting 2 components: kube-scheduler, muster-certificate-controller",
+		"control plane  starting muster-certificate-controller",
+		"control plane  setting up",
+		"control plane  ready",
+	}
+	if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := got[len(got)-1]; got != "default        3 of 3 nodes are Ready" {
+		t.Errorf("at the end %q", got)
 	}
 }

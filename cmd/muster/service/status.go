@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -26,7 +27,8 @@ func NewStatusCommand(o *console.Options) *cobra.Command {
 		Use:   "status",
 		Short: "Show the service, its clusters, their components and node groups",
 		Long: `Show the service with the components that all clusters share, and of each cluster its components, its node groups, and the reason of each
-machine that is not Ready. Exit code 1 means that something is not as configured.`,
+machine that is not Ready. SINCE is when the process of a component was started, and RESTARTS how often it had to be started again, whether or not the service
+was. Exit code 1 means that something is not as configured.`,
 		Example: `  muster status
   muster status -o json | jq '.clusters[].components[] | select(.state != "Ready")'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +54,12 @@ machine that is not Ready. Exit code 1 means that something is not as configured
 				if err := console.PrintData(o.Out, format, status); err != nil {
 					return err
 				}
-			} else if err := printStatus(o, status); err != nil {
+				if !status.Ready() { // which the data says
+					return console.ExitStatus(1)
+				}
+				return nil
+			}
+			if err := printStatus(o, status); err != nil {
 				return err
 			}
 			for _, cluster := range status.Clusters {
@@ -73,6 +80,7 @@ func printStatus(o *console.Options, status serve.Status) error {
 	if err := printComponents(o, status.Components, now); err != nil {
 		return err
 	}
+	printNotes(o.Out, status.Notes)
 	for _, cluster := range status.Clusters {
 		fmt.Fprintf(o.Out, "\nCluster   %s  %s  %s\n\n", cluster.Name, console.OrDash(cluster.Version), cluster.Endpoint)
 		if err := printCluster(o, cluster, now); err != nil {
@@ -98,20 +106,28 @@ func printCluster(o *console.Options, cluster serve.ClusterStatus, now time.Time
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	for _, note := range cluster.Notes {
-		fmt.Fprintln(o.Out, "\nNote: "+note+".")
-	}
+	printNotes(o.Out, cluster.Notes)
 	return printTroubledMachines(o, cluster.Machines)
+}
+
+// printNotes prints what an operator should know.
+func printNotes(out io.Writer, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintln(out, "\nNote: "+note+".")
+	}
 }
 
 func printComponents(o *console.Options, components []supervise.Status, now time.Time) error {
 	t := table.New(o.Out, "COMPONENT", "STATE", "PROCESS", "RESTARTS", "SINCE", "MESSAGE")
 	for _, c := range components {
-		process := "-"
+		process, since := "-", c.Since
 		if c.PID != 0 {
 			process = strconv.Itoa(c.PID)
 		}
-		t.Row(c.Name, string(c.State), process, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(c.Since)), console.OrDash(c.Message))
+		if !c.Started.IsZero() {
+			since = c.Started
+		}
+		t.Row(c.Name, string(c.State), process, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(since)), console.OrDash(c.Message))
 	}
 	return t.Flush()
 }

@@ -4,10 +4,14 @@ package service
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+	"time"
 
+	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/supervise"
 )
 
 // Of machines that are not as they should be it is told where to look further; of the others nothing.
@@ -27,5 +31,35 @@ func TestStatusOfTroubledMachines(t *testing.T) {
 		if out.String() != test.out || talk.String() != test.talk {
 			t.Errorf("%s: printed %q, said %q", name, &out, &talk)
 		}
+	}
+}
+
+// What is wrong with the account is said though all clusters are as asked.
+func TestStatusNotes(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	const note = "127.0.0.1:443 is in use by nginx (process 7), so service account issuers are not served there: stop that program"
+	if err := printStatus(&console.Options{Streams: console.Streams{Out: &out, Err: &out}}, serve.Status{Notes: []string{note}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "\nNote: "+note+".\n") {
+		t.Errorf("printed %s", &out)
+	}
+}
+
+// SINCE is about the process, also if the service has found it running; without a process it is about the state.
+func TestStatusOfProcesses(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	ago := func(d time.Duration) time.Time { return clitest.Noon.Add(-d) }
+	err := printComponents(&console.Options{Streams: console.Streams{Out: &out}}, []supervise.Status{
+		{Name: "etcd", State: supervise.Ready, PID: 7, Restarts: 2, Since: ago(time.Minute), Started: ago(50 * time.Hour)},
+		{Name: "kube-scheduler", State: supervise.Backoff, Restarts: 3, Since: ago(5 * time.Second), Message: "it ended"},
+	}, clitest.Noon)
+	want := "COMPONENT        STATE     PROCESS   RESTARTS   SINCE   MESSAGE\n" +
+		"etcd             Ready     7         2          2d2h    -\n" +
+		"kube-scheduler   Backoff   -         3          5s      it ended\n"
+	if err != nil || out.String() != want {
+		t.Errorf("%v, printed\n%s\nwant\n%s", err, &out, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +54,8 @@ func NewUpCommand(o *console.Options) *cobra.Command {
 		Use:   "up",
 		Short: "Start the account with its clusters, wait until every node is Ready, and write a kubeconfig",
 		Long: `Start the account in the background, or join the service that runs already, wait until every node of its clusters is
-Ready, and print how each came in. The first time it makes a cluster. Run again, it changes nothing.
+Ready, and print how long each took to come in; with -o wide, every step of it. The first time it makes a cluster. Run again, it
+changes nothing.
 
 Without a file the first cluster is called "muster" and has one node group, "default". A file holds one Cluster and any
 number of NodeGroup documents; a cluster that does not exist yet is made, and run with the same file again after a change, the
@@ -66,6 +68,9 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 
   # 500 simulated nodes, as an ordinary user
   muster up --provider simulated --nodes 500
+
+  # Every step of every node's way in, with its milliseconds
+  muster up -o wide
 
   # What would run, with every flag and file
   muster up --dry-run`,
@@ -104,7 +109,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
-	console.AddOutputFlag(cmd, &up.format)
+	console.AddOutputFlag(cmd, &up.format, console.FormatWide)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "filename" { // as kubectl calls it
 			name = "file"
@@ -175,12 +180,19 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	if up.dryRun {
 		return up.printSpecs(dir, wanted[0])
 	}
+	claimed := claims(serve.ThisHost(), dir, wanted)
+	tell := sync.OnceFunc(func() { // not of machines that are refused
+		if text := claimed.WillBeOvercommitted(); text != "" {
+			fmt.Fprintln(up.Err, text)
+		}
+	})
 	var sessions []serve.Session
 	var outcomes []serve.Outcome
 	for _, config := range wanted {
 		session := serve.Session{
 			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, Explicit: up.file != "" || up.nodesSet,
 			IssuerHost: up.issuerHost, IssuerByAddress: up.issuerHostSet && up.issuerHost == "",
+			Checked: tell,
 		}
 		outcome, err := session.Start(ctx)
 		if err != nil {
@@ -220,7 +232,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 		}
 		joins = append(joins, of...)
 	}
-	if up.format != console.FormatTable {
+	if up.format == console.FormatJSON || up.format == console.FormatYAML {
 		return console.PrintData(up.Out, up.format, joins)
 	}
 	if !slices.ContainsFunc(outcomes, func(o serve.Outcome) bool { return !o.Unchanged }) {
@@ -228,19 +240,24 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 			fmt.Fprintf(up.Err, "Cluster %s is up already; nothing was changed.\n", cluster.Name)
 		}
 	}
-	if err := printJoins(up.Out, joins); err != nil {
+	show := printJoins
+	if up.format == console.FormatWide {
+		show = printSteps
+	}
+	if err := show(up.Out, joins); err != nil {
 		return err
 	}
-	if text := status.Host.Overcommitted(); text != "" {
-		fmt.Fprintf(up.Err, "\n%s\n", text)
-	}
+	printNotes(up.Err, status.Notes)
 	for _, o := range outcomes {
 		if o.Unnamed != nil {
-			fmt.Fprintf(up.Err, "\nPods cannot reach the issuer of service account tokens: %v. To give it a name: muster down --delete, then muster up --issuer-host NAME\n", o.Unnamed)
+			fmt.Fprintf(up.Err, "\nPods cannot reach the issuer of service account tokens: %v. %s\n", o.Unnamed, serve.WithoutIssuerName)
 		}
 	}
+	if claimed.Nodes > 0 && slices.ContainsFunc(outcomes, func(o serve.Outcome) bool { return o.Resumed }) {
+		fmt.Fprintln(up.Err, "\nPods of before are started again in the next half minute; until then kubectl may show them as Unknown, or as they were.")
+	}
 	for i, cluster := range clusters {
-		fmt.Fprintf(up.Err, "\nCluster %s is ready at %s.  Try: %s\n", cluster.Name, cluster.Endpoint, firstLook(sessions[i].Wanted.Cluster.Spec.Name, unmerged))
+		fmt.Fprintf(up.Err, "\nCluster %s is ready at %s\nTry: %s\n", cluster.Name, cluster.Endpoint, firstLook(sessions[i].Wanted.Cluster.Spec.Name, unmerged))
 	}
 	return nil
 }
@@ -317,7 +334,11 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 				group.Spec.Name, group.Spec.Provider, up.provider)
 		}
 		if up.nodesSet {
-			group.Spec.ScalingConfig.DesiredSize = up.nodes
+			size := &group.Spec.ScalingConfig
+			if up.nodes > size.MaxSize {
+				return saved, fmt.Errorf("--nodes: %w", &clusterconfig.MaxSizeError{Group: group.Spec.Name, Most: size.MaxSize, Desired: up.nodes})
+			}
+			size.DesiredSize = up.nodes
 		}
 		return saved, saved.Validate()
 	}
@@ -335,9 +356,9 @@ func (up *upOptions) printSpecs(dir statedir.Dir, wanted clusterconfig.Config) e
 	for i := range specs {
 		specs[i] = specs[i].Redacted()
 	}
-	format := up.format
-	if format == console.FormatTable {
-		format = console.FormatYAML
+	format := console.FormatYAML
+	if up.format == console.FormatJSON {
+		format = up.format
 	}
 	return console.PrintData(up.Out, format, specs)
 }

@@ -23,8 +23,8 @@ import (
 // oneMachine is an instance of the first node role.
 type oneMachine struct{}
 
-func (oneMachine) Lookup(id string) (profile, privateDNSName string, ok bool) {
-	return "muster-node", "ip-172-31-0-5.eu-west-1.compute.internal", id == "i-0123456789abcdef0"
+func (oneMachine) Lookup(id string) (identityservice.Instance, bool) {
+	return identityservice.Instance{Profile: "muster-node", PrivateDNSName: "ip-172-31-0-5.eu-west-1.compute.internal"}, id == "i-0123456789abcdef0"
 }
 
 // serveKeys runs an identity service of that store on the socket, until what it returns is called.

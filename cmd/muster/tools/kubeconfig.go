@@ -166,12 +166,16 @@ func clean(o *console.Options, files []string, remove func(file string) (path st
 		if !console.Exists(file) {
 			continue
 		}
+		before := kubeconfig.Current(kubeconfig.Options(file))
 		path, changed, err := remove(file)
 		if err != nil {
 			return err
 		}
 		if changed {
 			fmt.Fprintf(o.Err, "Removed contexts from %s\n", path)
+		}
+		if now := kubeconfig.Current(kubeconfig.Options(file)); now != before && now != "" {
+			fmt.Fprintf(o.Err, "The current context is %q again\n", now)
 		}
 	}
 	return nil

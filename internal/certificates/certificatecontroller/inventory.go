@@ -51,7 +51,7 @@ func (a *assembled) serving(changed func(facts.Change)) (csrcontroller.Serving, 
 }
 
 func (a *assembled) source(ctx context.Context, name string, s policyconfig.Source, cluster *rest.Config, changed func(facts.Change)) (facts.Source, error) {
-	logger := a.config.Logger
+	logger, own := a.config.Logger, func(ctx context.Context) error { return isThere(ctx, a.client.Discovery().RESTClient()) }
 	switch {
 	case s.Machines != nil:
 		config, err := connection(s.Machines.Kubeconfig)
@@ -62,10 +62,21 @@ func (a *assembled) source(ctx context.Context, name string, s policyconfig.Sour
 		if err != nil {
 			return nil, err
 		}
-		return facts.NewMachines(facts.WatchConfig{Name: name, Objects: objects, ClusterName: s.Machines.ClusterName, OnChange: changed, Logger: logger})
+		there, err := answers(config)
+		if err != nil {
+			return nil, err
+		}
+		machines, err := facts.NewMachines(facts.WatchConfig{
+			Name: name, Objects: objects, Answers: there, ClusterName: s.Machines.ClusterName, OnChange: changed, Logger: logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		a.machines[name] = machines
+		return machines, nil
 	case s.Static != nil && s.Static.ConfigMap != nil:
 		return facts.NewStaticConfigMap(facts.StaticConfigMapConfig{
-			Name: name, Client: a.client, Namespace: s.Static.ConfigMap.Namespace, ConfigMap: s.Static.ConfigMap.Name, OnChange: changed, Logger: logger,
+			Name: name, Client: a.client, Namespace: s.Static.ConfigMap.Namespace, ConfigMap: s.Static.ConfigMap.Name, Answers: own, OnChange: changed, Logger: logger,
 		})
 	case s.Static != nil:
 		return facts.NewStaticFile(facts.StaticFileConfig{Name: name, File: s.Static.File, OnChange: changed, Logger: logger})
@@ -85,14 +96,18 @@ func (a *assembled) source(ctx context.Context, name string, s policyconfig.Sour
 		if err != nil {
 			return nil, err
 		}
-		return facts.NewClusterAPI(facts.WatchConfig{Name: name, Objects: objects, ClusterName: s.ClusterAPI.ClusterName, OnChange: changed, Logger: logger})
+		there, err := answers(config)
+		if err != nil {
+			return nil, err
+		}
+		return facts.NewClusterAPI(facts.WatchConfig{Name: name, Objects: objects, Answers: there, ClusterName: s.ClusterAPI.ClusterName, OnChange: changed, Logger: logger})
 	case s.EC2 != nil:
 		return ec2instances.New(ctx, ec2instances.Config{
 			Name: name, Region: s.EC2.Region, Endpoint: s.EC2.Endpoint, Filters: s.EC2.Filters, NodeNames: ec2instances.NodeNames(s.EC2.NodeNames),
 			GroupTag: s.EC2.GroupTag, OnChange: changed, Logger: logger,
 		})
 	case s.NodeStatus != nil:
-		return facts.NewNodeStatus(facts.WatchConfig{Name: name, Objects: facts.NodeStatuses(a.client), OnChange: changed, Logger: logger})
+		return facts.NewNodeStatus(facts.WatchConfig{Name: name, Objects: facts.NodeStatuses(a.client), Answers: own, OnChange: changed, Logger: logger})
 	default:
 		return nil, fmt.Errorf("no source is named")
 	}

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/certificates/csrcontroller"
 	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/certificates/issued"
+	"muster.dev/muster/internal/certificates/nodeauthorizer"
 	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/certificates/policyconfig"
 )
@@ -41,6 +42,8 @@ type assembled struct {
 	client     kubernetes.Interface
 	controller *csrcontroller.Controller
 	server     *csrcontroller.Server
+	authorizer *nodeauthorizer.Server // nil if no API server asks
+	machines   map[string]nodeauthorizer.Machines
 	registry   *prometheus.Registry
 	refused    atomic.Pointer[error] // why this replica cannot lead
 	// background runs beside the controller, on replicas that stand by as well.
@@ -52,7 +55,7 @@ type assembled struct {
 
 // Run decides until ctx is done.
 func Run(ctx context.Context, config Config) error {
-	a := &assembled{config: config, registry: prometheus.NewRegistry()}
+	a := &assembled{config: config, registry: prometheus.NewRegistry(), machines: map[string]nodeauthorizer.Machines{}}
 	defer func() {
 		for _, f := range a.cleanup {
 			f()
@@ -144,10 +147,13 @@ func (a *assembled) assemble(ctx context.Context) error {
 		return err
 	}
 	a.server, err = csrcontroller.Listen(ctx, csrcontroller.ServerConfig{
-		Health: file.Health.BindAddress, Metrics: file.Metrics.BindAddress, CertFile: file.Metrics.Certificate, KeyFile: file.Metrics.Key,
+		Health: file.Health.BindAddress, Metrics: file.Metrics.BindAddress, CertFile: file.Metrics.Certificate, KeyFile: file.Metrics.Key, ClientCA: file.Metrics.ClientCA,
 		Client: a.client, Gatherer: a.registry, Ready: a.ready, Logger: logger,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return a.authorize(ctx, records)
 }
 
 // ready counts it, too, if this replica is not let lead: a rollout must not replace one that leads by one that cannot.
@@ -174,6 +180,13 @@ func (a *assembled) run(ctx context.Context) error {
 			stop(err)
 		}
 	})
+	if a.authorizer != nil {
+		group.Go(func() {
+			if err := a.authorizer.Serve(beside); err != nil {
+				stop(err)
+			}
+		})
+	}
 	err := a.lead(running)
 	over()
 	group.Wait()

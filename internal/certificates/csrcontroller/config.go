@@ -53,6 +53,8 @@ type Inventory interface {
 	Machine(id string) policy.Fact[policy.Machine]
 	MachineOfNode(node string) policy.Fact[policy.Machine]
 	Owners(name string) policy.Fact[[]string]
+	// Elsewhere finds the other cluster that a machine was launched for. It costs nothing.
+	Elsewhere(id string) policy.Fact[string]
 	// Status returns the health of each of its sources.
 	Status() []facts.SourceStatus
 }

@@ -29,6 +29,7 @@ type Controller struct {
 	config   Config
 	started  time.Time
 	informer cache.SharedIndexInformer
+	handled  cache.ResourceEventHandlerRegistration // later than the informer: ledger and lineages know what was seen
 	queue    *queue
 	retries  workqueue.TypedRateLimiter[item]
 	waits    workqueue.TypedRateLimiter[item]
@@ -69,7 +70,7 @@ func New(config Config) (*Controller, error) {
 	if err := c.informer.SetTransform(c.hold); err != nil {
 		return nil, fmt.Errorf("preparing the watch of certificate signing requests: %w", err)
 	}
-	if _, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if c.handled, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.see, UpdateFunc: func(_, o any) { c.see(o) }, DeleteFunc: c.remove,
 	}); err != nil {
 		return nil, fmt.Errorf("preparing the watch of certificate signing requests: %w", err)
@@ -94,7 +95,7 @@ func (c *Controller) Ready() error {
 		return errors.New("this replica led, and ends")
 	case c.leading.Load() && c.tenure.Check() != nil:
 		return leaderlease.ErrLapsed
-	case !c.informer.HasSynced():
+	case !c.handled.HasSynced():
 		return errors.New("certificate signing requests have not been read yet")
 	case !c.config.Inventory.HasSynced():
 		return errors.New("machines have not been read yet")
@@ -139,7 +140,9 @@ func (c *Controller) Lead(ctx context.Context) {
 	c.leading.Store(true) // before the register reads what was issued, so that nothing is issued unseen in between
 	defer func() { c.led.Store(true); c.leading.Store(false) }()
 	register.Go(func() { c.config.Register.Run(recording) })
-	if cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
+	// Not the informer: it has synced before its handlers have seen what it holds, and an old request is known to be superseded only
+	// after the newer ones were seen.
+	if cache.WaitFor(ctx, "", c.handled.HasSyncedChecker()) {
 		c.awaitFacts(ctx)
 		c.takeOver()
 		c.crew.start(func() { workers.Go(func() { c.work(ctx, work) }) })

@@ -222,9 +222,8 @@ func TestTwoReplicasRace(t *testing.T) {
 		w.create(serving(t, fmt.Sprint("csr-", k), k+20, address(k+20)))
 		w.becomes(fmt.Sprint("csr-", k), wasIssued)
 	}
-	if refused := w.store.refused(); refused < n {
-		t.Errorf("%d writes of %d requests came too late", refused, n)
-	}
+	// The last request may have its certificate before the other replica's write of it comes.
+	w.until("one write of each request came too late", func() bool { return w.store.refused() >= n })
 	count := namespace + "_approve_duration_seconds " + pki.SignerKubeletServing
 	mine, others := gathered(t, w.registry)[count], gathered(t, other)[count]
 	if mine == 0 || others == 0 || mine+others != n {

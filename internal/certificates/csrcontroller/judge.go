@@ -55,6 +55,9 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d jud
 	for _, n := range q.Nodes {
 		f.Nodes[n] = c.config.Nodes.Exists(n)
 	}
+	if q.Asker != "" {
+		f.Elsewhere = c.config.Inventory.Elsewhere(q.Asker)
+	}
 	c.askInventory(&f, r, q)
 	if len(q.Serving) > 0 && c.config.Serving != nil && f.NodeMachine.State == policy.Absent {
 		f.Serving = c.config.Serving.Ask(q.Node, q.Serving)

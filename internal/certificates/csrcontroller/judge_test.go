@@ -52,6 +52,19 @@ func (a *asked) told() string {
 	return strings.Join(slices.Compact(a.what), ", ")
 }
 
+// A machine may be known as another cluster's later than its request comes.
+func TestAMachineThatTurnsOutToBeAnotherClustersIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	byRole := serving(t, "role", 15, address(15))
+	byRole.Spec.Extra = map[string]certificatesv1.ExtraValue{"sessionName": {machineID(14)}}
+	w.create(bootstrap(t, "token", 14), byRole)
+	w.stays("token", "")
+	w.stays("role", "")
+	w.facts.PutElsewhere(machineID(14), "blue")
+	w.becomes("token", "Denied/machine-cluster")
+	w.becomes("role", "Denied/machine-cluster")
+}
+
 // No source looks up names for a requester that nobody vouches for.
 func TestWhoseNamesAreLookedUp(t *testing.T) {
 	node, other := nodeName(11), nodeName(12)
@@ -89,6 +102,7 @@ func TestWhoseNamesAreLookedUp(t *testing.T) {
 		{"a token's that the policy binds to other names", made("bound"), "", "bootstrap-binding"},
 		{"another machine's token's", made("system:bootstrappers:muster:" + machineID(12)), "machine " + machineID(12), "bootstrap-machine"},
 		{"the token's of a machine that is gone", made("system:bootstrappers:muster:" + machineID(13)), "machine " + machineID(13), "bootstrap-machine"},
+		{"the token's of a machine of another cluster", made("system:bootstrappers:muster:" + machineID(14)), "machine " + machineID(14), "machine-cluster"},
 		{"the machine's token's", made("system:bootstrappers:muster:" + machineID(11)), "machine " + machineID(11) + ", node " + node, ""},
 		{"the node name's token's", made(named(node)), "node " + node, ""},
 		{"a person's who was approved by a person", byPerson, "node " + node, ""},
@@ -101,6 +115,7 @@ func TestWhoseNamesAreLookedUp(t *testing.T) {
 				w.config.Inventory = a
 				w.config.Policy.Bootstrap.Bindings = []policy.Binding{{Group: "bound", NodeNames: []string{other}}}
 				w.machine(12)
+				w.facts.PutElsewhere(machineID(14), "blue")
 			})
 			i := itemOf(tc.csr)
 			d, release := w.judge(t.Context(), i, policy.Read(tc.csr, w.config.Policy))

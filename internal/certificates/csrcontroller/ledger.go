@@ -54,9 +54,12 @@ func (l *ledger) observe(i item, uid types.UID, now time.Time) {
 // dependsOn notes which facts the request is judged by. It must be called before they are gathered: a change after that wakes the
 // request up, so none is missed between gathering and waiting, or between gathering and writing.
 func (l *ledger) dependsOn(i item, q policy.Question) {
-	keys := make([]string, 0, 2+len(q.Names)+len(q.Nodes))
+	keys := make([]string, 0, 3+len(q.Names)+len(q.Nodes))
 	if q.Machine != "" {
 		keys = append(keys, "machine "+q.Machine)
+	}
+	if q.Asker != "" && q.Asker != q.Machine {
+		keys = append(keys, "machine "+q.Asker)
 	}
 	if q.Node != "" {
 		keys = append(keys, "node "+q.Node)

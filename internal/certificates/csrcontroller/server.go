@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,19 +15,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"muster.dev/muster/internal/platform/httpserve"
+	"muster.dev/muster/internal/platform/metricsgate"
 )
 
-// ServerConfig says what is served where. Two equal addresses are one port.
+// ServerConfig says what is served where.
 type ServerConfig struct {
 	// Health is the address of /healthz and /readyz, which tell nothing worth hiding; nothing if "".
 	Health string
-	// Metrics is the address of /metrics; nothing if "". On loopback it is plain HTTP; anywhere else it is TLS, and only for clients that
-	// may get the path /metrics from the API server.
+	// Metrics is the address of /metrics; nothing if "". It is TLS, on loopback too, where every local user could read them; and only for clients that may
+	// get the path /metrics from the API server.
 	Metrics string
 	// CertFile and KeyFile are the serving certificate of /metrics, read again when they change. If "" one is made, which only clients
 	// that skip most checks can verify.
 	CertFile, KeyFile string
-	// Client reviews the tokens of clients that read /metrics.
+	// ClientCA is the file of the authority of client certificates that are taken for users of the API server; tokens alone are if "". It takes a CertFile.
+	ClientCA string
+	// Client reviews clients that read /metrics.
 	Client   kubernetes.Interface
 	Gatherer prometheus.Gatherer
 	Ready    func() error
@@ -40,7 +42,7 @@ type ServerConfig struct {
 type Server struct {
 	config          ServerConfig
 	ports           httpserve.Set
-	health, metrics net.Listener // the same if it is one port
+	health, metrics net.Listener
 }
 
 // Listen opens the ports.
@@ -64,42 +66,33 @@ func setDefaultClock(now *func() time.Time) {
 }
 
 func (s *Server) open(ctx context.Context) error {
-	health, metrics := http.NewServeMux(), http.NewServeMux()
-	answer := httpserve.Metrics(s.config.Gatherer, s.config.Logger)
-	httpserve.Health(health, s.config.Ready)
 	var err error
 	if s.config.Health != "" {
+		health := http.NewServeMux()
+		httpserve.Health(health, s.config.Ready)
 		if s.health, err = s.ports.Open(ctx, "health", s.config.Health); err != nil {
 			return err
 		}
 		s.ports.Handle(s.health, health)
 	}
-	switch {
-	case s.config.Metrics == "":
+	if s.config.Metrics == "" {
 		return nil
-	case s.config.Metrics == s.config.Health && httpserve.Loopback(s.config.Metrics):
-		health.Handle("GET /metrics", answer)
-		s.metrics = s.health
-		return nil
-	case s.config.Metrics == s.config.Health:
-		return fmt.Errorf("health and metrics cannot both be at %s: probes speak no TLS; give metrics another port", s.config.Metrics)
 	}
 	if s.metrics, err = s.ports.Open(ctx, "metrics", s.config.Metrics); err != nil {
 		return err
 	}
-	if httpserve.Loopback(s.config.Metrics) {
-		metrics.Handle("GET /metrics", answer)
-		s.ports.Handle(s.metrics, metrics)
-		return nil
-	}
-	if s.config.Client == nil {
-		return errors.New("metrics that are not on loopback need a client of the API server, which says who may read them")
+	gate, err := metricsgate.New(metricsgate.Config{
+		Client: s.config.Client, Logger: s.config.Logger, Now: s.config.Now, Next: httpserve.Metrics(s.config.Gatherer, s.config.Logger),
+	})
+	if err != nil {
+		return err
 	}
 	secure, err := servingCertificate(s.config)
 	if err != nil {
 		return err
 	}
-	metrics.Handle("GET /metrics", newGate(s.config, answer))
+	metrics := http.NewServeMux()
+	metrics.Handle("GET /metrics", gate)
 	s.ports.Handle(tls.NewListener(s.metrics, secure), metrics)
 	return nil
 }

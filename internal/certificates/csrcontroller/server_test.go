@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -89,14 +88,17 @@ func TestListenRefuses(t *testing.T) {
 		{"no host", func(c *ServerConfig) { c.Health = ":0" }, "not an IP"},
 		{"no port", func(c *ServerConfig) { c.Metrics = "127.0.0.1" }, "not an IP"},
 		{"a port too high", func(c *ServerConfig) { c.Metrics = "127.0.0.1:99999" }, "not an IP"},
-		{"metrics for everybody and nobody who says who may", func(c *ServerConfig) { c.Metrics = "0.0.0.0:0" }, "a client of the API server"},
+		{"metrics and nobody who says who may", func(c *ServerConfig) { c.Metrics = "127.0.0.1:0" }, "a client of the API server"},
 		{"a certificate without key", func(c *ServerConfig) {
 			c.Metrics, c.Client, c.CertFile = "[::]:0", fake.NewClientset(), "/x"
 		}, "both a certificate and a key"},
 		{"a certificate that is not there", func(c *ServerConfig) {
 			c.Metrics, c.Client, c.CertFile, c.KeyFile = "[::]:0", fake.NewClientset(), "/nowhere/x", "/nowhere/y"
 		}, "no such file"},
-		{"one port for both", func(c *ServerConfig) { c.Health, c.Metrics = "0.0.0.0:9", "0.0.0.0:9" }, "another port"},
+		{"client certificates without a serving one", func(c *ServerConfig) {
+			c.Metrics, c.Client, c.ClientCA = "127.0.0.1:0", fake.NewClientset(), "/x"
+		}, "need a serving certificate"},
+		{"one port for both", func(c *ServerConfig) { c.Health, c.Metrics = "0.0.0.0:9", "0.0.0.0:9" }, "opening the port for metrics"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := serverConfig()
@@ -108,11 +110,11 @@ func TestListenRefuses(t *testing.T) {
 	}
 }
 
-func TestServePlainOnLoopback(t *testing.T) {
+func TestHealthIsOpen(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::ffff:127.0.0.1]:0"} {
 		var ready atomic.Bool
 		c := serverConfig()
-		c.Health, c.Metrics = address, address
+		c.Health = address
 		c.Ready = func() error {
 			if !ready.Load() {
 				return errors.New("machines have not been read yet")
@@ -125,7 +127,7 @@ func TestServePlainOnLoopback(t *testing.T) {
 			code int
 			text string
 		}{
-			{"/healthz", 200, "ok"}, {"/readyz", 503, "machines have not been read yet"}, {"/metrics", 200, "muster_test_total 0"}, {"/", 404, ""},
+			{"/healthz", 200, "ok"}, {"/readyz", 503, "machines have not been read yet"}, {"/", 404, ""},
 		} {
 			if code, text := get("http://host"+tc.path, ""); code != tc.code || !strings.Contains(text, tc.text) {
 				t.Errorf("%s: %d %s", tc.path, code, text)
@@ -163,56 +165,32 @@ func reviewed() (*fake.Clientset, *atomic.Int32) {
 	return client, asked
 }
 
+// Metrics are for those who may get them, on loopback too: every local user reaches it.
 func TestServeMetricsToThoseWhoMay(t *testing.T) {
-	c := serverConfig()
-	client, asked := reviewed()
-	c.Health, c.Metrics, c.Client = "0.0.0.0:0", "0.0.0.0:0", client
-	c.Health = "127.0.0.1:0"
-	get := served(t, c)
-	for _, tc := range []struct {
-		url, token string
-		code       int
-		text       string
-	}{
-		{"http://host/healthz", "", 200, "ok"},
-		{"http://host/metrics", "prometheus", 400, "HTTPS"},
-		{"https://host/metrics", "", 401, "bearer token"},
-		{"https://host/metrics", "made-up", 401, "not valid"},
-		{"https://host/metrics", "pod", 403, "nonResourceURLs"},
-		{"https://host/metrics", "trouble", 503, "could not be asked"},
-		{"https://host/metrics", "prometheus", 200, "muster_test_total 0"},
-		{"https://host/metrics", "prometheus", 200, "muster_test_total 0"},
-	} {
-		if code, text := get(tc.url, tc.token); code != tc.code || !strings.Contains(text, tc.text) || code != 200 && strings.Contains(text, "muster_test_total") {
-			t.Errorf("%s as %q: %d %s", tc.url, tc.token, code, text)
+	for _, address := range []string{"0.0.0.0:0", "127.0.0.1:0"} {
+		c := serverConfig()
+		client, asked := reviewed()
+		c.Metrics, c.Client = address, client
+		get := served(t, c)
+		for _, tc := range []struct {
+			url, token string
+			code       int
+			text       string
+		}{
+			{"http://host/metrics", "prometheus", 400, "HTTPS"},
+			{"https://host/metrics", "", 401, "bearer token"},
+			{"https://host/metrics", "made-up", 401, "not valid"},
+			{"https://host/metrics", "pod", 403, "nonResourceURLs"},
+			{"https://host/metrics", "trouble", 503, "could not be asked"},
+			{"https://host/metrics", "prometheus", 200, "muster_test_total 0"},
+			{"https://host/metrics", "prometheus", 200, "muster_test_total 0"},
+		} {
+			if code, text := get(tc.url, tc.token); code != tc.code || !strings.Contains(text, tc.text) || code != 200 && strings.Contains(text, "muster_test_total") {
+				t.Errorf("%s as %q: %d %s", tc.url, tc.token, code, text)
+			}
 		}
-	}
-	if n := asked.Load(); n != 4 {
-		t.Errorf("%d reviews of four tokens: an answer is kept, an error is not", n)
-	}
-}
-
-func TestAnswersAboutTokensEnd(t *testing.T) {
-	c := serverConfig()
-	client, asked := reviewed()
-	now := time.Now()
-	c.Client, c.Now = client, func() time.Time { return now }
-	g := newGate(c, nil)
-	for range 2 {
-		if code, err := g.review(t.Context(), "prometheus"); code != 200 || err != nil {
-			t.Fatal(code, err)
+		if n := asked.Load(); n != 4 {
+			t.Errorf("%d reviews of four tokens: an answer is kept, an error is not", n)
 		}
-	}
-	now = now.Add(gateKeeps)
-	if _, err := g.review(t.Context(), "prometheus"); err != nil || asked.Load() != 2 {
-		t.Errorf("asked %d times: %v", asked.Load(), err)
-	}
-	for n := range 2 * gateHolds {
-		if _, err := g.review(t.Context(), "made-up-"+string(rune(n))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(g.known); n > gateHolds {
-		t.Errorf("%d answers are kept", n)
 	}
 }

@@ -26,11 +26,13 @@ func servingCertificate(c ServerConfig) (*tls.Config, error) {
 	case (c.CertFile == "") != (c.KeyFile == ""):
 		return nil, errors.New("the certificate of metrics needs both a certificate and a key file, or neither")
 	case c.CertFile != "":
-		files, err := httpserve.ReadFiles("metrics", c.CertFile, c.KeyFile, "", c.Logger)
+		files, err := httpserve.ReadFiles("metrics", c.CertFile, c.KeyFile, c.ClientCA, c.Logger)
 		if err != nil {
 			return nil, err
 		}
-		return files.Config(), nil
+		return files.ConfigIfGiven(), nil
+	case c.ClientCA != "":
+		return nil, errors.New("client certificates of readers of metrics need a serving certificate and its key in files: give metrics both")
 	}
 	made, err := selfMade(c.Metrics, c.Now())
 	if err != nil {

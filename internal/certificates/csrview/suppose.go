@@ -25,6 +25,7 @@ const assumed = "assumption"
 // before, and names of others not to be a node's.
 func Suppose(q policy.Question, a Assumptions, now time.Time) policy.Facts {
 	f := policy.Facts{
+		Elsewhere:   policy.None[string](assumed, now),
 		Node:        policy.Know(a.NodeExists, assumed, now),
 		LastMachine: policy.None[policy.MachineRef](assumed, now),
 		Expired:     policy.None[bool](assumed, now),

@@ -113,6 +113,30 @@ func (c *Combined) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return f
 }
 
+// knowsClusters is a source that has the machines of other clusters, too, and tells them apart.
+type knowsClusters interface {
+	Elsewhere(id string) policy.Fact[string]
+}
+
+// Elsewhere finds the other cluster that a machine was launched for, whichever source knows it. It is Absent if none knows it as another's.
+func (c *Combined) Elsewhere(id string) policy.Fact[string] {
+	found, asked := policy.None[string]("inventory", time.Now()), false
+	for _, s := range c.sources {
+		of, ok := s.(knowsClusters)
+		if !ok {
+			continue
+		}
+		f := of.Elsewhere(id)
+		if f.State == policy.Known {
+			return f
+		}
+		if !asked || f.State == policy.Unknown {
+			found, asked = f, true
+		}
+	}
+	return found
+}
+
 // Owners finds the IDs of all machines that have a DNS name or an address, according to any source. A name or address that is a machine's
 // own in one source is nobody's by a range of another.
 func (c *Combined) Owners(name string) policy.Fact[[]string] {

@@ -45,6 +45,35 @@ var (
 	oldest = time.Unix(997, 0)
 )
 
+func TestElsewhere(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(three)
+		want   policy.Fact[string]
+	}{
+		{"none knows it as another's", func(s three) { s.a.Put(facts.Made("i-1", "n", "n", "10.0.0.1")) }, policy.None[string]("a", newest)},
+		{"one knows", func(s three) { s.c.PutElsewhere("i-1", "blue") }, policy.Know("blue", "c", oldest)},
+		{"one cannot tell, and another knows", func(s three) { s.a.Break("down"); s.b.PutElsewhere("i-1", "blue") }, policy.Know("blue", "b", middle)},
+		{"the first cannot tell", func(s three) { s.a.Break("down") }, policy.DontKnow[string]("a", "down")},
+		{"another cannot tell", func(s three) { s.b.Break("down") }, policy.DontKnow[string]("b", "down")},
+	} {
+		for _, mode := range []facts.Mode{facts.Any, facts.All} {
+			s := combine(t, mode)
+			tc.change(s)
+			if diff := cmp.Diff(tc.want, s.Elsewhere("i-1")); diff != "" {
+				t.Errorf("%s, by %s (-want +got):\n%s", tc.name, mode, diff)
+			}
+		}
+	}
+	alone, err := facts.Combine(facts.Any, facts.Nothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := alone.Elsewhere("i-1"); f.State != policy.Absent || time.Since(f.At) > time.Minute {
+		t.Errorf("where no source knows clusters: %+v", f)
+	}
+}
+
 func TestMachineOfNodeByAny(t *testing.T) {
 	first, second := facts.Made("i-1", "n", "n x", "10.0.0.1"), facts.Made("other", "n", "n y", "10.0.0.2")
 	first.Group = "workers"

@@ -4,6 +4,7 @@ package facts
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -16,6 +17,9 @@ import (
 	"k8s.io/client-go/util/watchlist"
 )
 
+// staleAfter is how old an inventory may be that certificates are approved by. A machine that was taken off a list must not renew for longer.
+const staleAfter = 5 * time.Second
+
 // health knows whether a watch goes on. An informer without its watch keeps answering from what it last saw.
 type health struct {
 	now        func() time.Time
@@ -26,27 +30,102 @@ type health struct {
 	mu     sync.Mutex
 	broken time.Time // when it broke; zero while it works
 	last   error     // what it broke by
+	// When it was last heard of: a connection that hangs breaks nothing for long. Zero if nobody listens; then it goes on until it breaks.
+	heard time.Time
 }
 
 // since returns the time at which answers were last known to be true, and whether that is too long ago.
 func (h *health) since() (at time.Time, stale bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
-	if h.broken.IsZero() {
-		return now, false
-	}
-	return h.broken, now.Sub(h.broken) > h.staleAfter
+	return h.known()
 }
 
-// status returns how long the watch has been broken, and by what.
+// known is since, with the lock held.
+func (h *health) known() (at time.Time, stale bool) {
+	now := h.now()
+	at = now
+	if !h.heard.IsZero() {
+		at = h.heard
+	}
+	if !h.broken.IsZero() && h.broken.Before(at) {
+		at = h.broken
+	}
+	return at, now.Sub(at) > h.staleAfter
+}
+
+// status returns for how long answers have not been known to be true, and why. A short silence is no problem.
 func (h *health) status() (age time.Duration, problem string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.broken.IsZero() {
-		return 0, ""
+	at, stale := h.known()
+	switch age = h.now().Sub(at); {
+	case !h.broken.IsZero():
+		return age, h.last.Error()
+	case stale:
+		return age, "nothing was heard of it"
 	}
-	return h.now().Sub(h.broken), h.last.Error()
+	return 0, ""
+}
+
+// old returns since when answers have not been known to be true, if that is too long ago, in words that a reason has.
+func (h *health) old() (at time.Time, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, stale := h.known()
+	if !stale {
+		return at, ""
+	}
+	why = fmt.Sprintf("what it says is %s old (of %s), and may be %s", h.now().Sub(at).Round(time.Second), at.UTC().Format(time.RFC3339), h.staleAfter)
+	if !h.broken.IsZero() {
+		why += ": " + h.last.Error()
+	}
+	return at, why
+}
+
+// hear notes that it was there at a moment, and tells of it if it was not heard of for too long before.
+func (h *health) hear(at time.Time) {
+	h.mu.Lock()
+	_, was := h.known()
+	if at.After(h.heard) {
+		h.heard = at
+	}
+	_, is := h.known()
+	h.mu.Unlock()
+	if was && !is {
+		h.logger.Info("inventory source heard of again")
+		h.recovered()
+	}
+}
+
+const (
+	// listenEvery is how often an API server is asked whether it is there, and listenFor how long it may take to say so, which a busy one may do: together
+	// no more than staleAfter.
+	listenEvery = 2 * time.Second
+	listenFor   = 3 * time.Second
+)
+
+// listen asks whether it is there until ctx is done. It does not wait for one answer before it asks again.
+func (h *health) listen(ctx context.Context, ask func(context.Context) error) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	tick := time.NewTicker(listenEvery)
+	defer tick.Stop()
+	for {
+		began := h.now()
+		asking.Go(func() {
+			ctx, over := context.WithTimeout(ctx, listenFor)
+			defer over()
+			if ask(ctx) == nil {
+				h.hear(began)
+			}
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 func (h *health) report(err error) {

@@ -32,6 +32,13 @@ func NewMachines(c WatchConfig) (*Watch, error) {
 			}
 			return machineOf(m), true
 		},
+		elsewhere: func(o any) (id, cluster string, ok bool) {
+			m, ok := o.(*v1alpha1.Machine)
+			if !ok || c.ClusterName == "" || m.Spec.ClusterName == "" || m.Spec.ClusterName == c.ClusterName {
+				return "", "", false
+			}
+			return m.Name, m.Spec.ClusterName, true
+		},
 		trim: trimMachine,
 	})
 }

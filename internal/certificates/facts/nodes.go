@@ -110,7 +110,7 @@ func (n *Nodes) Run(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if cache.WaitForCacheSync(ctx.Done(), n.handled.HasSynced) {
+		if cache.WaitFor(ctx, "", n.handled.HasSyncedChecker()) {
 			n.config.OnChange(Change{All: true})
 		}
 	}()

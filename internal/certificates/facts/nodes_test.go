@@ -47,7 +47,7 @@ func (p *nodePlane) List(metav1.ListOptions) (runtime.Object, error) {
 	return list, nil
 }
 
-func startNodes(t *testing.T, p *nodePlane) (*Nodes, func() []Change) {
+func startNodes(t *testing.T, p cache.ListerWatcher) (*Nodes, func() []Change) {
 	t.Helper()
 	var mu sync.Mutex
 	var changes []Change
@@ -73,13 +73,29 @@ func startNodes(t *testing.T, p *nodePlane) (*Nodes, func() []Change) {
 	}
 }
 
+func TestNodesTellAtOnceThatAllAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := gated{&nodePlane{names: []string{nodeA}}, make(chan struct{})}
+		n, changes := startNodes(t, p)
+		if c := changes(); len(c) > 0 || n.HasSynced() {
+			t.Errorf("before they were read: %+v", c)
+		}
+		close(p.open)
+		if c := changes(); !cmp.Equal(c, []Change{{All: true}}) || !n.HasSynced() {
+			t.Errorf("changes: %+v", c)
+		}
+	})
+}
+
 func TestNodesExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &nodePlane{names: []string{nodeA}}
-		n, changes := startNodes(t, p)
+		open := make(chan struct{})
+		n, changes := startNodes(t, gated{p, open})
 		if f := n.Exists(nodeA); f.State != policy.Unknown || f.Why != "they have not been read yet" {
 			t.Errorf("before they were read: %+v", f)
 		}
+		close(open)
 		elapse(time.Second)
 		if diff := cmp.Diff([]Change{{All: true}}, changes()); diff != "" || !n.HasSynced() {
 			t.Errorf("read (-want +got):\n%s", diff)

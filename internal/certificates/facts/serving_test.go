@@ -72,7 +72,7 @@ func newKubelet(t *testing.T, authority string, change func(*x509.Certificate)) 
 			}
 			k.asked.Add(1)
 			if secure, ok := conn.(*tls.Conn); ok {
-				_ = secure.SetDeadline(time.Now().Add(5 * time.Second))
+				_ = secure.SetDeadline(time.Now().Add(time.Minute))
 				_ = secure.Handshake()
 			}
 			_ = conn.Close()

@@ -67,7 +67,7 @@ func (s *static) Status() SourceStatus {
 }
 
 func (s *static) current() (at time.Time, why string) {
-	at, stale := s.health.since()
+	at, _ = s.health.since()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch _, gone := s.health.status(); {
@@ -77,8 +77,9 @@ func (s *static) current() (at time.Time, why string) {
 		return at, gone
 	case s.machines == nil:
 		return at, fmt.Sprintf("%s has not been read yet", s.what)
-	case stale:
-		return at, gone
+	}
+	if _, old := s.health.old(); old != "" {
+		return at, s.what + ": " + old
 	}
 	return at, "" // it is what the operator last said that made sense, however long ago that was
 }

@@ -69,7 +69,7 @@ func running(t *testing.T, s Source) {
 // until polls what becomes true outside of bubbles.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !is() {
 		select {
@@ -219,6 +219,36 @@ func TestStaticFileIsLookedAtEvenIfNothingTells(t *testing.T) {
 	until(t, "the new list counts", func() bool { return knows(s, "b") })
 }
 
+// Where all inotify instances are taken a change is seen by the next look, and a list that nobody looked at is too old to approve by.
+func TestAListThatWasNotLookedAtIsTooOld(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "machines.yaml")
+	write(t, file, listA)
+	e := &ear{}
+	now := time.Now()
+	s, err := NewStaticFile(StaticFileConfig{File: file, OnChange: e.hear, Logger: e.logger(), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(5 * time.Second)
+	if !knows(s, "a") {
+		t.Error("it is too old already")
+	}
+	now = now.Add(time.Second)
+	if f := s.MachineOfNode("a"); f.State != policy.Unknown || !strings.Contains(f.Why, "what it says is 6s old") || !strings.Contains(f.Why, "and may be 5s") {
+		t.Errorf("not looked at for long: %+v", f)
+	}
+	s.look()
+	if !knows(s, "a") || !cmp.Equal(e.heard(), []Change{{All: true}}) {
+		t.Error("it was looked at, and does not count or was not told")
+	}
+	s.look() // at a version that it knows
+	replace(t, file, listB)
+	s.look()
+	if knows(s, "a") || !knows(s, "b") {
+		t.Error("another version of the same size does not count")
+	}
+}
+
 func TestABadVersionOfAFileChangesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "machines.yaml")
 	write(t, file, listA)
@@ -259,15 +289,15 @@ func TestAFileThatIsGoneMakesAnswersUnknown(t *testing.T) {
 	}
 	gone := now
 	s.look()
-	now = now.Add(time.Minute)
+	now = now.Add(5 * time.Second)
 	if f := s.MachineOfNode("a"); f.State != policy.Known || !f.At.Equal(gone) {
 		t.Errorf("gone for a moment: %+v", f)
 	}
 	now = now.Add(time.Second)
-	if f := s.MachineOfNode("a"); f.State != policy.Unknown || !strings.Contains(f.Why, "no such file") {
+	if f := s.MachineOfNode("a"); f.State != policy.Unknown || !strings.Contains(f.Why, "what it says is 6s old") || !strings.Contains(f.Why, "no such file") {
 		t.Errorf("gone for long: %+v", f)
 	}
-	if p := s.Status(); p.Age != 61*time.Second || !strings.Contains(p.Problem, "no such file") {
+	if p := s.Status(); p.Age != 6*time.Second || !strings.Contains(p.Problem, "no such file") {
 		t.Errorf("status: %+v", p)
 	}
 	write(t, file, listA)

@@ -29,8 +29,10 @@ type StaticConfigMapConfig struct {
 	Client    kubernetes.Interface
 	Namespace string
 	ConfigMap string
-	// StaleAfter is how long the watch may be broken, or the ConfigMap gone, before answers become Unknown; 1 min if 0.
+	// StaleAfter is how long the watch may be broken, Answers fail, or the ConfigMap be gone, before answers become Unknown; 5 s if 0.
 	StaleAfter time.Duration
+	// Answers asks the API server for something small, as that of a WatchConfig.
+	Answers func(context.Context) error
 	// OnChange is called after each change. It must be quick.
 	OnChange func(Change)
 	Now      func() time.Time // time.Now if nil
@@ -38,13 +40,14 @@ type StaticConfigMapConfig struct {
 }
 
 // StaticConfigMap is the source "static" in the key machines.yaml of a ConfigMap, in the format of a StaticFile. A version that
-// cannot be read changes nothing; a ConfigMap that is gone for a minute makes every answer Unknown. Its writers decide which machines
+// cannot be read changes nothing; a ConfigMap that is gone for 5 seconds makes every answer Unknown. Its writers decide which machines
 // are nodes: keep it where nodes cannot write.
 type StaticConfigMap struct {
 	static
 	key      string
 	informer cache.SharedIndexInformer
 	missing  *health
+	answers  func(context.Context) error // nil if nobody need ask
 }
 
 var _ Source = (*StaticConfigMap)(nil)
@@ -61,12 +64,12 @@ func NewStaticConfigMap(c StaticConfigMapConfig) (*StaticConfigMap, error) {
 		c.Name = "static"
 	}
 	if c.StaleAfter <= 0 {
-		c.StaleAfter = time.Minute
+		c.StaleAfter = staleAfter
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &StaticConfigMap{key: c.Namespace + "/" + c.ConfigMap}
+	s := &StaticConfigMap{key: c.Namespace + "/" + c.ConfigMap, answers: c.Answers}
 	s.prepare(c.Name, fmt.Sprintf("the ConfigMap %s/%s", c.Namespace, c.ConfigMap), c.Now, c.StaleAfter, c.OnChange, c.Logger)
 	s.missing = &health{now: c.Now, staleAfter: c.StaleAfter, logger: s.logger, recovered: func() { c.OnChange(Change{All: true}) }}
 	s.table.current = s.current
@@ -108,8 +111,16 @@ func (s *StaticConfigMap) Run(ctx context.Context) {
 			s.gone(nil)
 		}
 	}()
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		if s.answers != nil {
+			s.health.listen(ctx, s.answers)
+		}
+	}()
 	s.informer.RunWithContext(ctx)
 	<-done
+	<-listening
 }
 
 // Status reports a newest version that cannot be read, and of a ConfigMap that is gone.

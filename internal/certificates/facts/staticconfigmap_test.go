@@ -62,7 +62,7 @@ func TestStaticConfigMap(t *testing.T) {
 		if err := maps.Delete(t.Context(), "machines", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		elapse(time.Minute)
+		elapse(5 * time.Second)
 		if !knows(s, "b") {
 			t.Error("gone for a moment")
 		}

@@ -16,7 +16,7 @@ import (
 type StaticFileConfig struct {
 	Name string // of the source; "static" if empty
 	File string
-	// Poll is how often the file is looked at even if nothing tells that it changed; 30 s if 0.
+	// Poll is how often the file is looked at even if nothing tells that it changed; 1 s if 0. It costs a system call.
 	Poll time.Duration
 	// OnChange is called after each change. It must be quick.
 	OnChange func(Change)
@@ -26,10 +26,12 @@ type StaticFileConfig struct {
 
 // StaticFile is the source "static" in a file: `machines: [{id, nodeName, names, addresses, group}]` in YAML. A new version counts
 // at once, also if the file is replaced or a symlink on the way to it points elsewhere. A version that cannot be read changes
-// nothing; a file that is gone for a minute makes every answer Unknown.
+// nothing; a file that is gone, or was not looked at, for 5 seconds makes every answer Unknown.
 type StaticFile struct {
 	static
 	file watchfile.File
+	now  func() time.Time
+	was  watchfile.Version // that was read last
 }
 
 var _ Source = (*StaticFile)(nil)
@@ -46,13 +48,14 @@ func NewStaticFile(c StaticFileConfig) (*StaticFile, error) {
 		c.Name = "static"
 	}
 	if c.Poll <= 0 {
-		c.Poll = 30 * time.Second
+		c.Poll = time.Second
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &StaticFile{file: watchfile.File{Path: c.File, What: "list of machines", Poll: c.Poll, MaxSize: maxList, Logger: c.Logger}}
-	s.prepare(c.Name, "the file "+c.File, c.Now, 2*c.Poll, c.OnChange, c.Logger)
+	s := &StaticFile{now: c.Now, file: watchfile.File{Path: c.File, What: "list of machines", Poll: rewatch, Glance: c.Poll, MaxSize: maxList, Logger: c.Logger}}
+	s.prepare(c.Name, "the file "+c.File, c.Now, staleAfter, c.OnChange, c.Logger)
+	s.health.hear(c.Now())
 	data, err := s.file.Read()
 	if err != nil {
 		return nil, fmt.Errorf("reading the inventory: %w", err)
@@ -66,11 +69,30 @@ func NewStaticFile(c StaticFileConfig) (*StaticFile, error) {
 // Run follows the file until ctx is done.
 func (s *StaticFile) Run(ctx context.Context) { s.file.Run(ctx, s.look) }
 
-// look reads the file if it can.
+// rewatch is how often the directory is watched anew, which may have been replaced.
+const rewatch = 30 * time.Second
+
+// look reads the file if it can, and if it may be another one than it was.
 func (s *StaticFile) look() {
-	data, err := s.file.Read()
-	s.health.report(err)
-	if err == nil {
-		s.update(data)
+	began := s.now()
+	version, err := s.file.Version()
+	if err == nil && !version.Same(s.was) {
+		err = s.read(version)
 	}
+	if err == nil {
+		s.health.hear(began)
+	}
+	s.health.report(err)
+}
+
+// read takes over what the file says, of this version or of a later one.
+func (s *StaticFile) read(version watchfile.Version) error {
+	s.was = watchfile.Version{}
+	data, err := s.file.Read()
+	if err != nil {
+		return err
+	}
+	s.was = version
+	s.update(data)
+	return nil
 }

@@ -28,7 +28,21 @@ const (
 	byID   = "id"
 	byNode = "node"
 	byName = "name"
+	// byElsewhere finds machines of other clusters by their IDs. The other indexes have none of these.
+	byElsewhere = "elsewhere"
 )
+
+// indexers are those that a table needs of an informer, and the one of machines of other clusters.
+func (k objects) indexers() cache.Indexers {
+	all := indexers(k.read)
+	all[byElsewhere] = func(o any) ([]string, error) {
+		if id, _, ok := k.elsewhere(o); ok {
+			return []string{id}, nil
+		}
+		return nil, nil
+	}
+	return all
+}
 
 // indexers are those that a table needs of an informer.
 func indexers(read func(o any) (policy.Machine, bool)) cache.Indexers {

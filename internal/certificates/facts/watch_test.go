@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,7 +78,7 @@ func (p *plane) set(err error) {
 }
 
 // start runs an inventory in the bubble of the test and ends it with the test.
-func start(t *testing.T, p *plane, cluster string) (*Watch, func() []Change) {
+func start(t *testing.T, p cache.ListerWatcher, cluster string) (*Watch, func() []Change) {
 	t.Helper()
 	var mu sync.Mutex
 	var changes []Change
@@ -156,11 +157,41 @@ func TestWatchFinds(t *testing.T) {
 	})
 }
 
+// gated is a plane that answers no list before it is opened.
+type gated struct {
+	cache.ListerWatcher
+	open chan struct{}
+}
+
+func (g gated) List(o metav1.ListOptions) (runtime.Object, error) {
+	<-g.open
+	return g.ListerWatcher.List(o) //nolint:staticcheck // the interface that is implemented here has this form of it
+}
+
+func (gated) IsWatchListSemanticsUnSupported() bool { return true }
+
+// Requests wait for the change: it comes when all is read, not at the next look of a poll. No time elapses in the bubble.
+func TestWatchTellsAtOnceThatAllIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := gated{&plane{}, make(chan struct{})}
+		i, changes := start(t, p, "main")
+		if c := changes(); len(c) > 0 || i.HasSynced() {
+			t.Errorf("before it was read: %+v", c)
+		}
+		close(p.open)
+		if c := changes(); !cmp.Equal(c, []Change{{All: true}}) || !i.HasSynced() {
+			t.Errorf("changes: %+v", c)
+		}
+	})
+}
+
 func TestWatchOfOneCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := machine("i-other", nodeA, "192.168.64.11")
 		other.Spec.ClusterName = "other"
-		p := &plane{machines: []v1alpha1.Machine{*other}}
+		none := machine("i-none", "", "192.168.64.12") // of no cluster
+		none.Spec.ClusterName, none.Spec.NodeGroup = "", ""
+		p := &plane{machines: []v1alpha1.Machine{*other, *none}}
 		i, changes := start(t, p, "main")
 		settle(t, i)
 		if f := i.Machine("i-other"); f.State != policy.Absent {
@@ -172,7 +203,14 @@ func TestWatchOfOneCluster(t *testing.T) {
 		if f := i.Owners("192.168.64.11"); len(f.Value) > 0 {
 			t.Errorf("owners: %+v", f)
 		}
-		if c := changes(); !cmp.Equal(c, []Change{{All: true}}) {
+		for id, want := range map[string]policy.Fact[string]{
+			"i-other": policy.Know("other", "machines", time.Now()), "i-none": policy.None[string]("machines", time.Now()), "i-x": policy.None[string]("machines", time.Now()),
+		} {
+			if diff := cmp.Diff(want, i.Elsewhere(id)); diff != "" {
+				t.Errorf("the other cluster of %s (-want +got):\n%s", id, diff)
+			}
+		}
+		if c := changes(); !cmp.Equal(c, []Change{{Machines: []string{"i-other"}}, {All: true}}) {
 			t.Errorf("changes: %+v", c)
 		}
 	})
@@ -233,16 +271,16 @@ func TestWatchThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 		settle(t, i)
 		changes()
 		p.set(errors.New("connection refused"))
-		elapse(20 * time.Second)
+		elapse(4 * time.Second)
 		broke := i.Machine("i-a")
-		if broke.State != policy.Known || time.Since(broke.At) < 15*time.Second {
+		if broke.State != policy.Known || time.Since(broke.At) < 2*time.Second {
 			t.Errorf("broken for a moment: %+v", broke)
 		}
 		if s, want := i.Status(), (SourceStatus{"machines", true, time.Since(broke.At), "connection refused"}); s != want {
 			t.Errorf("status %+v, want %+v", s, want)
 		}
-		elapse(20 * time.Second)
-		if f := i.Machine("i-a"); f.State != policy.Unknown {
+		elapse(4 * time.Second)
+		if f := i.Machine("i-a"); f.State != policy.Unknown || !strings.Contains(f.Why, "s old (of 2000-01-01T00:00:0") || !strings.HasSuffix(f.Why, "and may be 5s: connection refused") {
 			t.Errorf("by ID: %+v", f)
 		}
 		if f := i.MachineOfNode(nodeA); f.State != policy.Unknown {
@@ -271,6 +309,77 @@ func TestWatchThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 	})
 }
 
+// A server that hangs breaks no watch for long. What it was not heard to be true of for five seconds is nothing to approve by.
+func TestWatchWhosePlaneHangsKnowsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var changes []Change
+		slow := func(context.Context) error { elapse(listenFor - time.Millisecond); return nil }
+		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		there := func(context.Context) error { return nil }
+		ask := there
+		i, err := NewMachines(WatchConfig{
+			Objects: &plane{machines: []v1alpha1.Machine{*machine("i-a", nodeA, "192.168.64.11")}}, Logger: slog.New(slog.DiscardHandler),
+			OnChange: func(c Change) {
+				mu.Lock()
+				defer mu.Unlock()
+				changes = append(changes, c)
+			},
+			Answers: func(ctx context.Context) error {
+				mu.Lock()
+				now := ask
+				mu.Unlock()
+				return now(ctx)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running(t, i)
+		settle(t, i)
+		elapse(time.Hour)
+		if f := i.MachineOfNode(nodeA); f.State != policy.Known || time.Since(f.At) > listenEvery {
+			t.Fatalf("while it answers: %+v", f)
+		}
+		mu.Lock()
+		ask = slow
+		mu.Unlock()
+		for range 100 {
+			elapse(290 * time.Millisecond)
+			if f := i.MachineOfNode(nodeA); f.State != policy.Known {
+				t.Fatalf("while it is slow: %+v", f)
+			}
+		}
+		mu.Lock()
+		ask, changes = there, nil
+		mu.Unlock()
+		elapse(listenFor + listenEvery)
+		mu.Lock()
+		ask = hangs
+		mu.Unlock()
+		elapse(3 * time.Second)
+		if f := i.MachineOfNode(nodeA); f.State != policy.Known {
+			t.Errorf("after a moment: %+v", f)
+		}
+		elapse(5 * time.Second)
+		if f := i.MachineOfNode(nodeA); f.State != policy.Unknown || !strings.HasPrefix(f.Why, "what it says is ") {
+			t.Errorf("after long: %+v", f)
+		}
+		if s := i.Status(); s.Age < 5*time.Second || s.Problem != "nothing was heard of it" {
+			t.Errorf("status %+v", s)
+		}
+		mu.Lock()
+		ask = there
+		mu.Unlock()
+		elapse(5 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if f := i.MachineOfNode(nodeA); f.State != policy.Known || !cmp.Equal(changes, []Change{{All: true}}) {
+			t.Errorf("when it answers again: %+v, told %+v", f, changes)
+		}
+	})
+}
+
 func TestNewMachinesRefuses(t *testing.T) {
 	tell, logger := func(Change) {}, slog.New(slog.DiscardHandler)
 	for missing, c := range map[string]WatchConfig{
@@ -290,4 +399,26 @@ func ids(machines []policy.Machine) []string {
 		out = append(out, m.ID)
 	}
 	return out
+}
+
+// Who asks whether a machine is gone is answered by the list that was read last, also when the watch has long been broken.
+func TestWatchHasLastSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &plane{machines: []v1alpha1.Machine{*machine("i-a", nodeA, "192.168.64.11")}}
+		p.mu.Lock() // nothing can be read yet
+		i, _ := start(t, p, "main")
+		if f := i.LastSeen("i-a"); f.State != policy.Unknown || f.Why == "" {
+			t.Errorf("before it has read anything: %+v", f)
+		}
+		p.mu.Unlock()
+		settle(t, i)
+		p.set(errors.New("it is away"))
+		elapse(time.Hour)
+		if f := i.Machine("i-a"); f.State != policy.Unknown {
+			t.Errorf("for certificates: %+v", f)
+		}
+		if a, b := i.LastSeen("i-a"), i.LastSeen("i-b"); a.State != policy.Known || a.Value.ID != "i-a" || b.State != policy.Absent {
+			t.Errorf("last seen: %+v and %+v", a, b)
+		}
+	})
 }

@@ -135,28 +135,34 @@ func weakECDSA(k *ecdsa.PublicKey) error {
 	if err != nil {
 		return fmt.Errorf("the ECDSA key is not a point of its curve: %w", err)
 	}
-	if smallScalars()[abscissa(public)] {
+	if small, ok := smallScalars[public.Curve()]; ok && small()[abscissa(public)] {
 		return fmt.Errorf("the private key of the ECDSA key is at most %d, which anybody guesses; make another", mostSmallScalar)
 	}
 	return nil
 }
 
-// abscissa is the same for a private key and its negative. Its length tells the curve.
+// abscissa is the same for a private key and its negative.
 func abscissa(k *ecdh.PublicKey) string {
 	point := k.Bytes() // 4, x, y
 	return string(point[1 : 1+len(point)/2])
 }
 
-var smallScalars = sync.OnceValue(func() map[string]bool {
+// smallScalars are the abscissas of guessed keys, made for a curve when the first key on it comes: P-521's take a tenth of a second.
+var smallScalars = map[ecdh.Curve]func() map[string]bool{
+	ecdh.P256(): sync.OnceValue(func() map[string]bool { return smallOn(ecdh.P256(), 32) }),
+	ecdh.P384(): sync.OnceValue(func() map[string]bool { return smallOn(ecdh.P384(), 48) }),
+	ecdh.P521(): sync.OnceValue(func() map[string]bool { return smallOn(ecdh.P521(), 66) }),
+}
+
+// smallOn finds them on a curve whose private keys have so many bytes.
+func smallOn(curve ecdh.Curve, size int) map[string]bool {
 	all := map[string]bool{}
-	for curve, size := range map[ecdh.Curve]int{ecdh.P256(): 32, ecdh.P384(): 48, ecdh.P521(): 66} {
-		for scalar := 1; scalar <= mostSmallScalar; scalar++ {
-			private := make([]byte, size)
-			private[size-1] = byte(scalar)
-			if k, err := curve.NewPrivateKey(private); err == nil {
-				all[abscissa(k.PublicKey())] = true
-			}
+	for scalar := 1; scalar <= mostSmallScalar; scalar++ {
+		private := make([]byte, size)
+		private[size-1] = byte(scalar)
+		if k, err := curve.NewPrivateKey(private); err == nil {
+			all[abscissa(k.PublicKey())] = true
 		}
 	}
 	return all
-})
+}

@@ -41,13 +41,23 @@ func TestAsk(t *testing.T) {
 		},
 		{
 			"bootstrap", bootstrap(t), nil,
-			policy.Question{Node: nodeA, Machine: machineA, Token: "system:bootstrap:abcdef", Access: tokenAccess},
+			policy.Question{Node: nodeA, Machine: machineA, Asker: machineA, Token: "system:bootstrap:abcdef", Access: tokenAccess},
 			"Auto approving kubelet client certificate after SubjectAccessReview.",
 		},
 		{
 			"approved already: no review", renewal(t), (*world).approvedAlready,
 			policy.Question{Node: nodeA},
 			"Auto approving self kubelet client certificate after SubjectAccessReview.",
+		},
+		{
+			"the session of an instance", renewal(t), func(w *world) {
+				w.object.Spec.Extra = map[string]certificatesv1.ExtraValue{"k": {"v"}, "sessionName": {machineB}}
+			},
+			func() policy.Question {
+				q := policy.Question{Node: nodeA, Asker: machineB, Access: nodeAccess("selfnodeclient")}
+				q.Access.Extra = map[string][]string{"k": {"v"}, "sessionName": {machineB}}
+				return q
+			}(), "",
 		},
 		{"unreadable: nothing", renewal(t), func(w *world) { w.object.Spec.Request = nil }, policy.Question{}, ""},
 		{"decided: nothing", renewal(t), func(w *world) {

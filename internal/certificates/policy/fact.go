@@ -68,6 +68,9 @@ type Credential struct {
 type Facts struct {
 	// TokenMachine is the machine that the requester's bootstrap token was made for.
 	TokenMachine Fact[Machine]
+	// Elsewhere is the name of the cluster that the requester's machine was launched for, if that is another one: see Question.Asker. Absent
+	// if no source knows it as a machine of another cluster.
+	Elsewhere Fact[string]
 	// NodeMachine is the machine that may register the node of the common name.
 	NodeMachine Fact[Machine]
 	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines whose own it is. If it is
@@ -103,6 +106,7 @@ func (f Facts) fresh(now time.Time, limit time.Duration) Facts {
 		limit = defaultMaxFactAge
 	}
 	f.TokenMachine = fresh(f.TokenMachine, now, limit)
+	f.Elsewhere = fresh(f.Elsewhere, now, limit)
 	f.NodeMachine = fresh(f.NodeMachine, now, limit)
 	f.Node = fresh(f.Node, now, limit)
 	f.LastMachine = fresh(f.LastMachine, now, limit)

@@ -175,7 +175,8 @@ func (g generator) world(t *testing.T) *world {
 	}
 	w.facts = policy.Facts{
 		TokenMachine: pick(g.Rand, g.machine(machineA, nodeA, addrA), g.machine(machineB, nodeB, addrB)), NodeMachine: nodeMachine,
-		Access: fact(g.Rand, know(g.IntN(5) > 0)), Node: fact(g.Rand, know(g.IntN(3) == 0)),
+		Elsewhere: often(g.Rand, policy.None[string]("test", now), know("blue"), policy.DontKnow[string]("test", ""), policy.None[string]("test", now.Add(-time.Hour))),
+		Access:    fact(g.Rand, know(g.IntN(5) > 0)), Node: fact(g.Rand, know(g.IntN(3) == 0)),
 		LastMachine: fact(g.Rand, know(pick[policy.MachineRef](g.Rand, machineA, machineB, "test|"+machineA, "other|"+machineB, ""))),
 		Expired:     fact(g.Rand, know(g.IntN(2) == 0)),
 		KeyOwner:    fact(g.Rand, pick(g.Rand, policy.None[string]("test", now), know(nodeA), know(nodeB), know("user:vip"))),
@@ -188,6 +189,13 @@ func (g generator) world(t *testing.T) *world {
 		Owners:     map[string]policy.Fact[[]string]{},
 	}
 	w.object.Spec.Extra = pick(g.Rand, nil, map[string]certificatesv1.ExtraValue{credentialID: {"X509SHA256=" + strings.Repeat("0a", 32)}})
+	if g.IntN(3) == 0 {
+		w.object.Spec.Extra = maps.Clone(w.object.Spec.Extra)
+		if w.object.Spec.Extra == nil {
+			w.object.Spec.Extra = map[string]certificatesv1.ExtraValue{}
+		}
+		w.object.Spec.Extra["sessionName"] = pick(g.Rand, certificatesv1.ExtraValue{machineA}, certificatesv1.ExtraValue{machineB}, certificatesv1.ExtraValue{"anna"})
+	}
 	for _, n := range everyName {
 		w.facts.Nodes[n] = fact(g.Rand, know(g.IntN(8) == 0))
 		usual := map[string][]string{nodeA: {machineA}, nodeB: {machineB}}[owner[n]]

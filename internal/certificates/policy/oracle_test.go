@@ -130,6 +130,8 @@ func (w *world) wrongForNode(csr pki.Request, names []string) string {
 		return "the machine is another node"
 	case m.Deleting:
 		return "the machine is being deleted"
+	case w.saysWhichMachine() && !absent(f.Elsewhere):
+		return "the machine that asks may be another cluster's"
 	case isNode && w.object.Spec.Username != csr.CommonName():
 		return "a node asks for another"
 	case !isNode && !w.isToken() && !person:
@@ -179,9 +181,16 @@ func (w *world) bindings() (counts map[string]int, all int, readable bool) {
 	return counts, all, readable
 }
 
+// saysWhichMachine reports whether the requester is one that the account knows by the id of its machine.
+func (w *world) saysWhichMachine() bool {
+	session := w.object.Spec.Extra["sessionName"]
+	counts, _, readable := w.bindings()
+	return len(session) == 1 && strings.HasPrefix(session[0], "i-") || w.isToken() && readable && counts["machine"] == 1
+}
+
 func (w *world) wrongCredential(m policy.Machine) string {
 	c := w.facts.Credential
-	if len(w.object.Spec.Extra) == 0 {
+	if len(w.object.Spec.Extra[credentialID]) == 0 {
 		if w.policy.RequireCredential {
 			return "it is not told with which certificate it was asked"
 		}

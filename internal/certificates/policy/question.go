@@ -12,6 +12,8 @@ import (
 type Question struct {
 	// Machine is the ID of the machine that the bootstrap token names, "" if none.
 	Machine string
+	// Asker is the ID of the machine that asks: the one of the bootstrap token, or of the session of a role; "" if none is told.
+	Asker string
 	// Node is the name of the node that the request is about, "" if none.
 	Node string
 	// Names and addresses that are asked for, in text.
@@ -62,7 +64,7 @@ func Ask(p Policy, r Request) Question {
 		return q
 	}
 	who := identify(p, r)
-	q.Node, q.Machine = name, who.machine()
+	q.Node, q.Machine, q.Asker = name, who.machine(), asker(r, who)
 	switch {
 	case who.kind == bootstrap && isBootstrapUser(r.Username):
 		q.Token = r.Username

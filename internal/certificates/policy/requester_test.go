@@ -5,6 +5,8 @@ package policy_test
 import (
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+
 	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/platform/decision"
 )
@@ -35,6 +37,32 @@ func TestRequester(t *testing.T) {
 		{"a bootstrap token for a machine without a name", bootstrap(t), user("system:bootstrap:abcdef", "system:bootstrappers", "system:bootstrappers:muster:"), decision.Ignore, "requester"},
 		{"a bootstrap token for a serving certificate", serving(t, addrA), user("system:bootstrap:abcdef", "system:bootstrappers", "system:bootstrappers:muster:"+machineA), decision.Ignore, "requester"},
 		{"contents that are wrong whoever asks", renewal(t), func(w *world) { user("alice")(w); w.object.Spec.Usages = nil }, decision.Deny, "usages"},
+	})
+}
+
+func TestAMachineOfAnotherClusterIsNoNode(t *testing.T) {
+	elsewhere := func(f policy.Fact[string], names ...string) func(*world) {
+		return func(w *world) {
+			w.facts.Elsewhere = f
+			if len(names) > 0 {
+				w.object.Spec.Extra = map[string]certificatesv1.ExtraValue{"sessionName": names}
+			}
+		}
+	}
+	blue, nobody := know("blue"), policy.DontKnow[string]("test", "away")
+	run(t, []namedCase{
+		{"a node by its role asks for a serving certificate", serving(t, addrA), elsewhere(blue, machineA), decision.Deny, "machine-cluster"},
+		{"for a client certificate", renewal(t), elsewhere(blue, machineA), decision.Deny, "machine-cluster"},
+		{"and a person approved", renewal(t), func(w *world) { elsewhere(blue, machineA)(w); w.approvedAlready() }, decision.Deny, "machine-cluster"},
+		{"with a bootstrap token", bootstrap(t), elsewhere(blue), decision.Deny, "machine-cluster"},
+		{"with the token of another machine, by the session", renewal(t), elsewhere(blue, machineB), decision.Deny, "machine-cluster"},
+		{"nobody knows whose machine it is", serving(t, addrA), elsewhere(nobody, machineA), decision.Wait, "machine-cluster"},
+		{"nobody knows whose machine the token is for", bootstrap(t), elsewhere(nobody), decision.Wait, "machine-cluster"},
+		{"its own cluster", serving(t, addrA), elsewhere(policy.None[string]("test", now), machineA), decision.Approve, ""},
+		{"a session that is no instance's", serving(t, addrA), elsewhere(nobody, "anna"), decision.Approve, ""},
+		{"two sessions, which no authenticator writes", serving(t, addrA), elsewhere(nobody, machineA, machineB), decision.Approve, ""},
+		{"a client certificate of a node", serving(t, addrA), elsewhere(nobody), decision.Approve, ""},
+		{"no node", person(t, appClient, vip()), elsewhere(blue, machineA), decision.Approve, ""},
 	})
 }
 

@@ -95,6 +95,11 @@ func CredentialOf(csr *certificatesv1.CertificateSigningRequest) (id pki.Fingerp
 	return fingerprint(csr.Spec.Extra[credentialID])
 }
 
+// CredentialAmong is the fingerprint of the certificate that a user showed, among what an API server says of the user; false if it tells of none.
+func CredentialAmong[V ~[]string](extra map[string]V) (id pki.Fingerprint, ok bool) {
+	return fingerprint(extra[credentialID])
+}
+
 func fingerprint(all []string) (id pki.Fingerprint, ok bool) {
 	if len(all) != 1 {
 		return id, false

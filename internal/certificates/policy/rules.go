@@ -35,6 +35,7 @@ var rules = sync.OnceValue(func() []rule {
 		// The requester: is it the machine whose names are asked for?
 		{id: "requester", refusal: decision.Ignore, check: checkRequester},
 		{id: "requester-name", refusal: decision.Deny, check: checkRequesterName},
+		{id: "machine-cluster", refusal: decision.Deny, check: checkMachineCluster},
 		{id: "credential", refusal: decision.Deny, check: checkCredential},
 		{id: "key-owner", refusal: decision.Deny, check: checkKeyOwner},
 		{id: "bootstrap-machine", refusal: decision.Deny, check: checkBootstrapMachine},

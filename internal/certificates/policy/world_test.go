@@ -58,7 +58,7 @@ func base(signer string, pem []byte, user string, groups ...string) *world {
 	}
 	a := machine(machineA, nodeA, addrA)
 	w.facts = policy.Facts{
-		TokenMachine: know(a), NodeMachine: know(a), Access: know(true),
+		TokenMachine: know(a), NodeMachine: know(a), Access: know(true), Elsewhere: policy.None[string]("test", now),
 		TokenSpent: know(false), Nodes: map[string]policy.Fact[bool]{nodeB: know(false)},
 		Node: know(false), LastMachine: policy.None[policy.MachineRef]("test", now), KeyOwner: policy.None[string]("test", now),
 		Owners: map[string]policy.Fact[[]string]{

@@ -108,6 +108,14 @@ func TestElects(t *testing.T) {
 	}
 }
 
+// The kernel chooses two ports for port 0.
+func TestPortsThatAreChosen(t *testing.T) {
+	text := small + "health: {bindAddress: \"127.0.0.1:0\"}\nmetrics: {bindAddress: \"127.0.0.1:0\"}\n"
+	if _, err := policyconfig.Read([]byte(text)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestProblems(t *testing.T) {
 	change := func(old, with string) func(*testing.T) string {
 		return func(t *testing.T) string {
@@ -149,6 +157,11 @@ func TestProblems(t *testing.T) {
 		{"a key that is nowhere", change("  file: {certificate: /etc/muster/ca.crt, key: /etc/muster/ca.key}\n", ""), []string{"keys[0]: Required value: say where the key is"}},
 		{"which key of the token", change("    keyLabel: ca\n    keyID: 0a0b\n", ""), []string{"keys[1].pkcs11.keyLabel"}},
 		{"no pin", change("    pinFile: /etc/muster/pin\n", ""), []string{"keys[1].pkcs11.pinFile: Required"}},
+		{"an API server that shows nothing", change(", clientCA: /etc/muster/apiserver-ca.crt", ""), []string{"authorization.clientCA: Required value: the authority of the client certificate that the API server shows"}},
+		{"an API server that verifies nothing", change("9444\", certificate: /etc/muster/tls.crt, key: /etc/muster/tls.key", "9444\""), []string{"authorization.certificate: Required"}},
+		{"an API server that asks nowhere", change("bindAddress: \"127.0.0.1:9444\", ", ""), []string{"authorization.bindAddress: Required"}},
+		{"an API server that asks for metrics", change("127.0.0.1:9444", "0.0.0.0:8443"), []string{"authorization.bindAddress: Invalid value", "another port"}},
+		{"machines that may be forgotten", change("  - machines: {kubeconfig: /etc/muster/management.kubeconfig, clusterName: muster}\n", ""), []string{"authorization: Invalid value", "needs inventory.sources with machines"}},
 		{"bundles nowhere", change("  publish: {namespace: kube-system}\n", ""), []string{"trust.publish: Required"}},
 		{"bundles of nobody", func(*testing.T) string { return small + "trust: {publish: {namespace: a}}\n" }, []string{"trust: Required value: in mode approve-only no key is known"}},
 		{"bundles in observe", change("mode: approve-and-sign", "mode: observe"), []string{"trust: Forbidden"}},
@@ -182,6 +195,8 @@ func TestProblems(t *testing.T) {
 		{"a resolver without port", change(`"10.0.0.2:53"`, `"10.0.0.2"`), []string{"inventory.sources[3].dns.resolvers[0]"}},
 		{"an endpoint", change("region: eu-west-1", "endpoint: ec2"), []string{"inventory.sources[5].ec2.endpoint"}},
 		{"half a certificate", change(", key: /etc/muster/tls.key", ""), []string{"metrics: Required value: give both"}},
+		{"client certificates without a serving one", change(", certificate: /etc/muster/tls.crt, key: /etc/muster/tls.key", ""), []string{"metrics.certificate: Required value: clients show a certificate only to"}},
+		{"metrics where health is", change("0.0.0.0:8443", "0.0.0.0:8081"), []string{"metrics.bindAddress: Invalid value"}},
 		{"an address without port", change("0.0.0.0:8081", "0.0.0.0"), []string{"health.bindAddress"}},
 		{"keep nothing", change("keep: 3", "keep: -2"), []string{"pruning.keep"}},
 		{"no sources", func(*testing.T) string {

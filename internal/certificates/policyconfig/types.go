@@ -37,6 +37,8 @@ type Configuration struct {
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
 	Health         Endpoint       `json:"health,omitzero"`
 	Metrics        Endpoint       `json:"metrics,omitzero"`
+	// Authorization is where an API server asks about requests of nodes: an authorization webhook that refuses client certificates of machines that are gone.
+	Authorization Endpoint `json:"authorization,omitzero"`
 }
 
 // Signer is one signer that is served.
@@ -228,7 +230,10 @@ type LeaderElection struct {
 // Endpoint is where something is served.
 type Endpoint struct {
 	BindAddress string `json:"bindAddress,omitempty"`
-	// Certificate and Key are files of the serving certificate, for metrics away from loopback; one is made if absent.
+	// Certificate and Key are files of the serving certificate; for metrics one is made if absent.
 	Certificate string `json:"certificate,omitempty"`
 	Key         string `json:"key,omitempty"`
+	// ClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens; tokens alone do if absent.
+	// For authorization it is that of the API server's client certificate, which it must show.
+	ClientCA string `json:"clientCA,omitempty"`
 }

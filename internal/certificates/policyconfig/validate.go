@@ -112,16 +112,44 @@ func (c Configuration) validate() field.ErrorList {
 	}
 	c.Health.validate(k, field.NewPath("health"))
 	c.Metrics.validate(k, field.NewPath("metrics"))
-	if c.Health.Certificate != "" {
+	if c.Health.Certificate != "" || c.Health.ClientCA != "" {
 		k.add(field.Forbidden(field.NewPath("health", "certificate"), "health is served without TLS"))
 	}
+	if c.Metrics.BindAddress != "" && c.Metrics.BindAddress == c.Health.BindAddress && !strings.HasSuffix(c.Metrics.BindAddress, ":0") {
+		k.add(field.Invalid(field.NewPath("metrics", "bindAddress"), c.Metrics.BindAddress, "must be another port than health's: metrics are served with TLS, to those alone who may get them"))
+	}
+	c.validateAuthorization(k, field.NewPath("authorization"))
 	return k.errs
+}
+
+// validateAuthorization wants callers with a certificate, and a source that knows each machine that there is: another may forget one that goes on.
+func (c Configuration) validateAuthorization(k *check, path *field.Path) {
+	e := c.Authorization
+	e.validate(k, path)
+	if e == (Endpoint{}) {
+		return
+	}
+	k.required(path.Child("bindAddress"), e.BindAddress, "the address that the API server asks at, such as 127.0.0.1:9444")
+	k.required(path.Child("certificate"), e.Certificate, "API servers verify whom they ask")
+	k.required(path.Child("clientCA"), e.ClientCA, "the authority of the client certificate that the API server shows")
+	for _, other := range []Endpoint{c.Health, c.Metrics} {
+		if e.BindAddress != "" && e.BindAddress == other.BindAddress && !strings.HasSuffix(e.BindAddress, ":0") {
+			k.add(field.Invalid(path.Child("bindAddress"), e.BindAddress, "must be another port than those of health and metrics"))
+		}
+	}
+	if !slices.ContainsFunc(c.Inventory.Sources, func(s Source) bool { return s.Machines != nil }) {
+		k.add(field.Invalid(path, "authorization", "needs inventory.sources with machines: other sources do not know each machine that there is"))
+	}
 }
 
 func (e Endpoint) validate(k *check, path *field.Path) {
 	k.address(path.Child("bindAddress"), e.BindAddress)
 	k.optionalFile(path.Child("certificate"), e.Certificate)
 	k.optionalFile(path.Child("key"), e.Key)
+	k.optionalFile(path.Child("clientCA"), e.ClientCA)
+	if e.ClientCA != "" && e.Certificate == "" {
+		k.add(field.Required(path.Child("certificate"), "clients show a certificate only to a server that they can verify: give certificate and key besides clientCA"))
+	}
 	if (e.Certificate == "") != (e.Key == "") {
 		k.add(field.Required(path, "give both certificate and key, or neither"))
 	}

@@ -29,11 +29,11 @@ func ecrActions() []Action {
 		{Name: "DescribeRegistry", Mark: Refused, Reason: "the registry has no replication and no settings"},
 		{Name: "PutImageScanningConfiguration", Mark: Refused, Reason: "nothing scans images here"},
 		{Name: "SetRepositoryPolicy", Mark: Refused, Reason: policy},
-		{Name: "GetRepositoryPolicy", Mark: Refused, Reason: policy},
-		{Name: "DeleteRepositoryPolicy", Mark: Refused, Reason: policy},
+		{Name: "GetRepositoryPolicy", Mark: Record, Resources: repository},
+		{Name: "DeleteRepositoryPolicy", Mark: Record, Resources: repository},
 		{Name: "PutLifecyclePolicy", Mark: Refused, Reason: lifecycle},
-		{Name: "GetLifecyclePolicy", Mark: Refused, Reason: lifecycle},
-		{Name: "DeleteLifecyclePolicy", Mark: Refused, Reason: lifecycle},
+		{Name: "GetLifecyclePolicy", Mark: Record, Resources: repository},
+		{Name: "DeleteLifecyclePolicy", Mark: Record, Resources: repository},
 	}
 }
 

@@ -26,7 +26,9 @@ import (
 
 type noInstances struct{}
 
-func (noInstances) Lookup(string) (profile, privateDNSName string, ok bool) { return "", "", false }
+func (noInstances) Lookup(string) (identityservice.Instance, bool) {
+	return identityservice.Instance{}, false
+}
 
 // STS and IAM are asked for every operation that the SDK knows, unsigned: an action that is not there is told apart from a sender who is
 // nobody.

@@ -13,7 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/cloud/autoscaling"
+	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsroute"
+	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
 	"muster.dev/muster/internal/cloud/ecr"
@@ -66,6 +69,10 @@ func Handlers(c Config) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	refuse(c.Identity)
+	c.Identity.HandleUnsigned(func(r *http.Request, form []byte) string {
+		return awsroute.Unsigned(awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: form})
+	})
 	handlers := map[string]http.Handler{}
 	for _, service := range front.Services() {
 		if handlers[service], err = front.Handler(service); err != nil {
@@ -74,6 +81,23 @@ func Handlers(c Config) (map[string]http.Handler, error) {
 	}
 	return handlers, nil
 }
+
+// refuse has the identity service give the list's reasons for the actions of STS and IAM that are refused, as the front gives them for other services'.
+func refuse(identity *identityservice.Service) {
+	for _, service := range awsactions.Services() {
+		if service.Name != "sts" && service.Name != "iam" {
+			continue
+		}
+		for _, action := range service.Actions {
+			if action.Mark == awsactions.Refused {
+				identity.Refuse(service.Name, action.Name, action.Reason)
+			}
+		}
+	}
+}
+
+// launchWait is many times what the launch of a machine takes until it has its address, on a host that is busy.
+const launchWait = 5 * time.Second
 
 func newFront(c Config) (*awsfront.Front, error) {
 	if c.Identity == nil {
@@ -94,6 +118,7 @@ func newFront(c Config) (*awsfront.Front, error) {
 	pages := nexttoken.NewSealer(sealing)
 	if err := ec2.Register(front, ec2.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges,
+		LaunchWait: launchWait,
 	}); err != nil {
 		return nil, err
 	}
@@ -113,7 +138,7 @@ func newFront(c Config) (*awsfront.Front, error) {
 	files := filestore.New(c.FileSystems)
 	if err := elasticfilesystem.Register(front, elasticfilesystem.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, Used: func(ctx context.Context, id string) (int64, error) {
-			used, err := files.Usage(ctx, id, "/")
+			used, err := files.Usage(ctx, filestore.Place{FileSystemID: id, Path: "/"})
 			return used.Bytes, err
 		},
 	}); err != nil {
@@ -124,7 +149,7 @@ func newFront(c Config) (*awsfront.Front, error) {
 	}
 	if err := eks.Register(front, eks.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines,
-		Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
+		Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: ec2.HasKeyPair(c.Management), AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,9 @@ import (
 
 type noInstances struct{}
 
-func (noInstances) Lookup(string) (profile, privateDNSName string, ok bool) { return "", "", false }
+func (noInstances) Lookup(string) (identityservice.Instance, bool) {
+	return identityservice.Instance{}, false
+}
 
 // noPods is an account without clusters.
 type noPods struct{}

@@ -92,3 +92,30 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// Only JSON is read: AWS answers a form or XML as an operation that it does not know.
+func TestContentTypes(t *testing.T) {
+	for kind, fine := range map[string]bool{
+		"application/x-amz-json-1.1": true, "application/x-amz-json-1.0": true, "application/json; charset=utf-8": true,
+		"text/xml": false, "text/plain": false, "application/x-www-form-urlencoded": false, "nonsense": false, ";": false,
+	} {
+		request := awsshape.Request{Method: "POST", Path: "/", Header: map[string][]string{"X-Amz-Target": {"TrentService.ListKeys"}, "Content-Type": {kind}}, Body: []byte("{}")}
+		_, err := codec.Route(awstable.Service("kms"), request, awsshape.DefaultLimits())
+		var refused *awsfault.Error
+		if fine != (err == nil) || !fine && (!errors.As(err, &refused) || refused.Code != UnknownOperationException) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// The model of KMS gives codes the statuses of what they mean, such as 404; the service answers 400 and 500, as its API reference says.
+func TestStatuses(t *testing.T) {
+	for code, want := range map[string]int{"NotFoundException": 400, "AlreadyExistsException": 400, "DisabledException": 400, "KMSInvalidStateException": 400, "TagException": 400, "KMSInternalException": 500, "DependencyTimeoutException": 500, "Unknown": 400} {
+		if got := codec.EncodeError(awstable.Service("kms"), "id", &awsfault.Error{Code: code}).Status; got != want {
+			t.Errorf("%s: %d, want %d", code, got, want)
+		}
+	}
+	if got := codec.EncodeError(awstable.Service("kms"), "id", &awsfault.Error{Code: "ServiceUnavailableException", Status: 503}).Status; got != 503 {
+		t.Errorf("a status of the refusal's own: %d", got)
+	}
+}

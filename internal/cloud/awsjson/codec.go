@@ -3,6 +3,7 @@
 package awsjson
 
 import (
+	"mime"
 	"strings"
 
 	"muster.dev/muster/internal/cloud/awsfault"
@@ -29,6 +30,9 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 	if !ok || op == nil || request.Method != awsshape.Post {
 		return awsshape.Call{}, awsfault.Errorf(UnknownOperationException, "no operation of %s is a %.20s with X-Amz-Target %.100q", service.Name, request.Method, target)
 	}
+	if kind := request.Get("Content-Type"); kind != "" && !isJSON(kind) {
+		return awsshape.Call{}, awsfault.Errorf(UnknownOperationException, "the Content-Type is %.100q: %s reads application/x-amz-json-1.0, application/x-amz-json-1.1 and application/json", kind, service.Name)
+	}
 	return awsshape.Call{Operation: op, Input: func() (awsshape.Object, error) {
 		if op.Input == nil {
 			return awsshape.Object{}, nil
@@ -43,6 +47,12 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 		}
 		return object, nil
 	}}, nil
+}
+
+// isJSON reports whether a body of that media type is read as JSON. Others, such as what a page in a browser can send, name no operation.
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/x-amz-json-1.0" || kind == "application/x-amz-json-1.1" || kind == "application/json")
 }
 
 // Encode writes the output as JSON. An operation without one answers with an empty body.

@@ -140,6 +140,27 @@ func named(r awsshape.Request) string {
 	return ""
 }
 
+// Unsigned is the service that an unsigned request is for: by its version or its target, or by its path if that is of one service alone; "" if nothing
+// says which. Its handler refuses the request, in the form that the service's clients read.
+func Unsigned(r awsshape.Request) string {
+	if name := named(r); name != "" {
+		return name
+	}
+	found := ""
+	for name, s := range services() {
+		if s.protocol != awsshape.RestJSON {
+			continue
+		}
+		if operation, _ := s.table.Match(r.Method, r.Path); operation != nil {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
 // protocolOf is the protocol that a request to a service that is not here seems to be of.
 func protocolOf(r awsshape.Request, name string) awsshape.Protocol {
 	kind := kindOf(r)

@@ -44,6 +44,27 @@ func signed(service, contentType, target string) map[string][]string {
 const presigned = "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20261122%2Fus-east-1%2Fsts%2Faws4_request" +
 	"&X-Amz-Date=20261122T180000Z&X-Amz-Expires=60&X-Amz-SignedHeaders=host%3Bx-k8s-aws-id&X-Amz-Signature="
 
+func TestUnsigned(t *testing.T) {
+	for name, c := range map[string]struct {
+		request awsshape.Request
+		want    string
+	}{
+		"ec2":         {sent("POST", "/", "", map[string][]string{"Content-Type": {form}}, []byte("Action=DescribeInstances&Version=2016-11-15")), "ec2"},
+		"ec2 by GET":  {sent("GET", "/", "Action=DescribeInstances&Version=2016-11-15", nil, nil), "ec2"},
+		"autoscaling": {sent("POST", "/", "", map[string][]string{"Content-Type": {form}}, []byte("Action=DescribeTags&Version=2011-01-01")), "autoscaling"},
+		"sts":         {sent("POST", "/", "", map[string][]string{"Content-Type": {form}}, []byte("Action=GetCallerIdentity&Version=2011-06-15")), "sts"},
+		"kms":         {sent("POST", "/", "", map[string][]string{"Content-Type": {json11}, "X-Amz-Target": {"TrentService.ListKeys"}}, nil), "kms"},
+		"eks":         {sent("GET", "/clusters/blue", "", nil, nil), "eks"},
+		"efs":         {sent("GET", "/2015-02-01/file-systems", "", nil, nil), "elasticfilesystem"},
+		"nobody's":    {sent("GET", "/favicon.ico", "", nil, nil), ""},
+		"the root":    {sent("GET", "/", "", nil, nil), ""},
+	} {
+		if got := Unsigned(c.request); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestRoutes(t *testing.T) {
 	action := func(name, version string) []byte {
 		return []byte(url.Values{"Action": {name}, "AAction": {"x"}, "Version": {version}, "X": {"Action=y"}}.Encode())
@@ -73,7 +94,7 @@ func TestRoutes(t *testing.T) {
 		"a target of another":     {sent("POST", "/", "", signed("ssm", json11, "TrentService.DescribeKey"), nil), "ssm  awsjson1.1", "UnknownOperationException 400"},
 		"no target":               {sent("POST", "/", "", signed("kms", json11, ""), nil), "kms  awsjson1.1", "UnknownOperationException 400"},
 		"ecs":                     {sent("POST", "/", "", signed("ecs", json11, "AmazonEC2ContainerServiceV20141113.ListClusters"), nil), "ecs ListClusters awsjson1.1", "UnknownOperationException 404"},
-		"ecr, refused":            {sent("POST", "/", "", signed("ecr", json11, "AmazonEC2ContainerRegistry_V20150921.GetLifecyclePolicy"), nil), "ecr GetLifecyclePolicy awsjson1.1", "UnsupportedOperationException 400"},
+		"ecr, refused":            {sent("POST", "/", "", signed("ecr", json11, "AmazonEC2ContainerRegistry_V20150921.PutLifecyclePolicy"), nil), "ecr PutLifecyclePolicy awsjson1.1", "UnsupportedOperationException 400"},
 		"sqs":                     {sent("POST", "/", "", signed("sqs", "application/x-amz-json-1.0", "AmazonSQS.ReceiveMessage"), nil), "sqs ReceiveMessage awsjson1.0", "UnknownOperationException 404"},
 		"cloudformation":          {sent("POST", "/", "", signed("cloudformation", form, ""), action("ListStacks", "2010-05-15")), "cloudformation ListStacks query", "UnknownOperationException 404"},
 		"s3":                      {sent("GET", "/bucket/key", "", signed("s3", "", ""), nil), "s3  restxml", "UnknownOperationException 404"},

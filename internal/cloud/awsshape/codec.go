@@ -8,8 +8,11 @@ import (
 	"muster.dev/muster/internal/cloud/awsfault"
 )
 
-// Post is the method of all requests but those of restjson.
-const Post = "POST"
+// Post is the method of all requests but those of restjson; the query protocols take Get, too.
+const (
+	Post = "POST"
+	Get  = "GET"
+)
 
 // Request is an HTTP request whose body has been read.
 type Request struct {
@@ -62,14 +65,22 @@ type Limits struct {
 // DefaultLimits leave room for the largest inputs that the APIs know: a kilobyte of tags, user data of 16 KiB, filters with 200 values.
 func DefaultLimits() Limits { return Limits{Depth: 24, Items: 2000, Params: 4000, Value: 256 << 10} }
 
-// Status is the status of an answer that is a refusal: its own, or what the table says of its code, or else 400.
+// Status is the status of an answer that is a refusal: its own, or what the table says of its code, or else 400. In the protocols with a target what
+// the client has to change is a 400 whatever the code, and 500 what the service has: the models name other statuses, which AWS does not send.
 func (s *Service) Status(problem *awsfault.Error) int {
-	if problem.Status == 0 {
-		if fault := s.Fault(problem.Code); fault != nil {
-			return fault.Status
-		}
+	if problem.Status != 0 {
+		return problem.HTTPStatus()
 	}
-	return problem.HTTPStatus()
+	fault := s.Fault(problem.Code)
+	switch {
+	case fault == nil:
+		return problem.HTTPStatus()
+	case s.Protocol != JSON10 && s.Protocol != JSON11:
+		return fault.Status
+	case fault.Status < 500:
+		return 400
+	}
+	return 500
 }
 
 // Unescape decodes a label of a path.

@@ -14,10 +14,13 @@ import (
 //	service eks restjson 2017-11-01
 //	error ResourceInUseException 409 ResourceInUseException
 //	operation DeleteCluster DeleteClusterRequest DeleteClusterResponse DELETE /clusters/{name}
+//	operation DeleteAccessPoint DeleteAccessPointRequest - DELETE /access-points/{id} 204
 //	structure DeleteClusterRequest
 //	 name string label required
 //	list StringList string
 //	map TagMap string
+//
+// An operation of restjson may end with the status of its answers; it is 200 otherwise.
 //
 // A member is a name, a kind or the name of a shape, and words: required, token, label, payload, flat (flatin, flatout), query=NAME,
 // header=NAME, name=NAME (in=NAME, out=NAME), time=FORMAT. A list may have in=NAME and out=NAME for its items. "-" stands for no shape,
@@ -132,10 +135,16 @@ func (p *parser) fault(words []string) error {
 
 func (p *parser) operation(words []string) error {
 	rest := p.service.Protocol == RestJSON
-	if rest && len(words) != 5 || !rest && len(words) != 3 {
-		return fmt.Errorf("an operation has a name, an input and an output, and with restjson a method and a path")
+	if rest && len(words) != 5 && len(words) != 6 || !rest && len(words) != 3 {
+		return fmt.Errorf("an operation has a name, an input and an output, and with restjson a method and a path, and perhaps a status")
 	}
-	op := &Operation{Service: p.service, Name: words[0]}
+	op := &Operation{Service: p.service, Name: words[0], Status: 200}
+	if len(words) == 6 {
+		var err error
+		if op.Status, err = strconv.Atoi(words[5]); err != nil || op.Status < 200 || op.Status > 299 {
+			return fmt.Errorf("status %q is not one of success", words[5])
+		}
+	}
 	if p.service.operations[op.Name] != nil {
 		return fmt.Errorf("operation %s comes twice", op.Name)
 	}

@@ -51,7 +51,7 @@ func parsed(t *testing.T) *Service {
 func TestParse(t *testing.T) {
 	s := parsed(t)
 	feed := s.Operation("FeedAnimal")
-	if feed == nil || feed.Output != nil || feed.Method != Post || feed.Input.Member("at").Time != DateTime || !feed.Input.Member("token").Token {
+	if feed == nil || feed.Output != nil || feed.Method != Post || feed.Status != 200 || feed.Input.Member("at").Time != DateTime || !feed.Input.Member("token").Token {
 		t.Errorf("FeedAnimal is %+v", feed)
 	}
 	if food := feed.Input.MemberIn("food").Shape.Item; food.Name != "Food" || food.Member("grams").Shape.Kind != Integer {
@@ -71,6 +71,7 @@ func TestParseRefuses(t *testing.T) {
 		"two services":        {"error NoSuchAnimal 404", "service a query 1\nerror NoSuchAnimal 404", "once"},
 		"protocol":            {"restjson", "smoke", `protocol "smoke"`},
 		"status":              {"404", "200", `status "200"`},
+		"status of success":   {"GET /cages/vets/animals", "GET /cages/vets/animals 302", `status "302"`},
 		"shape of an error":   {"404 NoSuchAnimal", "404 Gone", "shape Gone"},
 		"shape of a member":   {"food FoodList", "food Fud", "shape Fud"},
 		"word of a member":    {"grams integer", "grams integer heavy", `"heavy"`},

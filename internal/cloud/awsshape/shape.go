@@ -98,6 +98,7 @@ type Operation struct {
 	Output  *Shape // nil without members
 	Method  string // restjson alone, as the path
 	Path    string // such as /clusters/{name}
+	Status  int    // of answers that are no refusals
 
 	segments []segment
 }

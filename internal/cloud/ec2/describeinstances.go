@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/ec2filter"
 	"muster.dev/muster/internal/cloud/ec2id"
@@ -27,6 +28,9 @@ type describeInstancesOutput struct {
 func (a *api) describeInstances() awsfront.Spec[describeInstancesInput, describeInstancesOutput] {
 	return awsfront.Spec[describeInstancesInput, describeInstancesOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeInstancesInput) (*describeInstancesOutput, error) {
+			if len(in.InstanceIDs) > 0 && in.MaxResults != nil {
+				return nil, awsfault.Errorf(invalidCombination, "The parameter instancesSet cannot be used with the parameter maxResults")
+			}
 			all, err := a.instances(ctx, call)
 			if err != nil {
 				return nil, err

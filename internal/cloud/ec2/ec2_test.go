@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -43,6 +44,22 @@ type world struct {
 	host    []netip.Prefix // of load balancers
 
 	hostFails error
+	// launch sets on a machine that is read what its launch does; nothing if nil.
+	launch func(*v1alpha1.Machine)
+}
+
+// launched is the management plane of a world whose machines are launched.
+type launched struct {
+	client.Client
+	w *world
+}
+
+func (l launched) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	err := l.Client.Get(ctx, key, object, options...)
+	if m, is := object.(*v1alpha1.Machine); is && err == nil && l.w.launch != nil {
+		l.w.launch(m)
+	}
+	return err
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -57,7 +74,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
 	if err := Register(w.front, Config{
-		Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
+		Management: launched{management, w}, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
 		UserData:   func(id string) ([]byte, error) { return []byte("told to " + id), nil },
 		Usage:      w.addresses,
 		HostRanges: func() ([]netip.Prefix, error) { return w.host, w.hostFails },

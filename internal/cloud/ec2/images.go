@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2filter"
 	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cloud/image"
+	"muster.dev/muster/internal/cluster/image"
 )
 
 func (a *api) registerImages(f *awsfront.Front) {

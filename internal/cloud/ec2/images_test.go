@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cloud/image"
+	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/instancetype"
 )
 

@@ -93,7 +93,7 @@ func (a *api) attributeOf(i *instance, name string) (*instanceAttribute, error) 
 	case attributeTermination:
 		out.DisableAPITermination = &flagValue{i.machine.Spec.DisableAPITermination}
 	case "disableApiStop":
-		out.DisableAPIStop = &flagValue{}
+		out.DisableAPIStop = &flagValue{keeps(i.machine, keptStop)}
 	case "rootDeviceName":
 		out.RootDeviceName = &textValue{i.RootDeviceName}
 	case "ebsOptimized":

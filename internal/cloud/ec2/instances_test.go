@@ -80,6 +80,7 @@ func TestDescribeInstances(t *testing.T) {
 	w.ask("DescribeInstances&InstanceId.1=i-0000000000000000f", 400, "<Code>InvalidInstanceID.NotFound</Code>", "The instance ID 'i-0000000000000000f' does not exist")
 	w.ask("DescribeInstances&DryRun=true", 412, "DryRunOperation")
 	w.wasAsked("ec2:DescribeInstances * ec2:region=eu-west-1")
+	w.ask("DescribeInstances&MaxResults=5&InstanceId.1="+instanceA, 400, "<Code>InvalidParameterCombination</Code><Message>The parameter instancesSet cannot be used with the parameter maxResults</Message>")
 	w.gate.Denies = true
 	w.ask("DescribeInstances", 403, "UnauthorizedOperation")
 }

@@ -5,8 +5,11 @@ package ec2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
@@ -32,6 +35,17 @@ const (
 	// maxKeyPairs is how many DescribeKeyPairs, which has no pages, can answer.
 	maxKeyPairs = 1000
 )
+
+// HasKeyPair makes the check whether the account has a key pair of a name.
+func HasKeyPair(management client.Client) func(ctx context.Context, name string) (bool, error) {
+	return func(ctx context.Context, name string) (bool, error) {
+		all, err := awsrecord.Kind[keptKeyPair]{Type: keyPairResource}.List(ctx, management)
+		if err != nil {
+			return false, fmt.Errorf("listing key pairs: %w", err)
+		}
+		return slices.ContainsFunc(all, func(r awsrecord.Record[keptKeyPair]) bool { return r.Data.Name == name }), nil
+	}
+}
 
 func (a *api) keyPairs() records[keptKeyPair] {
 	return records[keptKeyPair]{api: a, kind: ec2id.KeyPair, of: awsrecord.Kind[keptKeyPair]{Type: keyPairResource}}

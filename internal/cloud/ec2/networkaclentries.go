@@ -16,9 +16,10 @@ import (
 
 // The protocols whose entries have more than addresses.
 const (
-	protocolICMP = "1"
-	protocolTCP  = "6"
-	protocolUDP  = "17"
+	protocolICMP   = "1"
+	protocolTCP    = "6"
+	protocolUDP    = "17"
+	protocolICMPv6 = "58"
 )
 
 type aclEntryInput struct {
@@ -131,11 +132,9 @@ func (e *aclEntry) check() error {
 	if err := only("ruleAction", e.RuleAction, "allow", "deny"); err != nil {
 		return err
 	}
-	cidr, err := netip.ParsePrefix(e.CidrBlock)
-	if err != nil || !cidr.Addr().Is4() {
-		return awsfault.Errorf(invalidParameter, "Value (%.50s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", e.CidrBlock)
+	if err := e.checkRange(); err != nil {
+		return err
 	}
-	e.CidrBlock = cidr.Masked().String()
 	switch ports := e.Protocol == protocolTCP || e.Protocol == protocolUDP; {
 	case ports && e.PortRange == nil:
 		return awsfault.Errorf(missingParameter, "The request must contain the parameter PortRange.From and PortRange.To")
@@ -144,13 +143,35 @@ func (e *aclEntry) check() error {
 	case !ports:
 		e.PortRange = nil // Terraform sends 0 to 0 with every protocol
 	}
-	switch icmp := e.Protocol == protocolICMP; {
+	switch icmp := e.Protocol == protocolICMP || e.Protocol == protocolICMPv6 && e.Ipv6CidrBlock != ""; {
 	case icmp && e.IcmpTypeCode == nil:
 		return awsfault.Errorf(missingParameter, "The request must contain the parameter Icmp.Type and Icmp.Code")
 	case !icmp:
 		e.IcmpTypeCode = nil
 	}
 	return nil
+}
+
+// checkRange refuses an entry that has not exactly one range. What an entry says of IPv6 is kept and lets nothing through: machines have no IPv6.
+func (e *aclEntry) checkRange() (err error) {
+	switch {
+	case e.CidrBlock != "" && e.Ipv6CidrBlock != "":
+		return awsfault.Errorf(invalidCombination, "The request must contain exactly one of cidrBlock, ipv6CidrBlock")
+	case e.Ipv6CidrBlock != "":
+		e.Ipv6CidrBlock, err = blockOf("ipv6CidrBlock", e.Ipv6CidrBlock, false)
+	default:
+		e.CidrBlock, err = blockOf("cidrBlock", e.CidrBlock, true)
+	}
+	return err
+}
+
+// blockOf reads the range of a parameter, of IPv4 or of IPv6. Bits behind its length are dropped, as EC2 does.
+func blockOf(parameter, text string, v4 bool) (string, error) {
+	cidr, err := netip.ParsePrefix(text)
+	if err != nil || cidr.Addr().Is4() != v4 || cidr.Addr().Is4In6() {
+		return "", awsfault.Errorf(invalidParameter, "Value (%.50s) for parameter %s is invalid. This is not a valid CIDR block.", text, parameter)
+	}
+	return cidr.Masked().String(), nil
 }
 
 // at is the place of an entry, -1 if there is none.

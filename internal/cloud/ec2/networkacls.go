@@ -27,15 +27,16 @@ type keptACL struct {
 	Entries []aclEntry `json:"entries,omitempty"`
 }
 
-// aclEntry is an entry of a network ACL, as it is kept and as EC2 shows it.
+// aclEntry is an entry of a network ACL, as it is kept and as EC2 shows it. It is about an IPv4 or an IPv6 range.
 type aclEntry struct {
-	RuleNumber   int32      `json:"number"`
-	Egress       bool       `json:"egress,omitempty"`
-	Protocol     string     `json:"protocol"` // a number; -1 is all
-	RuleAction   string     `json:"action"`
-	CidrBlock    string     `json:"cidrBlock"`
-	PortRange    *portRange `json:"ports,omitempty"`
-	IcmpTypeCode *icmpType  `json:"icmp,omitempty"`
+	RuleNumber    int32      `json:"number"`
+	Egress        bool       `json:"egress,omitempty"`
+	Protocol      string     `json:"protocol"` // a number; -1 is all
+	RuleAction    string     `json:"action"`
+	CidrBlock     string     `json:"cidrBlock,omitempty"`
+	Ipv6CidrBlock string     `json:"ipv6CidrBlock,omitempty"`
+	PortRange     *portRange `json:"ports,omitempty"`
+	IcmpTypeCode  *icmpType  `json:"icmp,omitempty"`
 }
 
 type portRange struct {
@@ -176,7 +177,7 @@ func (n *networkACL) values(name string) (values []string) {
 	}
 	for _, e := range n.Entries {
 		of := map[string]string{
-			"entry.cidr": e.CidrBlock, "entry.egress": text(e.Egress), "entry.protocol": e.Protocol, "entry.rule-action": e.RuleAction, "entry.rule-number": strconv.Itoa(int(e.RuleNumber)),
+			"entry.cidr": e.CidrBlock, "entry.ipv6-cidr": e.Ipv6CidrBlock, "entry.egress": text(e.Egress), "entry.protocol": e.Protocol, "entry.rule-action": e.RuleAction, "entry.rule-number": strconv.Itoa(int(e.RuleNumber)),
 		}
 		if e.PortRange != nil {
 			of["entry.port-range.from"], of["entry.port-range.to"] = strconv.Itoa(int(e.PortRange.From)), strconv.Itoa(int(e.PortRange.To))

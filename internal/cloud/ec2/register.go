@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,6 +37,8 @@ type Config struct {
 	Usage func(vpc string) ([]machine.Usage, error)
 	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
 	HostRanges func() ([]netip.Prefix, error)
+	// LaunchWait is how long RunInstances waits for the addresses of its instances, which are in EC2's answer. It answers without them after that.
+	LaunchWait time.Duration
 }
 
 // api has the actions.

@@ -4,8 +4,8 @@ package ec2
 
 import (
 	"context"
-	"net/netip"
 	"slices"
+	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfault"
@@ -17,14 +17,20 @@ import (
 // mostRoutes is how many routes a table may have, as EC2's quota that can be raised to this.
 const mostRoutes = 1000
 
+// destination is where the packets of a route are for: an IPv4 or an IPv6 range. Routes of IPv6 are kept and lead nowhere: machines have no IPv6.
+type destination struct {
+	DestinationCidrBlock     string
+	DestinationIpv6CidrBlock string
+}
+
 type routeInput struct {
-	RouteTableID         string
-	DestinationCidrBlock string
-	GatewayID            string
-	NatGatewayID         string
-	InstanceID           string
-	NetworkInterfaceID   string
-	DryRun               bool
+	RouteTableID string
+	destination
+	GatewayID          string
+	NatGatewayID       string
+	InstanceID         string
+	NetworkInterfaceID string
+	DryRun             bool
 }
 
 type createRouteOutput struct{ Return bool }
@@ -73,9 +79,9 @@ func (a *api) replaceRoute() awsfront.Spec[routeInput, struct{}] {
 }
 
 type deleteRouteInput struct {
-	RouteTableID         string
-	DestinationCidrBlock string
-	DryRun               bool
+	RouteTableID string
+	destination
+	DryRun bool
 }
 
 func (a *api) deleteRoute() awsfront.Spec[deleteRouteInput, struct{}] {
@@ -84,7 +90,7 @@ func (a *api) deleteRoute() awsfront.Spec[deleteRouteInput, struct{}] {
 			return a.about(ctx, call, ec2id.RouteTable, in.RouteTableID)
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *deleteRouteInput) (*struct{}, error) {
-			destination, err := routeRange(in.DestinationCidrBlock)
+			block, err := in.block()
 			if err != nil {
 				return nil, err
 			}
@@ -97,17 +103,17 @@ func (a *api) deleteRoute() awsfront.Spec[deleteRouteInput, struct{}] {
 			if err != nil {
 				return nil, err
 			}
-			if of.Spec.CIDRBlock == destination {
-				return nil, awsfault.Errorf(invalidParameter, "cannot remove local route %s in route table %s", destination, in.RouteTableID)
+			if of.Spec.CIDRBlock == block {
+				return nil, awsfault.Errorf(invalidParameter, "cannot remove local route %s in route table %s", block, in.RouteTableID)
 			}
-			if found.Data.at(destination) < 0 {
-				return nil, noRoute("no route with destination-cidr-block %s in route table "+in.RouteTableID, destination)
+			if found.Data.at(block) < 0 {
+				return nil, noRoute("no route with "+in.parameter()+" %s in route table "+in.RouteTableID, block)
 			}
 			if err := dryrun.Would(in.DryRun); err != nil {
 				return nil, err
 			}
 			return nil, a.routeTables().update(ctx, in.RouteTableID, func(r *record[keptTable]) error {
-				r.Data.Routes = slices.DeleteFunc(r.Data.Routes, func(k keptRoute) bool { return k.Destination == destination })
+				r.Data.Routes = slices.DeleteFunc(r.Data.Routes, func(k keptRoute) bool { return k.Destination == block })
 				return nil
 			})
 		},
@@ -116,7 +122,7 @@ func (a *api) deleteRoute() awsfront.Spec[deleteRouteInput, struct{}] {
 
 // route checks a route and has it put into its table, where at is the place of one to the same destination.
 func (a *api) route(ctx context.Context, in *routeInput, put func(t *keptTable, at int, wanted keptRoute) error) error {
-	destination, err := routeRange(in.DestinationCidrBlock)
+	block, err := in.block()
 	if err != nil {
 		return err
 	}
@@ -129,15 +135,15 @@ func (a *api) route(ctx context.Context, in *routeInput, put func(t *keptTable, 
 	if err != nil {
 		return err
 	}
-	if of.Spec.CIDRBlock == destination {
-		return routeExists(destination)
+	if of.Spec.CIDRBlock == block {
+		return routeExists(block)
 	}
 	wanted, err := a.routeTo(ctx, in, found.Data.VPC)
 	if err != nil {
 		return err
 	}
-	wanted.Destination = destination
-	change := func(r *record[keptTable]) error { return put(&r.Data, r.Data.at(destination), wanted) }
+	wanted.Destination = block
+	change := func(r *record[keptTable]) error { return put(&r.Data, r.Data.at(block), wanted) }
 	if err := change(found); err != nil {
 		return err
 	}
@@ -215,16 +221,33 @@ func (t *keptTable) at(destination string) int {
 	return slices.IndexFunc(t.Routes, func(k keptRoute) bool { return k.Destination == destination })
 }
 
-// routeRange reads the destination of a route. Bits behind its length are dropped, as EC2 does.
-func routeRange(text string) (string, error) {
-	if text == "" {
-		return "", awsfault.Errorf(missingParameter, "The request must contain the parameter destinationCidrBlock")
+// parameter is the filter-like name of the range that is given, as EC2's messages have it.
+func (d destination) parameter() string {
+	if d.DestinationIpv6CidrBlock != "" {
+		return "destination-ipv6-cidr-block"
 	}
-	cidr, err := netip.ParsePrefix(text)
-	if err != nil || !cidr.Addr().Is4() {
-		return "", awsfault.Errorf(invalidParameter, "Value (%.50s) for parameter destinationCidrBlock is invalid. This is not a valid CIDR block.", text)
+	return "destination-cidr-block"
+}
+
+// block reads the one range.
+func (d destination) block() (string, error) {
+	switch v4, v6 := d.DestinationCidrBlock, d.DestinationIpv6CidrBlock; {
+	case v4 != "" && v6 != "":
+		return "", awsfault.Errorf(invalidCombination, "The request must contain exactly one of destinationCidrBlock, destinationIpv6CidrBlock")
+	case v6 != "":
+		return blockOf("destinationIpv6CidrBlock", v6, false)
+	case v4 != "":
+		return blockOf("destinationCidrBlock", v4, true)
 	}
-	return cidr.Masked().String(), nil
+	return "", awsfault.Errorf(missingParameter, "The request must contain the parameter destinationCidrBlock or destinationIpv6CidrBlock")
+}
+
+// shown is a destination as EC2 shows it. A table keeps ranges of both kinds in one list.
+func (k keptRoute) shown() destination {
+	if strings.Contains(k.Destination, ":") {
+		return destination{DestinationIpv6CidrBlock: k.Destination}
+	}
+	return destination{DestinationCidrBlock: k.Destination}
 }
 
 func routeExists(destination string) error {

@@ -161,7 +161,9 @@ func TestNetworkACLs(t *testing.T) {
 		"CidrBlock=10.0.1.0/16":              {"CidrBlock=ten", "not a valid CIDR block"},
 		"&PortRange.From=80&PortRange.To=81": {"", "MissingParameter"},
 		"PortRange.To=81":                    {"PortRange.To=79", "Invalid TCP/UDP port range"},
-		"CidrBlock=10.0.1.0/16&":             {"Ipv6CidrBlock=::/0&", "does not support Ipv6CidrBlock"},
+		"CidrBlock=10.0.1.0/16&":             {"Ipv6CidrBlock=10.0.0.0/8&", "parameter ipv6CidrBlock is invalid"},
+		"CidrBlock=10.0.1.0/16&P":            {"Ipv6CidrBlock=::ffff:10.0.0.0/104&P", "parameter ipv6CidrBlock is invalid"},
+		"&CidrBlock":                         {"&Ipv6CidrBlock=::/0&CidrBlock", "InvalidParameterCombination"},
 	} {
 		w.ask("CreateNetworkAcl"+strings.Replace(strings.Replace(entry, old, changed[0], 1), "RuleNumber=10&", "RuleNumber=20&", 1), 400, changed[1])
 	}
@@ -190,4 +192,35 @@ func TestNetworkACLs(t *testing.T) {
 	w.ask("DeleteVpc&VpcId="+vpcA, 200)
 	w.ask("DeleteNetworkAcl&NetworkAclId="+far, 200)
 	w.nothingOfVPCs()
+}
+
+// Terraform's VPC module has an entry for IPv6 in the default ACL. It is kept as it was given, and so are routes of IPv6; machines have no IPv6.
+func TestIPv6OfRecords(t *testing.T) {
+	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"))
+	acl := between(w.ask("DescribeNetworkAcls&Filter.1.Name=vpc-id&Filter.1.Value.1="+vpcA, 200), "<networkAclId>", "</networkAclId>")
+	entry := "Entry&NetworkAclId=" + acl + "&RuleNumber=101&Egress=true&RuleAction=allow"
+	w.ask("CreateNetworkAcl"+entry+"&Protocol=-1&Ipv6CidrBlock=2001:DB8::1/32&PortRange.From=0&PortRange.To=0", 200)
+	shown := w.ask("DescribeNetworkAcls&Filter.1.Name=entry.ipv6-cidr&Filter.1.Value.1=2001:db8::/32", 200, "<ipv6CidrBlock>2001:db8::/32</ipv6CidrBlock>")
+	if one := between(shown, "<ruleNumber>100</ruleNumber>", "<ruleNumber>101</ruleNumber>"); strings.Count(one, "<cidrBlock>") != 0 {
+		t.Errorf("the entry has a range of IPv4, too: %s", one)
+	}
+	w.ask("ReplaceNetworkAcl"+entry+"&Protocol=58&Ipv6CidrBlock=::/0", 400, "MissingParameter", "Icmp.Type")
+	w.ask("ReplaceNetworkAcl"+entry+"&Protocol=58&Ipv6CidrBlock=::/0&Icmp.Type=128&Icmp.Code=-1", 200)
+	w.ask("DescribeNetworkAcls&NetworkAclId.1="+acl, 200, "<protocol>58</protocol>", "<icmpTypeCode><code>-1</code><type>128</type></icmpTypeCode>")
+	w.ask("DeleteNetworkAclEntry&NetworkAclId="+acl+"&RuleNumber=101&Egress=true", 200)
+
+	table, gateway := w.table("CreateRouteTable&VpcId="+vpcA), w.withGateway(vpcA)
+	to := "&RouteTableId=" + table + "&DestinationIpv6CidrBlock="
+	w.ask("CreateRoute"+to+"::/0&DestinationCidrBlock=0.0.0.0/0&GatewayId="+gateway, 400, "InvalidParameterCombination")
+	w.ask("CreateRoute"+to+"0.0.0.0/0&GatewayId="+gateway, 400, "parameter destinationIpv6CidrBlock is invalid")
+	w.ask("CreateRoute"+to+"::/0&GatewayId="+gateway, 200)
+	w.ask("CreateRoute&RouteTableId="+table+"&DestinationCidrBlock=0.0.0.0/0&GatewayId="+gateway, 200)
+	w.ask("DescribeRouteTables&Filter.1.Name=route.destination-ipv6-cidr-block&Filter.1.Value.1=::/0", 200,
+		"<item><destinationIpv6CidrBlock>::/0</destinationIpv6CidrBlock><gatewayId>"+gateway+"</gatewayId>", "<item><destinationCidrBlock>0.0.0.0/0</destinationCidrBlock>")
+	w.ask("ReplaceRoute"+to+"::/0&GatewayId="+gateway, 200)
+	w.ask("DeleteRoute"+to+"2001:db8::/32", 400, "no route with destination-ipv6-cidr-block 2001:db8::/32 in route table "+table)
+	w.ask("DeleteRoute"+to+"::/0", 200)
+	if text := w.ask("DescribeRouteTables&RouteTableId.1="+table, 200, "0.0.0.0/0"); strings.Contains(text, "::/0") {
+		t.Errorf("deleted: %s", text)
+	}
 }

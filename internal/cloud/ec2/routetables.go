@@ -92,14 +92,14 @@ type routeTable struct {
 }
 
 type route struct {
-	DestinationCidrBlock string
-	GatewayID            string
-	NatGatewayID         string
-	InstanceID           string
-	InstanceOwnerID      string
-	NetworkInterfaceID   string
-	Origin               string
-	State                string
+	destination
+	GatewayID          string
+	NatGatewayID       string
+	InstanceID         string
+	InstanceOwnerID    string
+	NetworkInterfaceID string
+	Origin             string
+	State              string
 }
 
 type routeAssociation struct {
@@ -162,7 +162,7 @@ func (t *routeTable) values(name string) (values []string) {
 	}
 	for _, r := range t.Routes {
 		values = append(values, map[string]string{
-			"route.destination-cidr-block": r.DestinationCidrBlock, "route.gateway-id": r.GatewayID, "route.instance-id": r.InstanceID,
+			"route.destination-cidr-block": r.DestinationCidrBlock, "route.destination-ipv6-cidr-block": r.DestinationIpv6CidrBlock, "route.gateway-id": r.GatewayID, "route.instance-id": r.InstanceID,
 			"route.nat-gateway-id": r.NatGatewayID, "route.origin": r.Origin, "route.state": r.State,
 		}[name])
 	}
@@ -193,10 +193,10 @@ func (a *api) showRouteTables(ctx context.Context, call *awsfront.Call, all []re
 		}
 		t := routeTable{
 			RouteTableID: r.ID, VpcID: r.Data.VPC, OwnerID: call.Caller.Account(), Tags: shownTags(r.Tags), Associations: []routeAssociation{}, PropagatingVgws: []struct{ GatewayID string }{},
-			Routes: []route{{DestinationCidrBlock: vpc.Spec.CIDRBlock, GatewayID: "local", Origin: "CreateRouteTable", State: "active"}},
+			Routes: []route{{destination: destination{DestinationCidrBlock: vpc.Spec.CIDRBlock}, GatewayID: "local", Origin: "CreateRouteTable", State: "active"}},
 		}
 		for _, k := range r.Data.Routes {
-			one := route{DestinationCidrBlock: k.Destination, GatewayID: k.Gateway, NatGatewayID: k.NATGateway, InstanceID: k.Instance, Origin: "CreateRoute", State: "blackhole"}
+			one := route{destination: k.shown(), GatewayID: k.Gateway, NatGatewayID: k.NATGateway, InstanceID: k.Instance, Origin: "CreateRoute", State: "blackhole"}
 			if k.Instance != "" {
 				one.InstanceOwnerID, one.NetworkInterfaceID = call.Caller.Account(), interfaceOf(k.Instance)
 			}

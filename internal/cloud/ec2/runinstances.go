@@ -10,8 +10,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -80,7 +82,8 @@ func (a *api) doRunInstances(ctx context.Context, call *awsfront.Call, in *runIn
 		m.Spec.Reservation = &v1alpha1.Reservation{ID: id, Index: int32(index)} //nolint:gosec // G115: at most MaxCount
 		if in.ClientToken != "" {
 			m.Labels = map[string]string{clienttoken.Label: sent.key.Label()}
-			m.Annotations = map[string]string{clienttoken.Annotation: sent.request.Mark(index).String(), annotationToken: in.ClientToken}
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, clienttoken.Annotation, sent.request.Mark(index).String())
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationToken, in.ClientToken)
 		}
 		if m.Spec.ClusterName != "" {
 			metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelCluster, v1alpha1.ClusterSlug(m.Spec.ClusterName))
@@ -90,7 +93,30 @@ func (a *api) doRunInstances(ctx context.Context, call *awsfront.Call, in *runIn
 		}
 		machines = append(machines, m)
 	}
+	a.awaitAddresses(ctx, machines)
 	return a.showReservation(ctx, call, machines)
+}
+
+// addressLook is the time between two looks at instances that are being launched.
+const addressLook = 50 * time.Millisecond
+
+// awaitAddresses reads machines until each has its address, which whoever launches it chooses. One that has none in time, as for want of memory, is shown without.
+func (a *api) awaitAddresses(ctx context.Context, machines []*v1alpha1.Machine) {
+	_ = wait.PollUntilContextTimeout(ctx, addressLook, a.LaunchWait, true, func(ctx context.Context) (bool, error) { // late ones are shown as they are
+		for _, m := range machines {
+			if addressOf(m).IsValid() {
+				continue
+			}
+			now := &v1alpha1.Machine{}
+			if err := a.Management.Get(ctx, client.ObjectKeyFromObject(m), now); err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+			if *m = *now; !addressOf(m).IsValid() {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 }
 
 func (a *api) showReservation(ctx context.Context, call *awsfront.Call, machines []*v1alpha1.Machine) (*reservation, error) {

@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cloud/image"
+	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/instancetype"
 	"muster.dev/muster/internal/cluster/machine"
 	network "muster.dev/muster/internal/cluster/vpc"
@@ -27,6 +27,8 @@ const (
 	rootDevice = "/dev/xvda"
 	// annotationToken on a Machine is the client token of the request that made it, as DescribeInstances shows it.
 	annotationToken = "muster.dev/run-instances-token" //nolint:gosec // G101: the name of an annotation
+	// annotationKept on a Machine are the settings of that request that are on and have no effect, sorted and with commas between.
+	annotationKept = "muster.dev/run-instances-kept"
 )
 
 // instanceView has what machines are shown with.
@@ -76,14 +78,17 @@ func (a *api) viewInstances(ctx context.Context, call *awsfront.Call) (*instance
 // show is an instance as EC2 tells of it.
 func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	shown := instance{
-		InstanceID: m.Name, ImageID: imageOf(m), InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
+		InstanceID: m.Name, ImageID: image.OfMachine(m), InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
 		Architecture: instancetype.Architecture, Hypervisor: "xen", VirtualizationType: "hvm", RootDeviceName: rootDevice, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX",
-		UsageOperation: "RunInstances", LaunchTime: m.LaunchedAt().UTC().Truncate(time.Second), State: stateOf(m), Monitoring: monitoring{"disabled"},
+		UsageOperation: "RunInstances", LaunchTime: m.LaunchedAt().UTC().Truncate(time.Second), State: stateOf(m), Monitoring: monitoring{"disabled"}, EbsOptimized: keeps(m, keptOptimized),
 		EnaSupport: true, SourceDestCheck: new(!m.Spec.DisableSourceCheck), Tags: awstag.Sorted(m.AWSTags()),
 		SecurityGroups: []groupIdentifier{}, NetworkInterfaces: []instanceInterface{}, BlockDeviceMappings: []struct{}{},
 		SubnetID: string(m.Spec.SubnetID), ClientToken: m.Annotations[annotationToken],
 		PrivateDNSName: m.Status.NodeName, machine: m, owner: []string{v.call.Caller.Account()}, reservation: ec2id.Reservation.Prefix + strings.TrimPrefix(m.Name, ec2id.Instance.Prefix),
 		Placement: placement{AvailabilityZone: zoneOf(m), Tenancy: "default"},
+	}
+	if keeps(m, keptMonitoring) {
+		shown.Monitoring = monitoring{"enabled"}
 	}
 	if r := m.Spec.Reservation; r != nil {
 		shown.reservation, shown.AmiLaunchIndex = r.ID, r.Index
@@ -168,12 +173,6 @@ func ended(at time.Time) (transition string, reason *stateReason) {
 func zoneOf(m *v1alpha1.Machine) string {
 	zone, _, _ := strings.Cut(strings.TrimPrefix(m.Status.ProviderID, "aws:///"), "/")
 	return zone
-}
-
-// imageOf is the image that a machine was launched from: those of node groups are of the newest one.
-func imageOf(m *v1alpha1.Machine) string {
-	all := image.All()
-	return cmp.Or(m.Spec.ImageID, all[len(all)-1].ID)
 }
 
 // addressOf is the private address of an instance that has been launched.

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/launchdata"
 )
 
@@ -73,6 +73,7 @@ func (a *api) wantedInstances(ctx context.Context, in *runInstancesInput) (*want
 			KeyName: data.KeyName, UserData: raw, Tags: keptTags(tags), DisableAPITermination: data.DisableAPITermination != nil && *data.DisableAPITermination,
 		},
 	}
+	keep(m, data)
 	if profile != nil {
 		m.Spec.InstanceProfile = profile.Spec.Name
 	}

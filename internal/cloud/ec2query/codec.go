@@ -26,10 +26,11 @@ const (
 
 // Route finds the operation by the parameters Action and Version.
 func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits awsshape.Limits) (awsshape.Call, error) {
-	if request.Method != awsshape.Post {
-		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "the method is %.20q: send a POST with a form", request.Method)
+	text, ok := queryvalue.FormOf(request)
+	if !ok {
+		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "the method is %.20q: send a POST with a form, or a GET with a query", request.Method)
 	}
-	form, err := queryvalue.Parse(request.Body, limits, queryvalue.Codes{Malformed: MalformedQueryString, Value: InvalidParameterValue})
+	form, err := queryvalue.Parse(text, limits, queryvalue.Codes{Malformed: MalformedQueryString, Value: InvalidParameterValue})
 	if err != nil {
 		return awsshape.Call{}, err
 	}

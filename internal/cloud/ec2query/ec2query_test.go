@@ -39,7 +39,8 @@ func TestRequests(t *testing.T) {
 	}
 	const version = "&Version=2016-11-15"
 	for name, c := range map[string]struct{ method, body, want string }{
-		"method":            {"GET", "", `InvalidAction: the method is "GET"`},
+		"method":            {"PUT", "", `InvalidAction: the method is "PUT"`},
+		"a GET with a body": {"GET", "Action=DescribeInstances", `InvalidAction: the method is "GET"`},
 		"no action":         {"POST", "Version=2016-11-15", "MissingAction"},
 		"unknown":           {"POST", "Action=Dance" + version, "InvalidAction: the action Dance is not valid for this web service"},
 		"version":           {"POST", "Action=RunInstances&Version=2010-01-01", `NoSuchVersion: the requested version "2010-01-01" of ec2 does not exist`},
@@ -56,6 +57,23 @@ func TestRequests(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// AWS takes a GET, too, whose form is the query; presigned, it has the parameters of the signature beside it.
+func TestGetRequests(t *testing.T) {
+	for _, more := range []string{"", "&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a&X-Amz-Date=b&X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Security-Token=c&X-Amz-Signature=d"} {
+		call, err := Codec{}.Route(awstable.Service("ec2"), awsshape.Request{Method: "GET", Path: "/", Query: "Action=DescribeInstances&Version=2016-11-15&InstanceId.1=i-1" + more}, awsshape.DefaultLimits())
+		if err != nil || call.Operation.Name != "DescribeInstances" {
+			t.Fatalf("%v, %v", call.Operation, err)
+		}
+		got, err := call.Input()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(awsshape.Object{"InstanceIds": []any{"i-1"}}, got); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

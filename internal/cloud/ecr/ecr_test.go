@@ -321,6 +321,11 @@ func TestRefused(t *testing.T) {
 		{"ListTagsForResource", `{"resourceArn":"` + prefix + `gone"}`, "RepositoryNotFoundException"},
 		{"TagResource", `{"resourceArn":"` + prefix + `gone","tags":[{"Key":"a","Value":"b"}]}`, "RepositoryNotFoundException"},
 		{"PutLifecyclePolicy", of("app", `"lifecyclePolicyText":"{}"`), ""},
+		{"GetLifecyclePolicy", of("app"), "LifecyclePolicyNotFoundException"},
+		{"DeleteLifecyclePolicy", of("app"), "Lifecycle policy does not exist for the repository with name 'app' in the registry with id '000000000000'"},
+		{"GetRepositoryPolicy", of("app"), "RepositoryPolicyNotFoundException"},
+		{"DeleteRepositoryPolicy", of("app"), "Repository policy does not exist for the repository with name 'app' in the registry with id '000000000000'"},
+		{"GetRepositoryPolicy", of("gone"), "RepositoryNotFoundException"},
 		{"CreatePullThroughCacheRule", `{"ecrRepositoryPrefix":"x","upstreamRegistryUrl":"quay.io"}`, ""},
 	} {
 		w.ask(c.action, c.body, 400, c.has)
@@ -351,6 +356,8 @@ func TestDenied(t *testing.T) {
 		{"BatchGetImage", of("app", `"imageIds":[{"imageTag":"v1"}]`), prefix + "app" + tags},
 		{"BatchDeleteImage", of("app", `"imageIds":[{"imageTag":"v1"}]`), prefix + "app" + tags},
 		{"PutImage", of("app", `"imageManifest":"{}","imageTag":"x"`), prefix + "app" + tags},
+		{"GetLifecyclePolicy", of("app"), prefix + "app" + tags},
+		{"DeleteRepositoryPolicy", of("app"), prefix + "app" + tags},
 		{"ListTagsForResource", `{"resourceArn":"` + prefix + `app"}`, prefix + "app" + tags},
 		{"TagResource", `{"resourceArn":"` + prefix + `app","tags":[{"Key":"x","Value":"y"}]}`, prefix + "app aws:requesttag/x=y" + " aws:resourcetag/team=a aws:tagkeys=x ecr:resourcetag/team=a"},
 		{"UntagResource", `{"resourceArn":"` + prefix + `app","tagKeys":["team"]}`, prefix + "app aws:resourcetag/team=a aws:tagkeys=team ecr:resourcetag/team=a"},

@@ -46,6 +46,9 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, service, "TagResource", a.tagResource())
 	awsfront.Register(f, service, "UntagResource", a.untagResource())
+	for action, none := range noPolicies() {
+		awsfront.Register(f, service, action, a.policy(none))
+	}
 	return nil
 }
 

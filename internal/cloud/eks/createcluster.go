@@ -15,7 +15,6 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -148,6 +147,9 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 	if err := a.checkSecurityGroups(ctx, in.ResourcesVPCConfig.SubnetIDs, in.ResourcesVPCConfig.SecurityGroupIDs); err != nil {
 		return nil, err
 	}
+	if err := a.chooseServiceRange(ctx, wanted, in); err != nil {
+		return nil, err
+	}
 	wanted.Spec.SecurityGroupIDs = in.ResourcesVPCConfig.SecurityGroupIDs
 	if err := a.checkClusterRole(ctx, in.RoleARN); err != nil {
 		return nil, err
@@ -156,10 +158,7 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 		return nil, err
 	}
 	sent.mark(wanted)
-	if err := baseline.EnsureNamespace(ctx, a.Management, wanted.Namespace); err != nil {
-		return nil, away(err)
-	}
-	if err := a.Management.Create(ctx, wanted); err != nil {
+	if err := a.makeCluster(ctx, wanted); err != nil {
 		return nil, refusedWrite(err, exists)
 	}
 	return &clusterOutput{a.show(call, wanted)}, nil

@@ -4,25 +4,31 @@ package eks
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 	"muster.dev/muster/internal/platform/version"
 )
 
 type createNodegroupInput struct {
-	ClusterName, NodegroupName, NodeRole, AMIType, CapacityType, Version, ClientRequestToken string
-	ScalingConfig                                                                            *scaling
-	Subnets, InstanceTypes                                                                   []string
-	Labels                                                                                   map[string]string
-	Taints                                                                                   []taint
-	Tags                                                                                     map[string]string
-	UpdateConfig                                                                             *updateConfig
-	LaunchTemplate                                                                           *launchTemplate
+	ClusterName, NodegroupName, NodeRole, AMIType, CapacityType, Version, ReleaseVersion, ClientRequestToken string
+	ScalingConfig                                                                                            *scaling
+	Subnets, InstanceTypes                                                                                   []string
+	Labels                                                                                                   map[string]string
+	Taints                                                                                                   []taint
+	Tags                                                                                                     map[string]string
+	UpdateConfig                                                                                             *updateConfig
+	NodeRepairConfig                                                                                         *nodeRepairConfig
+	DiskSize                                                                                                 *int32
+	RemoteAccess                                                                                             *remoteAccess
+	LaunchTemplate                                                                                           *launchTemplate
 }
 
 func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOutput] {
@@ -78,6 +84,9 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 	if err := a.setLaunch(ctx, of, wanted, in); err != nil {
 		return nil, err
 	}
+	if err := a.checkRemoteAccess(ctx, of, in); err != nil {
+		return nil, err
+	}
 	if err := a.checkNodeRole(ctx, in); err != nil {
 		return nil, err
 	}
@@ -122,8 +131,8 @@ func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		return refuse("Muster has no machines of capacityType %.40q: leave it out, or write %s", capacity, onDemand)
 	case in.Version != "" && in.Version != minor(version.Kubernetes):
 		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, minor(version.Kubernetes))
-	case in.UpdateConfig != nil && in.UpdateConfig.MaxUnavailable != nil && *in.UpdateConfig.MaxUnavailable != 1:
-		return refuse("Muster replaces one machine at a time: maxUnavailable must be 1, not %d", *in.UpdateConfig.MaxUnavailable)
+	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion():
+		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion())
 	}
 	g := &v1alpha1.NodeGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(in.NodegroupName)},
@@ -140,6 +149,12 @@ func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		if g.Spec.ScalingConfig, err = scaled(g.Spec.ScalingConfig, *in.ScalingConfig); err != nil {
 			return nil, err
 		}
+	}
+	if g.Spec.EKS, err = in.kept(); err != nil {
+		return nil, err
+	}
+	if err := checkReserved(in.Labels); err != nil {
+		return nil, err
 	}
 	g.Spec.Labels = labelsFrom(in.Labels)
 	if g.Spec.Taints, err = taintsFrom(in.Taints); err != nil {
@@ -172,6 +187,16 @@ func scaled(from v1alpha1.ScalingConfig, change scaling) (v1alpha1.ScalingConfig
 		return from, awsfault.Errorf(invalidParameter, "Desired capacity %d can't be greater than max size %d", from.DesiredSize, from.MaxSize)
 	}
 	return from, nil
+}
+
+// checkReserved refuses labels that EKS sets itself. Those of Kubernetes are refused with all others that no kubelet takes.
+func checkReserved(labels map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if strings.HasPrefix(key, nodegroupspec.ManagedPrefix) {
+			return awsfault.Errorf(invalidParameter, "Label cannot contain reserved prefixes [kubernetes.io/, k8s.io/, %s]: %.80s", nodegroupspec.ManagedPrefix, key)
+		}
+	}
+	return nil
 }
 
 func labelsFrom(labels map[string]string) v1alpha1.NodeLabels {

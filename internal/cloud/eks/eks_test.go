@@ -85,6 +85,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		}
 		return nil
 	}
+	config.KeyPair = func(_ context.Context, name string) (bool, error) { return name == "mine", nil }
 	config.AccessPolicy = func(arn string) error {
 		if arn != viewPolicy {
 			return fmt.Errorf("%s is not known", arn)
@@ -279,10 +280,19 @@ func TestALifeOfANodeGroup(t *testing.T) {
 		"a role":        {nodes, eksRole, "Following required service principals [ec2.amazonaws.com]"},
 		"spot":          {`"subnets"`, `"capacityType":"SPOT","subnets"`, "SPOT"},
 		"a subnet":      {"subnet-3", "subnet-4", "must be of the cluster's VPC"},
-		"a disk":        {`"subnets"`, `"diskSize":20,"subnets"`, "does not support diskSize"},
+		"a disk":        {`"subnets"`, `"diskSize":0,"subnets"`, "diskSize must be from 1 to 16384 GiB"},
+		"two maxima":    {`"subnets"`, `"updateConfig":{"maxUnavailable":1,"maxUnavailablePercentage":33},"subnets"`, "not both"},
+		"a maximum":     {`"subnets"`, `"updateConfig":{"maxUnavailable":0},"subnets"`, "maxUnavailable must be from 1 to 100"},
+		"a percentage":  {`"subnets"`, `"updateConfig":{"maxUnavailablePercentage":101},"subnets"`, "maxUnavailablePercentage must be from 1 to 100"},
+		"a strategy":    {`"subnets"`, `"updateConfig":{"maxUnavailable":1,"updateStrategy":"MINIMAL"},"subnets"`, "updateStrategy must be DEFAULT"},
+		"a repair":      {`"subnets"`, `"nodeRepairConfig":{"enabled":true},"subnets"`, "no node auto repair"},
+		"a release":     {`"subnets"`, `"releaseVersion":"1.22.12-20220824","subnets"`, "Requested release version"},
 		"a label":       {`"pool"`, `"kubernetes.io/x"`, "spec.labels"},
+		"EKS's label":   {`"pool"`, `"eks.amazonaws.com/capacityType"`, "Label cannot contain reserved prefixes [kubernetes.io/, k8s.io/, eks.amazonaws.com/]"},
 		"a name":        {"Web_1", "we b", "The node group name"},
-		"a remote user": {`"subnets"`, `"remoteAccess":{"ec2SshKey":"k"},"subnets"`, "does not support remoteAccess"},
+		"a remote user": {`"subnets"`, `"remoteAccess":{"ec2SshKey":"k"},"subnets"`, "KeyPair k not found"},
+		"a login":       {`"subnets"`, `"remoteAccess":{"ec2SshKey":"mine","sourceSecurityGroups":["` + groupElsewhere + `"]},"subnets"`, "are not in the same VPC"},
+		"no key":        {`"subnets"`, `"remoteAccess":{},"subnets"`, "give ec2SshKey"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t

@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/image"
+	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -39,6 +39,9 @@ type nodegroup struct {
 	Health                                                                                                     health
 	LaunchTemplate                                                                                             *launchTemplate
 	UpdateConfig                                                                                               *updateConfig
+	NodeRepairConfig                                                                                           *nodeRepairConfig
+	DiskSize                                                                                                   *int32
+	RemoteAccess                                                                                               *remoteAccess
 	Tags                                                                                                       map[string]string
 }
 
@@ -57,8 +60,6 @@ type issue struct {
 	ResourceIDs   []string
 }
 
-type updateConfig struct{ MaxUnavailable *int32 }
-
 // The effects of taints, as EKS and Kubernetes call them.
 var effects = map[string]corev1.TaintEffect{
 	"NO_SCHEDULE": corev1.TaintEffectNoSchedule, "NO_EXECUTE": corev1.TaintEffectNoExecute, "PREFER_NO_SCHEDULE": corev1.TaintEffectPreferNoSchedule,
@@ -69,12 +70,13 @@ func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 	shown := &nodegroup{
 		NodegroupName: g.Spec.Name, NodegroupARN: a.nodegroupARN(call, of.Spec.Name, g), ClusterName: of.Spec.Name,
 		Version: minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(),
-		NodeRole: roleARN(call, g.Spec.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
+		NodeRole: roleARN(call, g.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
 		Subnets:       shownSubnets(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
-		Resources: resources{[]group{{v1alpha1.AutoScalingGroupName(g.Spec.Name, g.UID)}}}, UpdateConfig: &updateConfig{new(int32(1))}, Tags: shownTags(g.Spec.Tags),
+		Resources: resources{[]group{{v1alpha1.AutoScalingGroupName(g.Spec.Name, g.UID)}}}, Tags: shownTags(g.Spec.Tags),
 	}
 	shown.LaunchTemplate, shown.InstanceTypes = showLaunch(g)
+	shown.showKept(g.Spec.EKS)
 	for key, value := range g.Spec.Labels {
 		shown.Labels[key] = string(value)
 	}

@@ -3,10 +3,12 @@
 package eks
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -32,5 +34,70 @@ func TestNodegroupIssues(t *testing.T) {
 		if diff := cmp.Diff([]issue{{want, "because", []string{"web"}}}, issues); diff != "" || status != createFailed {
 			t.Errorf("%s: %s, (-want +got):\n%s", reason, status, diff)
 		}
+	}
+}
+
+// What terraform-aws-eks and people ask for and Muster does not need to obey: it is described as it was asked for, and nothing that was not.
+func TestSettingsOfNodeGroupsThatAreKept(t *testing.T) {
+	w := newWorld(t, nil)
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	if err := w.api.Create(t.Context(), aTemplate()); err != nil {
+		t.Fatal(err)
+	}
+	const path = "/clusters/Blue_1/node-groups"
+	body := func(name, rest string) string {
+		return strings.Replace(strings.Replace(strings.Replace(makeGroup, "Web_1", name, 1), `,"clientRequestToken":"g1"`, "", 1), `"instanceTypes":["m5.large"]`, rest, 1)
+	}
+	const template = `"launchTemplate":{"name":"web","version":"2"}`
+	for name, test := range map[string]struct{ asks, says string }{
+		"module":    {template + `,"updateConfig":{"maxUnavailablePercentage":33}`, `"updateConfig":{"maxUnavailablePercentage":33}`},
+		"several":   {`"updateConfig":{"maxUnavailable":3,"updateStrategy":"DEFAULT"}`, `"updateConfig":{"maxUnavailable":3}`},
+		"nothing":   {template, `"updateConfig":{"maxUnavailable":1}`},
+		"release":   {`"releaseVersion":"` + releaseVersion() + `"`, `"releaseVersion":"` + releaseVersion() + `"`},
+		"no-repair": {`"nodeRepairConfig":{"enabled":false}`, `"nodeRepairConfig":{"enabled":false}`},
+		"disk":      {`"diskSize":30`, `"diskSize":30`},
+		"login":     {`"remoteAccess":{"ec2SshKey":"mine","sourceSecurityGroups":["` + groupHere + `"]}`, `"remoteAccess":{"ec2SshKey":"mine","sourceSecurityGroups":["` + groupHere + `"]}`},
+	} {
+		text := w.ask("POST", path, body(name, test.asks), 200, test.says)
+		w.ask("GET", path+"/"+name, "", 200, test.says)
+		for _, other := range []string{"nodeRepairConfig", "diskSize", "remoteAccess"} {
+			if !strings.Contains(test.asks, other) && strings.Contains(text, other) {
+				t.Errorf("%s: nobody asked for %s: %s", name, other, text)
+			}
+		}
+	}
+	w.ask("POST", path, body("refused", template+`,"diskSize":30`), 400, "InvalidParameterException", "Disk size must be specified within the launch template.")
+	w.ask("POST", path, body("refused", template+`,"remoteAccess":{"ec2SshKey":"mine"}`), 400, "InvalidParameterException", "Remote access configuration cannot be specified with a launch template.")
+}
+
+// The maximum and the switch can be changed, and one of the two maxima takes the place of the other.
+func TestMaximaOfNodeGroupsAreChanged(t *testing.T) {
+	w := newWorld(t, nil)
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	w.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 200)
+	const path = "/clusters/Blue_1/node-groups/Web_1/update-config"
+	for body, want := range map[string]struct {
+		params string
+		change v1alpha1.UpdateChange
+	}{
+		`{"updateConfig":{"maxUnavailablePercentage":50}}`: {
+			`"params":[{"type":"MaxUnavailablePercentage","value":"50"}]`, v1alpha1.UpdateChange{UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{MaxUnavailablePercentage: 50}},
+		},
+		`{"updateConfig":{"maxUnavailable":2},"nodeRepairConfig":{"enabled":false}}`: {
+			`"params":[{"type":"MaxUnavailable","value":"2"},{"type":"NodeRepairEnabled","value":"false"}]`,
+			v1alpha1.UpdateChange{UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{MaxUnavailable: 2}, NodeRepairEnabled: new(false)},
+		},
+	} {
+		id := made(t, w.ask("POST", path, body, 200, `"type":"ConfigUpdate"`, want.params))
+		u := &v1alpha1.Update{}
+		if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterSlug("Blue_1"), Name: id}, u); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.change, u.Spec.Change); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+		w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
 	}
 }

@@ -31,6 +31,8 @@ type Config struct {
 	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
 	// Key says why an account cannot use a KMS key, by its ARN.
 	Key func(ctx context.Context, account, arn string) error
+	// KeyPair says whether EC2 has a key pair of a name.
+	KeyPair func(ctx context.Context, name string) (bool, error)
 	// AccessPolicies are the names of those that there are, and AccessPolicy says what is wrong with the ARN of one.
 	AccessPolicies []string
 	AccessPolicy   func(arn string) error
@@ -45,8 +47,8 @@ type api struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil {
-		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, and access policies")
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil {
+		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
 	a := &api{Config: c}
 

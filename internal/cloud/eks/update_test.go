@@ -161,12 +161,14 @@ func TestUpdatesOfANodeGroup(t *testing.T) {
 	w.ask("POST", path, `{}`, 400, "InvalidParameterException", "The request changes nothing")
 	for body, says := range map[string]string{
 		`{"labels":{"addOrUpdateLabels":{"a":"b"},"removeLabels":["a"]}}`:                                                                     "cannot be both added and removed",
+		`{"labels":{"addOrUpdateLabels":{"eks.amazonaws.com/nodegroup":"b"}}}`:                                                                "Label cannot contain reserved prefixes",
 		`{"labels":{"addOrUpdateLabels":{"kubernetes.io/x":"b"}}}`:                                                                            "spec.labels",
 		`{"taints":{"addOrUpdateTaints":[{"key":"a","effect":"NoExecute"}]}}`:                                                                 "The effect",
 		`{"taints":{"addOrUpdateTaints":[{"key":"a","effect":"NO_EXECUTE"}],"removeTaints":[{"key":"a","value":"x","effect":"NO_EXECUTE"}]}}`: "cannot be both added and removed",
-		`{"updateConfig":{"maxUnavailable":2}}`:                                                                                               "maxUnavailable must be 1",
-		`{"nodeRepairConfig":{"enabled":true}}`:                                                                                               "does not support nodeRepairConfig",
-		`{"labels":{}}`:                                                                                                                       "The request changes nothing",
+		`{"updateConfig":{"maxUnavailable":101}}`:                                                                                             "maxUnavailable must be from 1 to 100",
+		`{"nodeRepairConfig":{"enabled":true}}`:                                                                                               "no node auto repair",
+		`{"nodeRepairConfig":{"enabled":false,"maxParallelNodesRepairedCount":2}}`:                                                            "does not support nodeRepairConfig",
+		`{"labels":{}}`: "The request changes nothing",
 	} {
 		w.ask("POST", path, body, 400, "InvalidParameterException", says)
 	}

@@ -19,6 +19,7 @@ type updateNodegroupConfigInput struct {
 	Labels                                         *labelsChange
 	Taints                                         *taintsChange
 	UpdateConfig                                   *updateConfig
+	NodeRepairConfig                               *nodeRepairConfig
 }
 
 type labelsChange struct {
@@ -75,9 +76,6 @@ func (in *updateNodegroupConfigInput) planned(p *planned) error {
 	refuse := func(format string, args ...any) error {
 		return fault(invalidParameter, in.ClusterName, in.NodegroupName, format, args...)
 	}
-	if most := in.UpdateConfig; most != nil && most.MaxUnavailable != nil && *most.MaxUnavailable != 1 {
-		return refuse("Muster replaces one machine at a time: maxUnavailable must be 1, not %d", *most.MaxUnavailable)
-	}
 	if in.ScalingConfig != nil {
 		if _, err := scaled(p.group.Spec.ScalingConfig, *in.ScalingConfig); err != nil {
 			return err
@@ -102,16 +100,19 @@ func (in *updateNodegroupConfigInput) planned(p *planned) error {
 			return err
 		}
 	}
-	if in.UpdateConfig != nil {
-		p.param("MaxUnavailable", "1") // it is so already
+	if err := in.updates(p, refuse); err != nil {
+		return err
 	}
 	if len(p.params) == 0 {
-		return refuse("The request changes nothing: give scalingConfig, labels or taints")
+		return refuse("The request changes nothing: give scalingConfig, labels, taints, updateConfig or nodeRepairConfig")
 	}
 	return nil
 }
 
 func (in *updateNodegroupConfigInput) labels(p *planned, refuse refusal) error {
+	if err := checkReserved(in.Labels.AddOrUpdateLabels); err != nil {
+		return err
+	}
 	for _, key := range in.Labels.RemoveLabels {
 		if _, both := in.Labels.AddOrUpdateLabels[key]; both {
 			return refuse("The label %.80q cannot be both added and removed", key)

@@ -71,7 +71,7 @@ func TestTheDriversPolicy(t *testing.T) {
 	w.ask("POST /access-points", tagged("d"), 403)
 	w.ask("POST /access-points", tagged("e", its, ours), 403)
 	w.ask("POST /resource-tags/"+other, `{"Tags":[`+its+`]}`, 403)
-	w.ask("DELETE /access-points/"+own, "", 200)
+	w.ask("DELETE /access-points/"+own, "", 204)
 	w.ask("DELETE /access-points/"+other, "", 403)
 	w.ask("DELETE /file-systems/"+id, "", 403)
 	w.ask("POST /file-systems", `{"CreationToken":"two"}`, 403)

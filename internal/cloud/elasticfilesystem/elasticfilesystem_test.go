@@ -92,6 +92,12 @@ func (w *world) ask(request, body string, status int, has ...string) map[string]
 			w.t.Errorf("%s %s: %s, want %s", request, body, text, part)
 		}
 	}
+	if status == 204 {
+		if text != "" || answer.Header().Get("Content-Type") != "" {
+			w.t.Errorf("%s %s: an answer without content has %q of type %q", request, body, text, answer.Header().Get("Content-Type"))
+		}
+		return nil
+	}
 	var members map[string]any
 	if err := json.Unmarshal([]byte(text), &members); err != nil {
 		w.t.Fatalf("%s: %v", text, err)
@@ -101,7 +107,11 @@ func (w *world) ask(request, body string, status int, has ...string) map[string]
 
 func (w *world) make(request, body, id string) string {
 	w.t.Helper()
-	made, _ := w.ask(request, body, 200)[id].(string)
+	status := 200
+	if request == "POST /file-systems" { // the one that AWS's model answers 201
+		status = 201
+	}
+	made, _ := w.ask(request, body, status)[id].(string)
 	return made
 }
 
@@ -130,7 +140,7 @@ func TestTheActionsFitTheTable(t *testing.T) {
 // What Terraform's aws_efs_file_system does in its life.
 func TestLifeOfAFileSystem(t *testing.T) {
 	w := newWorld(t)
-	made := w.ask("POST /file-systems", `{"CreationToken":"one","Tags":[{"Key":"Name","Value":"data"},{"Key":"team","Value":"a"}]}`, 200,
+	made := w.ask("POST /file-systems", `{"CreationToken":"one","Tags":[{"Key":"Name","Value":"data"},{"Key":"team","Value":"a"}]}`, 201,
 		`"LifeCycleState":"creating"`, `"PerformanceMode":"generalPurpose"`, `"ThroughputMode":"bursting"`, `"Encrypted":false`, `"Name":"data"`, `"CreationTime":1800000000`)
 	id, _ := made["FileSystemId"].(string)
 	if made["FileSystemArn"] != prefix+"file-system/"+id || made["OwnerId"] != awsfronttest.Account {
@@ -165,7 +175,7 @@ func TestLifeOfAFileSystem(t *testing.T) {
 	w.ask("GET /resource-tags/"+id, "", 200, `"Tags":[{"Key":"Name","Value":"files"},{"Key":"x","Value":"y"}]`)
 	w.ask("POST /resource-tags/"+id, `{"Tags":[{"Key":"aws:x","Value":"y"}]}`, 400, "BadRequest")
 
-	w.ask("DELETE /file-systems/"+id, "", 200)
+	w.ask("DELETE /file-systems/"+id, "", 204)
 	w.ask("DELETE /file-systems/"+id, "", 404, "FileSystemNotFound", `"ErrorCode":"FileSystemNotFound"`)
 	for _, path := range []string{"?FileSystemId=" + id, "/" + id + "/lifecycle-configuration", "/" + id + "/policy"} {
 		w.ask("GET /file-systems"+path, "", 404, "FileSystemNotFound")
@@ -235,7 +245,7 @@ func TestLifeOfAnAccessPoint(t *testing.T) {
 	w.ask("DELETE /file-systems/"+id, "", 409, "FileSystemInUse", point)
 
 	w.gate.Asked = nil
-	w.ask("DELETE /access-points/"+point, "", 200)
+	w.ask("DELETE /access-points/"+point, "", 204)
 	if want := "elasticfilesystem:DeleteAccessPoint " + prefix + "access-point/" + point + " aws:resourcetag/efs.csi.aws.com/cluster=true aws:resourcetag/name=web"; !slices.Equal(w.gate.Asked, []string{want}) {
 		t.Errorf("IAM is asked %q", w.gate.Asked)
 	}
@@ -249,7 +259,7 @@ func TestLifeOfAnAccessPoint(t *testing.T) {
 	if err := w.api.Delete(t.Context(), snapshot); err != nil {
 		t.Fatal(err)
 	}
-	w.ask("DELETE /file-systems/"+id, "", 200)
+	w.ask("DELETE /file-systems/"+id, "", 204)
 
 	root := w.make("POST /access-points", `{"ClientToken":"x","FileSystemId":"`+w.system("two")+`"}`, "AccessPointId")
 	w.ask("GET /access-points?AccessPointId="+root, "", 200, `"RootDirectory":{"Path":"/"}`)
@@ -338,7 +348,7 @@ func TestLifeOfAMountTarget(t *testing.T) {
 	w.make("POST /mount-targets", body(id, "2", ""), "MountTargetId")
 	w.make("POST /mount-targets", body(other, "3", ""), "MountTargetId")
 	w.ask("GET /mount-targets/"+target+"/security-groups", "", 200, `"SecurityGroups":["`+v1alpha1.DefaultSecurityGroupID(vpc)+`"]`)
-	w.ask("PUT /mount-targets/"+target+"/security-groups", `{"SecurityGroups":["sg-0123456789abcdef0"]}`, 200)
+	w.ask("PUT /mount-targets/"+target+"/security-groups", `{"SecurityGroups":["sg-0123456789abcdef0"]}`, 204)
 	w.ask("GET /mount-targets/"+target+"/security-groups", "", 200, `["sg-0123456789abcdef0"]`)
 	w.ask("PUT /mount-targets/"+target+"/security-groups", `{"SecurityGroups":["sg-2"]}`, 400, "SecurityGroupNotFound")
 	w.ask("GET /mount-targets", "", 400, "BadRequest")
@@ -346,7 +356,7 @@ func TestLifeOfAMountTarget(t *testing.T) {
 	w.ask("GET /mount-targets?MountTargetId=fsmt-0123456789abcdef0", "", 404, "MountTargetNotFound")
 	w.ask("GET /mount-targets?MountTargetId=x", "", 400, "BadRequest")
 	w.ask("DELETE /file-systems/"+id, "", 409, "FileSystemInUse")
-	w.ask("DELETE /mount-targets/"+target, "", 200)
+	w.ask("DELETE /mount-targets/"+target, "", 204)
 	w.ask("DELETE /mount-targets/"+target, "", 404, "MountTargetNotFound")
 }
 

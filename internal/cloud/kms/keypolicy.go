@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
 	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/iampolicy"
 )
 
 const (
@@ -35,6 +36,9 @@ func checkPolicy(text string) error {
 	}
 	if err := json.Unmarshal([]byte(text), &document); err != nil {
 		return awsfault.Errorf(malformedPolicy, "The key policy is not a JSON object: %v", err)
+	}
+	if v := document.Version; v != "" && v != iampolicy.Version2012 && v != iampolicy.Version2008 {
+		return awsfault.Errorf(malformedPolicy, "The Version of the key policy is %.30q: it must be %s or %s", v, iampolicy.Version2012, iampolicy.Version2008)
 	}
 	type statement struct {
 		Effect                                               string

@@ -138,11 +138,11 @@ func TestLifeOfAKey(t *testing.T) {
 	w.ask("ListResourceTags", of(id), 200, `"Tags":[{"TagKey":"b","TagValue":"2"}]`)
 	w.ask("DisableKey", of(id), 200)
 	w.ask("DescribeKey", of(id), 200, `"Enabled":false`, `"KeyState":"Disabled"`, `"Description":"other"`)
-	w.ask("EnableKeyRotation", of(id), 409, "DisabledException")
+	w.ask("EnableKeyRotation", of(id), 400, "DisabledException")
 	w.ask("EnableKey", of(id), 200)
 
 	w.ask("CreateAlias", `{"AliasName":"alias/eks/blue","TargetKeyId":"`+keyPrefix+id+`"}`, 200)
-	w.ask("CreateAlias", `{"AliasName":"alias/eks/blue","TargetKeyId":"`+id+`"}`, 409, "AlreadyExistsException")
+	w.ask("CreateAlias", `{"AliasName":"alias/eks/blue","TargetKeyId":"`+id+`"}`, 400, "AlreadyExistsException")
 	w.ask("DescribeKey", of("alias/eks/blue"), 200, id)
 	w.ask("DescribeKey", of("arn:aws:kms:eu-west-1:000000000000:alias/eks/blue"), 200, id)
 	w.ask("ListAliases", of(id), 200, `"AliasName":"alias/eks/blue"`, `"AliasArn":"arn:aws:kms:eu-west-1:000000000000:alias/eks/blue"`, `"TargetKeyId":"`+id+`"`)
@@ -151,7 +151,7 @@ func TestLifeOfAKey(t *testing.T) {
 	w.ask("UpdateAlias", `{"AliasName":"alias/eks/blue","TargetKeyId":"`+other+`"}`, 200)
 	w.ask("DescribeKey", of("alias/eks/blue"), 200, other)
 	w.ask("DeleteAlias", `{"AliasName":"alias/eks/blue"}`, 200)
-	w.ask("DeleteAlias", `{"AliasName":"alias/eks/blue"}`, 404, "NotFoundException", "Alias arn:aws:kms:eu-west-1:000000000000:alias/eks/blue is not found.")
+	w.ask("DeleteAlias", `{"AliasName":"alias/eks/blue"}`, 400, "NotFoundException", "Alias arn:aws:kms:eu-west-1:000000000000:alias/eks/blue is not found.")
 }
 
 // A key that is to be deleted can do little, can be kept, and is gone once its time has come.
@@ -165,23 +165,23 @@ func TestDeletion(t *testing.T) {
 	w.ask("GetKeyPolicy", of(id), 200)
 	w.ask("GetKeyRotationStatus", of(id), 200)
 	for _, action := range []string{"ScheduleKeyDeletion", "EnableKey", "DisableKey", "EnableKeyRotation", "DisableKeyRotation"} {
-		w.ask(action, of(id), 409, "KMSInvalidStateException", keyPrefix+id+" is pending deletion.")
+		w.ask(action, of(id), 400, "KMSInvalidStateException", keyPrefix+id+" is pending deletion.")
 	}
-	w.ask("TagResource", of(id, `"Tags":[]`), 409, "KMSInvalidStateException")
-	w.ask("UntagResource", of(id, `"TagKeys":[]`), 409, "KMSInvalidStateException")
-	w.ask("UpdateKeyDescription", of(id, `"Description":""`), 409, "KMSInvalidStateException")
-	w.ask("CreateAlias", `{"AliasName":"alias/b","TargetKeyId":"`+id+`"}`, 409, "KMSInvalidStateException")
+	w.ask("TagResource", of(id, `"Tags":[]`), 400, "KMSInvalidStateException")
+	w.ask("UntagResource", of(id, `"TagKeys":[]`), 400, "KMSInvalidStateException")
+	w.ask("UpdateKeyDescription", of(id, `"Description":""`), 400, "KMSInvalidStateException")
+	w.ask("CreateAlias", `{"AliasName":"alias/b","TargetKeyId":"`+id+`"}`, 400, "KMSInvalidStateException")
 	w.ask("CancelKeyDeletion", of(id), 200, keyPrefix+id)
-	w.ask("CancelKeyDeletion", of(id), 409, "is not pending deletion.")
+	w.ask("CancelKeyDeletion", of(id), 400, "is not pending deletion.")
 	w.ask("DescribeKey", of(id), 200, `"KeyState":"Disabled"`)
 
 	w.ask("ScheduleKeyDeletion", of(id), 200, `"PendingWindowInDays":30`)
 	w.now = w.now.Add(30*day - time.Second)
 	w.ask("DescribeKey", of(id), 200)
 	w.now = w.now.Add(time.Second)
-	w.ask("DescribeKey", of(id), 404, "NotFoundException", "Key '"+keyPrefix+id+"' does not exist")
-	w.ask("CancelKeyDeletion", of(id), 404)
-	w.ask("DescribeKey", of("alias/a"), 404)
+	w.ask("DescribeKey", of(id), 400, "NotFoundException", "Key '"+keyPrefix+id+"' does not exist")
+	w.ask("CancelKeyDeletion", of(id), 400)
+	w.ask("DescribeKey", of("alias/a"), 400)
 	next := w.key(`{}`)
 	w.ask("CreateAlias", `{"AliasName":"alias/a","TargetKeyId":"`+next+`"}`, 200)
 	w.ask("ListKeys", `{}`, 200, `"Keys":[{"KeyId":"`+next+`"`)
@@ -207,20 +207,21 @@ func TestRefusals(t *testing.T) {
 		{"CreateKey", `{"Description":"` + long + `"}`, validation, 400},
 		{"CreateKey", `{"Policy":""}`, malformedPolicy, 400},
 		{"CreateKey", `{"Policy":"[]"}`, malformedPolicy, 400},
+		{"CreateKey", `{"Policy":"{\"Version\":\"2020-01-01\",\"Statement\":{\"Effect\":\"Allow\",\"Principal\":\"*\",\"Action\":\"kms:*\",\"Resource\":\"*\"}}"}`, malformedPolicy, 400},
 		{"CreateKey", `{"Policy":"{\"Statement\":[]}"}`, malformedPolicy, 400},
 		{"CreateKey", `{"Policy":"{\"Statement\":{\"Effect\":\"Allow\",\"Action\":\"kms:*\"}}"}`, malformedPolicy, 400},
 		{"CreateKey", `{"Policy":"{\"Statement\":{\"Effect\":\"Maybe\",\"Principal\":\"*\",\"Action\":\"kms:*\"}}"}`, malformedPolicy, 400},
 		{"CreateKey", `{"Tags":[{"TagKey":"aws:x","TagValue":"1"}]}`, "TagException", 400},
 		{"CreateKey", `{"Tags":[{"TagKey":"x","TagValue":"1"},{"TagKey":"x","TagValue":"2"}]}`, "TagException", 400},
 		{"DescribeKey", `{}`, validation, 400},
-		{"DescribeKey", of(noKey), notFound, 404},
-		{"DescribeKey", of("Not An Id"), notFound, 404},
-		{"DescribeKey", of("arn:aws:kms:eu-west-1:111122223333:key/" + id), notFound, 404},
-		{"DescribeKey", of("arn:aws:kms:us-east-1:000000000000:key/" + id), notFound, 404},
+		{"DescribeKey", of(noKey), notFound, 400},
+		{"DescribeKey", of("Not An Id"), notFound, 400},
+		{"DescribeKey", of("arn:aws:kms:eu-west-1:111122223333:key/" + id), notFound, 400},
+		{"DescribeKey", of("arn:aws:kms:us-east-1:000000000000:key/" + id), notFound, 400},
 		{"DescribeKey", of("arn:aws:ec2:eu-west-1:000000000000:key/" + id), invalidArn, 400},
 		{"DescribeKey", of(id, `"GrantTokens":["x"]`), unsupported, 400},
-		{"EnableKey", of("alias/none"), notFound, 404},
-		{"GetKeyPolicy", of(id, `"PolicyName":"other"`), notFound, 404},
+		{"EnableKey", of("alias/none"), notFound, 400},
+		{"GetKeyPolicy", of(id, `"PolicyName":"other"`), notFound, 400},
 		{"PutKeyPolicy", of(id, `"Policy":"x"`), malformedPolicy, 400},
 		{"EnableKeyRotation", of(id, `"RotationPeriodInDays":89`), validation, 400},
 		{"CreateAlias", `{"AliasName":"blue","TargetKeyId":"` + id + `"}`, validation, 400},
@@ -228,8 +229,8 @@ func TestRefusals(t *testing.T) {
 		{"CreateAlias", `{"AliasName":"alias/a b","TargetKeyId":"` + id + `"}`, validation, 400},
 		{"CreateAlias", `{"AliasName":"alias/aws/ebs","TargetKeyId":"` + id + `"}`, "NotAuthorizedException", 400},
 		{"CreateAlias", `{"AliasName":"alias/b","TargetKeyId":"alias/c"}`, validation, 400},
-		{"CreateAlias", `{"AliasName":"alias/b","TargetKeyId":"` + noKey + `"}`, notFound, 404},
-		{"UpdateAlias", `{"AliasName":"alias/b","TargetKeyId":"` + id + `"}`, notFound, 404},
+		{"CreateAlias", `{"AliasName":"alias/b","TargetKeyId":"` + noKey + `"}`, notFound, 400},
+		{"UpdateAlias", `{"AliasName":"alias/b","TargetKeyId":"` + id + `"}`, notFound, 400},
 		{"ListKeys", `{"Limit":0}`, validation, 400},
 		{"ListKeys", `{"Marker":"x"}`, "InvalidMarkerException", 400},
 		{"Encrypt", of(id, `"Plaintext":"eA=="`), unsupported, 400},
@@ -277,9 +278,9 @@ func TestRights(t *testing.T) {
 	const conditions = " aws:resourcetag/team=a kms:calleraccount=000000000000 kms:keyorigin=AWS_KMS kms:keyspec=SYMMETRIC_DEFAULT kms:keyusage=ENCRYPT_DECRYPT kms:multiregion=false"
 	w.gate.Asked = nil
 	w.ask("DescribeKey", of("alias/a"), 200)
-	w.ask("ScheduleKeyDeletion", of(noKey, `"PendingWindowInDays":9`), 404)
+	w.ask("ScheduleKeyDeletion", of(noKey, `"PendingWindowInDays":9`), 400)
 	w.ask("DeleteAlias", `{"AliasName":"alias/a"}`, 200)
-	w.ask("DescribeKey", of("alias/a"), 404)
+	w.ask("DescribeKey", of("alias/a"), 400)
 	w.ask("CreateKey", `{"Tags":[{"TagKey":"k","TagValue":"v"}],"MultiRegion":true}`, 200, `"KeyId":"mrk-`, `"MultiRegionKeyType":"PRIMARY"`)
 	for i, want := range []string{
 		"kms:DescribeKey " + keyPrefix + id + conditions + " kms:requestalias=alias/a kms:resourcealiases=alias/a",

@@ -83,11 +83,22 @@ func (h *Handler) newClient(q *request, egress Egress) (*upstream.Client, error)
 	}
 	if path := q.settings.DockerConfig; path != "" {
 		content, err := readSmall(path)
-		if err == nil {
-			config.User, config.Password, err = upstream.Password(content, q.registry)
-		}
 		if err != nil {
 			return nil, h.unset("dockerConfig", err)
+		}
+		settings := q.settings
+		config.Credentials = func(registry string) (user, password string, err error) {
+			if _, ok := settings.Find(registry); !ok {
+				return "", "", nil // a redirect opens no more than a machine may name
+			}
+			user, password, err = upstream.Password(content, registry)
+			if err != nil {
+				err = h.unset("dockerConfig", err)
+			}
+			return user, password, err
+		}
+		if _, _, err := config.Credentials(q.registry); err != nil {
+			return nil, err
 		}
 	}
 	made, err := upstream.New(config)

@@ -148,7 +148,7 @@ func (w *world) pull(vpc, tag string, sum digest.Digest, blobs ...string) {
 
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // it polls with a deadline
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // it polls with a deadline
 		if time.Now().After(end) {
 			w.t.Fatalf("%s: not in time", what)
 		}

@@ -33,7 +33,8 @@ func TestRequests(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, c := range map[string]struct{ method, body, want string }{
-		"method":    {"GET", "", `InvalidAction: the method is "GET"`},
+		"method":    {"PUT", "", `InvalidAction: the method is "PUT"`},
+		"body":      {"GET", "Action=SetDesiredCapacity", `InvalidAction: the method is "GET"`},
 		"no action": {"POST", "Version=2011-01-01", "MissingAction"},
 		"unknown":   {"POST", "Action=Dance&Version=2011-01-01", "InvalidAction: could not find operation Dance for version 2011-01-01"},
 		"version":   {"POST", "Action=SetDesiredCapacity&Version=2009", "InvalidAction: could not find operation SetDesiredCapacity for version 2009"},
@@ -62,6 +63,23 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%v is not an answer", err)
 		}
 	})
+}
+
+// AWS takes a GET, too, whose form is the query; presigned, it has the parameters of the signature beside it.
+func TestGetRequests(t *testing.T) {
+	for _, more := range []string{"", "&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a&X-Amz-Date=b&X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Security-Token=c&X-Amz-Signature=d"} {
+		call, err := Codec{}.Route(awstable.Service("autoscaling"), awsshape.Request{Method: "GET", Path: "/", Query: "Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=web&DesiredCapacity=3" + more}, awsshape.DefaultLimits())
+		if err != nil || call.Operation.Name != "SetDesiredCapacity" {
+			t.Fatalf("%v, %v", call.Operation, err)
+		}
+		got, err := call.Input()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(awsshape.Object{"AutoScalingGroupName": "web", "DesiredCapacity": int64(3)}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
 }
 
 func TestAnswers(t *testing.T) {

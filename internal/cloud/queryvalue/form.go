@@ -4,6 +4,7 @@ package queryvalue
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -36,7 +37,28 @@ type node struct {
 	parts map[string]*node
 }
 
-// Parse reads the body of a request. Every error is an *awsfault.Error.
+// FormOf is the form of a request: the body of a POST, or the query of a GET without what a presigned one adds for its signature. ok is false for other
+// methods, and for a GET that has a body, which is not what was asked for.
+func FormOf(r awsshape.Request) (form []byte, ok bool) {
+	switch {
+	case r.Method == awsshape.Post:
+		return r.Body, true
+	case r.Method != awsshape.Get || len(r.Body) > 0:
+		return nil, false
+	}
+	var pairs []string
+	for pair := range strings.SplitSeq(r.Query, "&") {
+		if name, _, _ := strings.Cut(pair, "="); !slices.Contains(signing, name) {
+			pairs = append(pairs, pair)
+		}
+	}
+	return []byte(strings.Join(pairs, "&")), true
+}
+
+// signing are the parameters of the signature of a presigned request.
+var signing = []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-SignedHeaders", "X-Amz-Signature", "X-Amz-Security-Token"}
+
+// Parse reads a form. Every error is an *awsfault.Error.
 func Parse(body []byte, limits awsshape.Limits, codes Codes) (*Form, error) {
 	f := &Form{root: &node{}, limits: limits, codes: codes}
 	text := string(body)

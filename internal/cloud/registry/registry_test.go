@@ -217,6 +217,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"another digest":         {"PUT", "/v2/app/manifests/" + digest.FromString("x").String(), good, 400, "MANIFEST_INVALID"},
 		"a manifest of nothing":  {"PUT", "/v2/app/manifests/v1", `{"schemaVersion":2}`, 400, "it has no config"},
 		"no JSON":                {"PUT", "/v2/app/manifests/v1", `{`, 400, "MANIFEST_INVALID"},
+		"an image and an index":  {"PUT", "/v2/app/manifests/v1", strings.Replace(good, "{", `{"manifests":[],`, 1), 400, "MANIFEST_INVALID"},
 		"a size":                 {"PUT", "/v2/app/manifests/v1", strings.Replace(good, `"size":9`, `"size":8`, 1), 400, "it says 8"},
 		"a large manifest":       {"PUT", "/v2/app/manifests/v1", `"` + strings.Repeat("x", registrystore.MaxManifest) + `"`, 413, "MANIFEST_INVALID"},
 		"content of no digest":   {"PUT", upload() + "?digest=" + digest.FromString("x").String(), "y", 400, "DIGEST_INVALID"},

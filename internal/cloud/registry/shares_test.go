@@ -98,7 +98,7 @@ func TestSharedListener(t *testing.T) {
 		c, _ := s.Accept()
 		next <- c
 	}()
-	if err := over.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := over.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := over.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

@@ -3,6 +3,7 @@
 package registrystore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -133,6 +134,43 @@ func TestReferencesAreBounded(t *testing.T) {
 	} {
 		if _, err := w.PutManifest(ctx, "aa", "x", "", content); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A manifest is an image or an index, by its media type and by its content.
+func TestImageAndIndexInOne(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("aa", "1", "layer")
+	_, content, err := w.Manifest("aa", image.Digest.String())
+	w.must(err)
+	with := func(content []byte, member string) []byte {
+		return append(append([]byte("{"+member+","), content[1:]...), '\n')
+	}
+	children := fmt.Sprintf(`"manifests":[{"digest":%q,"size":1}]`, image.Digest)
+	untyped := bytes.Replace(content, fmt.Appendf(nil, `"mediaType":%q,`, ocispec.MediaTypeImageManifest), nil, 1)
+	for name, c := range map[string]struct {
+		content   []byte
+		mediaType string
+		want      string
+	}{
+		"an image":                       {with(content, `"annotations":{}`), "", ""},
+		"an index":                       {with(index(image.Digest, 1), `"annotations":{}`), "", ""},
+		"an image with manifests":        {with(content, children), "", "has manifests of an index"},
+		"an image with none of them":     {with(content, `"manifests":null`), "", "has manifests of an index"},
+		"an image with Manifests":        {with(content, strings.Replace(children, "m", "M", 1)), "", "has manifests of an index"},
+		"Docker's with manifests":        {with(untyped, children), dockerManifest, "has manifests of an index"},
+		"an index with config":           {with(index(image.Digest, 1), `"config":{}`), "", "has config or layers of an image"},
+		"an index with layers":           {with(index(image.Digest, 1), `"layers":[]`), "", "has config or layers of an image"},
+		"an image of the first kind":     {with(content, `"fsLayers":[]`), "", "has fsLayers"},
+		"an image sent as Docker's":      {with(untyped, `"annotations":{}`), dockerManifest, ""},
+		"an image sent as an index":      {untyped, ocispec.MediaTypeImageIndex, "has config or layers of an image"},
+		"an index sent as an image":      {fmt.Appendf(nil, `{%s}`, children), ocispec.MediaTypeImageManifest, "has manifests of an index"},
+		"an image sent as Docker's list": {untyped, dockerList, "has config or layers of an image"},
+	} {
+		_, err := w.PutManifest(t.Context(), "aa", "2", c.mediaType, c.content)
+		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }

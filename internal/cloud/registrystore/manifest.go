@@ -99,6 +99,9 @@ func (s *Store) PutManifest(ctx context.Context, name, reference, mediaType stri
 	if d.MediaType != "" && d.MediaType != m.MediaType {
 		return m, fmt.Errorf("%w manifest: its mediaType is %q, and it is sent as %q", ErrInvalid, d.MediaType, m.MediaType)
 	}
+	if err := checkKind(m.MediaType, content); err != nil {
+		return m, err
+	}
 	if err := d.check(); err != nil {
 		return m, err
 	}

@@ -10,7 +10,12 @@ import (
 
 // Encode writes the output as JSON, and those of its members that are headers as headers.
 func (Codec) Encode(op *awsshape.Operation, requestID string, output any) (awsshape.Response, error) {
-	response := awsshape.Response{Status: 200, Header: headers(requestID), Body: []byte("{}")}
+	response := awsshape.Response{Status: op.Status, Header: headers(requestID), Body: []byte("{}")}
+	if op.Status == 204 {
+		response.Body = nil // which no answer of that status has
+		delete(response.Header, "Content-Type")
+		return response, nil
+	}
 	if op.Output == nil {
 		return response, nil
 	}

@@ -10,8 +10,8 @@ import (
 
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/image"
 )
 
 // parameter is one as Systems Manager shows it.

@@ -6,8 +6,8 @@ import (
 	"errors"
 
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/image"
 )
 
 const service = "ssm"

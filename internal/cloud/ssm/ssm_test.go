@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
-	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/image"
 )
 
 func TestParameters(t *testing.T) {

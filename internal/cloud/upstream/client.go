@@ -50,8 +50,8 @@ type Config struct {
 	// Registry as it is called in the names of images: docker.io.
 	Registry string
 	Way      Way
-	// User and Password are empty for pulls by anybody.
-	User, Password string
+	// Credentials finds the user and password of a registry, which a redirect may have led to; both are empty if there are none. nil pulls as anybody.
+	Credentials func(registry string) (user, password string, err error)
 }
 
 // Client pulls from one registry.
@@ -62,7 +62,7 @@ type Client struct {
 	http      *http.Client
 
 	mutex sync.Mutex
-	login map[string]login // by repository
+	login map[place]login
 }
 
 // New makes a client. Nothing is asked yet.
@@ -74,20 +74,27 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", c.Registry, err)
 	}
-	host := c.Registry
-	if host == "docker.io" {
-		host = "registry-1.docker.io" // where Docker's registry answers
+	if c.Credentials == nil {
+		c.Credentials = func(string) (string, string, error) { return "", "", nil }
 	}
-	client := &http.Client{Transport: t, CheckRedirect: func(to *http.Request, via []*http.Request) error {
-		if len(via) >= maxRedirects {
-			return fmt.Errorf("more than %d redirects", maxRedirects)
-		}
-		if to.URL.Host != via[0].URL.Host { // net/http leaves it to hosts below
-			to.Header.Del("Authorization")
-		}
-		return nil
-	}}
-	return &Client{config: c, base: "https://" + host + "/v2/", transport: t, http: client, login: map[string]login{}}, nil
+	made := &Client{config: c, base: "https://" + hostOf(c.Registry) + "/v2/", transport: t, login: map[place]login{}}
+	made.http = &http.Client{Transport: t, CheckRedirect: made.redirect}
+	return made, nil
+}
+
+// redirect gives a request that a registry redirects what the new host itself has asked for: neither a password nor a token goes to a host because another
+// one leads there (containerd's resolver: core/remotes/docker/resolver.go, request.do).
+func (c *Client) redirect(to *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	}
+	if to.URL.Host != via[0].URL.Host { // net/http leaves it to hosts below
+		to.Header.Del("Authorization")
+	}
+	if header := c.loggedIn(placeOf(to.URL)); header != "" {
+		to.Header.Set("Authorization", header) //nolint:gosec // G119: it is what this very host has asked for
+	}
+	return nil
 }
 
 // Close ends connections that rest.
@@ -134,9 +141,13 @@ func (c *Client) Blob(ctx context.Context, repository string, sum digest.Digest)
 	return response.Body, response.ContentLength, nil
 }
 
-// do sends a request, with a token that is got if the registry asks for one.
+// maxChallenges bounds the hosts that a token is got for in one request: the registry, and two that it redirects to.
+const maxChallenges = 3
+
+// do sends a request, with a token for each host that asks for one.
 func (c *Client) do(ctx context.Context, method, repository, path string) (*http.Response, error) {
-	for again := false; ; again = true {
+	asked := map[place]bool{}
+	for {
 		request, err := http.NewRequestWithContext(ctx, method, c.base+repository+"/"+path, http.NoBody)
 		if err != nil {
 			return nil, fmt.Errorf("asking %s: %w", c.config.Registry, err)
@@ -145,25 +156,27 @@ func (c *Client) do(ctx context.Context, method, repository, path string) (*http
 			request.Header["Accept"] = MediaTypes
 		}
 		request.Header.Set("User-Agent", "muster")
-		if header := c.loggedIn(repository); header != "" {
+		if header := c.loggedIn(placeOf(request.URL)); header != "" {
 			request.Header.Set("Authorization", header)
 		}
 		response, err := c.http.Do(request)
 		if err != nil {
 			return nil, fmt.Errorf("asking %s: %w", c.config.Registry, inner(err))
 		}
+		at := placeOf(response.Request.URL) // the place that a redirect led to
 		switch {
 		case response.StatusCode == http.StatusOK:
 			return response, nil
-		case response.StatusCode == http.StatusUnauthorized && !again:
+		case response.StatusCode == http.StatusUnauthorized && at.repository != "" && !asked[at] && len(asked) < maxChallenges:
 			_ = response.Body.Close()
-			if err := c.logIn(ctx, repository, response.Header.Values("Www-Authenticate")); err != nil {
+			asked[at] = true
+			if err := c.logIn(ctx, at, response.Header.Values("Www-Authenticate")); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		defer func() { _ = response.Body.Close() }()
-		return nil, c.statusOf(response)
+		return nil, statusOf(at.registry, response)
 	}
 }
 
@@ -178,8 +191,8 @@ func inner(err error) error {
 // maxMessage bounds what is repeated of a registry's words, in bytes.
 const maxMessage = 200
 
-func (c *Client) statusOf(response *http.Response) *StatusError {
-	e := &StatusError{Registry: c.config.Registry, Status: response.StatusCode}
+func statusOf(registry string, response *http.Response) *StatusError {
+	e := &StatusError{Registry: registry, Status: response.StatusCode}
 	var body struct {
 		Errors []struct {
 			Code    string `json:"code"`

@@ -9,5 +9,6 @@
 // host or a private network. Where a proxy of the host makes the connection, the proxy finds the address: then names that are not of the public
 // name space are refused. Only HTTPS is spoken, a redirect too; manifests, tokens and their answers are bounded. The caller checks digests.
 //
-// A password goes to the realm that the registry names, and to no other host. Nothing is kept but tokens, in memory, until they expire.
+// A password and a token belong to the host that asked for them: to the registry, or to a host that it redirects to, if credentials are given for that one. A password goes to
+// its registry and to the realm that this names, and to no other host. Nothing is kept but tokens, in memory, until they expire.
 package upstream

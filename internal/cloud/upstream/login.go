@@ -24,39 +24,47 @@ const (
 	maxLogins = 1024
 )
 
-// login is what goes into the Authorization header of requests about a repository.
+// login is what goes into the Authorization header of requests to a place.
 type login struct {
 	header string
 	until  time.Time
 }
 
-func (c *Client) loggedIn(repository string) string {
+func (c *Client) loggedIn(at place) string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if l := c.login[repository]; time.Now().Before(l.until) {
+	if l := c.login[at]; time.Now().Before(l.until) {
 		return l.header
 	}
 	return ""
 }
 
 // logIn gets what a registry asks for.
-func (c *Client) logIn(ctx context.Context, repository string, challenges []string) error {
-	no := &StatusError{c.config.Registry, http.StatusUnauthorized, "it takes neither a token nor a password"}
+func (c *Client) logIn(ctx context.Context, at place, challenges []string) error {
+	no := &StatusError{at.registry, http.StatusUnauthorized, "it takes neither a token nor a password"}
+	user, password, err := c.config.Credentials(at.registry)
+	if err != nil {
+		return fmt.Errorf("%s: %w", at.registry, err)
+	}
+	basic := ""
+	if user != "" {
+		basic = "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	}
 	for _, text := range challenges {
 		found, err := parseChallenge(text)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.config.Registry, err)
+			return fmt.Errorf("%s: %w", at.registry, err)
 		}
 		var got login
 		switch {
 		case found.scheme == "bearer":
-			if got, err = c.token(ctx, repository, found.parameters); err != nil {
+			if got, err = c.token(ctx, at, found.parameters, basic); err != nil {
 				return err
 			}
-		case found.scheme == "basic" && c.config.User != "":
-			got = login{c.basic(), time.Now().Add(maxTokenLife)}
+		case found.scheme == "basic" && basic != "":
+			got = login{basic, time.Now().Add(maxTokenLife)}
 		case found.scheme == "basic":
-			no.Message = "it wants a password: name a dockerConfig that has one in registries.yaml"
+			no.Message = "it wants a password: name it in registries.yaml, with a dockerConfig that has one"
 			continue
 		default:
 			continue
@@ -66,49 +74,45 @@ func (c *Client) logIn(ctx context.Context, repository string, challenges []stri
 		if len(c.login) >= maxLogins {
 			clear(c.login)
 		}
-		c.login[repository] = got
+		c.login[at] = got
 		return nil
 	}
 	return no
 }
 
-func (c *Client) basic() string {
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.config.User+":"+c.config.Password))
-}
-
 // token gets a token for pulling from one repository, whatever scope the registry names.
-func (c *Client) token(ctx context.Context, repository string, parameters map[string]string) (login, error) {
+func (c *Client) token(ctx context.Context, at place, parameters map[string]string, basic string) (login, error) {
 	realm, err := url.Parse(parameters["realm"])
 	if err != nil || realm.Scheme != "https" || realm.Host == "" || realm.User != nil {
-		return login{}, fmt.Errorf("%s: its realm of tokens is not an https URL", c.config.Registry)
+		return login{}, fmt.Errorf("%s: its realm of tokens is not an https URL", at.registry)
 	}
 	query := realm.Query()
-	query.Set("scope", "repository:"+repository+":pull")
+	query.Set("scope", "repository:"+at.repository+":pull")
 	if service := parameters["service"]; service != "" {
 		query.Set("service", service)
 	}
 	realm.RawQuery, realm.Fragment = query.Encode(), ""
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), http.NoBody)
 	if err != nil {
-		return login{}, fmt.Errorf("asking for a token of %s: %w", c.config.Registry, err)
+		return login{}, fmt.Errorf("asking for a token of %s: %w", at.registry, err)
 	}
 	request.Header.Set("User-Agent", "muster")
-	if c.config.User != "" {
-		request.Header.Set("Authorization", c.basic())
+	if basic != "" {
+		request.Header.Set("Authorization", basic)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return login{}, fmt.Errorf("asking for a token of %s: %w", c.config.Registry, inner(err))
+		return login{}, fmt.Errorf("asking for a token of %s: %w", at.registry, inner(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return login{}, c.statusOf(response)
+		return login{}, statusOf(at.registry, response)
 	}
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxToken))
 	if err != nil {
-		return login{}, fmt.Errorf("reading a token of %s: %w", c.config.Registry, err)
+		return login{}, fmt.Errorf("reading a token of %s: %w", at.registry, err)
 	}
-	return readToken(c.config.Registry, raw, time.Now())
+	return readToken(at.registry, raw, time.Now())
 }
 
 func readToken(registry string, raw []byte, now time.Time) (login, error) {

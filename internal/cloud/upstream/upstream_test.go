@@ -41,13 +41,23 @@ func newClient(t *testing.T, config upstream.Config) *upstream.Client {
 	return c
 }
 
+// password lets the user "me" into one registry.
+func password(of, secret string) func(string) (string, string, error) {
+	return func(registry string) (string, string, error) {
+		if registry != of {
+			return "", "", nil
+		}
+		return "me", secret, nil
+	}
+}
+
 func TestPull(t *testing.T) {
 	registry := upstreamtest.New()
 	cdn, _ := serve(t, registry)
 	registry.CDN, registry.Password = "https://"+cdn, "secret"
 	name, way := serve(t, registry)
 	sum := registry.Put("library/web", "v1", "config", "layer")
-	c := newClient(t, upstream.Config{Registry: name, Way: way, User: "me", Password: "secret"})
+	c := newClient(t, upstream.Config{Registry: name, Way: way, Credentials: password(name, "secret")})
 
 	if got, err := c.Head(t.Context(), "library/web", "v1"); got != sum || err != nil {
 		t.Errorf("%s, %v", got, err)

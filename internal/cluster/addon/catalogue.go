@@ -37,8 +37,10 @@ type Addon struct {
 	ClusterVersions []string
 	// Schema is the JSON schema of its configuration.
 	Schema string
-	// Files are what it needs beside Muster's programs that `make addons` makes, and `make build` does not.
+	// Files are what it needs that clusters do without, by their paths below the directory of Muster's programs.
 	Files []string
+	// BuiltBy says how these files are made, by which target of make, and in what time where nothing of them is in Go's caches.
+	BuiltBy, Target, BuildTime string
 	// OnMachines says of an add-on that is a program of each machine how it runs there. It has no objects in the cluster.
 	OnMachines string
 }
@@ -54,12 +56,21 @@ var (
 	traefikSchema string
 )
 
-// What `make addons` makes, below the directory of Muster's programs.
+// The files of add-ons, below the directory of Muster's programs.
 const (
+	MetricsServerImage      = "images/metrics-server.tar"
 	SnapshotControllerImage = "addons/snapshot-controller.tar"
 	SnapshotKinds           = "addons/snapshot-kinds.yaml"
 	TraefikImage            = "addons/traefik.tar"
 	GatewayKinds            = "addons/gateway-api.yaml"
+)
+
+// How the files of add-ons are made. `make up` makes those of `make build` once nodes are Ready, so they may be on their way.
+const (
+	byBuild  = "run `make build` where Muster was built, or wait if `make up` still builds there"
+	byAddons = "run `make addons` where Muster was built, once"
+	// addonsTime is what `make addons` takes (docs/benchmarks.md).
+	addonsTime = "about 5 minutes on two processors"
 )
 
 // noSchema is the schema of an add-on that has nothing to configure.
@@ -87,14 +98,15 @@ func New(programs Programs) Catalogue {
 		},
 		{
 			Name: MetricsServer, Type: "observability", ServiceAccount: MetricsServer, Version: build(programs.MetricsServer), Schema: metricsServerSchema,
+			Files: []string{MetricsServerImage}, BuiltBy: byBuild, Target: "build", BuildTime: "about 2 minutes on two processors",
 		},
 		{
 			Name: SnapshotController, Type: "storage", ServiceAccount: SnapshotController, Version: build(programs.SnapshotController), Schema: snapshotControllerSchema,
-			Files: []string{SnapshotControllerImage, SnapshotKinds},
+			Files: []string{SnapshotControllerImage, SnapshotKinds}, BuiltBy: byAddons, Target: "addons", BuildTime: addonsTime,
 		},
 		{
 			Name: Traefik, Type: "networking", ServiceAccount: Traefik, Version: build(programs.Traefik), Schema: traefikSchema,
-			Publisher: "traefik", Owner: "community", Files: []string{TraefikImage, GatewayKinds},
+			Publisher: "traefik", Owner: "community", Files: []string{TraefikImage, GatewayKinds}, BuiltBy: byAddons, Target: "addons", BuildTime: addonsTime,
 		},
 		{
 			Name: PodIdentityAgent, Type: "security", Version: "v1.3.10-eksbuild.1", Schema: noSchema,
@@ -124,7 +136,7 @@ func (all Catalogue) Find(name string) (Addon, bool) {
 // the directory of Muster's programs.
 func (a Addon) Unbuilt(has func(path string) bool) string {
 	if slices.ContainsFunc(a.Files, func(path string) bool { return !has(path) }) {
-		return fmt.Sprintf("%s %s is not built here: run `make addons` where Muster was built, once", a.Name, a.Version)
+		return fmt.Sprintf("%s %s is not built here: %s", a.Name, a.Version, a.BuiltBy)
 	}
 	return ""
 }

@@ -89,6 +89,8 @@ func TestUnbuilt(t *testing.T) {
 		"one is missing":   {addon.Traefik, []string{addon.TraefikImage}, "traefik v3.7.5-eksbuild.1 is not built here: run `make addons` where Muster was built, once"},
 		"nothing is there": {addon.Traefik, nil, "traefik v3.7.5-eksbuild.1 is not built here: run `make addons` where Muster was built, once"},
 		"another add-on's": {addon.SnapshotController, []string{addon.TraefikImage, addon.GatewayKinds}, "snapshot-controller v8.7.0-eksbuild.1 is not built here: run `make addons` where Muster was built, once"},
+		"of make build":    {addon.MetricsServer, []string{addon.TraefikImage, addon.GatewayKinds}, "metrics-server v0.9.0-eksbuild.1 is not built here: run `make build` where Muster was built, or wait if `make up` still builds there"},
+		"built by now":     {addon.MetricsServer, []string{addon.MetricsServerImage}, ""},
 		"nothing needed":   {addon.CoreDNS, nil, ""},
 	} {
 		if got := find(t, c.addon).Unbuilt(func(path string) bool { return slices.Contains(c.files, path) }); got != c.want {

@@ -53,7 +53,7 @@ func (w *world) client(from, address string) net.Conn {
 func exchange(c net.Conn, packet string) (string, error) {
 	answer := make([]byte, maxPacket)
 	var err error
-	for range 10 {
+	for range 120 { // a minute
 		if _, err = c.Write([]byte(packet)); err != nil {
 			continue
 		}

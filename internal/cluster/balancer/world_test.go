@@ -139,7 +139,7 @@ func (w *world) run() {
 		select {
 		case err := <-ended:
 			w.must(err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			w.t.Error("it goes on after its context has ended")
 		}
 	}
@@ -153,7 +153,7 @@ func (w *world) run() {
 func (w *world) eventually(what string, try func() error) {
 	w.t.Helper()
 	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if err = try(); err == nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"text/template"
 
@@ -36,6 +37,8 @@ type values struct {
 	PodCIDR, ServiceCIDR                                 string
 	UserPodWebhook, PodWebhookURL                        string
 	FileSystem                                           string // id
+	EndpointAddresses                                    []netip.Addr
+	EndpointPort                                         uint16
 }
 
 // Cluster makes the objects of a cluster. caPEM is the certificate of its authority.
@@ -46,7 +49,7 @@ func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, er
 		if err != nil {
 			return nil, err
 		}
-		server = "https://" + endpoint.String() + ":443"
+		server = "https://" + netip.AddrPortFrom(endpoint, component.EndpointPort).String()
 	}
 	dns, err := c.DNSAddress()
 	if err != nil {
@@ -74,6 +77,11 @@ func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, er
 		PodCIDR:                   c.Network.PodCIDR.String(),
 		ServiceCIDR:               network.ServiceCIDR,
 	})
+}
+
+// KubernetesEndpoints makes the endpoints of the Service "kubernetes", by which pods reach the API server: its addresses in the VPC.
+func KubernetesEndpoints(c component.Config) ([]*unstructured.Unstructured, error) {
+	return render([]string{"kubernetes-endpoints.yaml"}, values{EndpointAddresses: c.Network.Addresses, EndpointPort: component.EndpointPort})
 }
 
 // CoreDNS makes the objects of a cluster's DNS. Where there is no VPC there are no machines that run pods, and so none.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -95,7 +96,11 @@ func sets(t *testing.T) map[string][]*unstructured.Unstructured {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[name] = slices.Concat(objects, dns, volumes)
+		endpoints, err := baseline.KubernetesEndpoints(config(vpc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = slices.Concat(objects, endpoints, dns, volumes)
 	}
 	objects, err := baseline.Management()
 	if err != nil {
@@ -211,6 +216,18 @@ func get[T runtime.Object](t *testing.T, set, name string) T {
 	}
 	t.Fatalf("%s has no %T %s", set, zero, name)
 	return zero
+}
+
+// The driver is registered as EFS's own manifest has it (aws-efs-csi-driver, deploy/kubernetes/base/csidriver.yaml): without fsGroupPolicy, so that the kubelet does not
+// rewrite modes that programs gave their files.
+func TestVolumeDriverIsRegisteredAsEFS(t *testing.T) {
+	driver := get[*storagev1.CSIDriver](t, "cluster-vpc", "efs.csi.aws.com")
+	if driver.Spec.FSGroupPolicy != nil {
+		t.Errorf("fsGroupPolicy %s: must be left out", *driver.Spec.FSGroupPolicy)
+	}
+	if driver.Spec.AttachRequired == nil || *driver.Spec.AttachRequired {
+		t.Error("volumes are to be attached")
+	}
 }
 
 // What `kubectl get clusterrole,clusterrolebinding eks:node-bootstrapper -o yaml` shows on EKS.

@@ -68,6 +68,31 @@ func TestOvercommitted(t *testing.T) {
 	}
 }
 
+// What is about to be claimed is told in the future.
+func TestWillBeOvercommitted(t *testing.T) {
+	t.Parallel()
+	host := Host{CPUs: 2, Memory: 24652052 << 10}
+	host.Claim("")
+	if got := host.WillBeOvercommitted(); got != "" {
+		t.Errorf("one node: %q", got)
+	}
+	for range 98 {
+		host.Claim("")
+	}
+	if got, want := host.WillBeOvercommitted(), "The host will be overcommitted: 99 local nodes together claim 198 CPUs and 2327.5 GiB of memory; the host has 2 CPUs and 23.5 GiB."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestBoots(t *testing.T) {
+	t.Parallel()
+	for cpus, want := range map[int]int{0: 5, 1: 5, 2: 5, 3: 6, 64: 128} {
+		if got := Boots(cpus); got != want {
+			t.Errorf("%d CPUs boot %d machines at once, want %d", cpus, got, want)
+		}
+	}
+}
+
 func TestInotify(t *testing.T) {
 	t.Parallel()
 	group := func(provider v1alpha1.Provider, size int32) *v1alpha1.NodeGroup {

@@ -59,7 +59,12 @@ func (h *Host) Claim(instanceType string) {
 }
 
 // Overcommitted returns one line about what nodes claim together and the host does not have, "" if that is nothing.
-func (h Host) Overcommitted() string {
+func (h Host) Overcommitted() string { return h.overcommitted("is") }
+
+// WillBeOvercommitted is Overcommitted for nodes that are about to be made.
+func (h Host) WillBeOvercommitted() string { return h.overcommitted("will be") }
+
+func (h Host) overcommitted(is string) string {
 	if h.CPUs == 0 || h.Memory == 0 || h.ClaimedCPUs <= h.CPUs && h.ClaimedMemory <= h.Memory {
 		return ""
 	}
@@ -67,8 +72,8 @@ func (h Host) Overcommitted() string {
 	if h.Nodes > 1 {
 		claim = fmt.Sprintf("%d local nodes together claim", h.Nodes)
 	}
-	return fmt.Sprintf("The host is overcommitted: %s %d CPUs and %s of memory; the host has %d CPUs and %s.",
-		claim, h.ClaimedCPUs, gibibytes(h.ClaimedMemory), h.CPUs, gibibytes(h.Memory))
+	return fmt.Sprintf("The host %s overcommitted: %s %d CPUs and %s of memory; the host has %d CPUs and %s.",
+		is, claim, h.ClaimedCPUs, gibibytes(h.ClaimedMemory), h.CPUs, gibibytes(h.Memory))
 }
 
 func gibibytes(bytes int64) string {

@@ -23,6 +23,9 @@ import (
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/ststoken"
 )
@@ -52,9 +55,14 @@ func newAccess(t *testing.T, mode v1alpha1.AuthenticationMode, objects ...client
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := identityservicetest.NewMemory()
+	if err := store.Create(t.Context(), iam.Account{ID: account}); err != nil {
+		t.Fatal(err)
+	}
 	return Access{
 		management: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
-		cluster:    fake.NewClientBuilder().WithScheme(scheme).Build(), mode: mode,
+		cluster:    fake.NewClientBuilder().WithScheme(scheme).Build(), namespace: "blue", mode: mode,
+		store: func() identityservice.Store { return store }, now: time.Now,
 	}
 }
 
@@ -72,7 +80,7 @@ func entriesOf(t *testing.T, a Access) map[string]accessv1alpha1.AccessEntrySpec
 }
 
 func TestFirstOnesAreLetInOnce(t *testing.T) {
-	a := newAccess(t, v1alpha1.AuthenticationAPI, iamAdmin(), iamRole("/", "muster-node", "AROA1"))
+	a := newAccess(t, v1alpha1.AuthenticationAPI, iamAdmin(), iamRole("/", "muster-node-blue", "AROA1"))
 	if err := a.first(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +89,7 @@ func TestFirstOnesAreLetInOnce(t *testing.T) {
 			PrincipalARN: "arn:aws:iam::000000000000:user/admin", PrincipalID: "AIDA1", Type: "STANDARD",
 			AccessPolicies: []accessv1alpha1.AccessPolicy{{PolicyARN: clusterAdminPolicy, Scope: accessv1alpha1.AccessScope{Type: "cluster"}}},
 		},
-		"muster-node": {PrincipalARN: "arn:aws:iam::000000000000:role/muster-node", PrincipalID: "AROA1", Type: "EC2_LINUX"},
+		"muster-node-blue": {PrincipalARN: "arn:aws:iam::000000000000:role/muster-node-blue", PrincipalID: "AROA1", Type: "EC2_LINUX"},
 	}
 	if diff := cmp.Diff(want, entriesOf(t, a)); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
@@ -95,20 +103,20 @@ func TestFirstOnesAreLetInOnce(t *testing.T) {
 }
 
 func TestFirstOnesThatAreNotThereYet(t *testing.T) {
-	for name, objects := range map[string][]client.Object{"nobody": nil, "no role": {iamAdmin()}, "no user": {iamRole("/", "muster-node", "AROA1")}} {
+	for name, objects := range map[string][]client.Object{"nobody": nil, "no role": {iamAdmin()}, "no user": {iamRole("/", "muster-node-blue", "AROA1")}} {
 		a := newAccess(t, v1alpha1.AuthenticationAPI, objects...)
 		if err := a.first(t.Context(), true); err == nil {
 			t.Errorf("%s: done", name)
 		}
 	}
-	a := newAccess(t, v1alpha1.AuthenticationAPI, iamRole("/", "muster-node", "AROA1"))
+	a := newAccess(t, v1alpha1.AuthenticationAPI, iamRole("/", "muster-node-blue", "AROA1"))
 	if err := a.first(t.Context(), false); err != nil || len(entriesOf(t, a)) != 1 {
 		t.Errorf("without a creator: %v, %v", err, entriesOf(t, a))
 	}
 }
 
 func TestModeWithoutAccessEntries(t *testing.T) {
-	a := newAccess(t, v1alpha1.AuthenticationConfigMap, iamAdmin(), iamRole("/", "muster-node", "AROA1"))
+	a := newAccess(t, v1alpha1.AuthenticationConfigMap, iamAdmin(), iamRole("/", "muster-node-blue", "AROA1"))
 	if err := a.first(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +157,7 @@ func TestPrepareRole(t *testing.T) {
 
 func TestPrepareWaitsForTheFirstAccount(t *testing.T) {
 	n := &NodeRoles{Access: newAccess(t, v1alpha1.AuthenticationAPI)}
-	_, err := n.Prepare(t.Context(), "muster-node")
+	_, err := n.Prepare(t.Context(), "muster-node-blue")
 	if _, told := errors.AsType[*nodegroup.RoleProblem](err); err == nil || told {
 		t.Errorf("a role that is on its way is told as a problem: %v", err)
 	}
@@ -233,7 +241,8 @@ func TestCheckAsksTheAuthenticator(t *testing.T) {
 				_, _ = w.Write([]byte(`{"status":{"authenticated":` + map[bool]string{true: "true", false: "false"}[test.user != ""] + `,"user":{"username":"` + test.user + `","groups":["system:nodes"]}}}`))
 			}))
 			defer server.Close()
-			n := &NodeRoles{keys: test.keys, cluster: "muster", region: "lab-1", url: server.URL, http: server.Client(), now: func() time.Time { return now }}
+			n := &NodeRoles{keys: test.keys, cluster: "muster", region: "lab-1", url: server.URL, http: server.Client()}
+			n.now = func() time.Time { return now }
 			err := n.Check(t.Context(), m)
 			refusal, refused := errors.AsType[*nodegroup.Refusal](err)
 			if (err != nil) != test.problem || refused != (test.refusal != "") || refused && !strings.Contains(refusal.Error(), test.refusal) {

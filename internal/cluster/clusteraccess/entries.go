@@ -32,11 +32,19 @@ var errMeanwhile = errors.New("another part of the service was making the same e
 func (a Access) nodesOnce(ctx context.Context, role *v1alpha1.IAMRole) error {
 	name := entryName(role.Spec.Name)
 	if a.mode == v1alpha1.AuthenticationConfigMap {
-		return a.mapping(ctx, name, iamv1alpha1.IAMIdentityMappingSpec{
-			ARN: role.Spec.ARN, Username: nodeUsername, Groups: []string{"system:bootstrappers", "system:nodes"},
-		})
+		return a.mapping(ctx, name, nodeMapping(role.Spec.ARN))
 	}
-	return a.enter(ctx, name, accessv1alpha1.AccessEntrySpec{PrincipalARN: role.Spec.ARN, PrincipalID: role.Spec.RoleID, Type: accessv1alpha1.TypeEC2Linux})
+	return a.enter(ctx, name, nodeEntry(role.Spec.ARN, role.Spec.RoleID))
+}
+
+// nodeEntry is the access entry of a role of nodes.
+func nodeEntry(role, id string) accessv1alpha1.AccessEntrySpec {
+	return accessv1alpha1.AccessEntrySpec{PrincipalARN: role, PrincipalID: id, Type: accessv1alpha1.TypeEC2Linux}
+}
+
+// nodeMapping is the IAMIdentityMapping of a role of nodes.
+func nodeMapping(role string) iamv1alpha1.IAMIdentityMappingSpec {
+	return iamv1alpha1.IAMIdentityMappingSpec{ARN: role, Username: nodeUsername, Groups: []string{"system:bootstrappers", "system:nodes"}}
 }
 
 // entryName returns the name of the object for a role.

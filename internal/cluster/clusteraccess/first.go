@@ -28,13 +28,29 @@ import (
 type Access struct {
 	management client.Reader
 	cluster    client.Client
+	namespace  string // of the cluster in the management plane
 	mode       v1alpha1.AuthenticationMode
+	// store returns the store of the identity service, or nil while that service does not run.
+	store func() identityservice.Store
+	now   func() time.Time
 }
 
-// New returns the entries of one cluster. It reads IAM's users and roles from the management plane, past any cache: a role that was made
-// a moment ago counts. The client of the cluster is one with [Mapper].
-func New(management client.Reader, cluster client.Client, mode v1alpha1.AuthenticationMode) Access {
-	return Access{management: management, cluster: cluster, mode: mode}
+// Config is what New needs. All fields are required.
+type Config struct {
+	// Management reads the management plane past any cache: a role that was made a moment ago counts.
+	Management client.Reader
+	// Cluster is a client of the cluster with [Mapper].
+	Cluster client.Client
+	// Namespace is that of the cluster in the management plane.
+	Namespace string
+	Mode      v1alpha1.AuthenticationMode
+	// Store returns the store of the identity service, or nil while that service does not run.
+	Store func() identityservice.Store
+}
+
+// New returns the entries of one cluster.
+func New(c Config) Access {
+	return Access{management: c.Management, cluster: c.Cluster, namespace: c.Namespace, mode: c.Mode, store: c.Store, now: time.Now}
 }
 
 const (
@@ -44,29 +60,49 @@ const (
 	firstAccess = "muster-first-access"
 )
 
-// first makes the entries of the creator and of the default node role, unless the record says that they were made.
-func (a Access) first(ctx context.Context, creator bool) error {
-	done := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: policyconfig.HostsNamespace, Name: firstAccess}}
-	err := a.cluster.Get(ctx, client.ObjectKeyFromObject(done), done)
-	if err == nil {
-		return a.moved(ctx, done)
+// record reads the record of the first entries. It is not there if they were not made.
+func (a Access) record(ctx context.Context) (record *corev1.ConfigMap, there bool, err error) {
+	record = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: policyconfig.HostsNamespace, Name: firstAccess}}
+	err = a.cluster.Get(ctx, client.ObjectKeyFromObject(record), record)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, false, fmt.Errorf("reading ConfigMap "+firstAccess+": %w", err)
 	}
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading ConfigMap "+firstAccess+": %w", err)
+	return record, err == nil, nil
+}
+
+// change writes the record, unless somebody changed it since it was read.
+func (a Access) change(ctx context.Context, record *corev1.ConfigMap) error {
+	if err := a.cluster.Update(ctx, record); err != nil {
+		return fmt.Errorf("updating ConfigMap "+firstAccess+": %w", err)
+	}
+	return nil
+}
+
+// first makes the entries of the creator and of the cluster's node role, unless the record says that they were made.
+func (a Access) first(ctx context.Context, creator bool) error {
+	done, there, err := a.record(ctx)
+	if err != nil {
+		return err
+	}
+	if there {
+		if err := a.moved(ctx, done); err != nil {
+			return err
+		}
+		return a.ownNodes(ctx, done)
 	}
 	if creator {
 		if err := a.creator(ctx); err != nil {
 			return err
 		}
 	}
-	role, err := a.role(ctx, v1alpha1.DefaultNodeRole)
+	role, err := a.makeOwnRole(ctx, false)
 	if err != nil {
 		return err
 	}
 	if err := a.nodes(ctx, role); err != nil {
 		return err
 	}
-	done.Data = map[string]string{"nodeRole": role.Spec.ARN, firstMode: string(a.mode)}
+	done.Data = map[string]string{ownRole: role.Spec.ARN, firstMode: string(a.mode)}
 	if err := a.cluster.Create(ctx, done); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making ConfigMap "+firstAccess+": %w", err)
 	}
@@ -95,18 +131,26 @@ func (a Access) creator(ctx context.Context) error {
 
 var errNoUser = errors.New("the first IAM user is not there yet")
 
-// firstInterval is the pause between two looks for the first user and role, which the identity service makes at its first start.
-const firstInterval = 100 * time.Millisecond
+const (
+	// firstInterval is the pause between two looks for the first user, which the identity service makes at its first start.
+	firstInterval = 100 * time.Millisecond
+	// problemInterval is the pause after a problem that people have to mend.
+	problemInterval = 10 * time.Second
+)
 
-// First makes the first entries, as soon as the identity service has made the user and the role that they are for: of the default node
-// role and, if creator is set, of the cluster's creator. It makes each of them once in the life of a cluster, and returns when that is
-// done or the context ends.
+// First makes the first entries, as soon as the identity service can make the role that they are for: of the cluster's node role and, if
+// creator is set, of the cluster's creator. It makes each of them once in the life of a cluster, and returns when that is done or the
+// context ends.
 func (a Access) First(ctx context.Context, creator bool, log *slog.Logger) {
 	said := ""
 	for {
 		err := a.first(ctx, creator)
 		if err == nil || ctx.Err() != nil {
 			return
+		}
+		interval := firstInterval
+		if _, problem := errors.AsType[*nodegroup.RoleProblem](err); problem {
+			interval = problemInterval
 		}
 		if text := err.Error(); text != said && !errors.Is(err, errNoUser) && !errors.Is(err, nodegroup.ErrNotYet) {
 			said = text
@@ -115,7 +159,7 @@ func (a Access) First(ctx context.Context, creator bool, log *slog.Logger) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(firstInterval):
+		case <-time.After(interval):
 		}
 	}
 }

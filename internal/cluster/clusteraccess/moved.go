@@ -37,10 +37,7 @@ func (a Access) moved(ctx context.Context, done *corev1.ConfigMap) error {
 		}
 	}
 	done.Data[firstMode] = string(a.mode)
-	if err := a.cluster.Update(ctx, done); err != nil {
-		return fmt.Errorf("updating ConfigMap "+firstAccess+": %w", err)
-	}
-	return nil
+	return a.change(ctx, done)
 }
 
 func (a Access) move(ctx context.Context, name string, spec iamv1alpha1.IAMIdentityMappingSpec) error {

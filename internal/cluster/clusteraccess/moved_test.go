@@ -14,7 +14,7 @@ import (
 // The mode API must not shut out the nodes and the creator of a cluster that began with CONFIG_MAP.
 func TestFirstOnesGetAccessEntriesWhenTheModeKnowsThem(t *testing.T) {
 	for _, mode := range []v1alpha1.AuthenticationMode{v1alpha1.AuthenticationAPIAndConfigMap, v1alpha1.AuthenticationAPI} {
-		a := newAccess(t, v1alpha1.AuthenticationConfigMap, iamAdmin(), iamRole("/", "muster-node", "AROA1"), iamRole("/team/", "other", "AROA2"),
+		a := newAccess(t, v1alpha1.AuthenticationConfigMap, iamAdmin(), iamRole("/", "muster-node-blue", "AROA1"), iamRole("/team/", "other", "AROA2"),
 			&v1alpha1.IAMAccount{ObjectMeta: metav1.ObjectMeta{Name: account}})
 		if err := a.first(t.Context(), true); err != nil {
 			t.Fatal(err)
@@ -33,14 +33,14 @@ func TestFirstOnesGetAccessEntriesWhenTheModeKnowsThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries := entriesOf(t, a)
-		if len(entries) != 3 || entries["cluster-creator"].PrincipalID != "AIDA1" || entries["muster-node"].PrincipalID != "AROA1" || entries["other"].PrincipalID != "AROA2" {
+		if len(entries) != 3 || entries["cluster-creator"].PrincipalID != "AIDA1" || entries["muster-node-blue"].PrincipalID != "AROA1" || entries["other"].PrincipalID != "AROA2" {
 			t.Errorf("mode %s: %+v", mode, entries)
 		}
 	}
 }
 
 func TestWhoseMappingWasDeletedGetsNoAccessEntry(t *testing.T) {
-	a := newAccess(t, v1alpha1.AuthenticationConfigMap, iamAdmin(), iamRole("/", "muster-node", "AROA1"))
+	a := newAccess(t, v1alpha1.AuthenticationConfigMap, iamAdmin(), iamRole("/", "muster-node-blue", "AROA1"))
 	if err := a.first(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestWhoseMappingWasDeletedGetsNoAccessEntry(t *testing.T) {
 		if err := a.first(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
-		if entries := entriesOf(t, a); len(entries) != 1 || entries["muster-node"].PrincipalID != "AROA1" {
+		if entries := entriesOf(t, a); len(entries) != 1 || entries["muster-node-blue"].PrincipalID != "AROA1" {
 			t.Errorf("%+v", entries)
 		}
 	}

@@ -43,7 +43,7 @@ func (n *NodeRoles) Tidy(ctx context.Context) error {
 	}
 	roles := map[string]bool{}
 	for i := range groups.Items {
-		if name := groups.Items[i].Spec.Role(); name != "" {
+		if name := groups.Items[i].Role(); name != "" {
 			role, err := n.role(ctx, name)
 			if err == nil {
 				roles[role.Spec.RoleID] = true

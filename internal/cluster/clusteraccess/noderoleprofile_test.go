@@ -19,9 +19,9 @@ import (
 
 func rolesWithStore(t *testing.T, store identityservice.Store, objects ...client.Object) *NodeRoles {
 	t.Helper()
-	return &NodeRoles{
-		Access: newAccess(t, v1alpha1.AuthenticationAPI, objects...), now: time.Now, store: func() identityservice.Store { return store },
-	}
+	n := &NodeRoles{Access: newAccess(t, v1alpha1.AuthenticationAPI, objects...)}
+	n.store = func() identityservice.Store { return store }
+	return n
 }
 
 func storeWithRole(t *testing.T) *identityservicetest.Memory {

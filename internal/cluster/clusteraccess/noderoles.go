@@ -24,7 +24,6 @@ import (
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/ekstoken"
-	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/keyservice"
 )
 
@@ -41,18 +40,14 @@ type NodeRoles struct {
 	region  string
 	url     string // of the authenticator
 	http    *http.Client
-	now     func() time.Time
-	// store returns the store of the identity service, or nil while that service does not run.
-	store func() identityservice.Store
 	// preparing keeps an instance profile from going while a machine is made with it.
 	preparing sync.Mutex
 }
 
 var _ nodegroup.NodeRoles = (*NodeRoles)(nil)
 
-// NewNodeRoles returns node roles that ask the authenticator with the API server's own client certificate. store returns the identity
-// service's store, or nil while that service does not run.
-func NewNodeRoles(c component.Config, a Access, keys RoleKeys, store func() identityservice.Store) (*NodeRoles, error) {
+// NewNodeRoles returns node roles that ask the authenticator with the API server's own client certificate.
+func NewNodeRoles(c component.Config, a Access, keys RoleKeys) (*NodeRoles, error) {
 	transport, err := rest.TransportFor(&rest.Config{
 		Host: c.AuthenticatorURL(), TLSClientConfig: rest.TLSClientConfig{CAFile: c.Authority("cluster"), CertFile: c.AuthenticatorClient(), KeyFile: c.AuthenticatorClient()},
 	})
@@ -60,7 +55,7 @@ func NewNodeRoles(c component.Config, a Access, keys RoleKeys, store func() iden
 		return nil, fmt.Errorf("making a client of the authenticator: %w", err)
 	}
 	return &NodeRoles{
-		Access: a, keys: keys, store: store, cluster: c.Cluster.Spec.Name, region: c.Region.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
+		Access: a, keys: keys, cluster: c.Cluster.Spec.Name, region: c.Region.Name, url: c.AuthenticatorURL() + "/authenticate",
 		http: &http.Client{Transport: transport, Timeout: checkTimeout},
 	}, nil
 }
@@ -72,7 +67,7 @@ const checkTimeout = 5 * time.Second
 func (n *NodeRoles) Prepare(ctx context.Context, name string) (string, error) {
 	n.preparing.Lock()
 	defer n.preparing.Unlock()
-	role, err := n.role(ctx, name)
+	role, err := n.groupRole(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +78,10 @@ func (n *NodeRoles) Prepare(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return profile, n.nodes(ctx, role)
+	if err := n.nodes(ctx, role); err != nil {
+		return "", err
+	}
+	return profile, n.awsAuthFirst(ctx, role)
 }
 
 // Check implements [nodegroup.NodeRoles]. It sends the request that the machine would send, with the same credentials.

@@ -33,6 +33,8 @@ const (
 type Config struct {
 	Cluster    *v1alpha1.Cluster
 	NodeGroups []*v1alpha1.NodeGroup
+	// DefaultMax holds the names of the node groups whose document leaves out maxSize. One of them that exists keeps the one that it has.
+	DefaultMax map[string]bool
 }
 
 // Default returns the configuration of somebody who wrote none: one cluster and one group of that many nodes.
@@ -51,10 +53,12 @@ func Named(name string, nodes int, provider v1alpha1.Provider) Config {
 	group := newNodeGroup()
 	group.Spec.Name = DefaultNodeGroupName
 	group.Spec.Provider = provider
-	group.Spec.ScalingConfig.DesiredSize = int32(max(math.MinInt32, min(nodes, math.MaxInt32)))
+	size := &group.Spec.ScalingConfig
+	size.DesiredSize = int32(max(math.MinInt32, min(nodes, math.MaxInt32)))
+	size.MaxSize = v1alpha1.DefaultMaxSize(provider, size.MinSize, size.DesiredSize)
 	completeCluster(cluster)
 	completeNodeGroup(group, cluster)
-	return Config{Cluster: cluster, NodeGroups: []*v1alpha1.NodeGroup{group}}
+	return Config{Cluster: cluster, NodeGroups: []*v1alpha1.NodeGroup{group}, DefaultMax: map[string]bool{DefaultNodeGroupName: true}}
 }
 
 // Validate reports every problem of a configuration that was not read from a file, as Problems.

@@ -22,6 +22,7 @@ type document struct {
 	object     metav1.Object
 	text       *strictyaml.Document // nil for an object that no file holds
 	unread     []strictyaml.Wrong   // what could not be read of it
+	defaultMax bool                 // it is a NodeGroup that leaves out maxSize
 }
 
 func (d document) String() string {

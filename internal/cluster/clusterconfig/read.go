@@ -87,6 +87,12 @@ func parse(name string, data []byte, must, otherwise string) (Config, error) {
 		case *v1alpha1.NodeGroup:
 			config.NodeGroups = append(config.NodeGroups, object)
 			completeNodeGroup(object, config.Cluster)
+			if d.defaultMax {
+				if config.DefaultMax == nil {
+					config.DefaultMax = map[string]bool{}
+				}
+				config.DefaultMax[object.Spec.Name] = true
+			}
 		}
 		problems.add(d, validate(d.object))
 	}
@@ -150,8 +156,12 @@ func (p *Problems) read(number int, part *strictyaml.Document) (document, bool) 
 	if cluster, ok := object.(*v1alpha1.Cluster); ok {
 		cluster.Spec.Certificates = withDurations(cluster.Spec.Certificates)
 	}
-	if d.kind == "NodeGroup" {
+	if group, ok := object.(*v1alpha1.NodeGroup); ok {
 		p.add(d, requireSize(generic))
+		size := &group.Spec.ScalingConfig
+		if d.defaultMax = !given(generic, "spec", "scalingConfig", "maxSize"); d.defaultMax {
+			size.MaxSize = v1alpha1.DefaultMaxSize(group.Spec.Provider, size.MinSize, size.DesiredSize)
+		}
 	}
 	d.object = object
 	return d, true
@@ -198,11 +208,16 @@ func takeBadDurations(generic map[string]any) field.ErrorList {
 
 // requireSize tells a desiredSize of 0 from one that was forgotten.
 func requireSize(generic map[string]any) field.ErrorList {
-	size, found, err := unstructured.NestedFieldNoCopy(generic, "spec", "scalingConfig", "desiredSize")
-	if err == nil && found && size != nil {
+	if given(generic, "spec", "scalingConfig", "desiredSize") {
 		return nil
 	}
 	return field.ErrorList{field.Required(field.NewPath("spec", "scalingConfig", "desiredSize"), "say how many machines the group has")}
+}
+
+// given reports whether a document has a field, with a value other than null.
+func given(generic map[string]any, path ...string) bool {
+	value, found, err := unstructured.NestedFieldNoCopy(generic, path...)
+	return err == nil && found && value != nil
 }
 
 // withDurations puts the defaults where a document says null, as the API server does.

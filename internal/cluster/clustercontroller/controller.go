@@ -46,7 +46,6 @@ func (r *Refusal) Error() string { return r.Message }
 
 // The reasons of the condition Ready that are written here.
 const (
-	ReasonCreating        = "Creating"
 	ReasonDeleting        = "Deleting"
 	ReasonNodeGroupsExist = "NodeGroupsExist"
 	ReasonFailed          = "Failed"
@@ -106,7 +105,7 @@ func (r *clusters) run(ctx context.Context, object *v1alpha1.Cluster) (reconcile
 	if message == "" {
 		message = "the control plane is starting"
 	}
-	return reconcile.Result{RequeueAfter: startingAgain}, r.say(ctx, object, ReasonCreating, message)
+	return reconcile.Result{RequeueAfter: startingAgain}, r.say(ctx, object, readiness.ReasonCreating, message)
 }
 
 // remove ends a deleted cluster once its node groups and machines are gone, with its namespace.

@@ -137,7 +137,7 @@ func TestClusterIsStarted(t *testing.T) {
 		if result, err := w.reconcile("blue", "blue"); err != nil || result.RequeueAfter != startingAgain {
 			t.Errorf("got %+v, %v", result, err)
 		}
-		w.says(object, ReasonCreating, "the control plane is starting")
+		w.says(object, readiness.ReasonCreating, "the control plane is starting")
 	}
 	if w.writes != 1 {
 		t.Errorf("%d writes of the status, want 1", w.writes)
@@ -147,7 +147,7 @@ func TestClusterIsStarted(t *testing.T) {
 	}
 	w.message = "starting the cluster: no ports are left"
 	_, _ = w.reconcile("blue", "blue")
-	w.says(object, ReasonCreating, "no ports are left")
+	w.says(object, readiness.ReasonCreating, "no ports are left")
 	w.served, w.writes = true, 0
 	if result, err := w.reconcile("blue", "blue"); err != nil || result.RequeueAfter != servedAgain || w.writes != 0 {
 		t.Errorf("of one that is served: %+v, %v, %d writes", result, err, w.writes)

@@ -35,12 +35,15 @@ func apiServer(c Config) (Spec, error) {
 		"authentication-token-webhook-cache-ttl":   "0s",
 		"authentication-token-webhook-config-file": webhook,
 		"authentication-token-webhook-version":     "v1",
-		"authorization-mode":                       "Node,RBAC",
+		"authorization-config":                     c.file(APIServer, "authorization.yaml"),
 		"bind-address":                             Loopback,
 		"client-ca-file":                           c.KubeletClientCA(),
 		"enable-admission-plugins":                 "NodeRestriction",
 		// Webhooks and aggregated APIs are reached at their pods: the VPC routes pods, not cluster addresses.
 		"enable-aggregator-routing": "true",
+		// It would write the port that it listens on into the endpoints of the Service "kubernetes" (PublicServicePort in pkg/controlplane/instance.go), which is
+		// one of the host's: in the VPC it answers at another. The service writes them instead.
+		"endpoint-reconciler-type": "none",
 		// Bootstrap tokens are Secrets of a type of their own; kubeadm and EKS make nodes join with them.
 		"enable-bootstrap-token-auth":        "true",
 		"encryption-provider-config":         c.file(APIServer, "encryption.yaml"),
@@ -72,13 +75,26 @@ func apiServer(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
+	nodes, err := authorization(c)
+	if err != nil {
+		return Spec{}, err
+	}
 	files := []File{
 		{Path: c.file(APIServer, "audit-policy.yaml"), Mode: modePrivate, Content: auditPolicy},
 		{Path: c.file(APIServer, "authentication.yaml"), Mode: modePrivate, Content: authentication(clusterAnonymousPaths)},
 		tokens,
 		{Path: c.file(APIServer, "encryption.yaml"), Mode: modePrivate, Content: encryption(c.EncryptionKey), Secret: true},
 	}
-	credentials := []string{credential, kubeletClient, frontProxy, c.Credential(clientOf(Etcd)), c.AuthenticatorClient()}
+	files = append(files, nodes...)
+	// Users have an API server dial what they like: webhooks, conversions, aggregated APIs. None of that is dialled from this host. Kubelets and pods live in
+	// the VPC, where the host has no address.
+	selections := egressSelections{ControlPlane: c.State.ControlPlaneSocket(c.Dir.Namespace()), Cluster: c.State.EgressSocket(c.Dir.Namespace())}
+	if !c.VPC {
+		selections.Cluster = selections.ControlPlane // where nothing but the account's own ports is reached
+	}
+	values["egress-selector-config-file"] = c.file(APIServer, "egress.yaml")
+	files = append(files, File{Path: c.file(APIServer, "egress.yaml"), Mode: modePrivate, Content: egress(selections)})
+	credentials := []string{credential, kubeletClient, frontProxy, c.Credential(clientOf(Etcd)), c.AuthenticatorClient(), c.Credential(nodeAuthorizerClient)}
 	if c.VPC {
 		webhooks, err := admission(c)
 		if err != nil {
@@ -86,9 +102,6 @@ func apiServer(c Config) (Spec, error) {
 		}
 		values["admission-control-config-file"] = webhooks[0].Path
 		files, credentials = append(files, webhooks...), append(credentials, c.Credential(podWebhookClient))
-		// Kubelets and pods live in the VPC, where this host has no address: the API server goes through a door into it.
-		values["egress-selector-config-file"] = c.file(APIServer, "egress.yaml")
-		files = append(files, File{Path: c.file(APIServer, "egress.yaml"), Mode: modePrivate, Content: egress(c.State.EgressSocket(c.Dir.Namespace()))})
 	}
 	return Spec{
 		Name:        APIServer,
@@ -99,6 +112,6 @@ func apiServer(c Config) (Spec, error) {
 		Credentials: sorted(credentials...),
 		Directories: []string{filepath.Dir(c.Dir.Audit(firstInstance))},
 		Probe:       &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
-		After:       []string{Etcd, TokenSigner},
+		After:       []string{Etcd, TokenSigner, WebhookProxy},
 	}, nil
 }

@@ -39,59 +39,26 @@ resources:
 `
 }
 
-// egress sends what the API server says to kubelets and webhooks through the VPC's door, an HTTP CONNECT proxy on a unix
-// socket. etcd is on this host and needs no door.
-func egress(socket string) string {
-	return `apiVersion: apiserver.k8s.io/v1beta1
-kind: EgressSelectorConfiguration
-egressSelections:
-- name: cluster
+// egressSelections are the unix sockets of HTTP CONNECT proxies, by upstream's names of the networks that they lead to.
+type egressSelections struct {
+	// ControlPlane is of webhooks: those that the API server's flags name, and those that users name by URL. Upstream tells them apart no further.
+	ControlPlane string
+	// Cluster is of kubelets, pods and Services: webhooks and aggregated APIs that are Services, too.
+	Cluster string
+}
+
+// egress has the API server dial nothing by itself but etcd, which is on this host. A network that is not named would be dialled directly.
+func egress(s egressSelections) string {
+	var b strings.Builder
+	b.WriteString("apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n")
+	for _, selection := range []struct{ name, socket string }{{"cluster", s.Cluster}, {"controlplane", s.ControlPlane}} {
+		fmt.Fprintf(&b, `- name: %s
   connection:
     proxyProtocol: HTTPConnect
     transport:
       uds:
-        udsName: ` + strconv.Quote(socket) + `
-`
+        udsName: %s
+`, selection.name, strconv.Quote(selection.socket))
+	}
+	return b.String()
 }
-
-// auditPolicy records what tells the story of a join: CSRs whole, nodes coming and going, the first lease, token reviews
-// and changes of RBAC; and never the content of a Secret. Heartbeats (node status and lease renewals) are left out: they
-// would be most of the log.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
-omitManagedFields: true
-rules:
-- level: RequestResponse
-  verbs: [create, update, patch, delete, deletecollection]
-  resources:
-  - group: certificates.k8s.io
-    resources: [certificatesigningrequests, certificatesigningrequests/approval, certificatesigningrequests/status]
-- level: Request
-  verbs: [create, delete, deletecollection]
-  resources:
-  - group: ""
-    resources: [nodes]
-- level: Metadata
-  verbs: [create]
-  resources:
-  - group: coordination.k8s.io
-    resources: [leases]
-- level: Metadata
-  resources:
-  - group: authentication.k8s.io
-    resources: [tokenreviews]
-- level: Request
-  verbs: [create, update, patch, delete, deletecollection]
-  resources:
-  - group: rbac.authorization.k8s.io
-    resources: ["*"]
-- level: Metadata
-  verbs: [create, update, patch, delete, deletecollection]
-  resources:
-  - group: ""
-    resources: [secrets]
-- level: Metadata
-  userGroups: [system:bootstrappers]
-- level: None
-`

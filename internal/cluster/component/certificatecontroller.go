@@ -106,7 +106,14 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 		// Only one runs, so there is no other to agree with.
 		LeaderElection: policyconfig.LeaderElection{Enabled: new(false)},
 		Health:         policyconfig.Endpoint{BindAddress: address},
-		Metrics:        policyconfig.Endpoint{BindAddress: address},
+		Metrics: policyconfig.Endpoint{
+			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateControllerMetrics)),
+			Certificate: c.Credential("certificate-controller"), Key: c.Credential("certificate-controller"), ClientCA: c.Authority("cluster"),
+		},
+		Authorization: policyconfig.Endpoint{
+			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateControllerAuthorization)),
+			Certificate: c.Credential("certificate-controller"), Key: c.Credential("certificate-controller"), ClientCA: c.Authority("front-proxy"),
+		},
 	}, nil
 }
 

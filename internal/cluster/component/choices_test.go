@@ -20,7 +20,7 @@ func TestEKSChoices(t *testing.T) {
 		_, values := flagsOf(t, spec)
 		switch spec.Name {
 		case APIServer:
-			for name, want := range map[string]string{"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction", "enable-bootstrap-token-auth": "true"} {
+			for name, want := range map[string]string{"authorization-mode": "", "enable-admission-plugins": "NodeRestriction", "enable-bootstrap-token-auth": "true"} {
 				if values[name] != want {
 					t.Errorf("--%s=%s, want %s", name, values[name], want)
 				}

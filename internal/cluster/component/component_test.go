@@ -44,7 +44,7 @@ func fixed(vpc bool) Config {
 		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key, Network: clusternetworktest.Network(),
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
 		Release: Release{Version: "v1.36.3", Programs: "/opt/muster/releases/1.36"},
-		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
+		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, CertificateControllerMetrics: 20013, CertificateControllerAuthorization: 20014, Authenticator: 20011, PodWebhook: 20015, PodWebhookMetrics: 20016, PodWebhookHealth: 20017},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Region = region.Region{Name: "lab-1"}
@@ -255,38 +255,41 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 	for _, spec := range specs(t, fixed(true)) {
 		_, values := flagsOf(t, spec)
 		for name, value := range values {
-			var address string
+			var addresses []string
 			switch {
 			case name == "secure-port":
 				if values["bind-address"] != Loopback {
 					t.Errorf("%s binds to %q", spec.Name, values["bind-address"])
 				}
-				address = net.JoinHostPort(values["bind-address"], value)
+				addresses = []string{net.JoinHostPort(values["bind-address"], value)}
 			case strings.HasPrefix(name, "listen-"):
 				u, err := neturl.Parse(value)
 				if err != nil || u.Scheme != "https" {
 					t.Errorf("%s: --%s=%s", spec.Name, name, value)
 				}
-				address = u.Host
+				addresses = []string{u.Host}
 			case name == "config" && spec.Name == CertificateController:
 				file := policyFile(t, spec)
-				if address = file.Health.BindAddress; file.Metrics.BindAddress != address {
-					t.Errorf("metrics are at %q, health at %q", file.Metrics.BindAddress, address)
+				addresses = []string{file.Health.BindAddress, file.Metrics.BindAddress}
+				if file.Metrics.ClientCA == "" || file.Metrics.Certificate == "" {
+					t.Errorf("%s: readers of metrics show no client certificate: %+v", spec.Name, file.Metrics)
 				}
 			default:
 				continue
 			}
-			listen, err := netip.ParseAddrPort(address)
-			if err != nil || !listen.Addr().IsLoopback() {
-				t.Errorf("%s: --%s=%s is not on a loopback address", spec.Name, name, value)
+			for _, address := range addresses {
+				listen, err := netip.ParseAddrPort(address)
+				if err != nil || !listen.Addr().IsLoopback() {
+					t.Errorf("%s: --%s=%s is not on a loopback address", spec.Name, name, value)
+				}
+				if other := ports[address]; other != "" {
+					t.Errorf("%s and %s both listen on %s", other, spec.Name, address)
+				}
+				ports[address] = spec.Name
 			}
-			if other := ports[address]; other != "" {
-				t.Errorf("%s and %s both listen on %s", other, spec.Name, address)
-			}
-			ports[address] = spec.Name
 		}
 	}
-	if len(ports) != 9 {
+	if len(ports) != 10 {
 		t.Errorf("found %d listeners, want one for every port of the configuration: %v", len(ports), ports)
 	}
 }

@@ -87,10 +87,15 @@ type Ports struct {
 	APIServer             int `json:"apiServer"`
 	ControllerManager     int `json:"controllerManager"`
 	Scheduler             int `json:"scheduler"`
-	CertificateController int `json:"certificateController"`
-	Authenticator         int `json:"authenticator"`
-	PodWebhook            int `json:"podWebhook"`
-	PodWebhookHealth      int `json:"podWebhookHealth"`
+	CertificateController int `json:"certificateController"` // health
+	// CertificateControllerMetrics is for those who may get /metrics from the API server.
+	CertificateControllerMetrics int `json:"certificateControllerMetrics"`
+	// CertificateControllerAuthorization is for the API server, which asks about requests of nodes.
+	CertificateControllerAuthorization int `json:"certificateControllerAuthorization"`
+	Authenticator                      int `json:"authenticator"`
+	PodWebhook                         int `json:"podWebhook"`
+	PodWebhookMetrics                  int `json:"podWebhookMetrics"`
+	PodWebhookHealth                   int `json:"podWebhookHealth"`
 }
 
 // The names of the processes.
@@ -106,6 +111,7 @@ const (
 	Authenticator         = "authenticator"
 	PodWebhook            = "pod-identity-webhook"
 	TokenSigner           = "token-signer"
+	WebhookProxy          = "webhook-proxy"
 	Simulator             = "simulator"
 )
 
@@ -131,7 +137,7 @@ func AccountSpecs(a Account) []Spec {
 
 // Specs are the processes of one cluster, in the order they are best started and shown.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, tokenSigner, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
+	builders := []func(Config) (Spec, error){etcd, tokenSigner, webhookProxy, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
 	if c.VPC { // elsewhere no machine runs pods
 		builders = append(builders, podWebhook)
 	}
@@ -236,6 +242,9 @@ func sorted(files ...string) []string { return slices.Compact(slices.Sorted(slic
 
 func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
 
+// EndpointPort is where the API server answers at its addresses in the VPC, and nowhere else, as on EKS: security groups of others let it in.
+const EndpointPort = 443
+
 // Endpoint is the API server's private address in the VPC that machines are told; it has another one.
 func (c Config) Endpoint() (netip.Addr, error) { return c.Network.Endpoint() }
 
@@ -248,7 +257,7 @@ func (c Config) PrivateURL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "https://" + netip.AddrPortFrom(address, 443).String(), nil
+	return "https://" + netip.AddrPortFrom(address, EndpointPort).String(), nil
 }
 
 // ServiceAddress is the cluster address of the API server's own Service: the first of the range.

@@ -41,6 +41,7 @@ func podWebhook(c Config) (Spec, error) {
 		Server: podwebhookconfig.Server{
 			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhook)), Certificate: credential, Key: credential, Health: health,
 			ClientCA: c.Authority(authority.FrontProxy),
+			Metrics:  net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhookMetrics)), MetricsClientCA: c.Authority(authority.Cluster),
 		},
 		Region:               c.Region.Name,
 		WebIdentity:          podwebhookconfig.WebIdentity{RegionalEndpoints: true},

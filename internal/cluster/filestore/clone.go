@@ -17,8 +17,16 @@ import (
 	"muster.dev/muster/internal/cluster/efs"
 )
 
-// ErrNoReflink says that the host's file system cannot share the content of two files.
-var ErrNoReflink = errors.New("volumes are copied, and snapshots are made of them, only where two files can share their content (reflink), as on XFS and btrfs")
+// NoReflinkError says that the host's file system cannot share the content of two files.
+type NoReflinkError struct {
+	// Kind is what the file system is, such as ext4.
+	Kind string
+}
+
+// Error implements error.
+func (e *NoReflinkError) Error() string {
+	return fmt.Sprintf("volumes are on %s, where files cannot share their content (reflink), as on XFS and btrfs", e.Kind)
+}
 
 // Place is a directory or disk of a file system, or a snapshot of one.
 type Place struct {
@@ -41,8 +49,18 @@ func reflink(to, from *os.File) error {
 }
 
 // CloneDirectory makes a directory with what another one has in it: owners, modes, times, extended attributes, links. Each file is as it was at one
-// moment, and they need not be of the same. One that is there stays as it is.
+// moment, and they need not be of the same. The two share the content until it is written. One that is there stays as it is.
 func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
+	return s.directory(ctx, from, to, s.shared())
+}
+
+// CopyDirectory is [Store.CloneDirectory] where files cannot share content. Nobody may write what is copied. It tells how many bytes more have been copied,
+// and ends with the error that it is answered.
+func (s *Store) CopyDirectory(ctx context.Context, from, to Place, told func(bytes int64) error) error {
+	return s.directory(ctx, from, to, copied(told))
+}
+
+func (s *Store) directory(ctx context.Context, from, to Place, content content) error {
 	source, err := s.open(from)
 	if err != nil {
 		return err
@@ -57,7 +75,7 @@ func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
 			return err
 		}
 		defer func() { _ = root.Close() }()
-		c := cloner{reflink: s.reflink, root: root, linked: map[inode]*names{}, room: maxLinks}
+		c := cloner{content: content, root: root, linked: map[inode]*names{}, room: maxLinks}
 		if err := c.directory(ctx, source, root, "", 0); err != nil {
 			return err
 		}
@@ -65,8 +83,19 @@ func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
 	})
 }
 
-// CloneDisk makes a disk with the content of another one at one moment, and of at least a size. One that is there stays as it is.
-func (s *Store) CloneDisk(from, to Place, size int64) error {
+// CloneDisk makes a disk with the content of another one at one moment, and of at least a size. The two share it until it is written. One that is there
+// stays as it is.
+func (s *Store) CloneDisk(ctx context.Context, from, to Place, size int64) error {
+	return s.disk(ctx, from, to, size, s.shared())
+}
+
+// CopyDisk is [Store.CloneDisk] where files cannot share content. Nobody may write what is copied. It tells how many bytes more have been copied, and ends
+// with the error that it is answered.
+func (s *Store) CopyDisk(ctx context.Context, from, to Place, size int64, told func(bytes int64) error) error {
+	return s.disk(ctx, from, to, size, copied(told))
+}
+
+func (s *Store) disk(ctx context.Context, from, to Place, size int64, content content) error {
 	source, err := s.openDisk(from, true)
 	if err != nil {
 		return err
@@ -77,7 +106,7 @@ func (s *Store) CloneDisk(from, to Place, size int64) error {
 		if err != nil {
 			return err
 		}
-		err = s.reflink(disk, source)
+		err = content(ctx, disk, source)
 		if info, statErr := disk.Stat(); err == nil && statErr == nil && info.Size() < size {
 			err = disk.Truncate(size)
 		}
@@ -102,7 +131,7 @@ func (s *Store) clone(from, to Place, source *os.File, create func(made string) 
 	return nil
 }
 
-// CanClone tries whether files of a file system can share their content. The error is [ErrNoReflink] if they cannot.
+// CanClone tries whether files of a file system can share their content. The error is a [*NoReflinkError] if they cannot.
 func (s *Store) CanClone(id string) error {
 	if err := efs.CheckFileSystemID(id); err != nil {
 		return err
@@ -122,7 +151,7 @@ func (s *Store) CanClone(id string) error {
 	err := s.reflink(files[1], files[0])
 	for _, no := range []error{unix.EOPNOTSUPP, unix.ENOTTY, unix.EINVAL, unix.ENOSYS} {
 		if errors.Is(err, no) {
-			return fmt.Errorf("%w, and those of file system %s are on %s: mount such a file system at `filesystems` of the state directory, or copy by a pod that has two volumes", ErrNoReflink, id, kind(files[0]))
+			return &NoReflinkError{Kind: kind(files[0])}
 		}
 	}
 	if err != nil {

@@ -213,7 +213,7 @@ func TestCloneDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := s.CloneDisk(from, to, 16<<20); err != nil {
+			if err := s.CloneDisk(t.Context(), from, to, 16<<20); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -241,7 +241,7 @@ func TestCloneWithoutReflink(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
 	s := storeWith(t, root, nil)
-	if err := s.CanClone(id); !errors.Is(err, filestore.ErrNoReflink) || !strings.Contains(err.Error(), "on tmpfs") {
+	if err := s.CanClone(id); !errors.As(err, new(*filestore.NoReflinkError)) || !strings.Contains(err.Error(), "on tmpfs") {
 		t.Error(err)
 	}
 	nothingStaged(t, root)
@@ -320,7 +320,7 @@ func TestCloneRefuses(t *testing.T) {
 			t.Error("a copy is made through a link")
 		}
 		if source != "/file" {
-			if err := s.CloneDisk(filestore.Place{FileSystemID: id, Path: source}, to, 0); err == nil {
+			if err := s.CloneDisk(t.Context(), filestore.Place{FileSystemID: id, Path: source}, to, 0); err == nil {
 				t.Errorf("%s is copied as a disk", source)
 			}
 		}

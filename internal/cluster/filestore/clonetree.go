@@ -63,7 +63,7 @@ type names struct {
 // cloner copies a directory that pods may be writing. Names are looked up beneath directories that are open, and links never followed; what
 // vanishes meanwhile was not there.
 type cloner struct {
-	reflink func(to, from *os.File) error
+	content content
 	root    *os.File // of the copy, which nothing else writes to
 	linked  map[inode]*names
 	room    int // for more of them, in bytes
@@ -150,7 +150,7 @@ func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth i
 		return c.child(ctx, from, to, at, depth)
 	case unix.S_IFREG:
 		var err error
-		if is, err = c.file(from, to, name); err != nil {
+		if is, err = c.file(ctx, from, to, name); err != nil {
 			return err
 		}
 	case unix.S_IFLNK:
@@ -227,7 +227,7 @@ func (c *cloner) child(ctx context.Context, from, to *os.File, at string, depth 
 }
 
 // file copies a file. It returns which one it was, since the name may be another one's by now.
-func (c *cloner) file(from, to *os.File, name string) (inode, error) {
+func (c *cloner) file(ctx context.Context, from, to *os.File, name string) (inode, error) {
 	source, err := openRegular(from, name, unix.O_RDONLY)
 	if err != nil {
 		return inode{}, gone(err)
@@ -242,11 +242,7 @@ func (c *cloner) file(from, to *os.File, name string) (inode, error) {
 		return inode{}, err
 	}
 	defer func() { _ = made.Close() }()
-	err = c.reflink(made, source)
-	if errors.Is(err, unix.EINVAL) {
-		err = errors.Join(likewise(made, source), c.reflink(made, source))
-	}
-	if err != nil {
+	if err := c.content(ctx, made, source); err != nil {
 		return inode{}, err
 	}
 	is, err := identify(source, "")

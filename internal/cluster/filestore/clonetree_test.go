@@ -3,6 +3,7 @@
 package filestore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,7 +37,7 @@ func TestLinksAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := cloner{reflink: func(*os.File, *os.File) error { return nil }, root: root, linked: map[inode]*names{}, room: room}
+		c := cloner{content: func(context.Context, *os.File, *os.File) error { return nil }, root: root, linked: map[inode]*names{}, room: room}
 		if err := c.directory(t.Context(), source, root, "", 0); !errors.Is(err, want) {
 			t.Errorf("with %d bytes: %v", room, err)
 		}

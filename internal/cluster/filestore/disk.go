@@ -84,8 +84,8 @@ func (s *Store) GrowDisk(id, at string, size int64) error {
 }
 
 // DiskUsage is how large a disk is, and how much of it has been written, in bytes.
-func (s *Store) DiskUsage(id, at string) (size, written int64, err error) {
-	disk, err := s.OpenDisk(id, at, true)
+func (s *Store) DiskUsage(at Place) (size, written int64, err error) {
+	disk, err := s.openDisk(at, true)
 	if err != nil {
 		return 0, 0, err
 	}

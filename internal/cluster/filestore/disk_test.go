@@ -24,7 +24,7 @@ func TestDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	size, written, err := s.DiskUsage(id, "/base/disk")
+	size, written, err := s.DiskUsage(filestore.Place{FileSystemID: id, Path: "/base/disk"})
 	if err != nil || size != 1<<30 || written != 0 {
 		t.Errorf("%d bytes, %d of them written, %v", size, written, err)
 	}
@@ -40,7 +40,7 @@ func TestDisk(t *testing.T) {
 		if err := s.GrowDisk(id, "/base/disk", want); err != nil {
 			t.Fatal(err)
 		}
-		if size, written, err := s.DiskUsage(id, "/base/disk"); err != nil || size != 1<<31 || written < 8192 || written > 1<<20 {
+		if size, written, err := s.DiskUsage(filestore.Place{FileSystemID: id, Path: "/base/disk"}); err != nil || size != 1<<31 || written < 8192 || written > 1<<20 {
 			t.Errorf("%d bytes, %d of them written, %v", size, written, err)
 		}
 	}

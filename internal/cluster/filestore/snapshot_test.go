@@ -76,11 +76,11 @@ func TestSnapshotOfADisk(t *testing.T) {
 			}
 		}
 		write("before")
-		if err := s.CloneDisk(from, snapshot, 0); err != nil {
+		if err := s.CloneDisk(t.Context(), from, snapshot, 0); err != nil {
 			t.Fatal(err)
 		}
 		write("behind")
-		if err := errors.Join(s.Discard(id, from.Path), s.CloneDisk(snapshot, to, 16384)); err != nil {
+		if err := errors.Join(s.Discard(id, from.Path), s.CloneDisk(t.Context(), snapshot, to, 16384)); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(filepath.Join(root, id, "data", "base", "to"))

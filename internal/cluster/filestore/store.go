@@ -36,10 +36,11 @@ type Owner struct {
 	Mode     uint32
 }
 
-// Store is the directory of all file systems.
+// Store is the directory of all file systems. Those that mount or copy volumes share one.
 type Store struct {
 	root    string
 	reflink func(to, from *os.File) error
+	stills  stills
 }
 
 // New returns the store in a directory, which need not exist.

@@ -51,8 +51,8 @@ func (s *Store) Space() (Space, error) {
 type Usage struct{ Bytes, Files int64 }
 
 // Usage counts what is written in a directory of a file system. A file with two names in it counts twice.
-func (s *Store) Usage(ctx context.Context, id, directory string) (Usage, error) {
-	dir, err := s.Open(id, directory)
+func (s *Store) Usage(ctx context.Context, at Place) (Usage, error) {
+	dir, err := s.open(at)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -65,13 +65,10 @@ func (s *Store) Usage(ctx context.Context, id, directory string) (Usage, error) 
 // blockSize is the unit of st_blocks (stat(2)).
 const blockSize = 512
 
-// maxDepth bounds how many directories are open at a time: pods make what they like.
-const maxDepth = 64
-
 var errDeep = errors.New("directories are nested too deeply to be counted")
 
 func (u *Usage) add(ctx context.Context, dir *os.File, depth int) error {
-	if depth > maxDepth {
+	if depth > maxCloneDepth {
 		return errDeep
 	}
 	var own unix.Stat_t

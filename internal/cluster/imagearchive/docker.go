@@ -56,7 +56,7 @@ func (a *archive) saved(one saved) (loadedimages.Image, error) {
 	if !ok {
 		return loadedimages.Image{}, fmt.Errorf("its configuration %q is missing", one.Config)
 	}
-	config, err := a.config(configured.digest)
+	config, described, err := a.config(ocispec.Descriptor{MediaType: ocispec.MediaTypeImageConfig, Digest: configured.digest, Size: configured.size})
 	if err != nil {
 		return loadedimages.Image{}, err
 	}
@@ -65,7 +65,7 @@ func (a *archive) saved(one saved) (loadedimages.Image, error) {
 	}
 	manifest := ocispec.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
-		Config: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageConfig, Digest: configured.digest, Size: configured.size},
+		Config: described,
 		Layers: make([]ocispec.Descriptor, 0, len(one.Layers)),
 	}
 	for n, name := range one.Layers {

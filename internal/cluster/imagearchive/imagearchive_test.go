@@ -35,6 +35,21 @@ func (m memory) Open(sum digest.Digest) (*os.File, error) {
 	return os.Open(filepath.Join(m.dir, sum.Encoded()))
 }
 
+// read reads a document, and checks that a descriptor describes it.
+func (m memory) read(t *testing.T, d ocispec.Descriptor, into any) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(m.dir, d.Digest.Encoded()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest.FromBytes(content) != d.Digest || int64(len(content)) != d.Size {
+		t.Errorf("%d bytes, %+v", len(content), d)
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // file is one of an archive; link makes it a symbolic link.
 type file struct{ name, content, link string }
 
@@ -151,6 +166,55 @@ func TestArchives(t *testing.T) {
 				t.Errorf("names %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// Tools that begin with nothing, such as crane append, write a configuration without os and architecture.
+func TestPlatformThatIsNotSaid(t *testing.T) {
+	for name, c := range map[string]struct{ os, architecture, want string }{
+		"neither":              {"", "", ""},
+		"no os":                {"", "amd64", ""},
+		"no architecture":      {"linux", "", ""},
+		"another os":           {"windows", "", "it is for windows/amd64, and machines are linux/amd64"},
+		"another architecture": {"", "arm64", "it is for linux/arm64, and machines are linux/amd64"},
+	} {
+		text := strings.NewReplacer(`"architecture":"amd64",`, "", `"os":"linux",`, "").Replace(config("amd64", "layer one"))
+		if c.os != "" {
+			text = strings.Replace(text, "{", `{"os":"`+c.os+`",`, 1)
+		}
+		if c.architecture != "" {
+			text = strings.Replace(text, "{", `{"architecture":"`+c.architecture+`",`, 1)
+		}
+		manifest := `{"schemaVersion":2,"config":` + descriptor(ocispec.MediaTypeImageConfig, text, "") + `,"layers":[` + descriptor(ocispec.MediaTypeImageLayer, "layer one", "") + `]}`
+		layout := []file{{name: "oci-layout", content: `{"imageLayoutVersion":"1.0.0"}`}, {name: "index.json", content: `{"schemaVersion":2,"manifests":[` + descriptor(ocispec.MediaTypeImageManifest, manifest, `,"annotations":{`+whole+`}`) + `]}`}}
+		for _, content := range []string{text, manifest, "layer one"} {
+			layout = append(layout, file{name: "blobs/sha256/" + sum(content), content: content})
+		}
+		docker := []file{
+			{name: "c.json", content: text},
+			{name: "l.tar", content: "layer one"},
+			{name: "manifest.json", content: `[{"Config":"c.json","RepoTags":["web:dev"],"Layers":["l.tar"]}]`},
+		}
+		for form, files := range map[string][]file{"docker": docker, "layout": layout} {
+			blobs := memory{t.TempDir()}
+			images, err := ReadStream(t.Context(), bytes.NewReader(pack(t, files)), blobs, amd64, "")
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: %v, want %q", form, name, err, c.want)
+			}
+			if err != nil {
+				continue
+			}
+			var m ocispec.Manifest
+			blobs.read(t, images[0].Manifest, &m)
+			if len(m.Layers) != 1 || m.Config.Digest != images[0].Config.Digest || m.Config.MediaType != ocispec.MediaTypeImageConfig || m.SchemaVersion != 2 {
+				t.Errorf("%s, %s: manifest %+v", form, name, m)
+			}
+			var got ocispec.Image
+			blobs.read(t, images[0].Config, &got)
+			if got.OS != "linux" || got.Architecture != "amd64" || len(got.RootFS.DiffIDs) != 1 || got.RootFS.DiffIDs[0] != digest.FromString("layer one") {
+				t.Errorf("%s, %s: configuration %+v", form, name, got)
+			}
+		}
 	}
 }
 

@@ -125,30 +125,19 @@ func (a *archive) manifest(descriptor ocispec.Descriptor) (loadedimages.Image, e
 			return loadedimages.Image{}, err
 		}
 	}
-	config, err := a.config(m.Config.Digest)
+	config, configured, err := a.config(m.Config)
 	if err != nil {
 		return loadedimages.Image{}, err
 	}
 	if len(config.RootFS.DiffIDs) != len(m.Layers) {
 		return loadedimages.Image{}, fmt.Errorf("manifest %s has %d layers, and its configuration has %d", descriptor.Digest, len(m.Layers), len(config.RootFS.DiffIDs))
 	}
-	return loadedimages.Image{Manifest: plain(descriptor), Config: plain(m.Config), Layers: plains(m.Layers)}, nil
-}
-
-// config reads the configuration of an image that machines can run.
-func (a *archive) config(sum digest.Digest) (ocispec.Image, error) {
-	var config ocispec.Image
-	content, err := a.document(sum)
-	if err != nil {
-		return config, err
+	if configured.Digest != m.Config.Digest {
+		if descriptor, err = a.rewrite(descriptor, content, map[string]any{"config": configured}); err != nil {
+			return loadedimages.Image{}, err
+		}
 	}
-	if err := json.Unmarshal(content, &config); err != nil {
-		return config, fmt.Errorf("reading configuration %s: %w", sum, err)
-	}
-	if !a.runs(config.Platform) {
-		return config, fmt.Errorf("it is for %s/%s, and machines are %s/%s: build it for that platform", config.OS, config.Architecture, a.platform.OS, a.platform.Architecture)
-	}
-	return config, nil
+	return loadedimages.Image{Manifest: plain(descriptor), Config: plain(configured), Layers: plains(m.Layers)}, nil
 }
 
 // plain is a descriptor without what is of no use later.

@@ -76,12 +76,15 @@ func hostName(ctx context.Context, hostname string, port int, resolve func(conte
 
 // listenable reports what keeps this process from listening on a port. An address that the host does not have, as ::1 without IPv6, is nobody's.
 func listenable(address netip.Addr, port int) error {
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(address, uint16(port)).String()) //nolint:gosec,noctx // G115: a port; it does not block
+	at := netip.AddrPortFrom(address, uint16(port)) //nolint:gosec // G115: a port
+	listener, err := net.Listen("tcp", at.String()) //nolint:noctx // it does not block
 	switch {
 	case err == nil:
 		return listener.Close()
 	case address.Is6() && (errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT)):
 		return nil
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("port %d is in use by %s", port, holder(at))
 	}
 	return err
 }

@@ -5,8 +5,11 @@ package issuer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,7 +33,7 @@ func TestHostName(t *testing.T) {
 		{hostname: "vm", leads: "", refused: "leads to no IPv4 loopback address"},
 		{hostname: "vm", leads: "127.93.14.201 192.0.2.1", refused: "leads to 192.0.2.1, which is not a loopback address"},
 		{hostname: "vm", leads: "fe80::1 127.93.14.201", refused: "leads to fe80::1, which is not a loopback address"},
-		{hostname: "vm", leads: "127.93.14.201 127.93.14.202", refused: "leads to 127.93.14.202, which cannot be listened on: "},
+		{hostname: "vm", leads: "127.93.14.201 127.93.14.202", refused: fmt.Sprintf("leads to 127.93.14.202, which cannot be listened on: port %d is in use by %s (process %d)", port, filepath.Base(os.Args[0]), os.Getpid())},
 		{hostname: "unknown", refused: "is not known to this host's resolver: no such host"},
 		{hostname: "vm.example.com", refused: "has more than one label"},
 		{hostname: "localhost", refused: "is another thing to pods"},

@@ -79,7 +79,7 @@ func TestServeRelayed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := raw.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := raw.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		client := tls.Client(raw, &tls.Config{RootCAs: trusts, ServerName: issuerName, MinVersion: tls.VersionTLS12})

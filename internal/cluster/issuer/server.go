@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/node/preflight"
 	"muster.dev/muster/internal/platform/httpserve"
 	"muster.dev/muster/internal/platform/proxyheader"
 )
@@ -63,11 +64,11 @@ func Serve(ctx context.Context, c ServerConfig) error {
 	}
 	set := httpserve.Set{Logger: c.Log, Grace: grace}
 	defer set.Close()
-	at := netip.AddrPortFrom(c.Address, uint16(c.Port)).String() //nolint:gosec // G115: a port
-	listener, err := set.Open(ctx, "the documents of service account issuers", at)
+	at := netip.AddrPortFrom(c.Address, uint16(c.Port)) //nolint:gosec // G115: a port
+	listener, err := set.Open(ctx, "the documents of service account issuers", at.String())
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return fmt.Errorf("%s is in use by another program, so service account issuers are not served there: stop that program, or make it listen on other addresses (ss -ltnp shows it)", at)
+		return fmt.Errorf("%s is in use by %s, so service account issuers are not served there: stop that program, or make it listen on other addresses (ss -ltnp shows it)", at, holder(at))
 	case err != nil:
 		return err
 	}
@@ -89,6 +90,15 @@ func Serve(ctx context.Context, c ServerConfig) error {
 		server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	}
 	return set.Serve(ctx)
+}
+
+// holder names the program that has an address, as far as it can be seen from here: an ordinary user sees programs of its own alone.
+func holder(at netip.AddrPort) string {
+	who, err := preflight.ListenerAt(at)
+	if err != nil || who == "" {
+		return "another program"
+	}
+	return who
 }
 
 // listenRelayed makes the socket for relays, in place of one that a killed process left.

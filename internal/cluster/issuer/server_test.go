@@ -60,7 +60,7 @@ func running(t *testing.T, port int, credential string) (end context.CancelFunc,
 		done <- Serve(ctx, ServerConfig{Address: address, Port: port, Credential: credential, Lookup: one, Log: slog.New(slog.DiscardHandler)})
 	}()
 	t.Cleanup(cancel)
-	for range 500 {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if c, err := net.Dial("tcp", netip.AddrPortFrom(address, uint16(port)).String()); err == nil {
 			_ = c.Close()
 			return cancel, done
@@ -172,7 +172,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	port := taken.Addr().(*net.TCPAddr).Port
 	good := ServerConfig{Address: address, Port: port, Credential: file, Lookup: one, Log: slog.New(slog.DiscardHandler)}
 	for want, change := range map[string]func(*ServerConfig){
-		taken.Addr().String() + " is in use by another program": func(*ServerConfig) {},
+		fmt.Sprintf("%s is in use by %s (process %d), so", taken.Addr(), filepath.Base(os.Args[0]), os.Getpid()): func(*ServerConfig) {},
 		"needs an address":                   func(c *ServerConfig) { c.Address = netip.Addr{} },
 		"a lookup":                           func(c *ServerConfig) { c.Lookup = nil },
 		"a credential":                       func(c *ServerConfig) { c.Credential = "" },

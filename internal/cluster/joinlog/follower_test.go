@@ -137,7 +137,7 @@ func TestFollowerRun(t *testing.T) {
 			if machine != joined {
 				t.Errorf("machine %q took a step", machine)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the follower did not read the log")
 		}
 	}

@@ -69,6 +69,7 @@ type StoreConfig struct {
 // An instance sees neither file. All of it is private to its owner. Writers, in other processes too, wait for each other: they could choose one address.
 type Store struct {
 	config StoreConfig
+	known  known
 }
 
 // File names below an instance's directory.
@@ -280,7 +281,7 @@ func (s *Store) Get(provider, id string) (Record, error) {
 }
 
 func (s *Store) read(id string) (Record, error) {
-	record, err := ReadRecord(filepath.Join(s.Path(id), RecordFile))
+	record, err := s.known.read(filepath.Join(s.Path(id), RecordFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}

@@ -40,6 +40,7 @@ type parts struct {
 	clusterLive    client.Reader // not from the cache
 	steps          *joinlog.Tracker
 	recorder       events.EventRecorder
+	nodeEvents     events.EventRecorder // of the cluster that machines join
 }
 
 // Add adds the controllers to a manager of the management plane, with what they need: the cluster's cache, the watch of the
@@ -57,6 +58,7 @@ func Add(mgr manager.Manager, config Config) error {
 		clusterLive:    config.Cluster.GetAPIReader(),
 		steps:          joinlog.NewTracker(),
 		recorder:       mgr.GetEventRecorder("muster"),
+		nodeEvents:     config.Cluster.GetEventRecorder("muster"),
 	}
 	nudges := make(chan event.TypedGenericEvent[string])
 	watch := newWatcher(p, nudges)
@@ -74,6 +76,9 @@ func Add(mgr manager.Manager, config Config) error {
 	}
 	if err := addMachines(mgr, p, remembered, nudges); err != nil {
 		return fmt.Errorf("adding the machine controller: %w", err)
+	}
+	if err := addStrangers(mgr, p); err != nil {
+		return fmt.Errorf("adding the controller of Nodes that are not machines: %w", err)
 	}
 	if p.Network.PodsInSubnets {
 		if err := addNodeRanges(mgr, p); err != nil {

@@ -58,7 +58,7 @@ func TestMachineReports(t *testing.T) {
 	}
 	group := newTestGroup(1)
 	w.groups().sum(group, []v1alpha1.Machine{*m, *m.DeepCopy()}, nil)
-	if got := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady); got.Reason != "NodeCreationFailure" || got.Message != "0 of 1 machines are Ready; "+id+": "+want+" (and 1 more)" {
+	if got := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady); got.Reason != "NodeCreationFailure" || got.Message != "0 of 1 machine is Ready; "+id+": "+want+" (and 1 more)" {
 		t.Errorf("the group's condition is %+v", got)
 	}
 

@@ -81,12 +81,16 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 	if health.Authority != "" {
 		object.Status.CertificateAuthority.Data = health.Authority
 	}
-	if health.Version != "" { // while it cannot be asked, it is what it was
-		object.Status.Version = health.Version
-	}
 	if health.Err != nil {
-		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "Unhealthy", health.Err.Error())
+		reason := readiness.ReasonUnhealthy
+		if object.Status.Version == "" {
+			reason = readiness.ReasonCreating
+		}
+		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, reason, health.Err.Error())
 		return unhealthyAgain
+	}
+	if health.Version != "" { // while it cannot be asked, it is what it was; a cluster without one was never Ready
+		object.Status.Version = health.Version
 	}
 	object.Status.AuthenticationMode, object.Status.SecurityGroupIDs = health.Mode, health.SecurityGroups
 	if health.Refused != "" {

@@ -36,9 +36,9 @@ func TestCluster(t *testing.T) {
 		endpoint        string
 	}{
 		{"healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3", Issuer: "https://127.93.14.201/id/A"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
-		{"unhealthy", "muster", Health{Endpoint: "https://127.0.0.1:1", Err: errors.New("etcd is down")}, false, "Unhealthy", "etcd is down", "https://127.0.0.1:1"},
+		{"never healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", Version: "v1.36.3", Err: errors.New("starting etcd")}, false, "Creating", "starting etcd", "https://127.0.0.1:1"},
 		{"changed to what cannot be", "muster", Health{Endpoint: "https://127.0.0.1:1", Refused: "there is no such version", RefusedAt: 1, Mode: v1alpha1.AuthenticationAPI}, false, "ChangeRefused", "runs on as it was: there is no such version", "https://127.0.0.1:1"},
-		{"a long story", "muster", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Unhealthy", "xxx...", ""},
+		{"a long story", "muster", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Creating", "xxx...", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,6 +80,9 @@ func TestClusterKeepsVersion(t *testing.T) {
 	object := &v1alpha1.Cluster{}
 	if w.get(t, w.management, object, "muster"); object.Status.Version != "v1.36.3" {
 		t.Errorf("version %q", object.Status.Version)
+	}
+	if ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != "Unhealthy" || ready.Message != "down" {
+		t.Errorf("of one that was Ready before: %+v", ready)
 	}
 	w.faults.fail("management patch status *v1alpha1.Cluster", 1)
 	r.Health = func(context.Context) Health { return Health{} }

@@ -66,6 +66,7 @@ type Config struct {
 
 	Random  io.Reader        // crypto/rand's if nil
 	Now     func() time.Time // the clock if nil
+	Boots   *Boots           // paces boots of local machines; all boot at once if nil
 	Workers int              // machines brought forward at once; 8 if 0
 	Poll    time.Duration    // between looks at the providers' instances; a second if 0
 
@@ -207,6 +208,7 @@ func staticMapper() meta.RESTMapper {
 		corev1.SchemeGroupVersion.WithKind("Secret"):                            meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("Pod"):                               meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("Node"):                              meta.RESTScopeRoot,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                         meta.RESTScopeNamespace,
 		certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"): meta.RESTScopeRoot,
 	} {
 		mapper.Add(kind, scope)

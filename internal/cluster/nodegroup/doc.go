@@ -14,5 +14,6 @@
 // last moments. A Node with volumes goes after the instance, since it is the Node that says when they may move. Every step can be repeated, so the next try makes up for a crash at any point.
 //
 // It trusts the management plane, the provider, and of the cluster only the Node's readiness, pod range and provider id.
-// It ignores a Node under a machine's name with another machine's provider id.
+// It ignores a Node under a machine's name with another machine's provider id. A Node with a name or provider id of the form of a machine's is
+// deleted, each time that it appears, if no Machine of the cluster has that name and no host of that name was registered (stranger.go).
 package nodegroup

@@ -58,7 +58,13 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	if err != nil {
 		return 0, err
 	}
-	left, blocked, err := r.evictAll(ctx, node, ends)
+	last := false
+	if !ends {
+		if last, err = r.isLast(ctx, m); err != nil {
+			return 0, err
+		}
+	}
+	left, blocked, err := r.evictAll(ctx, node, ends || last)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +75,11 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	}
 	switch {
 	case len(left) == 0:
-		r.drained(m, metav1.ConditionTrue, reasonDrained, "no pod that could go elsewhere is left on the node")
+		message := "no pod that could go elsewhere is left on the node"
+		if last && was != nil { // an Update that looks only now hears of it, too
+			message += "; " + readiness.LastNode
+		}
+		r.drained(m, metav1.ConditionTrue, reasonDrained, message)
 		if was != nil {
 			r.recorder.Eventf(m, nil, corev1.EventTypeNormal, reasonDrained, "Drain", "the pods of node %s are gone", node.Name)
 		}
@@ -81,7 +91,12 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		return 0, nil
 	}
 	message := fmt.Sprintf("%s; %s at %s", sayLeft(left, blocked), fate, over.UTC().Format(time.TimeOnly+"Z"))
+	if last {
+		message = sayLeft(left, blocked) + "; " + readiness.LastNode
+	}
 	switch {
+	case was == nil && last:
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, reasonLastNode, "Drain", "%s", readiness.Shorten(fmt.Sprintf("deleting the pods of node %s: %s", node.Name, message)))
 	case was == nil:
 		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, reasonDraining, "Drain", "%s", readiness.Shorten(fmt.Sprintf("evicting the pods of node %s: %s", node.Name, message)))
 	case was.Message != readiness.Shorten(message) && blocked.why != "":

@@ -20,6 +20,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // draining is a world with a machine that has pods of every kind and is being deleted, and answers evictions as an API server does: the
@@ -42,6 +43,9 @@ func draining(t *testing.T) (*world, *machines) {
 			t.Fatal(err)
 		}
 	}
+	if err := w.cluster.Create(t.Context(), readyHost("ip-192-168-64-12.ec2.internal")); err != nil { // where pods could go
+		t.Fatal(err)
+	}
 	w.faults.evict = func(c client.Client, pod client.Object) error {
 		return w.faults.off(func() error { return c.Delete(context.WithoutCancel(t.Context()), pod) }) // its finalizer is the kubelet
 	}
@@ -49,6 +53,14 @@ func draining(t *testing.T) (*world, *machines) {
 	w.markDeleted(t)
 	w.events.list = nil
 	return w, r
+}
+
+// readyHost is the Node of a host that joined by itself.
+func readyHost(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
 }
 
 func running(name string) *corev1.Pod {
@@ -223,6 +235,74 @@ func TestDrainOfAClusterThatEnds(t *testing.T) {
 	mustReconcile(t, r, id)
 	if len(w.provider.instances) != 0 {
 		t.Error("the machine stays")
+	}
+}
+
+// On the last node nothing that a disruption budget waits for can become ready elsewhere, unless something is to take the node's place.
+func TestDrainOfTheLastNode(t *testing.T) {
+	staying, going := newTestMachine(), newTestMachine()
+	staying.Name, going.Name, going.Finalizers = "i-fffffffffffffffff", "i-eeeeeeeeeeeeeeeee", []string{v1alpha1.FinalizerMachine}
+	hostOf := func(id string) *corev1.Node {
+		node := readyHost("ip-192-168-64-13.ec2.internal")
+		node.Spec.ProviderID = v1alpha1.ProviderID("us-east-1a", id)
+		return node
+	}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		nodes   []client.Object
+		last    bool
+	}{
+		"nothing else":                     {last: true},
+		"a group that wants none":          {objects: []client.Object{newTestGroup(0)}, last: true},
+		"a group that wants one":           {objects: []client.Object{newTestGroup(1)}},
+		"a machine that is to join":        {objects: []client.Object{staying}},
+		"a host that is Ready":             {nodes: []client.Object{readyHost("mine")}},
+		"a node of a machine that goes":    {objects: []client.Object{going}, nodes: []client.Object{hostOf(going.Name)}, last: true},
+		"a node of a machine that is gone": {nodes: []client.Object{hostOf("i-ddddddddddddddddd")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, r := draining(t)
+			w.faults.evict = func(client.Client, client.Object) error { return refusal() }
+			if err := w.cluster.Delete(t.Context(), readyHost("ip-192-168-64-12.ec2.internal")); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range test.objects {
+				object, _ := o.DeepCopyObject().(client.Object)
+				if err := w.management.Create(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+				if o == going {
+					if err := w.management.Delete(t.Context(), object); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, o := range test.nodes {
+				if err := w.cluster.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mustReconcile(t, r, id)
+			if !test.last {
+				w.wantDrained(t, "Draining", "may not be evicted")
+				if got := w.evicted(t); len(got) != 0 {
+					t.Errorf("deleted %q", got)
+				}
+				return
+			}
+			w.wantDrained(t, "Draining", "2 pods are left, default/web-0 among them; "+readiness.LastNode)
+			if got := w.evicted(t); !slices.Equal(got, []string{"web-0", "web-1"}) {
+				t.Errorf("deleted %q", got)
+			}
+			if events := strings.Join(w.events.list, "\n"); strings.Count(events, "Warning LastNode: ") != 1 {
+				t.Errorf("events:\n%s", events)
+			}
+			w.now = w.now.Add(graceMore + 5*time.Second)
+			mustReconcile(t, r, id)
+			if len(w.provider.instances) != 0 {
+				t.Error("the machine waits for pods past their grace period")
+			}
+		})
 	}
 }
 

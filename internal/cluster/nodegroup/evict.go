@@ -17,11 +17,11 @@ import (
 // blocked is a pod that may not go yet, and why.
 type blocked struct{ pod, why string }
 
-// evictAll evicts a node's pods, and returns those that it still has to wait for and one of those that may not go yet. In a cluster that ends they are
-// deleted, with the time that they ask for: of what a disruption budget keeps up there, nothing would be left.
-func (r *machines) evictAll(ctx context.Context, node *corev1.Node, clusterEnds bool) (left []string, first blocked, err error) {
+// evictAll evicts a node's pods, and returns those that it still has to wait for and one of those that may not go yet. In a cluster that ends, and on
+// its last node, they are deleted, with the time that they ask for: of what a disruption budget keeps up there, nothing would be left.
+func (r *machines) evictAll(ctx context.Context, node *corev1.Node, nothingStays bool) (left []string, first blocked, err error) {
 	ask := r.evict
-	if clusterEnds {
+	if nothingStays {
 		ask = r.deletePod
 	}
 	list := &corev1.PodList{}

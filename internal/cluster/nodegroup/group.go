@@ -47,6 +47,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if !deleting {
 		before := group.DeepCopy()
 		if controllerutil.AddFinalizer(group, v1alpha1.FinalizerNodeGroup) {
+			r.reportKept(group) // before the write: a service that is killed in between reports it again
 			if err := r.management.Patch(ctx, group, lockedPatch(before)); err != nil {
 				return again(fmt.Errorf("adding the finalizer: %w", err))
 			}
@@ -213,7 +214,7 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		}
 	}
 	if action.Create > 0 {
-		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %d machines: %s", len(subnets), action.Reason)
+		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %s: %s", machinesOf(int32(len(subnets))), action.Reason) //nolint:gosec // a group has 5,000 at most
 	}
 	if action.Delete == "" {
 		return short
@@ -229,7 +230,7 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 
 // profile is the instance profile of machines that are made now, or "" if they join by token.
 func (r *groups) profile(ctx context.Context, group *v1alpha1.NodeGroup) (string, error) {
-	role := group.Spec.Role()
+	role := group.Role()
 	if role == "" {
 		return "", nil
 	}

@@ -75,6 +75,39 @@ func wantGroup(t *testing.T, group *v1alpha1.NodeGroup, reason, message string) 
 	}
 }
 
+// A machine of an earlier version of Muster keeps the role that it has, and is not replaced for the new one.
+func TestMachinesOfBeforeKeepTheirRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newTestCluster(), newTestGroup(1))
+	r := w.groups()
+	mustReconcile(t, r, "workers")
+	mustReconcile(t, r, "workers")
+	before := w.list(t)[0]
+	before.Spec.InstanceProfile = v1alpha1.AccountNodeRole
+	if err := w.management.Update(t.Context(), &before); err != nil { // which an API server would refuse
+		t.Fatal(err)
+	}
+	before.Status.Phase = v1alpha1.MachineReady
+	if err := w.management.Status().Update(t.Context(), &before); err != nil {
+		t.Fatal(err)
+	}
+	mustReconcile(t, r, "workers")
+	wantGroup(t, w.group(t), "Ready", "1 of 1 machine is Ready")
+	w.scale(t, 2)
+	mustReconcile(t, r, "workers")
+	machines := w.list(t)
+	profiles := map[string]int{}
+	for _, m := range machines {
+		profiles[m.Spec.InstanceProfile]++
+		if m.DeletionTimestamp != nil {
+			t.Errorf("machine %s is deleted", m.Name)
+		}
+	}
+	if want := map[string]int{"muster-node": 1, "profile-of-muster-node-muster": 1}; !maps.Equal(profiles, want) {
+		t.Errorf("machines have the profiles %v, want %v", profiles, want)
+	}
+}
+
 func TestGroupScales(t *testing.T) {
 	w := newWorld(t, newTestCluster(), newTestGroup(3))
 	r := w.groups()
@@ -94,7 +127,7 @@ func TestGroupScales(t *testing.T) {
 			ClusterName: "muster", NodeGroup: "workers", NodeGroupUID: "group-uid", Provider: v1alpha1.ProviderLocal,
 			Labels: v1alpha1.NodeLabels{"team": "blue"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
 			LaunchTemplate:   &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large", SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}},
-			SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}, InstanceProfile: "profile-of-muster-node",
+			SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}, InstanceProfile: "profile-of-muster-node-muster",
 			SubnetID: m.Spec.SubnetID,
 		}
 		if diff := cmp.Diff(expected, m.Spec); diff != "" {
@@ -131,10 +164,10 @@ func TestGroupScales(t *testing.T) {
 			t.Errorf("machine %s, phase %s, deleted at %v", m.Name, m.Status.Phase, m.DeletionTimestamp)
 		}
 	}
-	wantGroup(t, w.group(t), "Ready", "2 of 2 machines are Ready; 1 are going")
+	wantGroup(t, w.group(t), "Ready", "2 of 2 machines are Ready; going: 1 machine")
 	if diff := cmp.Diff([]string{
 		"Normal ScalingUp: made 3 machines: the group has 0 of 3 machines",
-		"Normal ScalingDown: deleted machine " + machines[1].Name + ": the group has 3 of 2 machines, and this one has not joined yet",
+		"Normal ScalingDown: deleted machine " + machines[1].Name + ": the group has 3 machines, and is to have 2, and this one has not joined yet",
 	}, w.events.list); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -361,5 +394,21 @@ func TestGroupWithASlug(t *testing.T) {
 	}
 	if !w.get(t, w.management, group, group.Name) || group.Status.Replicas != 1 {
 		t.Errorf("status %+v", group.Status)
+	}
+}
+
+// diskSize and remoteAccess of EKS's API do nothing here. An Event says so when the group is made, once.
+func TestSettingsWithoutEffect(t *testing.T) {
+	group := newTestGroup(0)
+	group.Spec.EKS.DiskSize = 30
+	group.Spec.EKS.RemoteAccess = &v1alpha1.NodeGroupRemoteAccess{EC2SSHKey: "mine"}
+	w := newWorld(t, newTestCluster(), group)
+	mustReconcile(t, w.groups(), "workers")
+	mustReconcile(t, w.groups(), "workers")
+	events := strings.Join(w.events.list, "\n")
+	for _, want := range []string{"Warning NoEffect: diskSize 30", "Warning NoEffect: remoteAccess with key pair mine"} {
+		if strings.Count(events, want) != 1 {
+			t.Errorf("events %s, want one %q", events, want)
+		}
 	}
 }

@@ -86,22 +86,22 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	case failure != nil:
 		reason, message = "Failed", failure.Error()
 	case !group.DeletionTimestamp.IsZero():
-		reason, message = readiness.ReasonDeleting, fmt.Sprintf("waiting for %d machines to go", len(machines))
+		reason, message = readiness.ReasonDeleting, fmt.Sprintf("waiting for %s to go%s", machinesOf(int32(len(machines))), aboutLast(machines)) //nolint:gosec // a group has 5,000 at most
 	case trouble(machines) != "":
 		// The word of EKS for it: instances are there, and they do not become nodes.
-		reason, message = "NodeCreationFailure", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, trouble(machines))
+		reason, message = "NodeCreationFailure", areReady(status.ReadyReplicas, desired)+"; "+trouble(machines)
 	case r.keptOut(machines) != "":
-		reason, message = "AccessDenied", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, r.keptOut(machines))
+		reason, message = "AccessDenied", areReady(status.ReadyReplicas, desired)+"; "+r.keptOut(machines)
 	case inRollout(group) && status.Rollout != nil && status.Rollout.Outdated > 0:
-		reason, message = readiness.ReasonScaling, fmt.Sprintf("%d machines are to be replaced; %d of %d are Ready", status.Rollout.Outdated, status.ReadyReplicas, status.Replicas)
+		reason, message = readiness.ReasonScaling, fmt.Sprintf("to be replaced: %s; %s", machinesOf(status.Rollout.Outdated), areReady(status.ReadyReplicas, status.Replicas))
 	case status.Replicas != desired:
-		reason, message = readiness.ReasonScaling, fmt.Sprintf("%d of %d machines", status.Replicas, desired)
+		reason, message = readiness.ReasonScaling, readiness.Of(status.Replicas, desired, "machine", "machines")
 	case status.ReadyReplicas != desired:
-		reason, message = readiness.ReasonJoining, fmt.Sprintf("%d of %d machines are Ready", status.ReadyReplicas, desired)
+		reason, message = readiness.ReasonJoining, areReady(status.ReadyReplicas, desired)
 	case leaving > 0:
-		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%d of %d machines are Ready; %d are going", desired, desired, leaving)
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; going: %s%s", areReady(desired, desired), machinesOf(leaving), aboutLast(machines))
 	default:
-		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%d of %d machines are Ready", desired, desired)
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)
 	}
 	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if reason == reasonFull && (was == nil || was.Reason != reasonFull) {
@@ -109,6 +109,13 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
 }
+
+// areReady says how many machines of a group are Ready, and machinesOf counts some.
+func areReady(ready, desired int32) string {
+	return readiness.ReadyOf(ready, desired, "machine", "machines")
+}
+
+func machinesOf(n int32) string { return readiness.Of(n, n, "machine", "machines") }
 
 // refusedFor is how long a machine is refused before that is an issue of its group: an entry that was just made takes a moment to be heard of.
 const refusedFor = time.Minute

@@ -24,8 +24,10 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
 const (
@@ -86,7 +88,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.cluster = build("cluster", func(object client.Object) bool { return !musters(object) })
 	w.managementLive, w.clusterLive = w.management, w.cluster
 	w.steps = joinlog.NewTracker()
-	w.recorder = w.events
+	w.recorder, w.nodeEvents = w.events, w.events
 	w.roles = &roles{faults: w.faults}
 	w.Config = Config{
 		NodeRoles:   w.roles,
@@ -156,7 +158,8 @@ func (w *world) tokens(t *testing.T) []corev1.Secret {
 
 func reconcileOnce(t *testing.T, r reconcile.Reconciler, name string) (reconcile.Result, error) {
 	t.Helper()
-	if _, ok := r.(*machines); ok {
+	switch r.(type) {
+	case *machines, *strangers:
 		return r.Reconcile(t.Context(), request(name))
 	}
 	return r.Reconcile(t.Context(), groupRequest(name)) // a Cluster's key is made like that of a group
@@ -180,7 +183,7 @@ func newTestMachine() *v1alpha1.Machine {
 
 func newTestNode(ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid"},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid", Labels: nodegroupspec.ManagedLabels(newTestMachine(), image.All()[0].ID)},
 		Spec:       corev1.NodeSpec{ProviderID: v1alpha1.ProviderID("us-east-1a", id), PodCIDR: "10.244.1.0/24"},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: ready, Reason: "KubeletSaysSo", Message: "said so"},

@@ -4,6 +4,7 @@ package nodegroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -19,8 +20,11 @@ import (
 	"muster.dev/muster/internal/cluster/readiness"
 )
 
+// errQueued says that a machine waits until others have booted.
+var errQueued = errors.New("it waits to boot: as many machines are booting as this host can boot at once")
+
 // launch boots an instance, for the first time or once more, or hands a running one another token. It does nothing yet, and
-// says for how long, if the instance keeps dying.
+// says for how long, if the instance keeps dying, or, with errQueued, if the host boots as many as it can.
 func (r *machines) launch(
 	ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, was machine.Instance, t token.Token,
 ) (machine.Instance, time.Duration, error) {
@@ -29,6 +33,10 @@ func (r *machines) launch(
 		if wait := r.relaunch.wait(m.Name, r.Now()); wait > 0 {
 			return was, wait, nil
 		}
+	}
+	boots := m.Spec.Provider == v1alpha1.ProviderLocal && was.State != machine.Running
+	if boots && !r.Boots.begin(m.Name, r.Now()) {
+		return was, bootAgain, errQueued
 	}
 	revealed := ""
 	if !t.IsZero() {
@@ -60,6 +68,7 @@ func (r *machines) launch(
 		return instance, nil
 	}()
 	if err != nil {
+		r.Boots.end(m.Name)
 		err = redact(err, t)
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", readiness.Shorten(err.Error()))
 		return was, 0, err

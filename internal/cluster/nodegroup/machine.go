@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // routesAgain is how often a route is made sure of, should the VPC have lost it.
@@ -103,8 +104,11 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 		return 0, r.failed(m, "TokenFailed", err)
 	}
 	var wait time.Duration
+	queued := false
 	if instance.State != machine.Running || (!joined && credential.token.ID != m.Status.BootstrapTokenID) {
-		if instance, wait, err = r.launch(ctx, provider, m, instance, credential.token); err != nil {
+		instance, wait, err = r.launch(ctx, provider, m, instance, credential.token)
+		queued = errors.Is(err, errQueued)
+		if err != nil && !queued {
 			reason := "LaunchFailed"
 			switch {
 			case errors.Is(err, machine.ErrSubnetFull):
@@ -127,6 +131,9 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
+	if err := r.labelManaged(ctx, m, node); err != nil {
+		return 0, r.failed(m, "NodeFailed", err)
+	}
 	marked, err := r.mark(ctx, m, node, group)
 	if err != nil {
 		return 0, r.failed(m, "NodeFailed", err)
@@ -137,6 +144,12 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	}
 	said := troubled(m)
 	r.sum(m, instance, node)
+	if queued && m.Status.Phase != v1alpha1.MachineReady {
+		r.judge(m, m.Status.Phase, readiness.ReasonQueued, errQueued.Error())
+	}
+	if m.Status.Phase == v1alpha1.MachineReady {
+		r.Boots.heard(m.Name, readyOf(node).LastHeartbeatTime.Time)
+	}
 	reported := r.bootReport(provider, m, instance, said)
 	checked := r.admission(ctx, m, instance)
 	return soonest(wait, credential.left(r.Now()), routed, marked, evacuated, reported, checked, r.untilLate(m)), nil
@@ -196,4 +209,11 @@ func soonest(durations ...time.Duration) time.Duration {
 		}
 	}
 	return out
+}
+
+// forget drops what is remembered of a machine that is gone.
+func (r *machines) forget(id string) {
+	r.steps.Forget(id)
+	r.relaunch.forget(id)
+	r.Boots.end(id)
 }

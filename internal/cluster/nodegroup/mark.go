@@ -10,12 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
@@ -54,6 +56,27 @@ func (r *machines) mark(ctx context.Context, m *v1alpha1.Machine, node *corev1.N
 		return catchUp, nil
 	}
 	return 0, nil
+}
+
+// labelManaged gives a Node those of EKS's labels of managed nodes that it lacks. A Node registers with them, but for one of an earlier version of
+// Muster. Labels that are there stay as they are.
+func (r *machines) labelManaged(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node) error {
+	if node == nil || machineOf(node) != m.Name {
+		return nil
+	}
+	before := node.DeepCopy()
+	for key, value := range nodegroupspec.ManagedLabels(m, image.OfMachine(m)) {
+		if _, there := node.Labels[key]; !there {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
+		}
+	}
+	if len(node.Labels) == len(before.Labels) {
+		return nil
+	}
+	if err := r.cluster.Patch(ctx, node, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("labelling Node %s as one of a managed node group: %w", node.Name, err)
+	}
+	return nil
 }
 
 // group reads the machine's group; nil if there is none.

@@ -4,6 +4,7 @@ package nodegroup
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
 // marked is a world with a machine of a group that has joined, and somebody's own label and taint on its Node.
@@ -18,7 +21,7 @@ func marked(t *testing.T) (*world, *machines) {
 	t.Helper()
 	group, m, node := newTestGroup(1), newTestMachine(), newTestNode(corev1.ConditionTrue)
 	m.Spec.Labels, m.Spec.Taints = group.Spec.Labels, group.Spec.Taints
-	node.Labels = map[string]string{"team": "blue", "mine": "x"}
+	node.Labels = withManaged(map[string]string{"team": "blue", "mine": "x"})
 	node.Spec.Taints = []corev1.Taint{{Key: "a", Effect: "NoSchedule"}, {Key: "mine", Effect: "NoExecute"}}
 	w := newWorld(t, group, m, node, newTestCluster())
 	r := w.machines()
@@ -28,6 +31,34 @@ func marked(t *testing.T) (*world, *machines) {
 		t.Fatalf("a Node that has what it is to have is written %d times", writes)
 	}
 	return w, r
+}
+
+// withManaged adds the labels of EKS that a Node of the group's registers with.
+func withManaged(labels map[string]string) map[string]string {
+	maps.Copy(labels, nodegroupspec.ManagedLabels(newTestMachine(), image.All()[0].ID))
+	return labels
+}
+
+// A Node of an earlier version has none of EKS's labels. It gets those that it lacks, once, and one that somebody has set stays.
+func TestANodeOfAnEarlierVersionIsLabelled(t *testing.T) {
+	node := newTestNode(corev1.ConditionTrue)
+	node.Labels = map[string]string{"eks.amazonaws.com/capacityType": "mine"}
+	w := newWorld(t, newTestGroup(1), newTestMachine(), node, newTestCluster())
+	r := w.machines()
+	for range 4 {
+		mustReconcile(t, r, id)
+	}
+	w.get(t, w.cluster, node, nodeName)
+	want := withManaged(map[string]string{"team": "blue"})
+	want["eks.amazonaws.com/capacityType"] = "mine"
+	if diff := cmp.Diff(want, node.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	writes := w.faults.calls["cluster patch *v1.Node"]
+	mustReconcile(t, r, id)
+	if again := w.faults.calls["cluster patch *v1.Node"]; again != writes {
+		t.Error("a Node that has its labels is written again")
+	}
 }
 
 // asks changes what the group asks of its nodes.
@@ -51,7 +82,7 @@ func (w *world) has(t *testing.T, labels map[string]string, taints ...string) {
 		got = append(got, taint.ToString())
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(labels, node.Labels) + cmp.Diff(taints, got); diff != "" {
+	if diff := cmp.Diff(withManaged(labels), node.Labels) + cmp.Diff(taints, got); diff != "" {
 		t.Error(diff)
 	}
 	mustReconcile(t, w.groups(), "workers")
@@ -129,7 +160,7 @@ func TestANodeThatRegistersAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	node = newTestNode(corev1.ConditionTrue)
-	node.UID, node.Labels, node.Spec.Taints = "another", map[string]string{"team": "blue"}, []corev1.Taint{{Key: "a", Effect: "NoSchedule"}}
+	node.UID, node.Labels, node.Spec.Taints = "another", withManaged(map[string]string{"team": "blue"}), []corev1.Taint{{Key: "a", Effect: "NoSchedule"}}
 	if err := w.cluster.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestGroupDeletedWhileItsMachinesAreMade(t *testing.T) {
 		for range 4 {
 			mustReconcile(t, r, "workers")
 		}
-		wantGroup(t, w.group(t), "Deleting", "machines to go")
+		wantGroup(t, w.group(t), "Deleting", "to go")
 		if made := len(w.list(t)); made != nth {
 			t.Errorf("%d machines were made of a group that was deleted at number %d", made, nth)
 		}

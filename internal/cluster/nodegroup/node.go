@@ -103,11 +103,7 @@ func (r *machines) route(ctx context.Context, m *v1alpha1.Machine, instance mach
 	if ok && instance.PodRange.IsValid() {
 		return routesAgain, r.routeOwn(ctx, routes, instance, node)
 	}
-	if node == nil || node.Spec.PodCIDR == "" {
-		return 0, nil
-	}
-	if !ok {
-		m.Status.PodCIDR = node.Spec.PodCIDR
+	if !ok || node == nil || node.Spec.PodCIDR == "" { // nothing is routed to simulated machines
 		return 0, nil
 	}
 	if old := m.Status.PodCIDR; old != "" && old != node.Spec.PodCIDR {

@@ -80,8 +80,7 @@ func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := terminated.Remember(ctx, r.management, m, r.Now()); err != nil {
 		return r.stuck(ctx, m, err)
 	}
-	r.steps.Forget(m.Name)
-	r.relaunch.forget(m.Name)
+	r.forget(m.Name)
 	before = m.DeepCopy()
 	letGo(m, v1alpha1.FinalizerMachine)
 	if err := r.management.Patch(ctx, m, lockedPatch(before)); client.IgnoreNotFound(err) != nil {

@@ -196,7 +196,7 @@ func TestAGroupWhoseMachineIsRefused(t *testing.T) {
 		t.Error("it is not looked at again")
 	}
 	ready := meta.FindStatusCondition(w.group(t).Status.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != "AccessDenied" || ready.Message != "0 of 1 machines are Ready; "+id+": refused by rule entry: no access entry for role x" {
+	if ready.Reason != "AccessDenied" || ready.Message != "0 of 1 machine is Ready; "+id+": refused by rule entry: no access entry for role x" {
 		t.Errorf("%+v", ready)
 	}
 }

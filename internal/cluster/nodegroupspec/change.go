@@ -22,6 +22,12 @@ func Change(s *v1alpha1.NodeGroupSpec, change v1alpha1.UpdateChange) {
 			}
 		}
 	}
+	if change.UpdateConfig != nil {
+		s.EKS.UpdateConfig = *change.UpdateConfig
+	}
+	if change.NodeRepairEnabled != nil {
+		s.EKS.NodeRepairEnabled = new(*change.NodeRepairEnabled)
+	}
 	if change.Labels != nil {
 		labels := v1alpha1.NodeLabels{}
 		maps.Copy(labels, s.Labels)

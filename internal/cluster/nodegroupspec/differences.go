@@ -12,9 +12,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Differences lists the fields in which a node group differs from the requested one, "" if there are none. A value with the same effect is not a
-// difference, such as a default that only one of them names.
-func Differences(is, asked *v1alpha1.NodeGroupSpec) string {
+// Differences lists the fields in which a node group differs from the requested one of the same cluster, "" if there are none. A value with the
+// same effect is not a difference, such as a default that only one of them names.
+func Differences(there, wanted *v1alpha1.NodeGroup) string {
+	is, asked := &there.Spec, &wanted.Spec
 	var differences []string
 	note := func(field string, a, b any) {
 		if !equality.Semantic.DeepEqual(a, b) {
@@ -24,7 +25,7 @@ func Differences(is, asked *v1alpha1.NodeGroupSpec) string {
 	note("name", is.Name, asked.Name)
 	note("provider", is.Provider, asked.Provider)
 	note("bootstrap", Bootstrap(is), Bootstrap(asked))
-	note("nodeRole", cmp.Or(is.Role(), "none"), cmp.Or(asked.Role(), "none"))
+	note("nodeRole", cmp.Or(there.Role(), "none"), cmp.Or(wanted.Role(), "none"))
 	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)
 	note("maxSize", is.ScalingConfig.MaxSize, asked.ScalingConfig.MaxSize)
 	note("desiredSize", is.ScalingConfig.DesiredSize, asked.ScalingConfig.DesiredSize)
@@ -35,7 +36,7 @@ func Differences(is, asked *v1alpha1.NodeGroupSpec) string {
 
 // Bootstrap returns how the machines of a group prove their identity, by the default if the spec does not say.
 func Bootstrap(s *v1alpha1.NodeGroupSpec) v1alpha1.Bootstrap {
-	if s.Role() != "" {
+	if s.JoinsByRole() {
 		return v1alpha1.BootstrapRole
 	}
 	return v1alpha1.BootstrapToken

@@ -6,19 +6,25 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"muster.dev/muster/api/v1alpha1"
 )
+
+func group(spec v1alpha1.NodeGroupSpec) *v1alpha1.NodeGroup {
+	return &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "blue"}, Spec: spec}
+}
 
 // What comes to the same is no difference.
 func TestRolesThatDiffer(t *testing.T) {
 	t.Parallel()
-	local := func(bootstrap v1alpha1.Bootstrap, role string) *v1alpha1.NodeGroupSpec {
-		return &v1alpha1.NodeGroupSpec{Provider: v1alpha1.ProviderLocal, Bootstrap: bootstrap, NodeRole: role}
+	local := func(bootstrap v1alpha1.Bootstrap, role string) *v1alpha1.NodeGroup {
+		return group(v1alpha1.NodeGroupSpec{Provider: v1alpha1.ProviderLocal, Bootstrap: bootstrap, NodeRole: role})
 	}
-	if got := Differences(local("Role", v1alpha1.DefaultNodeRole), local("", "")); got != "" {
+	if got := Differences(local("Role", "muster-node-blue"), local("", "")); got != "" {
 		t.Errorf("the default is another: %s", got)
 	}
-	if got := Differences(local("", ""), local("Token", "")); got != "bootstrap Role, not Token; nodeRole muster-node, not none" {
+	if got := Differences(local("", ""), local("Token", "")); got != "bootstrap Role, not Token; nodeRole muster-node-blue, not none" {
 		t.Errorf("got %q", got)
 	}
 	if got := Differences(local("", "a"), local("", "b")); got != "nodeRole a, not b" {
@@ -37,20 +43,20 @@ func TestFieldsThatDiffer(t *testing.T) {
 		"labels a=b, not none":          func(s *v1alpha1.NodeGroupSpec) { s.Labels = nil },
 		"labels a=b, not a=b,b=c":       func(s *v1alpha1.NodeGroupSpec) { s.Labels = v1alpha1.NodeLabels{"b": "c", "a": "b"} },
 		"taints a:NoSchedule, not none": func(s *v1alpha1.NodeGroupSpec) { s.Taints = nil },
-		"provider Local, not Simulated; bootstrap Role, not Token; nodeRole muster-node, not none": func(s *v1alpha1.NodeGroupSpec) {
+		"provider Local, not Simulated; bootstrap Role, not Token; nodeRole muster-node-blue, not none": func(s *v1alpha1.NodeGroupSpec) {
 			s.Provider = v1alpha1.ProviderSimulated
 		},
 	} {
-		spec := func() *v1alpha1.NodeGroupSpec {
-			return &v1alpha1.NodeGroupSpec{
+		workers := func() *v1alpha1.NodeGroup {
+			return group(v1alpha1.NodeGroupSpec{
 				Name: "c", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 9, DesiredSize: 3},
 				Labels: v1alpha1.NodeLabels{"a": "b"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
-			}
+			})
 		}
-		asked := spec()
-		change(asked)
+		asked := workers()
+		change(&asked.Spec)
 		want = strings.ReplaceAll(strings.ReplaceAll(want, "Local", string(v1alpha1.ProviderLocal)), "Simulated", string(v1alpha1.ProviderSimulated))
-		if got := Differences(spec(), asked); got != want {
+		if got := Differences(workers(), asked); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

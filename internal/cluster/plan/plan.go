@@ -43,7 +43,7 @@ func Group(desired int, machines []Machine) []Action {
 			counted = append(counted, machine)
 		}
 	}
-	reason := fmt.Sprintf("the group has %d of %d machines", len(counted), desired)
+	reason := has(len(counted), desired)
 	switch surplus := len(counted) - desired; {
 	case surplus < 0:
 		return []Action{{Create: -surplus, Reason: reason}}
@@ -57,6 +57,18 @@ func Group(desired int, machines []Machine) []Action {
 		return actions
 	}
 	return nil
+}
+
+// has says how many machines a group has, and is to have.
+func has(counted, desired int) string {
+	noun := "machines"
+	if max(counted, desired) == 1 {
+		noun = "machine"
+	}
+	if counted > desired {
+		return fmt.Sprintf("the group has %d %s, and is to have %d", counted, noun, desired)
+	}
+	return fmt.Sprintf("the group has %d of %d %s", counted, desired, noun)
 }
 
 // dispensable orders machines by how little is lost with them: those that have not joined run no pods, those that are not

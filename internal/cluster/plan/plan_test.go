@@ -32,18 +32,18 @@ func TestGroup(t *testing.T) {
 		{"from nothing", 3, nil, []plan.Action{{Create: 3, Reason: "the group has 0 of 3 machines"}}},
 		{"enough", 2, []plan.Machine{ready("a", 1), fresh}, nil},
 		{"one short", 2, []plan.Machine{ready("a", 1)}, []plan.Action{{Create: 1, Reason: "the group has 1 of 2 machines"}}},
-		{"a machine that leaves does not count", 1, []plan.Machine{leaving}, []plan.Action{{Create: 1, Reason: "the group has 0 of 1 machines"}}},
+		{"a machine that leaves does not count", 1, []plan.Machine{leaving}, []plan.Action{{Create: 1, Reason: "the group has 0 of 1 machine"}}},
 		{"and is not deleted again", 0, []plan.Machine{leaving}, nil},
 		{"not joined first, then not ready, then newest", 1, []plan.Machine{ready("old", 1), ready("new", 9), down, fresh}, []plan.Action{
-			{Delete: "fresh", Reason: "the group has 4 of 1 machines, and this one has not joined yet"},
-			{Delete: "down", Reason: "the group has 4 of 1 machines, and the node of this one is not Ready"},
-			{Delete: "new", Reason: "the group has 4 of 1 machines, and this one is the newest"},
+			{Delete: "fresh", Reason: "the group has 4 machines, and is to have 1, and this one has not joined yet"},
+			{Delete: "down", Reason: "the group has 4 machines, and is to have 1, and the node of this one is not Ready"},
+			{Delete: "new", Reason: "the group has 4 machines, and is to have 1, and this one is the newest"},
 		}},
 		{"names settle ties", 1, []plan.Machine{ready("b", 1), ready("a", 1)}, []plan.Action{
-			{Delete: "a", Reason: "the group has 2 of 1 machines, and this one is the newest"},
+			{Delete: "a", Reason: "the group has 2 machines, and is to have 1, and this one is the newest"},
 		}},
 		{"a negative size is none", -1, []plan.Machine{fresh}, []plan.Action{
-			{Delete: "fresh", Reason: "the group has 1 of 0 machines, and this one has not joined yet"},
+			{Delete: "fresh", Reason: "the group has 1 machine, and is to have 0, and this one has not joined yet"},
 		}},
 	}
 	for _, test := range tests {

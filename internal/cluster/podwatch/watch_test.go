@@ -47,7 +47,7 @@ func begun(t *testing.T, client *fake.Clientset) (*Watch, *atomic.Int32) {
 
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {

@@ -3,6 +3,7 @@
 package portplan
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -28,7 +29,7 @@ type surroundings struct {
 	address string                 // that processes listen on
 	taken   map[int]bool           // by the account's other planes, running or not
 	running map[string]bool        // processes of the account, by name
-	free    func(port int) bool    // reports whether nothing listens on it
+	use     func(port int) error   // who has it, nil if nobody has
 	random  func(n int) (less int) // one of n numbers from 0
 }
 
@@ -40,9 +41,9 @@ func choose(wishes []wish, in surroundings) error {
 		taken[port] = true
 	}
 	for _, w := range wishes {
-		if *w.port == 0 || taken[*w.port] || !in.running[w.process] && !in.free(*w.port) {
+		if why := in.unusable(w, taken); why != nil {
 			if w.asked {
-				return inUse(*w.port)
+				return inUse(*w.port, why)
 			}
 			port, err := pick(taken, in)
 			if err != nil {
@@ -55,16 +56,37 @@ func choose(wishes []wish, in surroundings) error {
 	return nil
 }
 
-func pick(taken map[int]bool, in surroundings) (int, error) {
-	for range tries {
-		port := Min + in.random(Max-Min)
-		if !taken[port] && in.free(port) {
-			return port, nil
-		}
+// unusable says why a plane does not keep the port of a wish, nil if it does.
+func (in surroundings) unusable(w wish, taken map[int]bool) error {
+	switch {
+	case *w.port == 0:
+		return errors.New("there is none yet")
+	case taken[*w.port]:
+		return errors.New("another plane of this account has it")
+	case in.running[w.process]:
+		return nil
 	}
-	return 0, fmt.Errorf("found no free port from %d to %d on %s: stop programs that listen there", Min, Max, in.address)
+	return in.use(*w.port)
 }
 
-func inUse(port int) error {
-	return fmt.Errorf("spec.apiServer.port: %d is in use by another program: choose another port, or leave it out and a free one is taken", port)
+// pick chooses a port that nobody has. Any user of the host may listen on these ports, which cannot be prevented: it is told who does.
+func pick(taken map[int]bool, in surroundings) (int, error) {
+	var last string
+	for range tries {
+		port := Min + in.random(Max-Min)
+		if taken[port] {
+			continue
+		}
+		why := in.use(port)
+		if why == nil {
+			return port, nil
+		}
+		last = fmt.Sprintf(" (the last was %d: %v)", port, why)
+	}
+	return 0, fmt.Errorf("found no free port from %d to %d on %s in %d tries%s: stop programs that listen there; any user of the host may, and nothing prevents it",
+		Min, Max, in.address, tries, last)
+}
+
+func inUse(port int, why error) error {
+	return fmt.Errorf("spec.apiServer.port: %d is in use: %w: choose another port, or leave it out and a free one is taken", port, why)
 }

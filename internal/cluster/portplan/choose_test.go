@@ -3,6 +3,7 @@
 package portplan
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -29,15 +30,20 @@ func TestChoose(t *testing.T) {
 		"another plane has it, and the process runs": {has: []int{21000}, taken: []int{21000}, running: "p", chance: []int{1}, want: []int{20001}},
 		"chance finds what others have":              {has: []int{0}, taken: []int{20001}, busy: []int{20002}, chance: []int{1, 2, 3}, want: []int{20003}},
 		"asked for and free":                         {has: []int{21000, 21000}, asked: true, chance: []int{1}, want: []int{21000, 20001}},
-		"asked for and busy":                         {has: []int{21000}, asked: true, busy: []int{21000}, says: "spec.apiServer.port: 21000 is in use by another program"},
-		"asked for and another plane's":              {has: []int{21000}, asked: true, taken: []int{21000}, says: "spec.apiServer.port: 21000 is in use by another program"},
-		"every one is busy":                          {has: []int{0}, busy: []int{20000}, says: "found no free port from 20000 to 32000 on 127.0.0.1: stop programs"},
+		"asked for and busy":                         {has: []int{21000}, asked: true, busy: []int{21000}, says: "spec.apiServer.port: 21000 is in use: etcd (process 7) listens on it: choose another port"},
+		"asked for and another plane's":              {has: []int{21000}, asked: true, taken: []int{21000}, says: "spec.apiServer.port: 21000 is in use: another plane of this account has it: choose another port"},
+		"every one is busy":                          {has: []int{0}, busy: []int{20000}, says: "found no free port from 20000 to 32000 on 127.0.0.1 in 200 tries (the last was 20000: etcd (process 7) listens on it): stop programs that listen there; any user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := surroundings{
 				address: "127.0.0.1", taken: set(tc.taken), running: map[string]bool{tc.running: true},
-				free: func(port int) bool { return !set(tc.busy)[port] },
+				use: func(port int) error {
+					if set(tc.busy)[port] {
+						return errors.New("etcd (process 7) listens on it")
+					}
+					return nil
+				},
 				random: func(int) int {
 					if len(tc.chance) == 0 {
 						return 0

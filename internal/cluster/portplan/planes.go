@@ -12,9 +12,11 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/node/preflight"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -29,7 +31,14 @@ type Planes struct {
 
 // New returns the planes of the account in a state directory.
 func New(state statedir.Dir) *Planes {
-	return &Planes{state: state, claims: newClaims(component.Loopback)}
+	return &Planes{state: state, claims: newClaims(component.Loopback, state)}
+}
+
+// Close gives the claims to all ports back, when the service ends.
+func (p *Planes) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims.keep(nil)
 }
 
 // Account returns the ports of the account's own components. It chooses those that are missing or taken, and writes them down.
@@ -70,8 +79,11 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, err
 		{&ports.ControllerManager, prefix + component.ControllerManager, false},
 		{&ports.Scheduler, prefix + component.Scheduler, false},
 		{&ports.CertificateController, prefix + component.CertificateController, false},
+		{&ports.CertificateControllerMetrics, prefix + component.CertificateController, false},
+		{&ports.CertificateControllerAuthorization, prefix + component.CertificateController, false},
 		{&ports.Authenticator, prefix + component.Authenticator, false},
 		{&ports.PodWebhook, prefix + component.PodWebhook, false},
+		{&ports.PodWebhookMetrics, prefix + component.PodWebhook, false},
 		{&ports.PodWebhookHealth, prefix + component.PodWebhook, false},
 	})
 	return ports, err
@@ -94,8 +106,8 @@ func Read(path string, into any) error {
 
 // CheckFree returns an error if another program listens on the port that the user asked for.
 func CheckFree(port int) error {
-	if !freeOn(component.Loopback)(port) {
-		return inUse(port)
+	if why := useOn(component.Loopback)(port); why != nil {
+		return inUse(port, why)
 	}
 	return nil
 }
@@ -115,9 +127,14 @@ func (p *Planes) choose(path string, ports any, wishes []wish) error {
 	if err != nil {
 		return err
 	}
-	unused := freeOn(component.Loopback)
-	free := func(port int) bool { return p.claims.take(port) && unused(port) }
-	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, free: free, random: rand.IntN}); err != nil {
+	listening := useOn(component.Loopback)
+	use := func(port int) error {
+		if err := p.claims.take(port); err != nil {
+			return err
+		}
+		return listening(port)
+	}
+	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, use: use, random: rand.IntN}); err != nil {
 		return err
 	}
 	for _, w := range wishes {
@@ -156,17 +173,29 @@ func (p *Planes) others(own string) (map[int]bool, error) {
 
 // Free returns a port that nothing listens on at an address now.
 func Free(address string) (int, error) {
-	return pick(nil, surroundings{address: address, free: freeOn(address), random: rand.IntN})
+	return pick(nil, surroundings{address: address, use: useOn(address), random: rand.IntN})
 }
 
-// freeOn returns a function that reports whether a port of an address can be listened on now.
-func freeOn(address string) func(port int) bool {
-	return func(port int) bool {
+// useOn returns a function that says who keeps a port of an address from being listened on now, nil if nobody does.
+func useOn(address string) func(port int) error {
+	return func(port int) error {
 		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))) //nolint:noctx // it does not block
 		if err != nil {
-			return false
+			return listens(port, err)
 		}
 		_ = listener.Close()
-		return true
+		return nil
 	}
+}
+
+// listens names the program that listens on a port which could not be listened on, as far as it can be seen from here.
+func listens(port int, failed error) error {
+	if !errors.Is(failed, syscall.EADDRINUSE) {
+		return failed
+	}
+	who, err := preflight.System(preflight.Config{}).Listener(port)
+	if err != nil || who == "" {
+		who = "another program"
+	}
+	return fmt.Errorf("%s listens on it", who)
 }

@@ -15,11 +15,19 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
+// opened are the planes of an account, whose claims end with the test.
+func opened(t *testing.T, state statedir.Dir) *Planes {
+	t.Helper()
+	planes := New(state)
+	t.Cleanup(planes.Close)
+	return planes
+}
+
 // chosen chooses ports as the service does, and checks what every choice must keep.
 func chosen(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
 	t.Helper()
-	planes := New(accountOf(dir))
-	defer planes.claims.keep(nil) // as the kernel does when the service ends
+	planes := opened(t, accountOf(dir))
+	defer planes.Close()
 	ports, err := planes.Cluster(dir, wanted)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +142,7 @@ func TestPlanesDoNotTakeEachOthersPorts(t *testing.T) {
 	}
 	write(t, red.Ports(), string(raw)) // by mistake it says the same
 	second := chosen(t, red, 0)
-	account, err := New(state).Account()
+	account, err := opened(t, state).Account()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +154,7 @@ func TestPlanesDoNotTakeEachOthersPorts(t *testing.T) {
 // Two installations that start at the same moment choose before the processes of either listen.
 func TestInstallationsDoNotTakeEachOthersPorts(t *testing.T) {
 	blue, red := newCluster(t), newCluster(t)
-	of := New(accountOf(blue))
+	of := opened(t, accountOf(blue))
 	first, err := of.Cluster(blue, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +164,7 @@ func TestInstallationsDoNotTakeEachOthersPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, red.Ports(), string(raw)) // by chance it would have the same
-	another := New(accountOf(red))
+	another := opened(t, accountOf(red))
 	second, err := another.Cluster(red, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +173,7 @@ func TestInstallationsDoNotTakeEachOthersPorts(t *testing.T) {
 		t.Errorf("both installations have the ports %v", shared)
 	}
 	_, err = another.Cluster(red, first.Etcd)
-	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", first.Etcd))
+	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use: the Muster in %s (process %d) has claimed it", first.Etcd, accountOf(blue), os.Getpid()))
 
 	// What one gives back the other can have.
 	if err := os.RemoveAll(string(blue)); err != nil {
@@ -228,11 +236,11 @@ func TestPortThatWasAskedForIsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	occupy(t, wanted)
-	_, err = New(accountOf(dir)).Cluster(dir, wanted)
-	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", wanted))
+	_, err = opened(t, accountOf(dir)).Cluster(dir, wanted)
+	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use: ", wanted), fmt.Sprintf("(process %d) listens on it", os.Getpid()))
 	other := unused(t)
 	occupy(t, other)
-	_, err = New(accountOf(dir)).Cluster(dir, other)
+	_, err = opened(t, accountOf(dir)).Cluster(dir, other)
 	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", other))
 	if after, err := os.ReadFile(dir.Ports()); err != nil || string(after) != string(before) {
 		t.Errorf("ports changed: %s, %v", after, err)
@@ -243,7 +251,7 @@ func TestDamagedPorts(t *testing.T) {
 	for _, content := range []string{"", "{", `{"etcd":"x"}`, "[]"} {
 		dir := newCluster(t)
 		write(t, dir.Ports(), content)
-		_, err := New(accountOf(dir)).Cluster(dir, 0)
+		_, err := opened(t, accountOf(dir)).Cluster(dir, 0)
 		says(t, err, "ports.json is damaged", "remove the file")
 		if raw, err := os.ReadFile(dir.Ports()); err != nil || string(raw) != content {
 			t.Errorf("the file changed: %s, %v", raw, err)
@@ -253,4 +261,46 @@ func TestDamagedPorts(t *testing.T) {
 	dir := newCluster(t)
 	write(t, dir.Ports(), `{"etcd":99999,"etcdPeer":-1,"apiServer":0,"management":20001,"controllerManager":20001,"scheduler":20001}`)
 	chosen(t, dir, 0)
+}
+
+// Who holds all that a claim of earlier releases was, which every user may, keeps nobody from a port.
+func TestNobodyElseCanClaimAPort(t *testing.T) {
+	dir := newCluster(t)
+	wanted := unused(t)
+	stranger, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: fmt.Sprintf("@muster/port/127.0.0.1:%d", wanted), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stranger.Close() })
+	if ports := chosen(t, dir, wanted); ports.APIServer != wanted {
+		t.Errorf("asked for %d, got %+v", wanted, ports)
+	}
+}
+
+// A claim is in a directory that no other user can enter, and is gone with the one who made it.
+func TestClaimsAreLockFiles(t *testing.T) {
+	dir := newCluster(t)
+	planes := opened(t, accountOf(dir))
+	planes.claims.dir = filepath.Join(t.TempDir(), "locks")
+	ports, err := planes.Cluster(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(planes.claims.dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	name := planes.claims.name(ports.APIServer)
+	if raw, err := os.ReadFile(filepath.Join(planes.claims.dir, name)); err != nil || !strings.Contains(string(raw), string(accountOf(dir))) {
+		t.Errorf("the claim says %q, %v", raw, err)
+	}
+	planes.Close()
+	if _, err := os.Stat(planes.claims.dir); !os.IsNotExist(err) {
+		t.Errorf("claims are left: %v", err)
+	}
+	if err := os.Mkdir(planes.claims.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err = planes.Cluster(dir, ports.APIServer)
+	says(t, err, "it cannot be claimed", "that nobody else can enter")
 }

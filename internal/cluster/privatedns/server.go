@@ -113,14 +113,24 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 
 // answer answers one query. It has one question by now, and responses and updates are refused ([dns.DefaultMsgAcceptFunc]).
 func (s *Server) answer(ctx context.Context, w dns.ResponseWriter, query *dns.Msg, machineOf func(netip.Addr) netip.Addr) {
-	reply := new(dns.Msg).SetRcode(query, dns.RcodeServerFailure)
-	if known, servers := s.known(); known != nil {
-		reply = known.answer(query)
-		if len(servers) > 0 && isUnknown(known, query, reply) && !s.isInside(query.Question[0].Name) {
-			reply = s.askOutside(ctx, w, query, servers, machineOf)
-		}
+	reply, isOutside := s.reply(ctx, query, func() netip.Addr { return machineOf(clientOf(w.RemoteAddr())) })
+	if isOutside {
+		fit(reply, query, w.RemoteAddr())
 	}
 	_ = w.WriteMsg(reply) // a client that did not wait asks again
+}
+
+// reply makes the reply to a query, and reports whether somebody outside knows it. Machine is called if somebody outside is asked.
+func (s *Server) reply(ctx context.Context, query *dns.Msg, machine func() netip.Addr) (reply *dns.Msg, isOutside bool) {
+	known, servers := s.known()
+	if known == nil {
+		return new(dns.Msg).SetRcode(query, dns.RcodeServerFailure), false
+	}
+	reply = known.answer(query)
+	if len(servers) == 0 || !isUnknown(known, query, reply) || s.isInside(query.Question[0].Name) {
+		return reply, false
+	}
+	return s.askOutside(ctx, query, servers, machine())
 }
 
 // isUnknown reports whether a reply to a good question says that there is nothing of that name here.
@@ -128,16 +138,14 @@ func isUnknown(known *zone, query, reply *dns.Msg) bool {
 	return reply.Rcode == dns.RcodeNameError || reply.Rcode == dns.RcodeSuccess && len(known.records[strings.ToLower(query.Question[0].Name)]) == 0
 }
 
-// askOutside has the host's name servers answer.
-func (s *Server) askOutside(ctx context.Context, w dns.ResponseWriter, query *dns.Msg, servers []string, machineOf func(netip.Addr) netip.Addr) *dns.Msg {
-	answer, err := s.outside.ask(ctx, servers, machineOf(clientOf(w.RemoteAddr())), query)
+// askOutside has the host's name servers answer, and reports whether one did.
+func (s *Server) askOutside(ctx context.Context, query *dns.Msg, servers []string, machine netip.Addr) (*dns.Msg, bool) {
+	answer, err := s.outside.ask(ctx, servers, machine, query)
 	if err != nil {
 		s.tellOff(err)
-		return passOn(query, &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeServerFailure}})
+		return passOn(query, &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeServerFailure}}), false
 	}
-	reply := passOn(query, answer)
-	fit(reply, query, w.RemoteAddr())
-	return reply
+	return passOn(query, answer), true
 }
 
 // tellOff logs what keeps names outside from being known, when it changes.

@@ -22,6 +22,7 @@ const (
 	ReasonDeleting     = "Deleting"     // of a node group
 	ReasonNodeNotReady = "NodeNotReady" // of a machine: its Node is registered, and not Ready
 	ReasonLate         = "Late"         // of a machine that takes long to join
+	ReasonQueued       = "Queued"       // of a machine that waits until others have booted
 	ReasonTerminating  = "Terminating"  // of a machine
 )
 
@@ -72,6 +73,26 @@ const (
 	ReasonUnsupportedVersion = "UnsupportedVersion"
 )
 
+// LastNode is what the condition Drained says of a machine whose pods have nowhere to go.
+const LastNode = "it is the last node and no node group wants a machine, so no disruption budget is waited for"
+
+// AboutLastNode says which of some machines is being deleted without waiting for disruption budgets; "" if none is.
+func AboutLastNode(machines []v1alpha1.Machine) string {
+	for i := range machines {
+		drained := meta.FindStatusCondition(machines[i].Status.Conditions, v1alpha1.ConditionDrained)
+		if drained != nil && strings.Contains(drained.Message, LastNode) {
+			return machines[i].Name + ": " + LastNode
+		}
+	}
+	return ""
+}
+
+// Reasons of a cluster that is not Ready, and should be.
+const (
+	ReasonCreating  = "Creating"  // it starts, and mostly was never Ready
+	ReasonUnhealthy = "Unhealthy" // it was Ready before
+)
+
 // ReasonChangeRefused is that of a cluster that runs on as it was, since what it was changed to cannot be.
 const ReasonChangeRefused = "ChangeRefused"
 
@@ -102,7 +123,7 @@ func Obstacle(g *v1alpha1.NodeGroup) string {
 // KeptFrom returns what keeps a machine from becoming Ready, or from going, other than time, such as a refusal; or "".
 func KeptFrom(m *v1alpha1.Machine) string {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
-	passes := []string{ReasonJoining, ReasonNodeNotReady, ReasonLate, ReasonTerminating}
+	passes := []string{ReasonJoining, ReasonNodeNotReady, ReasonLate, ReasonQueued, ReasonTerminating}
 	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains(passes, ready.Reason) {
 		return ""
 	}

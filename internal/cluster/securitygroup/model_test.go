@@ -79,7 +79,7 @@ func states() *rapid.Generator[State] {
 			}
 			state.Groups = append(state.Groups, group)
 		}
-		for i, address := range []string{"10.0.0.7", "10.0.16.5", "10.0.16.6", "10.0.0.9"} {
+		for i, address := range []string{"10.0.0.7", "10.0.16.5", "10.0.16.6", "10.0.0.9", "10.0.16.9"} {
 			m := Member{Address: netip.MustParseAddr(address)}
 			if i < 3 {
 				m.Link = fmt.Sprintf("vm-%d", i)
@@ -132,10 +132,10 @@ func readTable(t rapid.TB, ruleset string) *table {
 func (r *table) accepts(p packet) bool {
 	hook := "forward"
 	switch {
+	case p.from.Link == "": // to another endpoint, too: what comes to it by lo is let in
+		hook = "output"
 	case p.to.Link == "":
 		hook = "input"
-	case p.from.Link == "":
-		hook = "output"
 	}
 	return r.run(hook, p) == "accept"
 }
@@ -171,6 +171,9 @@ func (r *table) rule(words []string, p packet) string {
 	}
 	if p.to.Link == "" {
 		delete(value, "oifname")
+		if p.from.Link == "" {
+			value["oifname"] = quote("lo")
+		}
 	}
 	for len(words) > 0 {
 		if words[0] == "accept" || words[0] == "drop" || words[0] == "jump" || words[0] == "goto" {

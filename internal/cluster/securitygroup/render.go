@@ -271,8 +271,9 @@ func (r *renderer) hooks(out *text) {
 		input = append(input, "iifname "+quote(r.state.WayOut)+" drop")
 	}
 	hook("input", append(append(input, services...), "iifname vmap @from-links")...)
-	// The router's own errors: of packets that it has no way for, or that are too large for one.
-	hook("output", `oifname "lo" accept`, "ip saddr vmap @from-endpoints", "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept")
+	// Endpoints first: from one to another, or to a load balancer, a packet stays in the namespace, and is asked about like any other. And the router's own
+	// errors: of packets that it has no way for, or that are too large for one.
+	hook("output", "ip saddr vmap @from-endpoints", `oifname "lo" accept`, "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept")
 }
 
 func sortedKeys[V any](m map[string]V) []string {

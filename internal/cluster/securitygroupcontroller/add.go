@@ -27,7 +27,7 @@ func Add(mgr manager.Manager, networks Networks) error {
 	r := &reconciler{networks: networks, api: mgr.GetClient()}
 	err := builder.ControllerManagedBy(mgr).Named("securitygroup").For(&v1alpha1.VPC{}).
 		Watches(&v1alpha1.SecurityGroup{}, handler.EnqueueRequestsFromMapFunc(ofGroup), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(predicate.Funcs{UpdateFunc: machineChanged})).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(predicate.NewPredicateFuncs(hasInterface), predicate.Funcs{UpdateFunc: machineChanged})).
 		Watches(&v1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(predicate.Funcs{UpdateFunc: clusterChanged})).
 		Complete(r)
 	if err != nil {
@@ -79,6 +79,13 @@ func requests(ids ...string) []reconcile.Request {
 		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
 	}
 	return all
+}
+
+// hasInterface reports whether a machine has an interface in its VPC: simulated ones send nothing. Their groups are looked at with all others when one of
+// these is deleted.
+func hasInterface(object client.Object) bool {
+	m, ok := object.(*v1alpha1.Machine)
+	return !ok || m.Spec.Provider != v1alpha1.ProviderSimulated
 }
 
 // machineChanged reports whether a machine's groups, its address or its life changed.

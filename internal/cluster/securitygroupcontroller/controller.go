@@ -73,7 +73,7 @@ func (r *reconciler) gather(ctx context.Context, id string) (facts, error) {
 	var machines v1alpha1.MachineList
 	var clusters v1alpha1.ClusterList
 	var subnets v1alpha1.SubnetList
-	if err := errors.Join(r.api.List(ctx, &groups), r.api.List(ctx, &machines), r.api.List(ctx, &clusters), r.api.List(ctx, &subnets)); err != nil {
+	if err := errors.Join(r.api.List(ctx, &groups), r.api.List(ctx, &machines, client.UnsafeDisableDeepCopy), r.api.List(ctx, &clusters), r.api.List(ctx, &subnets)); err != nil {
 		return f, fmt.Errorf("reading the security groups of %s: %w", id, err)
 	}
 	for _, group := range groups.Items {

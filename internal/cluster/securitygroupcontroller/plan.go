@@ -78,7 +78,7 @@ func makePlan(f facts) plan {
 		for _, id := range in {
 			users[id] = append(users[id], "machine "+m.Name)
 		}
-		if ip, err := netip.ParseAddr(address(m)); err == nil {
+		if ip, err := netip.ParseAddr(address(m)); err == nil && hasInterface(m) {
 			pods, _ := netip.ParsePrefix(m.Status.PodCIDR) // empty is none
 			p.interfaces = append(p.interfaces, vpc.Interface{Machine: m.Name, Address: ip, PodRange: pods, SecurityGroups: in})
 		}

@@ -17,7 +17,6 @@ import (
 
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/filesystemcontroller"
 	"muster.dev/muster/internal/cluster/instancecontroller"
 	"muster.dev/muster/internal/cluster/updatecontroller"
@@ -50,7 +49,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err := instancecontroller.Add(manager, instancecontroller.Config{Providers: providers, Log: s.cfg.Log}); err != nil {
 		return err
 	}
-	if err := filesystemcontroller.Add(manager, filestore.New(account.State.FileSystems()), s.cfg.Log); err != nil {
+	if err := filesystemcontroller.Add(manager, s.files, s.cfg.Log); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {

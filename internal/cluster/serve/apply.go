@@ -4,6 +4,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -64,7 +66,9 @@ func (s Session) apply(ctx context.Context) (changed bool, err error) {
 		return changed, err
 	}
 	for _, wanted := range s.Wanted.NodeGroups {
-		did, err := s.applied(ctx, "node group "+wanted.Spec.Name, func(c client.Client) (bool, error) { return applyNodeGroup(ctx, c, wanted) })
+		did, err := s.applied(ctx, "node group "+wanted.Spec.Name, func(c client.Client) (bool, error) {
+			return applyNodeGroup(ctx, c, s.Wanted, wanted.DeepCopy())
+		})
 		changed = changed || did
 		if err != nil {
 			return changed, err
@@ -104,17 +108,24 @@ func applyCluster(ctx context.Context, c client.Client, wanted *v1alpha1.Cluster
 
 // invalid reports whether an error is final, unlike that of a management plane that is not there yet.
 func invalid(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+	var size *clusterconfig.MaxSizeError
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || errors.As(err, &size)
 }
 
-func applyNodeGroup(ctx context.Context, c client.Client, wanted *v1alpha1.NodeGroup) (changed bool, err error) {
+func applyNodeGroup(ctx context.Context, c client.Client, of clusterconfig.Config, wanted *v1alpha1.NodeGroup) (changed bool, err error) {
 	var current v1alpha1.NodeGroup
 	err = c.Get(ctx, client.ObjectKeyFromObject(wanted), &current)
 	if apierrors.IsNotFound(err) {
 		return true, c.Create(ctx, wanted.DeepCopy())
 	}
-	if err != nil || apiequality.Semantic.DeepEqual(current.Spec, wanted.Spec) {
+	if err != nil {
 		return false, err
+	}
+	if err := of.KeepMaxSize(wanted, &current); err != nil {
+		return false, err
+	}
+	if apiequality.Semantic.DeepEqual(current.Spec, wanted.Spec) {
+		return false, nil
 	}
 	current.Spec = wanted.Spec
 	return true, c.Update(ctx, &current)

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/cluster/balancer"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/exposure"
+	"muster.dev/muster/internal/cluster/imagenotice"
 	"muster.dev/muster/internal/cluster/loadbalancer"
 	"muster.dev/muster/internal/cluster/loadbalancercontroller"
 	"muster.dev/muster/internal/cluster/machine"
@@ -25,7 +26,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC reaches.
+// addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC reaches; and that of pods' Events about images.
 func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, store *machine.Store) error {
 	logged := func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, mgr.GetLogger() }
 	services, err := runtimecluster.New(connection, logged, exposure.ClusterOptions)
@@ -41,6 +42,13 @@ func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, conne
 	}
 	if none != "" {
 		return nil
+	}
+	images, err := runtimecluster.New(connection, logged, imagenotice.ClusterOptions)
+	if err != nil {
+		return fmt.Errorf("making a cache of the cluster for Events about images: %w", err)
+	}
+	if err := imagenotice.Add(mgr, images); err != nil {
+		return err
 	}
 	network, err := vpc.Open(c.State.VPCs(), c.Network.VPCID)
 	if err != nil {

@@ -73,7 +73,9 @@ func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c com
 	if ctx.Err() != nil {
 		return
 	}
+	group.Go(func() { h.keepEndpoints(ctx, scheme, c) })
 	_ = retry(ctx, "running controllers", h.say, func(ctx context.Context) error { return h.runControllers(ctx, scheme, c) })
+	group.Wait()
 }
 
 // seed makes the objects of a cluster from its record. The namespace comes first, and the Cluster last: once it is there, it says what the cluster
@@ -119,6 +121,13 @@ func setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Confi
 		return err
 	}
 	if err := baseline.Apply(ctx, api, objects); err != nil {
+		return err
+	}
+	endpoints, err := endpointsClient(scheme, c)
+	if err != nil {
+		return err
+	}
+	if err := applyEndpoints(ctx, endpoints, c); err != nil {
 		return err
 	}
 	if err := applySelfManaged(ctx, api, c); err != nil {

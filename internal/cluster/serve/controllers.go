@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -87,8 +89,11 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for access entries: %w", err)
 	}
-	access := clusteraccess.New(manager.GetAPIReader(), direct, c.Cluster.Spec.AccessConfig.AuthenticationMode)
-	roles, err := clusteraccess.NewNodeRoles(c, access, keys, h.service.identityStore)
+	access := clusteraccess.New(clusteraccess.Config{
+		Management: manager.GetAPIReader(), Cluster: direct, Namespace: c.Dir.Namespace(), Mode: c.Cluster.Spec.AccessConfig.AuthenticationMode,
+		Store: h.service.identityStore,
+	})
+	roles, err := clusteraccess.NewNodeRoles(c, access, keys)
 	if err != nil {
 		return err
 	}
@@ -111,12 +116,14 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		return err
 	}
 	group.Go(func() { principalid.New(manager.GetAPIReader(), direct, h.log).Run(watching, entries) })
+	group.Go(func() { h.tellSecurityLog(watching, manager) })
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	group.Go(func() {
 		access.First(watching, creator == nil || *creator, h.log)
 		if err := roles.Tidy(watching); err != nil && watching.Err() == nil { // of groups that went while the service was away
 			h.log.Warn("instance profiles of groups that are gone may be left", "error", err)
 		}
+		roles.Leave(watching, formerRoleLeft(watching, manager, c.Dir.Namespace()), h.log)
 	})
 	if err := nodegroup.Add(manager, nodegroup.Config{
 		NodeRoles:   roles,
@@ -132,6 +139,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		Health:      health,
 		Authorities: h.kubeletAuthorities,
 		AuditLog:    c.Dir.Audit(0), // of the one instance
+		Boots:       h.service.boots,
 		Log:         h.log,
 	}); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
@@ -233,10 +241,12 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 		} else {
 			health.Err = fmt.Errorf("reading the cluster's authority: %w", err)
 		}
-		for _, status := range h.components() {
-			if status.State != supervise.Ready {
-				health.Err = errors.Join(health.Err, fmt.Errorf("%s is %s: %s", status.Name, status.State, status.Message))
-			}
+		components := h.components()
+		if summary := supervise.Summary(components, time.Now()); summary != "" {
+			health.Err = errors.Join(health.Err, errors.New(summary))
+		}
+		if !answersRequests(components) { // and says so above
+			return health
 		}
 		version, err := api.WithLegacy().ServerVersion()
 		if err != nil {
@@ -246,4 +256,11 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 		health.Version = version.GitVersion
 		return health
 	}, nil
+}
+
+// answersRequests reports whether the API server of a cluster is Ready. Before, it refuses the service, whose roles it has not written yet.
+func answersRequests(components []supervise.Status) bool {
+	return !slices.ContainsFunc(components, func(s supervise.Status) bool {
+		return s.Name == component.APIServer && s.State != supervise.Ready
+	})
 }

@@ -18,9 +18,11 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/version"
 )
 
 func TestLock(t *testing.T) {
@@ -119,6 +121,7 @@ func wanted() clusterconfig.Config {
 	second.Name, second.Spec.Name = "other", "other"
 	second.Spec.ScalingConfig = v1alpha1.ScalingConfig{MinSize: 0, DesiredSize: 0, MaxSize: 7}
 	w.NodeGroups = append(w.NodeGroups, second)
+	w.DefaultMax = nil // what is saved says it
 	return w
 }
 
@@ -260,6 +263,17 @@ func TestPlan(t *testing.T) {
 	}
 	if _, problem = plan(t, dir, all[2:]); !strings.Contains(problem, "lacks etcd, generic-apiserver: run `make build`") {
 		t.Errorf("without programs: %q", problem)
+	}
+}
+
+// An add-on waits for its files; a cluster must come up without them.
+func TestUpNeedsNoFilesOfAddons(t *testing.T) {
+	for _, known := range addon.New(addon.Programs{Kubernetes: version.Kubernetes}) {
+		for _, file := range known.Files {
+			if slices.Contains(machinePrograms, file) || slices.Contains(programs, file) {
+				t.Errorf("muster up needs %s of add-on %s", file, known.Name)
+			}
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
+	"muster.dev/muster/internal/cluster/auditlog"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
@@ -38,15 +39,16 @@ type hosted struct {
 
 	tokenKeys sync.Mutex // held by who writes the file of the keys of service account tokens
 
-	mu         sync.Mutex
-	message    string
-	refusal    string // of the last change that was asked for: it runs on as it was
-	refusedAt  int64  // the generation of the object that asked for it
-	supervisor *supervise.Supervisor
-	specs      component.Config
-	issuing    *issuing      // once its keys are known
-	podSource  *podSource    // once it is watched
-	reader     client.Reader // the management plane, as far as it is about this cluster, once the controllers run
+	mu          sync.Mutex
+	message     string
+	refusal     string // of the last change that was asked for: it runs on as it was
+	refusedAt   int64  // the generation of the object that asked for it
+	supervisor  *supervise.Supervisor
+	specs       component.Config
+	issuing     *issuing // once its keys are known
+	securityLog *auditlog.Splitter
+	podSource   *podSource    // once it is watched
+	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
 
 	rotationWaits    string
 	rotationProgress *rotation.Progress
@@ -99,9 +101,13 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
+	security, err := h.newSecurityLog()
+	if err != nil {
+		return err
+	}
 	h.mu.Lock()
 	h.supervisor, h.specs, h.reader = supervisor, specs, nil
-	h.issuing, h.podSource = issuing, source
+	h.issuing, h.podSource, h.securityLog = issuing, source, security
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -113,6 +119,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		}
 	})
 	group.Go(func() { source.pods.Run(ctx) })
+	group.Go(func() { security.Run(ctx) })
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })
 	group.Go(func() { h.control(ctx, wanted, specs) })

@@ -3,11 +3,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +23,7 @@ import (
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/cluster/supervise"
 )
 
 // clusterHosts runs the clusters that Cluster objects ask for.
@@ -110,8 +113,9 @@ func (c clusterHosts) State(namespace string) (served bool, message string) {
 		return false, ""
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.reader != nil, h.message
+	served, message = h.reader != nil, h.message
+	h.mu.Unlock()
+	return served, cmp.Or(message, supervise.Summary(h.components(), time.Now()))
 }
 
 // Remove implements [clustercontroller.Hosts].
@@ -120,6 +124,9 @@ func (c clusterHosts) Remove(ctx context.Context, object *v1alpha1.Cluster) erro
 		return err
 	}
 	if err := c.removeVolumes(ctx, object.Spec.Name); err != nil {
+		return err
+	}
+	if err := c.removeNodeRole(ctx, object.Namespace); err != nil {
 		return err
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: baseline.BindingInventory(object.Namespace)}}

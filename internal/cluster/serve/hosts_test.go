@@ -22,6 +22,9 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -35,6 +38,11 @@ func asked(name string) *v1alpha1.Cluster {
 func newHosts(t *testing.T) clusterHosts {
 	t.Helper()
 	s, account := newAccount(t)
+	identities := identityservicetest.NewMemory()
+	if err := identities.Create(t.Context(), iam.Account{ID: identityservice.DefaultAccount}); err != nil {
+		t.Fatal(err)
+	}
+	s.setIdentities(identities)
 	return clusterHosts{Service: s, account: account, api: fakeClient(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster:inventory:blue"}})}
 }
 
@@ -145,6 +153,9 @@ func TestRemoveCluster(t *testing.T) {
 		if err := hosts.Host(t.Context(), asked(name)); err != nil {
 			t.Fatal(err)
 		}
+		if err := identityservice.MakeClusterNodeRole(t.Context(), hosts.identityStore(), identityservice.DefaultAccount, name, false, time.Now()); err != nil {
+			t.Fatal(err)
+		}
 		dir := state.Cluster(name)
 		write(t, filepath.Join(dir.PKI(), "issued", "service.pem"), name)
 		write(t, state.EgressSocket(name), name)
@@ -182,6 +193,11 @@ func TestRemoveCluster(t *testing.T) {
 	var bindings rbacv1.ClusterRoleBindingList
 	if err := hosts.api.List(t.Context(), &bindings); err != nil || len(bindings.Items) != 0 {
 		t.Errorf("its certificate controller may still read machines: %+v, %v", bindings.Items, err)
+	}
+	for name, want := range map[string]bool{"blue": false, "green": true} {
+		if _, there, err := identityservice.FindClusterNodeRole(hosts.identityStore(), identityservice.DefaultAccount, name); there != want || err != nil {
+			t.Errorf("the node role of %s is there: %v, %v", name, there, err)
+		}
 	}
 	endpoints, err := network.Endpoints()
 	if err != nil || len(endpoints) != 1 || endpoints[0].Cluster != "green" {

@@ -231,13 +231,15 @@ func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store
 type machineInstances struct{ machines cache.Store }
 
 // Lookup finds a machine. One that is being deleted is there until its instance is gone.
-func (m machineInstances) Lookup(id string) (profile, privateDNSName string, ok bool) {
+func (m machineInstances) Lookup(id string) (identityservice.Instance, bool) {
 	object, exists, err := m.machines.GetByKey(id)
 	if err != nil || !exists {
-		return "", "", false
+		return identityservice.Instance{}, false
 	}
 	machine := object.(*v1alpha1.Machine)
-	return machine.Spec.InstanceProfile, machine.Status.NodeName, true
+	return identityservice.Instance{
+		Profile: machine.Spec.InstanceProfile, PrivateDNSName: machine.Status.NodeName, Cluster: machine.Spec.ClusterName,
+	}, true
 }
 
 // isMachineOf reports whether a machine is there and a cluster's.

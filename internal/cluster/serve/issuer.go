@@ -194,12 +194,13 @@ func (s *Service) setIssuerFailure(at netip.Addr, err error) {
 	}
 }
 
-// issuerFailure is one of the failures; empty if there is none. The service is locked.
-func (s *Service) issuerFailure() string {
+// issuerFailed are the failures, sorted by address. The service is locked.
+func (s *Service) issuerFailed() []string {
+	var failures []string
 	for _, at := range slices.SortedFunc(maps.Keys(s.issuerFailures), netip.Addr.Compare) {
 		if failure := s.issuerFailures[at]; failure != "" {
-			return failure
+			failures = append(failures, failure)
 		}
 	}
-	return ""
+	return failures
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -255,11 +256,14 @@ func TestServeIssuer(t *testing.T) {
 	defer cancel()
 	message := func() string { return s.Status(t.Context()).Message }
 	eventually(t, "the status says what is wrong", func() bool {
-		return strings.Contains(message(), host+" is in use by another program") && strings.Contains(message(), "stop that program")
+		return strings.Contains(message(), fmt.Sprintf("%s is in use by %s (process %d)", host, filepath.Base(os.Args[0]), os.Getpid())) && strings.Contains(message(), "stop that program")
 	})
 	s.say("more important")
 	if message() != "more important" {
 		t.Errorf("the status says %s", message())
+	}
+	if notes := s.Status(t.Context()).Notes; len(notes) == 0 || !strings.HasPrefix(notes[0], host+" is in use by ") {
+		t.Errorf("it notes %q", notes)
 	}
 	s.say("")
 	if err := taken.Close(); err != nil {
@@ -269,7 +273,7 @@ func TestServeIssuer(t *testing.T) {
 	if err := byName.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is over", func() bool { return message() == "" })
+	eventually(t, "it is over", func() bool { return message() == "" && len(s.Status(t.Context()).Notes) == 0 })
 	s.mu.Lock()
 	if !strings.Contains(s.issuerNote, "localhost leads to [") {
 		t.Errorf("of a name that leads elsewhere it notes %q", s.issuerNote)

@@ -14,6 +14,11 @@ import (
 	"muster.dev/muster/internal/cluster/issuer"
 )
 
+// WithoutIssuerName says what works where pods cannot reach the issuer, and how another account gets an issuer that they reach. The URL is in every token and in
+// whatever trusts it, so that it stays as it is.
+const WithoutIssuerName = "STS, IAM roles for service accounts and the API server know its keys all the same; a program in a pod that verifies tokens itself reads the keys at " +
+	"https://kubernetes.default.svc/openid/v1/jwks. Issuers of another account can have a name that pods reach: `muster --state-dir OTHER up --issuer-host NAME`"
+
 // hostNameInterval is how often this host's resolver is asked where the name of issuers leads.
 const hostNameInterval = time.Minute
 
@@ -71,7 +76,7 @@ func (h *hosted) issuerNote(specs component.Config, groups []NodeGroupStatus) st
 		return ""
 	}
 	if isAddress(specs.Issuers.Host) {
-		return fmt.Sprintf("pods cannot reach the issuer of service account tokens, %s: an account whose issuers have a name that pods reach is made by `muster up --issuer-host NAME`", specs.Issuer.URL)
+		return fmt.Sprintf("pods cannot reach the issuer of service account tokens, %s. %s", specs.Issuer.URL, WithoutIssuerName)
 	}
 	h.service.mu.Lock()
 	defer h.service.mu.Unlock()

@@ -45,7 +45,7 @@ func TestIssuerNote(t *testing.T) {
 		groups []NodeGroupStatus
 		want   string
 	}{
-		{"127.93.14.201", local, "pods cannot reach the issuer of service account tokens, https://HOST/id/ID"},
+		{"127.93.14.201", local, "pods cannot reach the issuer of service account tokens, https://HOST/id/ID. " + WithoutIssuerName},
 		{"vm", local, "astray"},
 		{"127.93.14.201", simulated, ""},
 		{"vm", simulated, ""},
@@ -56,5 +56,13 @@ func TestIssuerNote(t *testing.T) {
 		if got := h.issuerNote(c, test.groups); (got == "") != (test.want == "") || !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s, %v: %q; want %q", test.host, test.groups, got, test.want)
 		}
+	}
+}
+
+// What is advised keeps what there is.
+func TestAdviceAboutIssuersKeepsTheAccount(t *testing.T) {
+	t.Parallel()
+	if strings.Contains(WithoutIssuerName, "--delete") || !strings.Contains(WithoutIssuerName, "/openid/v1/jwks") {
+		t.Errorf("advice: %s", WithoutIssuerName)
 	}
 }

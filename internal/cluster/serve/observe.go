@@ -26,11 +26,12 @@ import (
 // Status returns the present state, from the caches of the controllers: it makes no request to the API servers.
 func (s *Service) Status(ctx context.Context) Status {
 	s.mu.Lock()
-	message := cmp.Or(s.message, s.issuerFailure())
+	failures := s.issuerFailed()
+	message := cmp.Or(append([]string{s.message}, failures...)...)
 	s.mu.Unlock()
 	status := Status{
-		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message,
-		Components: s.components(), Clusters: []ClusterStatus{}, Host: thisHost(),
+		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message, Notes: failures,
+		Components: s.components(), Clusters: []ClusterStatus{}, Host: ThisHost(),
 	}
 	for _, h := range s.clusters() {
 		cluster := h.status(ctx)
@@ -42,8 +43,8 @@ func (s *Service) Status(ctx context.Context) Status {
 	return status
 }
 
-// thisHost describes this host. A figure that cannot be read stays 0, and no warning is made of it.
-func thisHost() capacity.Host {
+// ThisHost describes this host. A figure that cannot be read stays 0, and no warning is made of it.
+func ThisHost() capacity.Host {
 	memory, err := host.Memory()
 	if err != nil {
 		return capacity.Host{}
@@ -140,7 +141,7 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 
 // openMetadata notes machines whose instance metadata answers pods, and so gives them the role of the node: a note for each node group.
 func openMetadata(machines []v1alpha1.Machine, cluster string) []string {
-	open := map[string]int{}
+	open := map[string]int32{}
 	for i := range machines {
 		m := &machines[i]
 		if m.Spec.ClusterName == cluster && m.Spec.InstanceProfile != "" && m.Spec.Metadata().HTTPPutResponseHopLimit > 1 {
@@ -149,7 +150,7 @@ func openMetadata(machines []v1alpha1.Machine, cluster string) []string {
 	}
 	var notes []string
 	for _, group := range slices.Sorted(maps.Keys(open)) {
-		notes = append(notes, fmt.Sprintf("pods on %d machines of node group %s can take the role of the node: httpPutResponseHopLimit is more than 1 there", open[group], group))
+		notes = append(notes, fmt.Sprintf("pods on %s of node group %s can take the role of the node: httpPutResponseHopLimit is more than 1 there", readiness.Of(open[group], open[group], "machine", "machines"), group))
 	}
 	return notes
 }

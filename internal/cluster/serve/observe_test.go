@@ -13,7 +13,7 @@ import (
 )
 
 func TestThisHostIsKnown(t *testing.T) {
-	if own := thisHost(); own.CPUs != runtime.NumCPU() || own.Memory < 1<<28 {
+	if own := ThisHost(); own.CPUs != runtime.NumCPU() || own.Memory < 1<<28 {
 		t.Errorf("this host: %+v", own)
 	}
 }

@@ -17,11 +17,12 @@ var programs = []string{
 	"etcd", "generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
 }
 
-// machinePrograms are what a local machine needs besides.
+// machinePrograms are what a local machine needs besides. `make up` builds these and programs before it starts a cluster, and all else
+// afterwards (tools/build.sh).
 var machinePrograms = []string{
 	"containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "muster-egress", "runc",
 	"cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap",
-	"images/coredns.tar", "images/metrics-server.tar", "images/pause.tar", "images/workload.tar",
+	"images/coredns.tar", "images/pause.tar", "images/workload.tar",
 }
 
 // FindPrograms is the directory of muster's own program, in which everything else is looked for, and checks that all is there.

@@ -56,7 +56,9 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 	if err := removeEndpoints(account.State, name); err != nil {
 		return err
 	}
-	for _, socket := range []string{account.State.EgressSocket(dir.Namespace()), account.State.TokenSocket(dir.Namespace())} {
+	for _, socket := range []string{
+		account.State.EgressSocket(dir.Namespace()), account.State.WebhookSocket(dir.Namespace()), account.State.ControlPlaneSocket(dir.Namespace()), account.State.TokenSocket(dir.Namespace()),
+	} {
 		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
 		}

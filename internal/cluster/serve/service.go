@@ -21,11 +21,13 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/deprecation"
 	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -80,8 +82,10 @@ type Service struct {
 	making  sync.Mutex    // one cluster is decided about at a time
 	memory  func() (available int64, err error)
 	ports   *portplan.Planes
+	files   *filestore.Store // of all clusters
 
 	writes *readcache.Writes // of this process to the management plane
+	boots  *nodegroup.Boots  // of the local machines of all clusters
 
 	networks  sync.Mutex // one cluster chooses its network at a time
 	balancers sync.Mutex // one load balancer is chosen or removed at a time
@@ -108,10 +112,11 @@ func NewService(cfg Config) (*Service, error) {
 		return nil, errors.New("service needs a state directory, a directory of programs and a logger")
 	}
 	return &Service{
-		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
+		cfg: cfg, files: filestore.New(cfg.State.FileSystems()), started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
 		memory: host.MemoryAvailable, ports: portplan.New(cfg.State),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuerFailures: map[netip.Addr]string{},
 		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
+		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())),
 	}, nil
 }
 
@@ -124,10 +129,11 @@ func (s *Service) Run(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	defer s.ports.Close()
 	if err := os.MkdirAll(s.cfg.State.Run(), 0o700); err != nil {
 		return fmt.Errorf("making directory %s for sockets: %w", s.cfg.State.Run(), err)
 	}
-	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s}, volumeCollector{filestore.New(s.cfg.State.FileSystems())})
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s}, volumeCollector{s.files}, securityLogCollector{s})
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

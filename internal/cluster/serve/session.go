@@ -47,6 +47,9 @@ type Session struct {
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
 
+	// Checked, if not nil, is called when nothing keeps the session from it, and before anything is changed.
+	Checked func()
+
 	// thisHost stands in for issuer.ThisHost in tests.
 	thisHost func(context.Context) (string, netip.Addr, error)
 }
@@ -57,6 +60,8 @@ type Outcome struct {
 	Created bool
 	// Unchanged is true when everything ran already and nothing was changed.
 	Unchanged bool
+	// Resumed is true when an account that was there had stopped: its machines boot, and their pods are started again.
+	Resumed bool
 	// Unnamed says why the issuers of the account, which was made, are at an address, which pods cannot reach; nil otherwise.
 	Unnamed error
 	// RangeChanged is true when new load balancers have addresses of another range now.
@@ -78,6 +83,9 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	if err := s.check(binDir, askErr == nil); err != nil {
 		return Outcome{}, err
 	}
+	if s.Checked != nil {
+		s.Checked()
+	}
 	outcome := Outcome{Created: !s.State.Exists()}
 	made, err := s.save(ctx, &outcome)
 	if err != nil {
@@ -94,6 +102,9 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	}
 	switch {
 	case askErr != nil:
+		if running, err := Running(s.State); err == nil {
+			outcome.Resumed = !outcome.Created && len(running) == 0
+		}
 		if err := StartInBackground(s.State, binDir); err != nil {
 			return Outcome{}, err
 		}

@@ -22,6 +22,8 @@ type Status struct {
 	Started  time.Time `json:"started"`
 	// Message says what the service works at or what keeps it from working; empty when all is well.
 	Message string `json:"message,omitempty"`
+	// Notes are what an operator should know of an account that serves its clusters, such as that issuers are not served, and by whom their port is taken.
+	Notes []string `json:"notes,omitempty"`
 	// Components are the account's own; each cluster has its own besides.
 	Components []supervise.Status `json:"components"`
 	Clusters   []ClusterStatus    `json:"clusters"`

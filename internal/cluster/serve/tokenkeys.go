@@ -106,7 +106,7 @@ func markTokenKeys(marker string) error {
 
 func firstTokenKeys(c component.Config, now time.Time) (tokenkeys.Ring, error) {
 	if _, err := os.Stat(filepath.Join(c.Dir.Etcd(), "member")); errors.Is(err, fs.ErrNotExist) {
-		return tokenkeys.New(now, rand.Reader)
+		return tokenkeys.New(now, tokenkeys.RS256, rand.Reader)
 	}
 	parsed, err := keyutil.PrivateKeyFromFile(c.SigningKey())
 	if err != nil {
@@ -137,7 +137,8 @@ func (h *hosted) pruneTokenKeys(c component.Config, now time.Time) error {
 
 // TokenKeyStatus describes a key of a cluster's service account tokens.
 type TokenKeyStatus struct {
-	ID string `json:"id"`
+	ID        string              `json:"id"`
+	Algorithm tokenkeys.Algorithm `json:"algorithm"`
 	// Signs says that it signs now.
 	Signs bool `json:"signs"`
 	// Created is since when it is published; SignsFrom is when it began, or begins, to sign.
@@ -157,7 +158,7 @@ func tokenKeyStatus(c component.Config, now time.Time) []TokenKeyStatus {
 	var status []TokenKeyStatus
 	for _, k := range ring.Trusted(now) {
 		status = append(status, TokenKeyStatus{
-			ID: k.ID, Signs: k.ID == signer.ID, Created: k.Created, SignsFrom: k.Signs,
+			ID: k.ID, Algorithm: k.Algorithm, Signs: k.ID == signer.ID, Created: k.Created, SignsFrom: k.Signs,
 			Published: slices.ContainsFunc(published, func(p tokenkeys.Key) bool { return p.ID == k.ID }),
 		})
 	}

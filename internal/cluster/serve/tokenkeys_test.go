@@ -95,6 +95,14 @@ func TestEnsureTokenKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			ring, err := tokenkeys.Read(c.TokenKeys())
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A new cluster signs as EKS does; one of before keeps what its verifiers know.
+			if got := ring.Signer(now).Algorithm; got != map[bool]tokenkeys.Algorithm{true: tokenkeys.ES256, false: tokenkeys.RS256}[tc.legacy] {
+				t.Errorf("it signs by %s", got)
+			}
 			if got := legacy.Signer(now).ID == first; got != tc.legacy {
 				t.Errorf("the key of tokens in Secrets signs: %v", got)
 			}

@@ -30,7 +30,7 @@ func (c clusterHosts) removeVolumes(ctx context.Context, cluster string) error {
 	if err := c.api.List(ctx, points); err != nil {
 		return fmt.Errorf("listing the volumes of cluster %s: %w", cluster, err)
 	}
-	files := filestore.New(c.cfg.State.FileSystems())
+	files := c.files
 	if local.Possible() {
 		if err := volumedriver.DetachCluster(files, cluster); err != nil {
 			return fmt.Errorf("detaching the block devices of cluster %s: %w", cluster, err)
@@ -99,7 +99,7 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	}
 	driver, err := volumedriver.New(volumedriver.Config{
 		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Snapshots: snapshots, Machines: machines,
-		Files: filestore.New(c.State.FileSystems()), DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
+		Files: h.service.files, DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
 		VPCID: c.Network.VPCID,
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 func TestTokenIssuers(t *testing.T) {
 	const own = "https://127.9.8.7/id/0123456789ABCDEF0123456789ABCDEF"
 	c := component.Config{Dir: newDir(t).Cluster("blue"), Issuer: component.Issuer{URL: own}}
-	ring, err := tokenkeys.New(time.Now(), rand.Reader)
+	ring, err := tokenkeys.New(time.Now(), tokenkeys.RS256, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestTokenIssuers(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); source.pods.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	for deadline := time.Now().Add(10 * time.Second); !source.pods.HasSynced(); {
+	for deadline := time.Now().Add(time.Minute); !source.pods.HasSynced(); {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is watched")
 		}
@@ -127,7 +127,7 @@ func TestIssuersOfClustersAreNeverFetched(t *testing.T) {
 		}
 	}
 	fetches := 0
-	issuers := tokenIssuers{s.podsOfIssuer, issuerkeys.New(issuerkeys.Config{Allowed: func(netip.Addr) bool { fetches++; return false }})}
+	issuers := tokenIssuers{s.podsOfIssuer, issuerkeys.New(issuerkeys.Config{Refuse: func(netip.Addr) error { fetches++; return errors.New("a test refuses it") }})}
 	for _, own := range []string{beginning, beginning + "/", notHosted, notHosted + "/"} {
 		if _, isOwn, err := issuers.Keys(t.Context(), own, "1"); err == nil || !isOwn || !strings.Contains(err.Error(), "does not run yet") {
 			t.Errorf("%s: %v, %v", own, isOwn, err)

@@ -94,7 +94,9 @@ func (m *member) obtain(ctx context.Context) (*process.Handle, error) {
 }
 
 func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
-	m.set(func(s *Status) { s.State, s.PID, s.Message, s.Restarts = Backoff, 0, reason, s.Restarts+1 })
+	m.set(func(s *Status) {
+		s.State, s.PID, s.Started, s.Message, s.Restarts = Backoff, 0, time.Time{}, reason, s.Restarts+1
+	})
 	select {
 	case <-ctx.Done():
 	case <-time.After(pause):
@@ -124,7 +126,9 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	}
 	if p.Spec == m.spec.Hash() && p.Executable == program {
 		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Process(), "process_id", p.PID)
-		m.set(func(s *Status) { s.State, s.PID = Starting, p.PID })
+		m.set(func(s *Status) {
+			s.State, s.PID, s.Started, s.Restarts = Starting, p.PID, p.Started, max(s.Restarts, p.restarts)
+		})
 		return h, true, nil
 	}
 	defer h.Close()
@@ -141,7 +145,10 @@ func (m *member) grace() time.Duration {
 }
 
 func (m *member) start() (*process.Handle, error) {
-	cmd, err := start(m.supervisor.cfg.State, m.spec)
+	m.supervisor.mu.Lock()
+	restarts := m.status.Restarts
+	m.supervisor.mu.Unlock()
+	cmd, err := start(m.supervisor.cfg.State, m.spec, restarts)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +159,7 @@ func (m *member) start() (*process.Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.set(func(s *Status) { s.State, s.PID, s.Message = Starting, cmd.Process.Pid, "" })
+	m.set(func(s *Status) { s.State, s.PID, s.Started, s.Message = Starting, cmd.Process.Pid, time.Now(), "" })
 	return h, nil
 }
 

@@ -4,15 +4,19 @@ package supervise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"muster.dev/muster/internal/cluster/component"
@@ -54,6 +58,9 @@ func probe(ctx context.Context, p component.Probe) error {
 		return fmt.Errorf("asking %s: %w", p.URL, err)
 	}
 	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if nobodyListens(err) {
+		return fmt.Errorf("it does not listen at %s", cmp.Or(p.Socket, request.URL.Host))
+	}
 	if err != nil {
 		return err
 	}
@@ -63,6 +70,11 @@ func probe(ctx context.Context, p component.Probe) error {
 		return fmt.Errorf("%s answers %d: %s", p.URL, answer.StatusCode, failing(body))
 	}
 	return nil
+}
+
+// nobodyListens reports whether a connection failed for the reason that every process has that starts.
+func nobodyListens(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
 // failing picks the lines of a Kubernetes health answer that name a check that fails ("[-]etcd failed").

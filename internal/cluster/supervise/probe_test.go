@@ -53,6 +53,8 @@ func TestProbe(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
 	for _, test := range []struct {
 		name  string
 		probe component.Probe
@@ -66,7 +68,8 @@ func TestProbe(t *testing.T) {
 		{"another authority", component.Probe{URL: server.URL + "/readyz", CAFile: store.AuthorityPath(authority.Etcd)}, "unknown authority"},
 		{"no authority yet", component.Probe{URL: server.URL + "/readyz", CAFile: filepath.Join(dir, "none")}, "reading authority"},
 		{"no credential yet", component.Probe{URL: server.URL + "/readyz", CAFile: ca, CredentialFile: filepath.Join(dir, "none")}, "reading credential"},
-		{"no socket yet", component.Probe{URL: "http://x/readyz", Socket: filepath.Join(dir, "none")}, "no such file"},
+		{"no socket yet", component.Probe{URL: "http://x/readyz", Socket: filepath.Join(dir, "none")}, "it does not listen at " + filepath.Join(dir, "none")},
+		{"no port yet", component.Probe{URL: closed.URL + "/readyz"}, "it does not listen at " + closed.Listener.Addr().String()},
 		{"no URL", component.Probe{URL: "://"}, "asking ://"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -27,6 +27,9 @@ const (
 	EnvSpec    = "MUSTER_SPEC"
 )
 
+// envRestarts says how often a process was started again; processes of an earlier Muster have none.
+const envRestarts = "MUSTER_RESTARTS"
+
 // Process is a running process that carries the marks of a state directory.
 type Process struct {
 	Name string
@@ -37,9 +40,10 @@ type Process struct {
 	Executable string
 	Started    time.Time
 
-	ticks   int64 // Started as the kernel counts it, the same each time it is read
-	session bool  // it leads a session, as every process does that a supervisor started
-	inside  bool  // it is in another process namespace than the caller: part of a machine
+	restarts int
+	ticks    int64 // Started as the kernel counts it, the same each time it is read
+	session  bool  // it leads a session, as every process does that a supervisor started
+	inside   bool  // it is in another process namespace than the caller: part of a machine
 }
 
 // Marks are the environment variables that make a process findable.
@@ -114,6 +118,8 @@ func inspect(pid int, dir statedir.Dir, patient time.Time) (Process, bool) {
 			p.Name = value
 		case EnvSpec:
 			p.Spec = value
+		case envRestarts:
+			p.restarts, _ = strconv.Atoi(value)
 		}
 	}
 	if !marked || p.Name == "" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"muster.dev/muster/internal/cluster/component"
@@ -35,8 +36,8 @@ func folderOf(dir statedir.Dir, spec component.Spec) string {
 }
 
 // start writes a spec's files and runs it as a process of its own session, so that neither the end of its supervisor nor
-// of a terminal ends it.
-func start(dir statedir.Dir, spec component.Spec) (*exec.Cmd, error) {
+// of a terminal ends it. It keeps for the next supervisor how often it was started again.
+func start(dir statedir.Dir, spec component.Spec, restarts int) (*exec.Cmd, error) {
 	log := LogOf(dir, spec)
 	for _, path := range append([]string{folderOf(dir, spec), filepath.Dir(log)}, spec.Directories...) {
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -58,6 +59,7 @@ func start(dir statedir.Dir, spec component.Spec) (*exec.Cmd, error) {
 	cmd.Dir = folderOf(dir, spec)
 	cmd.Env = append([]string{"PATH=" + filepath.Dir(spec.Path) + ":" + searchPath}, spec.Env...)
 	cmd.Env = append(cmd.Env, Marks(dir, spec.Process(), spec.Hash())...)
+	cmd.Env = append(cmd.Env, envRestarts+"="+strconv.Itoa(restarts))
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -68,7 +70,7 @@ func start(dir statedir.Dir, spec component.Spec) (*exec.Cmd, error) {
 
 // Start runs a spec once, in the background, and leaves it to itself.
 func Start(dir statedir.Dir, spec component.Spec) error {
-	cmd, err := start(dir, spec)
+	cmd, err := start(dir, spec, 0)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,9 @@ type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	PID   int    `json:"pid,omitempty"`
-	// Restarts counts the times that it had to be started again since its supervisor started.
+	// Started is when the process was started, maybe by a supervisor before this; zero if none runs.
+	Started time.Time `json:"started,omitzero"`
+	// Restarts counts the times that it had to be started again, also by supervisors before this: as long as a process of the same spec runs.
 	Restarts int `json:"restarts"`
 	// Since is when it came into its state.
 	Since time.Time `json:"since"`

@@ -369,7 +369,7 @@ func TestHowItStarts(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(string(log)), "\n")
 	want := append([]string{"PATH=" + filepath.Dir(w.program) + ":" + searchPath}, spec.Env...)
 	want = append(want, Marks(w.dir, "a", spec.Hash())...)
-	want = append(want, "session=true", "directory="+w.dir.Component("a"), "end")
+	want = append(want, "MUSTER_RESTARTS=0", "session=true", "directory="+w.dir.Component("a"), "end")
 	if !slices.Equal(got, want) {
 		t.Errorf("it sees\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -381,4 +381,32 @@ func TestHowItStarts(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", path, info, err, mode)
 		}
 	}
+}
+
+// When a process was started and how often it was started again is known to the next supervisor, too.
+func TestTheNextSupervisorKnowsTheProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	spec := w.server("a", "")
+	s, stop := w.run(quick(), spec)
+	w.ready(s, "a")
+	first := status(s, "a")
+	kill(t, first.PID, 9)
+	eventually(t, "it is started again", func() bool { got := status(s, "a"); return got.State == Ready && got.PID != first.PID })
+	before := status(s, "a")
+	if before.Restarts != 1 || before.Started.Before(first.Started) || time.Since(before.Started) > 5*time.Minute {
+		t.Errorf("started again: %+v, before %+v", before, first)
+	}
+	stop()
+	s, _ = w.run(quick(), spec)
+	w.ready(s, "a")
+	got := status(s, "a")
+	if got.PID != before.PID || got.Restarts != 1 {
+		t.Errorf("taken over: %+v, before %+v", got, before)
+	}
+	if apart := got.Started.Sub(before.Started).Abs(); apart > 5*time.Minute { // the kernel counts from the boot
+		t.Errorf("it was started at %s, and before at %s", got.Started, before.Started)
+	}
+	kill(t, got.PID, 9)
+	eventually(t, "it is started once more", func() bool { return status(s, "a").Restarts == 2 })
 }

@@ -4,8 +4,9 @@ package tokenkeys
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -25,8 +26,11 @@ const (
 	version = 1
 	maxFile = 256 << 10
 
-	publicType, privateType = "PUBLIC KEY", "EC PRIVATE KEY"
+	publicType = "PUBLIC KEY"
 )
+
+// privateTypes are the types of PEM blocks with private keys: PKCS #1 and SEC 1.
+var privateTypes = map[Algorithm]string{RS256: "RSA PRIVATE KEY", ES256: "EC PRIVATE KEY"}
 
 // record is the file's form.
 type record struct {
@@ -114,28 +118,55 @@ func (k keyRecord) read() (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("public: %w", err)
 	}
-	public, ok := parsed.(*ecdsa.PublicKey)
-	if !ok || public.Curve != elliptic.P256() {
-		return Key{}, errors.New("public: must be an ECDSA key on P-256")
-	}
-	id, err := issuer.KeyID(public)
+	algorithm, err := algorithmOf(parsed)
 	if err != nil {
 		return Key{}, fmt.Errorf("public: %w", err)
 	}
-	key := Key{ID: id, Public: public, Created: k.Created.UTC(), Signs: k.Signs.UTC()}
+	id, err := issuer.KeyID(parsed)
+	if err != nil {
+		return Key{}, fmt.Errorf("public: %w", err)
+	}
+	key := Key{ID: id, Algorithm: algorithm, Public: parsed, Created: k.Created.UTC(), Signs: k.Signs.UTC()}
 	if k.Private == "" {
 		return key, nil
 	}
-	if der, err = decodePEM(k.Private, privateType); err != nil {
+	if der, err = decodePEM(k.Private, privateTypes[algorithm]); err != nil {
 		return Key{}, fmt.Errorf("private: %w", err)
 	}
-	if key.Private, err = x509.ParseECPrivateKey(der); err != nil {
-		return Key{}, errors.New("private: is not an EC private key")
+	if key.Private, err = parsePrivate(algorithm, der); err != nil {
+		return Key{}, err
 	}
-	if !key.Private.PublicKey.Equal(public) {
+	if own, ok := key.Private.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !own.Equal(parsed) {
 		return Key{}, errors.New("private: is not the other half of public")
 	}
 	return key, nil
+}
+
+// parsePrivate reads a private key. Errors of the parsers are not passed on: they may quote what they read.
+func parsePrivate(algorithm Algorithm, der []byte) (crypto.Signer, error) {
+	switch algorithm {
+	case RS256:
+		if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+			return key, nil
+		}
+	case ES256:
+		if key, err := x509.ParseECPrivateKey(der); err == nil {
+			return key, nil
+		}
+	}
+	return nil, fmt.Errorf("private: is not a private key of %s", algorithm)
+}
+
+// formatPrivate is the inverse of parsePrivate.
+func formatPrivate(private crypto.Signer) ([]byte, error) {
+	switch key := private.(type) {
+	case *rsa.PrivateKey:
+		return x509.MarshalPKCS1PrivateKey(key), nil
+	case *ecdsa.PrivateKey:
+		return x509.MarshalECPrivateKey(key)
+	default:
+		return nil, fmt.Errorf("key of type %T: must be RSA or ECDSA", private)
+	}
 }
 
 func decodePEM(text, kind string) ([]byte, error) {
@@ -156,11 +187,11 @@ func Format(r Ring) ([]byte, error) {
 		}
 		one := keyRecord{Created: k.Created, Signs: k.Signs, Public: string(public)}
 		if k.Private != nil {
-			der, err := x509.MarshalECPrivateKey(k.Private)
+			der, err := formatPrivate(k.Private)
 			if err != nil {
 				return nil, fmt.Errorf("encoding a key of service account tokens: %w", err)
 			}
-			one.Private = string(pem.EncodeToMemory(&pem.Block{Type: privateType, Bytes: der}))
+			one.Private = string(pem.EncodeToMemory(&pem.Block{Type: privateTypes[k.Algorithm], Bytes: der}))
 		}
 		file.Keys = append(file.Keys, one)
 	}

@@ -28,7 +28,7 @@ func format(t testing.TB, r Ring) []byte {
 // twoKeys has an old key without its private part, and one that signs.
 func twoKeys(t testing.TB) Ring {
 	t.Helper()
-	r, err := New(noon, rand.Reader)
+	r, err := New(noon, ES256, rand.Reader)
 	if err == nil {
 		r, err = r.Rotate(noon, 0, rand.Reader)
 	}

@@ -3,8 +3,7 @@
 package tokenkeys
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto"
 	"errors"
 	"fmt"
 	"io"
@@ -36,10 +35,11 @@ var ErrUnderWay = errors.New("a new key is published already, and does not sign 
 // Key is one of a cluster's.
 type Key struct {
 	// ID is the claim kid of tokens.
-	ID     string
-	Public *ecdsa.PublicKey
+	ID        string
+	Algorithm Algorithm
+	Public    crypto.PublicKey
 	// Private is nil once another key signs.
-	Private *ecdsa.PrivateKey
+	Private crypto.Signer
 	// Created is since when it is published, Signs from when it signs.
 	Created, Signs time.Time
 }
@@ -48,26 +48,30 @@ type Key struct {
 type Ring struct{ keys []Key }
 
 // New makes the ring of a new cluster, with a key that signs at once.
-func New(now time.Time, random io.Reader) (Ring, error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), random)
+func New(now time.Time, algorithm Algorithm, random io.Reader) (Ring, error) {
+	private, err := generate(algorithm, random)
 	if err != nil {
-		return Ring{}, fmt.Errorf("making a key of service account tokens: %w", err)
+		return Ring{}, err
 	}
 	return Of(now, private)
 }
 
 // Of makes a ring of a key that signs already.
-func Of(now time.Time, private *ecdsa.PrivateKey) (Ring, error) {
+func Of(now time.Time, private crypto.Signer) (Ring, error) {
 	key, err := newKey(private, now, now)
 	return Ring{[]Key{key}}, err
 }
 
-func newKey(private *ecdsa.PrivateKey, created, signs time.Time) (Key, error) {
-	id, err := issuer.KeyID(&private.PublicKey)
+func newKey(private crypto.Signer, created, signs time.Time) (Key, error) {
+	algorithm, err := algorithmOf(private.Public())
+	if err != nil {
+		return Key{}, fmt.Errorf("reading a key of service account tokens: %w", err)
+	}
+	id, err := issuer.KeyID(private.Public())
 	if err != nil {
 		return Key{}, fmt.Errorf("naming a key of service account tokens: %w", err)
 	}
-	return Key{ID: id, Public: &private.PublicKey, Private: private, Created: created.UTC().Truncate(time.Second), Signs: signs.UTC().Truncate(time.Second)}, nil
+	return Key{ID: id, Algorithm: algorithm, Public: private.Public(), Private: private, Created: created.UTC().Truncate(time.Second), Signs: signs.UTC().Truncate(time.Second)}, nil
 }
 
 // Keys are all of the ring.
@@ -119,7 +123,7 @@ func (r Ring) replaced(i int) (time.Time, bool) {
 	return r.keys[i+1].Signs, true
 }
 
-// Rotate adds a key that signs after a notice. The error is ErrUnderWay if there is one that does not sign yet.
+// Rotate adds a key that signs after a notice, by the algorithm of the last. The error is ErrUnderWay if there is one that does not sign yet.
 func (r Ring) Rotate(now time.Time, notice time.Duration, random io.Reader) (Ring, error) {
 	last := r.keys[len(r.keys)-1]
 	switch {
@@ -128,9 +132,9 @@ func (r Ring) Rotate(now time.Time, notice time.Duration, random io.Reader) (Rin
 	case last.Signs.After(now):
 		return r, fmt.Errorf("%w: it will at %s", ErrUnderWay, last.Signs.Format(time.RFC3339))
 	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	private, err := generate(last.Algorithm, random)
 	if err != nil {
-		return r, fmt.Errorf("making a key of service account tokens: %w", err)
+		return r, err
 	}
 	// Moments are kept in seconds: one that is cut off must not make the key sign early, nor together with the last.
 	signs := now.Add(notice + time.Second - time.Nanosecond).Truncate(time.Second)

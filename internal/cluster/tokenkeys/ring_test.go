@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func newRing(t rapid.TB) Ring {
 	t.Helper()
-	r, err := New(noon, rand.Reader)
+	r, err := New(noon, ES256, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

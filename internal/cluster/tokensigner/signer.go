@@ -5,8 +5,6 @@ package tokensigner
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -29,7 +27,6 @@ const (
 	refresh = 30 * time.Second
 	// maxClaims bounds the claims of a token, in base64: those of Kubernetes have names of some hundred bytes and a few audiences.
 	maxClaims = 64 << 10
-	half      = 32 // of a signature by P-256
 )
 
 // signer implements ExternalJWTSigner.
@@ -63,19 +60,15 @@ func (s *signer) Sign(_ context.Context, asked *externaljwt.SignJWTRequest) (*ex
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	key := ring.Signer(now)
-	raw, err := json.Marshal(header{"ES256", key.ID, "JWT"})
+	raw, err := json.Marshal(header{string(key.Algorithm), key.ID, "JWT"})
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	head := base64.RawURLEncoding.EncodeToString(raw)
-	digest := sha256.Sum256([]byte(head + "." + asked.GetClaims()))
-	r, t, err := ecdsa.Sign(rand.Reader, key.Private, digest[:])
+	signature, err := key.Sign(head + "." + asked.GetClaims())
 	if err != nil {
 		return nil, status.Error(codes.Internal, "signing: "+err.Error())
 	}
-	signature := make([]byte, 2*half) // RFC 7518, section 3.4
-	r.FillBytes(signature[:half])
-	t.FillBytes(signature[half:])
 	return &externaljwt.SignJWTResponse{Header: head, Signature: base64.RawURLEncoding.EncodeToString(signature)}, nil
 }
 

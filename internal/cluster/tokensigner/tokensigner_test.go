@@ -43,6 +43,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, tokenkeys.ES256)
+}
+
+// newWorldOf is that of a cluster whose keys have an algorithm.
+func newWorldOf(t *testing.T, algorithm tokenkeys.Algorithm) *world {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "ts-") //nolint:usetesting // the paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(w.config.LegacyKey, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ring, err := tokenkeys.New(time.Now().Add(-7*24*time.Hour), rand.Reader)
+	ring, err := tokenkeys.New(time.Now().Add(-7*24*time.Hour), algorithm, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +167,15 @@ func (w *world) verified(text string) error {
 	return err
 }
 
+// TestSign signs in clusters of both kinds, before and after a rotation. The header names the algorithm.
 func TestSign(t *testing.T) {
-	w := newWorld(t)
+	for _, algorithm := range []tokenkeys.Algorithm{tokenkeys.RS256, tokenkeys.ES256} {
+		t.Run(string(algorithm), func(t *testing.T) { signs(t, newWorldOf(t, algorithm), algorithm) })
+	}
+}
+
+func signs(t *testing.T, w *world, algorithm tokenkeys.Algorithm) {
+	t.Helper()
 	old, err := w.sign(claims(nil))
 	if err != nil || w.verified(old) != nil {
 		t.Fatalf("%v, %v", err, w.verified(old))
@@ -178,6 +191,12 @@ func TestSign(t *testing.T) {
 	}
 	if head, _, _ := strings.Cut(old, "."); strings.HasPrefix(added, head) {
 		t.Error("the old key signs still")
+	}
+	for _, text := range []string{old, added} {
+		head, _, _ := strings.Cut(text, ".")
+		if raw, err := base64.RawURLEncoding.DecodeString(head); err != nil || !strings.HasPrefix(string(raw), `{"alg":"`+string(algorithm)+`",`) {
+			t.Errorf("header %s, %v", raw, err)
+		}
 	}
 	if err := os.WriteFile(w.config.Keys, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -304,5 +323,28 @@ func TestRunRefuses(t *testing.T) {
 		if err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
+	}
+}
+
+// BenchmarkSign is what a token costs the signer, by both algorithms.
+func BenchmarkSign(b *testing.B) {
+	for _, algorithm := range []tokenkeys.Algorithm{tokenkeys.RS256, tokenkeys.ES256} {
+		path := filepath.Join(b.TempDir(), "keys.json")
+		ring, err := tokenkeys.New(time.Now(), algorithm, rand.Reader)
+		if err == nil {
+			err = tokenkeys.Write(path, ring)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := &signer{issuer: url, keys: tokenkeys.NewSource(path), now: time.Now}
+		request := &externaljwt.SignJWTRequest{Claims: claims(nil)}
+		b.Run(string(algorithm), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := s.Sign(b.Context(), request); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -76,7 +76,10 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case stepNote:
 		return lookAgain(soon, r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { s.AppliedAt = new(metav1.NewTime(r.now())) }))
 	case stepSucceed:
-		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateSuccessful) }))
+		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
+			r.end(s, v1alpha1.UpdateSuccessful)
+			s.Message = d.message
+		}))
 	case stepCancel:
 		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateCancelled) }))
 	case stepFail:
@@ -116,6 +119,9 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return is, fmt.Errorf("reading node group %s: %w", u.Spec.NodeGroup, err)
 		}
+		if is.leaving, err = r.leaving(ctx, is.group); err != nil {
+			return is, err
+		}
 	}
 	if u.Spec.Addon != "" {
 		found := &v1alpha1.Addon{}
@@ -138,6 +144,18 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 		}
 	}
 	return is, nil
+}
+
+// leaving returns the machines of a node group that are being deleted, if the group is to have none: one of them may be the last node.
+func (r *updates) leaving(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1.Machine, error) {
+	if group == nil || group.Spec.ScalingConfig.DesiredSize > 0 {
+		return nil, nil
+	}
+	var all v1alpha1.MachineList
+	if err := r.api.List(ctx, &all, client.MatchingLabels{v1alpha1.LabelCluster: group.Namespace, v1alpha1.LabelNodeGroup: group.Name}); err != nil {
+		return nil, fmt.Errorf("listing the machines of node group %s: %w", group.Spec.Name, err)
+	}
+	return slices.DeleteFunc(all.Items, func(m v1alpha1.Machine) bool { return m.DeletionTimestamp.IsZero() }), nil
 }
 
 // apply changes the target, or stops the rollout that it has by the update, unless somebody else has changed it since it was read.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 var (
@@ -262,5 +263,29 @@ func TestOldUpdatesGo(t *testing.T) {
 	var left v1alpha1.UpdateList
 	if err := w.api.List(t.Context(), &left); err != nil || len(left.Items) != keptUpdates || left.Items[0].Name != "u000" || left.Items[1].Name != "u004" {
 		t.Errorf("%d are left, %s first; %v", len(left.Items), left.Items[0].Name, err)
+	}
+}
+
+// The note of the last node stays with an update that has ended, when its machine is long gone.
+func TestAnUpdateSaysThatTheLastNodeDoesNotWait(t *testing.T) {
+	t.Parallel()
+	u, g, m := newUpdate("u1", v1alpha1.UpdateChange{Scaling: &v1alpha1.UpdateScaling{DesiredSize: new(int32(0))}}), newGroup(0, 0), &leaving("2 pods are left; " + readiness.LastNode)[0]
+	m.DeletionTimestamp, m.Finalizers = nil, []string{v1alpha1.FinalizerMachine}
+	m.Labels = map[string]string{v1alpha1.LabelCluster: g.Namespace, v1alpha1.LabelNodeGroup: g.Name}
+	other := m.DeepCopy() // of another cluster
+	other.Name, other.Labels[v1alpha1.LabelCluster] = "i-0", "green"
+	w := newWorld(t, newCluster(), g, u, m, other)
+	for _, o := range []client.Object{m, other} {
+		if err := w.api.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		if err := w.step("u1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.get(u); u.Status.Phase != v1alpha1.UpdateSuccessful || u.Status.Message != "i-1: "+readiness.LastNode {
+		t.Errorf("%+v", u.Status)
 	}
 }

@@ -47,6 +47,8 @@ type facts struct {
 	group *v1alpha1.NodeGroup
 	// addon is nil if there is none, or if the update is not one of an add-on.
 	addon *v1alpha1.Addon
+	// leaving are the machines of group that are being deleted; they are looked up if the group is to have none.
+	leaving []v1alpha1.Machine
 	// older is the name of an update of the same target that is in progress and comes first, or "".
 	older string
 }
@@ -86,12 +88,12 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 		return decision{step: stepApply}
 	}
 	if u.Spec.Change.Rollout != nil {
-		return rolloutEffect(u, is.group)
+		return aboutLastNode(rolloutEffect(u, is.group), is.leaving, false)
 	}
 	late := now.Sub(u.Status.AppliedAt.Time) >= patience
 	switch {
 	case u.Spec.NodeGroup != "":
-		return groupEffect(is.group, late)
+		return aboutLastNode(groupEffect(is.group, late), is.leaving, late)
 	case u.Spec.Addon != "":
 		return addonEffect(is.addon, late)
 	case u.Spec.Change.KubeletAuthority != nil:
@@ -164,9 +166,28 @@ func groupEffect(g *v1alpha1.NodeGroup, late bool) decision {
 	case sized:
 		return wait("%d of %d nodes have the group's labels and taints", g.Status.UpdatedReplicas, desired)
 	case late:
-		return fail(codeNodeCreation, "%d of %d machines are Ready after %v: %s", g.Status.ReadyReplicas, desired, patience, cmp.Or(readiness.Obstacle(g), messageOf(ready)))
+		return fail(codeNodeCreation, "%s after %v: %s", readiness.ReadyOf(g.Status.ReadyReplicas, desired, "machine", "machines"), patience, cmp.Or(readiness.Obstacle(g), messageOf(ready)))
 	}
 	return wait("%s", messageOf(ready))
+}
+
+// aboutLastNode has an update that succeeds say which machine's pods are not waited for beyond their grace period. It waits until the machines that are
+// being deleted say so, which they do as soon as they begin to drain.
+func aboutLastNode(d decision, leaving []v1alpha1.Machine, late bool) decision {
+	if d.step != stepSucceed {
+		return d
+	}
+	if d.message = readiness.AboutLastNode(leaving); d.message != "" || late {
+		return d
+	}
+	for i := range leaving {
+		m := &leaving[i]
+		drains := m.Status.NodeName != "" && m.Spec.Provider != v1alpha1.ProviderSimulated
+		if drains && meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained) == nil {
+			return wait("machine %s begins to drain", m.Name)
+		}
+	}
+	return d
 }
 
 // addonEffect looks at an add-on that was changed. Its controller has looked at the change, too, once it has observed the generation.

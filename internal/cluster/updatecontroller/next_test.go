@@ -14,6 +14,15 @@ import (
 	"muster.dev/muster/internal/cluster/readiness"
 )
 
+// leaving is a machine that is being deleted, with what its condition Drained says, unless that is "".
+func leaving(drained string) []v1alpha1.Machine {
+	m := v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-1", DeletionTimestamp: new(metav1.NewTime(start))}, Status: v1alpha1.MachineStatus{NodeName: "ip-1"}}
+	if drained != "" {
+		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDrained, Message: drained}}
+	}
+	return []v1alpha1.Machine{m}
+}
+
 func TestNext(t *testing.T) {
 	t.Parallel()
 	protect := v1alpha1.UpdateChange{DeletionProtection: new(true)}
@@ -76,8 +85,23 @@ func TestNext(t *testing.T) {
 			applied(u, f)
 			f.cluster.Spec.SecurityGroupIDs, f.cluster.Status.ClusterSecurityGroupID, f.cluster.Status.SecurityGroupIDs = []string{"sg-1"}, "sg-0", []string{"sg-0", "sg-2"}
 		}, 0, wait("the API server's addresses are in the security groups [sg-0 sg-2], and are to be in [sg-1] beside the cluster's own")},
-		"group: in effect": {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 2) }, 0, decision{step: stepSucceed}},
-		"group: joining":   {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience - 1, wait("machines join")},
+		"group: in effect":  {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 2) }, 0, decision{step: stepSucceed}},
+		"group: of none":    {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group, f.leaving = newGroup(0, 0), leaving("") }, 0, wait("machine i-1 begins to drain")},
+		"group: never seen": {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group, f.leaving = newGroup(0, 0), leaving("") }, patience, decision{step: stepSucceed}},
+		"group: not the last node": {scale, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.group, f.leaving = newGroup(0, 0), leaving("2 pods are left")
+		}, 0, decision{step: stepSucceed}},
+		"group: the last node": {scale, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.group, f.leaving = newGroup(0, 0), leaving("2 pods are left; "+readiness.LastNode)
+		}, 0, decision{step: stepSucceed, message: "i-1: " + readiness.LastNode}},
+		"group: simulated machines go": {scale, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.group, f.leaving = newGroup(0, 0), leaving("")
+			f.leaving[0].Spec.Provider = v1alpha1.ProviderSimulated
+		}, 0, decision{step: stepSucceed}},
+		"group: joining": {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience - 1, wait("machines join")},
 		"group: one leaves": {scale, func(u *v1alpha1.Update, f *facts) {
 			applied(u, f)
 			f.group = newGroup(2, 2)

@@ -33,6 +33,7 @@ type controller struct {
 	management  client.Client
 	files       *filestore.Store
 	disks       *disks
+	machines    Machines
 	copying     sync.Map // names of access points and snapshots whose directories or disks are being made as copies
 	copies      atomic.Int32
 }

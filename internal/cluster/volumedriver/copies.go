@@ -4,7 +4,6 @@ package volumedriver
 
 import (
 	"context"
-	"errors"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -53,7 +52,7 @@ func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRe
 		err = source.allows(wanted.Spec)
 	}
 	if err == nil {
-		err = c.canCopy(wanted.Spec.FileSystemID)
+		err = c.canCopy(ctx, &source)
 	}
 	if err != nil {
 		if status.Code(err) != codes.Unavailable {
@@ -67,11 +66,14 @@ func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRe
 	if c.copies.Add(1) > maxCopies {
 		return nil, status.Errorf(codes.Aborted, "%d other volumes are being copied: this one is when they are", maxCopies)
 	}
-	point, err := c.accessPoint(ctx, request.GetName(), wanted)
-	if err != nil {
-		return nil, err
-	}
-	return point, source.clone(ctx, c.files, placeOf(point), point.Spec.CapacityBytes)
+	var point *v1alpha1.AccessPoint
+	err = c.whileStill(source, func() error {
+		if point, err = c.accessPoint(ctx, request.GetName(), wanted); err != nil {
+			return err
+		}
+		return c.copy(ctx, source, placeOf(point), point.Spec.CapacityBytes)
+	})
+	return point, err
 }
 
 // copied is how far a copy has come.
@@ -131,23 +133,15 @@ func (c *controller) abandonCopy(ctx context.Context, volume string) (copied, er
 	return made, c.abandon(ctx, made)
 }
 
-func (c *controller) canCopy(fileSystemID string) error {
-	err := c.files.CanClone(fileSystemID)
-	switch {
-	case errors.Is(err, filestore.ErrNoReflink):
-		return status.Error(codes.FailedPrecondition, err.Error())
-	case err != nil:
-		return status.Error(codes.Unavailable, err.Error())
-	}
-	return nil
-}
-
 // source is what a new volume is to be a copy of.
 type source struct {
 	what  string // for messages
 	place filestore.Place
 	block bool
 	size  int64
+	// plain says why the content is copied and not shared: nil if it is shared. It is then so many bytes on the disk.
+	plain   *filestore.NoReflinkError
+	written int64
 }
 
 // allows refuses what a copy cannot be.
@@ -161,31 +155,13 @@ func (s source) allows(will v1alpha1.AccessPointSpec) error {
 	return nil
 }
 
-// clone makes a directory or disk as a copy, of at least a size.
-func (s source) clone(ctx context.Context, files *filestore.Store, to filestore.Place, size int64) error {
-	var err error
-	if s.block {
-		err = files.CloneDisk(s.place, to, size)
-	} else {
-		err = files.CloneDirectory(ctx, s.place, to)
-	}
-	if err != nil {
-		return status.Error(codes.Unavailable, err.Error())
-	}
-	return nil
-}
-
 // sourceVolume is a volume as the source of a copy.
 func (c *controller) sourceVolume(ctx context.Context, id string) (source, error) {
 	point, err := c.volumeToCopy(ctx, id)
 	if err != nil {
 		return source{}, err
 	}
-	return sourceOf(point, id), nil
-}
-
-func sourceOf(point *v1alpha1.AccessPoint, id string) source {
-	return source{what: "volume " + id, place: placeOf(point), block: point.Spec.Block, size: point.Spec.CapacityBytes}
+	return source{what: "volume " + id, place: placeOf(point), block: point.Spec.Block, size: point.Spec.CapacityBytes}, nil
 }
 
 // volumeToCopy is the access point of a volume that can be copied. A volume of another cluster is as if it were not there.

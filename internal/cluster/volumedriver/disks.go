@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -136,6 +137,15 @@ func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target stri
 		}
 	}
 	return false, nil
+}
+
+// written reports whether a disk has a device that can be written. Those that nobody uses go first, with what they have not written yet.
+func (d *disks) written(disk *os.File) (bool, error) {
+	if err := d.sweep(); err != nil {
+		return false, err
+	}
+	all, err := d.of(disk)
+	return slices.ContainsFunc(all, func(one loopdevice.Device) bool { return !one.ReadOnly }), err
 }
 
 // sweep detaches the devices of volumes that are mounted on no machine.

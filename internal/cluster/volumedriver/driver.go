@@ -39,6 +39,8 @@ type Machines interface {
 	Mounted(id string, source *os.File, target string) (bool, error)
 	// MountedAt are the paths at which pods have it.
 	MountedAt(id string, source *os.File) ([]string, error)
+	// Writers are the machines that run and have a directory mounted to be written, or one above or below it.
+	Writers(source *os.File) ([]string, error)
 	// Unmount takes it away, and what it was mounted at. What is not mounted is unmounted.
 	Unmount(id, target string) error
 	// LoopDevices are the numbers of the loop devices that are mounted on machines which run.
@@ -61,7 +63,7 @@ type Config struct {
 	Snapshots dynamic.Interface
 	// Machines mounts.
 	Machines Machines
-	// Files are the file systems of the account.
+	// Files are the file systems of the account, the same for all its clusters.
 	Files *filestore.Store
 	// DefaultFileSystem is the id of the account's own file system, which has volumes of all clusters and so is mounted by access points only.
 	DefaultFileSystem string
@@ -82,7 +84,7 @@ func New(c Config) (*Driver, error) {
 	}
 	disks := &disks{cluster: c.ClusterName, files: c.Files, machines: c.Machines}
 	return &Driver{Config: c, disks: disks, controller: &controller{
-		clusterName: c.ClusterName, reach: c.reach(), management: c.Management, files: c.Files, disks: disks,
+		clusterName: c.ClusterName, reach: c.reach(), management: c.Management, files: c.Files, disks: disks, machines: c.Machines,
 	}}, nil
 }
 

@@ -95,31 +95,38 @@ func (n *node) NodePublishVolume(ctx context.Context, request *csi.NodePublishVo
 		target: target, readOnly: request.GetReadonly() || used.readOnly,
 		alone: request.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
 	}
-	if at.block() {
-		err = n.disks.publish(n.machine, at.point, how)
-	} else {
-		err = n.mount(handle, at.directory, how)
-	}
-	if errors.Is(err, errNotAlone) {
+	err = n.mount(handle, at, how)
+	switch {
+	case errors.Is(err, errNotAlone):
 		return nil, status.Errorf(codes.FailedPrecondition, "volume %s: %v", id, err)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	case errors.Is(err, filestore.ErrBeingCopied):
+		return nil, status.Errorf(codes.Aborted, "volume %s: %v", id, err)
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, status.Errorf(codes.NotFound, "file system %s has nothing at %s", handle.FileSystemID, at.directory)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, status.Errorf(codes.Unavailable, "mounting the volume: %v", err)
 	}
 	n.log.InfoContext(ctx, "volume mounted", "volume", id, "machine", n.machine, "node", n.name, "target", target, "read_only", how.readOnly)
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-func (n *node) mount(handle efs.Handle, directory string, how mounting) error {
-	source, err := n.files.Open(handle.FileSystemID, directory)
-	if err != nil {
-		return err
+// mount mounts what is at a place, unless pods could then write what is being copied.
+func (n *node) mount(handle efs.Handle, at place, how mounting) error {
+	mount := func() error {
+		if at.block() {
+			return n.disks.publish(n.machine, at.point, how)
+		}
+		source, err := n.files.Open(handle.FileSystemID, at.directory)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = source.Close() }()
+		return how.mount(n.machines, n.machine, source)
 	}
-	defer func() { _ = source.Close() }()
-	return how.mount(n.machines, n.machine, source)
+	if how.readOnly {
+		return mount()
+	}
+	return n.files.Write(filestore.Place{FileSystemID: handle.FileSystemID, Path: at.directory}, mount)
 }
 
 // mounting is how a volume is to be mounted.
@@ -234,7 +241,7 @@ func (n *node) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGetVolum
 		return nil, status.Errorf(codes.NotFound, "volume %s is not mounted at %s", request.GetVolumeId(), request.GetVolumePath())
 	}
 	if at.block() {
-		size, written, err := n.files.DiskUsage(handle.FileSystemID, at.directory)
+		size, written, err := n.files.DiskUsage(filestore.Place{FileSystemID: handle.FileSystemID, Path: at.directory})
 		if err != nil {
 			return nil, status.Error(codes.Unavailable, err.Error())
 		}

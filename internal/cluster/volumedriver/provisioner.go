@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	provisioning "sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 
@@ -31,10 +32,15 @@ const (
 	copyTime = 30 * time.Minute
 )
 
+// reasonCopying is that of the Events that say how far a copy has come.
+const reasonCopying = "Copying"
+
 // provision makes volumes for claims, and removes those that are released, until the context ends. Which claims, and in which order with their
 // PersistentVolumes, upstream's library decides, as it does for the external provisioner.
 func provision(ctx context.Context, cluster kubernetes.Interface, snapshots dynamic.Interface, volumes *controller) {
-	provisioning.NewProvisionController(ctx, cluster, efs.Driver, &provisioner{volumes, cluster, snapshots},
+	recorder, stop := events(ctx, cluster)
+	defer stop()
+	provisioning.NewProvisionController(ctx, cluster, efs.Driver, &provisioner{volumes, cluster, snapshots, recorder},
 		provisioning.LeaderElection(false), // the service is alone
 		provisioning.RateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPause, longestPause)),
 		provisioning.FailedProvisionThreshold(0), // a claim is tried for as long as it is there
@@ -49,6 +55,7 @@ type provisioner struct {
 	volumes   *controller
 	cluster   kubernetes.Interface
 	snapshots dynamic.Interface
+	events    record.EventRecorder
 }
 
 // Provision implements [provisioning.Provisioner].
@@ -77,6 +84,7 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 		}
 		request.VolumeContentSource = content
 	}
+	ctx = telling(ctx, func(message string) { p.events.Event(claim, corev1.EventTypeNormal, reasonCopying, message) })
 	response, err := p.volumes.CreateVolume(ctx, request)
 	if err != nil {
 		return nil, stateOf(err), errors.New(status.Convert(err).Message())

@@ -11,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	provisioning "sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
@@ -37,17 +38,17 @@ func TestProvisionFails(t *testing.T) {
 		"a selector": {options("1Mi", func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }), provisioning.ProvisioningFinished, "selector"},
 	} {
 		w := newWorld(t)
-		volume, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects()}).Provision(t.Context(), test.options)
+		volume, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects(), record.NewFakeRecorder(10)}).Provision(t.Context(), test.options)
 		if volume != nil || state != test.state || err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, %v, %v", name, volume, state, err)
 		}
 	}
 	w := newWorld(t)
 	w.failure = errors.New("away")
-	if _, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects()}).Provision(t.Context(), options("1Mi", nil)); err == nil || state != provisioning.ProvisioningInBackground {
+	if _, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects(), record.NewFakeRecorder(10)}).Provision(t.Context(), options("1Mi", nil)); err == nil || state != provisioning.ProvisioningInBackground {
 		t.Errorf("the management plane fails: %v, %v", state, err)
 	}
-	if volume, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects()}).Provision(t.Context(), options("1Mi", nil)); err != nil || state != provisioning.ProvisioningFinished || volume.Spec.Capacity.Storage().String() != "1Mi" {
+	if volume, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects(), record.NewFakeRecorder(10)}).Provision(t.Context(), options("1Mi", nil)); err != nil || state != provisioning.ProvisioningFinished || volume.Spec.Capacity.Storage().String() != "1Mi" {
 		t.Errorf("afterwards: %v, %v, %v", volume, state, err)
 	}
 }

@@ -55,12 +55,12 @@ func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnap
 	case !since.IsZero():
 		return &csi.CreateSnapshotResponse{Snapshot: described(left, since)}, nil // whatever has become of its source
 	}
-	point, err := c.volumeToCopy(ctx, volume)
+	source, err := c.sourceVolume(ctx, volume)
 	if err == nil {
 		err = c.hasRoom(0)
 	}
 	if err == nil {
-		err = c.canCopy(point.Spec.FileSystemID)
+		err = c.canCopy(ctx, &source)
 	}
 	// An object of an earlier attempt goes: the volume may have grown since.
 	if left != nil && status.Code(err) != codes.Unavailable {
@@ -72,18 +72,10 @@ func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnap
 		return nil, err
 	}
 	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id, Finalizers: []string{v1alpha1.FinalizerVolumeSnapshot}}, Spec: v1alpha1.VolumeSnapshotSpec{
-		FileSystemID: point.Spec.FileSystemID, SourceVolume: volume, ClusterName: c.clusterName, Block: point.Spec.Block, CapacityBytes: point.Spec.CapacityBytes,
+		FileSystemID: source.place.FileSystemID, SourceVolume: volume, ClusterName: c.clusterName, Block: source.block, CapacityBytes: source.size,
 	}}
-	if err := c.management.Create(ctx, snapshot); err != nil {
-		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
-	}
-	// What is there without an object is of a management plane that was newer, and what was asked for: the id follows from the VolumeSnapshot.
-	if there, err := c.files.Has(SnapshotPlace(snapshot)); err != nil {
-		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
-	} else if !there {
-		if err := sourceOf(point, volume).clone(ctx, c.files, SnapshotPlace(snapshot), 0); err != nil {
-			return nil, err
-		}
+	if err := c.whileStill(source, func() error { return c.makeSnapshot(ctx, source, snapshot) }); err != nil {
+		return nil, err
 	}
 	made, since, err := c.lookAtSnapshot(ctx, id)
 	switch {
@@ -93,6 +85,22 @@ func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnap
 		return nil, c.deletedMeanwhile(snapshot)
 	}
 	return &csi.CreateSnapshotResponse{Snapshot: described(made, since)}, nil
+}
+
+// makeSnapshot makes the object of a snapshot, and its directory or disk.
+func (c *controller) makeSnapshot(ctx context.Context, from source, snapshot *v1alpha1.VolumeSnapshot) error {
+	if err := c.management.Create(ctx, snapshot); err != nil {
+		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
+	}
+	// What is there without an object is of a management plane that was newer, and what was asked for: the id follows from the VolumeSnapshot.
+	there, err := c.files.Has(SnapshotPlace(snapshot))
+	if err != nil {
+		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
+	}
+	if there {
+		return nil
+	}
+	return c.copy(ctx, from, SnapshotPlace(snapshot), 0)
 }
 
 // deletedMeanwhile removes a snapshot whose object people deleted while it was made, and is the error that says so: whoever removes the data of deleted objects

@@ -146,9 +146,12 @@ func TestSnapshotRefused(t *testing.T) {
 		code    codes.Code
 		says    string
 	}{
-		"no reflink": {nil, func(*os.File, *os.File) error { return unix.EOPNOTSUPP }, codes.FailedPrecondition, "reflink"},
-		"no name":    {func(_ *testing.T, _ *world, r *csi.CreateSnapshotRequest) { r.Name = "" }, copying, codes.InvalidArgument, "a name"},
-		"no volume":  {func(_ *testing.T, _ *world, r *csi.CreateSnapshotRequest) { r.SourceVolumeId = "" }, copying, codes.InvalidArgument, "missing"},
+		"no reflink, and pods write": {func(t *testing.T, w *world, r *csi.CreateSnapshotRequest) {
+			t.Helper()
+			w.mounts(t, r.GetSourceVolumeId())
+		}, noReflink, codes.FailedPrecondition, "Stop the pods"},
+		"no name":   {func(_ *testing.T, _ *world, r *csi.CreateSnapshotRequest) { r.Name = "" }, copying, codes.InvalidArgument, "a name"},
+		"no volume": {func(_ *testing.T, _ *world, r *csi.CreateSnapshotRequest) { r.SourceVolumeId = "" }, copying, codes.InvalidArgument, "missing"},
 		"parameters": {func(_ *testing.T, _ *world, r *csi.CreateSnapshotRequest) {
 			r.Parameters = map[string]string{"tags": "x"}
 		}, copying, codes.InvalidArgument, `"tags"`},

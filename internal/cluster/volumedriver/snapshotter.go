@@ -218,6 +218,9 @@ func (s *snapshotter) create(ctx context.Context, content *snapshotContent) (*cs
 		return nil, fmt.Errorf("the VolumeSnapshotClass: %w", err)
 	}
 	maps.DeleteFunc(class.Parameters, func(name, _ string) bool { return strings.HasPrefix(name, parametersOfSidecars) })
+	ctx = telling(ctx, func(message string) {
+		s.events.Event(&content.Spec.VolumeSnapshotRef, corev1.EventTypeNormal, reasonCopying, message)
+	})
 	response, err := s.volumes.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{
 		Name: snapshotName(content), SourceVolumeId: content.Spec.Source.VolumeHandle, Parameters: class.Parameters,
 	})

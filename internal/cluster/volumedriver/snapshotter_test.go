@@ -108,7 +108,6 @@ func TestSnapshotterFails(t *testing.T) {
 		content string
 		says    string
 	}{
-		"no reflink":     {func(*os.File, *os.File) error { return unix.EOPNOTSUPP }, classOfSnapshots, fmt.Sprintf(contentOf, "Delete", "volumeHandle: VOLUME", ""), "SnapshotCreationFailed Failed to create snapshot: volumes are copied, and snapshots are made of them, only where"},
 		"no class":       {copying, strings.Replace(classOfSnapshots, "name: c", "name: d", 1), fmt.Sprintf(contentOf, "Delete", "volumeHandle: VOLUME", ""), `Failed to create snapshot: the VolumeSnapshotClass: volumesnapshotclasses.snapshot.storage.k8s.io "c" not found`},
 		"names no class": {copying, classOfSnapshots, strings.Replace(fmt.Sprintf(contentOf, "Delete", "volumeHandle: VOLUME", ""), "volumeSnapshotClassName: c, ", "", 1), "has no VolumeSnapshotClass"},
 		"not bound":      {copying, classOfSnapshots, strings.Replace(fmt.Sprintf(contentOf, "Delete", "volumeHandle: VOLUME", ""), ", uid: u", "", 1), "not bound"},
@@ -357,7 +356,7 @@ func TestProvisionFromSnapshot(t *testing.T) {
 				c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "s"}
 			})
 			objects := snapshotObjects(test.snapshot, strings.ReplaceAll(test.content, "VOLUME", `"`+volume+`"`))
-			made, state, err := (&provisioner{w.controller, w.node.cluster, objects}).Provision(t.Context(), asked)
+			made, state, err := (&provisioner{w.controller, w.node.cluster, objects, record.NewFakeRecorder(10)}).Provision(t.Context(), asked)
 			if state != provisioning.ProvisioningFinished {
 				t.Errorf("%s, %v", state, err)
 			}

@@ -65,7 +65,7 @@ func TestSockets(t *testing.T) {
 		t.Cleanup(func() { _ = connection.Close() })
 		return connection
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	info, err := registration.NewRegistrationClient(connect(registerSocket)).GetInfo(ctx, &registration.InfoRequest{})
 	if err != nil || info.GetName() != "efs.csi.aws.com" || info.GetType() != "CSIPlugin" || info.GetEndpoint() != driverSocket {

@@ -44,7 +44,7 @@ func (u *usages) of(ctx context.Context, files *filestore.Store, id, directory s
 	if !ok {
 		ctx, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
-		usage, err := files.Usage(ctx, id, directory)
+		usage, err := files.Usage(ctx, filestore.Place{FileSystemID: id, Path: directory})
 		one = counted{usage: usage, whole: err == nil, until: now.Add(countedFor)}
 		if u.counted == nil {
 			u.counted = map[string]counted{}

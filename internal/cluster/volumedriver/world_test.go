@@ -93,6 +93,15 @@ func (m *machines) MountedAt(_ string, source *os.File) (all []string, err error
 	return all, m.failure
 }
 
+func (m *machines) Writers(source *os.File) ([]string, error) {
+	for target, is := range m.mounted {
+		if is == source.Name() && !m.ro[target] {
+			return []string{machineID}, m.failure
+		}
+	}
+	return nil, m.failure
+}
+
 func (m *machines) Unmount(_, target string) error {
 	delete(m.mounted, target)
 	return m.failure
@@ -146,7 +155,7 @@ func newWorld(t *testing.T, cluster ...runtime.Object) *world {
 		}
 	})
 	reaches := reach{vpcID: vpcID, defaultFileSystem: defaultID}
-	w.controller = &controller{clusterName: clusterName, reach: reaches, management: w.management, files: files, disks: blocks}
+	w.controller = &controller{clusterName: clusterName, reach: reaches, management: w.management, files: files, disks: blocks, machines: w.machines}
 	w.node = &node{
 		machine: machineID, name: nodeName, clusterName: clusterName, reach: reaches, management: w.management,
 		cluster: kubernetes.Interface(kubernetesfake.NewClientset(cluster...)), machines: w.machines, files: files, disks: blocks, usages: &usages{}, log: slog.New(slog.DiscardHandler),

@@ -39,8 +39,8 @@ type door struct {
 	owners    *owners
 	// slots bounds the connections to the API server and of it together, so that one cluster takes nothing of another's.
 	slots chan struct{}
-	// calls are those of the API server among them.
-	calls atomic.Int32
+	// calls are those of the API server among them, and webhooks those of these calls that its users named by URL.
+	calls, webhooks atomic.Int32
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -114,56 +114,68 @@ func (d *doors) closeAll() {
 	}
 }
 
-// serve opens a door: the API server's addresses, at port 443 and at its own port, by which the Endpoints of the Service "kubernetes"
-// name it, and the egress socket.
-func (d *door) serve(ctx context.Context) (err error) {
-	var listeners []net.Listener
-	defer func() {
-		if err != nil {
-			for _, listener := range listeners {
-				_ = listener.Close()
-			}
-		}
-	}()
-	ports := []uint16{endpointPort}
-	if own := d.APIServer.Port(); own != endpointPort {
-		ports = append(ports, own)
-	}
-	for _, address := range d.Addresses {
-		for _, port := range ports {
-			listener, err := listenAt(ctx, d.namespace, netip.AddrPortFrom(address, port))
-			if err != nil {
-				return err
-			}
-			listeners = append(listeners, listener)
-		}
-	}
-	egress, err := listenPrivate(ctx, d.EgressSocket)
+// part is a listener of a door, with what answers at it.
+type part struct {
+	listener net.Listener
+	serve    func(context.Context, net.Listener) error
+}
+
+// serve opens a door: the API server's addresses, at port 443, the egress socket, and the webhook socket.
+func (d *door) serve(ctx context.Context) error {
+	parts, err := d.listen(ctx)
 	if err != nil {
+		for _, part := range parts {
+			_ = part.listener.Close()
+		}
 		return err
 	}
 	ctx, d.cancel = context.WithCancel(ctx)
 	over := sync.OnceFunc(func() { close(d.ended) })
-	begin := func(serve func() error) {
+	for _, part := range parts {
 		d.running.Go(func() {
 			defer over()
-			if err := serve(); err != nil {
+			if err := part.serve(ctx, part.listener); err != nil {
 				d.relay.config.Log.Error("an endpoint has ended", "cluster", d.Cluster, "error", err)
 			}
 		})
 	}
-	shares := d.shares()
-	for _, listener := range listeners {
-		e := endpoint{what: "API server of " + d.Cluster, listener: listener, dial: d.dialAPIServer, slots: d.slots, shares: shares}
-		begin(func() error { return d.relay.serveEndpoint(ctx, e, d.owners) })
-	}
-	begin(func() error { return d.serveEgress(ctx, egress) })
 	return nil
 }
 
-// shares are those that machines have of the connections: a part of what is left, so that a few machines do not take all.
+// listen opens the parts of a door. With an error it returns those that are open.
+func (d *door) listen(ctx context.Context) (parts []part, err error) {
+	shares := d.shares()
+	apiServer := func(ctx context.Context, listener net.Listener) error {
+		e := endpoint{what: "API server of " + d.Cluster, listener: listener, dial: d.dialAPIServer, slots: d.slots, shares: shares}
+		return d.relay.serveEndpoint(ctx, e, d.owners)
+	}
+	for _, address := range d.Addresses {
+		listener, err := listenAt(ctx, d.namespace, netip.AddrPortFrom(address, endpointPort))
+		if err != nil {
+			return parts, err
+		}
+		parts = append(parts, part{listener, apiServer})
+	}
+	for socket, serve := range map[string]func(context.Context, net.Listener) error{d.EgressSocket: d.serveEgress, d.WebhookSocket: d.serveWebhooks} {
+		if socket == "" { // described by an earlier version
+			continue
+		}
+		listener, err := listenPrivate(ctx, socket)
+		if err != nil {
+			return parts, err
+		}
+		parts = append(parts, part{listener, serve})
+	}
+	return parts, nil
+}
+
+// podFraction is that of what is left for a machine's pods which one pod may have, as the machine's pod identity agent has it: a pod alone gets 43 connections.
+const podFraction = 8
+
+// shares are those that machines have of the connections, and pods of those of their machine: a part of what is left, so that a few do not take all.
 func (d *door) shares() *shares {
 	s := newShares(maxPerMachine)
+	s.podFraction = podFraction
 	s.room = func() int { return cap(d.slots) - len(d.slots) }
 	return s
 }

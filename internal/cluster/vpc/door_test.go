@@ -53,7 +53,7 @@ func apiServerSaying(t *testing.T, name string) string {
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(generous); time.Now().Before(deadline); {
 		if err = try(); err == nil {
 			return
 		}

@@ -4,86 +4,32 @@ package vpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/netip"
-	"time"
+
+	"muster.dev/muster/internal/platform/connectproxy"
 )
 
 // kubeletPort is where kubelets listen.
 const kubeletPort = 10250
 
-// serveEgress answers the API server on the unix socket: HTTP CONNECT, as their EgressSelectorConfiguration with
-// proxyProtocol HTTPConnect speaks it (k8s.io/apiserver/pkg/server/egressselector), and GET /readyz.
+// serveEgress answers the API server on the unix socket of its network "cluster" (package connectproxy): kubelets, pods, aggregated APIs, and webhooks
+// that are Services.
 func (d *door) serveEgress(ctx context.Context, listener net.Listener) error {
-	ready := readiness()
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-			if request.Method != http.MethodConnect {
-				ready.ServeHTTP(w, request)
-				return
-			}
-			d.connect(ctx, w, request)
-		}),
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    4 << 10,
-	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving egress socket: %w", err)
-	}
-	return nil
+	proxy := connectproxy.Server{Dial: d.dialMachine, Take: d.takeCall, Give: d.giveCall}
+	return proxy.Serve(ctx, listener)
 }
 
-// connect handles one CONNECT request and then relays until either side ends.
-func (d *door) connect(ctx context.Context, w http.ResponseWriter, request *http.Request) {
-	target, err := d.admit(request.RequestURI)
+// dialMachine connects to a machine or a pod of the cluster.
+func (d *door) dialMachine(ctx context.Context, hostPort string) (net.Conn, error) {
+	target, err := d.admit(hostPort)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusForbidden)
-		return
+		return nil, err
 	}
-	if !d.takeCall() {
-		http.Error(w, "too many connections", http.StatusServiceUnavailable)
-		return
-	}
-	defer d.giveCall()
-	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
-	peer, err := dialVPC(dialing, d.namespace, d.Addresses[0], target)
-	cancel()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	hijacker, ok := w.(http.Hijacker)
-	if !ok {
-		_ = peer.Close()
-		http.Error(w, "this connection cannot be taken over", http.StatusInternalServerError)
-		return
-	}
-	connection, buffered, err := hijacker.Hijack()
-	if err != nil {
-		_ = peer.Close()
-		return
-	}
-	// What the client sent ahead of the answer is in the reader's buffer, which is small and bounded.
-	early := make([]byte, buffered.Reader.Buffered())
-	_, err = io.ReadFull(buffered, early)
-	if err == nil {
-		_, err = io.WriteString(connection, "HTTP/1.1 200 Connection established\r\n\r\n")
-	}
-	if err == nil && len(early) > 0 {
-		_, err = peer.Write(early)
-	}
-	if err != nil {
-		_ = connection.Close()
-		_ = peer.Close()
-		return
-	}
-	splice(ctx, connection, peer)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return dialVPC(ctx, d.namespace, d.Addresses[0], target)
 }
 
 // maxCalls of the API server's connections leave a quarter to machines: whoever may follow the log of one pod has the API server connect as often as he asks.
@@ -117,14 +63,14 @@ func (d *door) giveCall() {
 func (d *door) admit(hostPort string) (netip.AddrPort, error) {
 	target, err := netip.ParseAddrPort(hostPort)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("CONNECT needs an address and a port, not %q", hostPort)
+		return netip.AddrPort{}, connectproxy.Refuse("CONNECT needs an address and a port, not %q", hostPort)
 	}
 	reachable, err := d.network.reaches(d.Endpoint, d.owners, d.relay.config.Machines, target, true)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
 	if !reachable {
-		return netip.AddrPort{}, fmt.Errorf("%s is neither a machine nor a pod of cluster %s: machines are in %s, pods in %s", target, d.Cluster, d.network.cidr, d.PodCIDR)
+		return netip.AddrPort{}, connectproxy.Refuse("%s is neither a machine nor a pod of cluster %s: machines are in %s, pods in %s", target, d.Cluster, d.network.cidr, d.PodCIDR)
 	}
 	return target, nil
 }

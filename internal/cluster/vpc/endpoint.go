@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/platform/proxyheader"
+	"muster.dev/muster/internal/platform/splice"
 )
 
 // endpoint is a place in the VPC at which machines reach something on the host.
@@ -28,7 +29,7 @@ type endpoint struct {
 	dial func(ctx context.Context, machine net.Conn) (net.Conn, error)
 	// slots bounds its connections: each takes file descriptors and two goroutines.
 	slots chan struct{}
-	// shares bounds those of one machine, pods included, so that none can take them all.
+	// shares bounds those of one machine, pods included, and of one pod where they say so, so that none can take them all.
 	shares *shares
 }
 
@@ -58,23 +59,22 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 		}
 		peer := peerOf(connection)
 		machine := owners.of(peer)
-		itself := peer == machine
-		if !e.shares.take(machine, itself) {
+		if !e.shares.take(machine, peer) {
 			<-e.slots
 			_ = connection.Close()
-			r.config.Log.Warn("too many connections", "to", e.what, "machine", machine.String())
+			r.config.Log.Warn("too many connections", "to", e.what, "machine", machine.String(), "from", peer.String())
 			continue
 		}
 		connections.Go(func() {
 			defer func() { <-e.slots }()
-			defer e.shares.give(machine, itself)
+			defer e.shares.give(machine, peer)
 			server, err := e.dial(ctx, connection)
 			if err != nil {
 				_ = connection.Close()
 				r.config.Log.Warn("no answer to a machine's connection", "asked", e.what, "machine", connection.RemoteAddr().String(), "error", err)
 				return
 			}
-			splice(ctx, connection, server)
+			splice.Join(ctx, connection, server)
 		})
 	}
 }
@@ -119,7 +119,7 @@ func (r *Relay) dialIdentity(ctx context.Context, machine net.Conn) (net.Conn, e
 func dialPatiently(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	dialer := net.Dialer{KeepAliveConfig: keepAlive()}
+	dialer := net.Dialer{KeepAliveConfig: splice.KeepAlive()}
 	for {
 		connection, err := dialer.DialContext(ctx, network, address)
 		if err == nil {

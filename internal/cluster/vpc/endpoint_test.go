@@ -56,7 +56,7 @@ func startIdentity(t *testing.T, n *Network) (socket string, stop func()) {
 // greeting is the first line that a connection hears.
 func greeting(t *testing.T, connection net.Conn) (string, error) {
 	t.Helper()
-	if err := connection.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := connection.SetReadDeadline(time.Now().Add(generous)); err != nil {
 		t.Fatal(err)
 	}
 	var line []byte

@@ -25,6 +25,8 @@ type Endpoint struct {
 	APIServer netip.AddrPort `json:"apiServer"`
 	// EgressSocket is the unix socket by which it reaches machines and pods.
 	EgressSocket string `json:"egressSocket"`
+	// WebhookSocket is the unix socket by which it reaches what its users name by URL. An earlier version wrote none.
+	WebhookSocket string `json:"webhookSocket,omitempty"`
 	// PodCIDR holds the addresses of the cluster's pods: webhooks and aggregated API servers run there. Clusters of one VPC have ranges of their own.
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// PodSubnets are the ids of the subnets that the cluster keeps for its pods.
@@ -43,7 +45,7 @@ func (e Endpoint) URL() string {
 
 func (e Endpoint) equal(other Endpoint) bool {
 	return e.Cluster == other.Cluster && slices.Equal(e.Addresses, other.Addresses) && e.APIServer == other.APIServer &&
-		e.EgressSocket == other.EgressSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.PodSubnets, other.PodSubnets) && slices.Equal(e.SecurityGroups, other.SecurityGroups)
+		e.EgressSocket == other.EgressSocket && e.WebhookSocket == other.WebhookSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.PodSubnets, other.PodSubnets) && slices.Equal(e.SecurityGroups, other.SecurityGroups)
 }
 
 // sameDoor reports whether an endpoint is served as another one is: groups are the kernel's business, and who may have a subnet is that of its controller.
@@ -129,6 +131,8 @@ func (n *Network) validateEndpoints(all []Endpoint) error {
 				what = "an address"
 			case other.EgressSocket == e.EgressSocket:
 				what = "the egress socket"
+			case e.WebhookSocket != "" && other.WebhookSocket == e.WebhookSocket:
+				what = "the webhook socket"
 			case other.APIServer == e.APIServer:
 				what = "the API server's address"
 			case other.PodCIDR.Overlaps(e.PodCIDR):
@@ -152,6 +156,8 @@ func (n *Network) validateEndpoint(e Endpoint) error {
 		return fmt.Errorf("API server's address %s is not on the host's loopback", e.APIServer)
 	case !filepath.IsAbs(e.EgressSocket):
 		return fmt.Errorf("egress socket %q is not an absolute path", e.EgressSocket)
+	case e.WebhookSocket != "" && (!filepath.IsAbs(e.WebhookSocket) || e.WebhookSocket == e.EgressSocket):
+		return fmt.Errorf("webhook socket %q is not an absolute path of its own", e.WebhookSocket)
 	case !e.PodCIDR.IsValid() || !e.PodCIDR.Addr().Is4() || e.PodCIDR.Masked() != e.PodCIDR || e.PodCIDR.Bits() == 0:
 		return fmt.Errorf("podCIDR %s is not a range of IPv4 addresses", e.PodCIDR)
 	case e.PodCIDR.Overlaps(n.cidr):

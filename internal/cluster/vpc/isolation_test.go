@@ -139,7 +139,7 @@ func TestSourcesAreChecked(t *testing.T) {
 			select {
 			case from := <-to.heard:
 				got = append(got, from.String())
-			case <-time.After(10 * time.Second):
+			case <-time.After(generous):
 				t.Fatalf("%s heard %v only", to.what, got)
 			}
 		}

@@ -97,7 +97,7 @@ func TestMetadata(t *testing.T) {
 	first, second := newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
 	known := directory{netip.MustParseAddr(firstMachine): 1, netip.MustParseAddr(secondMachine): 1}
 	stop := serveMetadata(t, n, known)
-	token, err := tokenOf(first, "", 10*time.Second)
+	token, err := tokenOf(first, "", generous)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestHopLimit(t *testing.T) {
 		return directory{netip.MustParseAddr(firstMachine): hops, netip.MustParseAddr("10.244.1.2"): hops}
 	}
 	stop := serveMetadata(t, n, machines(1))
-	if _, err := tokenOf(machine, "", 10*time.Second); err != nil {
+	if _, err := tokenOf(machine, "", generous); err != nil {
 		t.Errorf("the machine: %v", err)
 	}
 	if got, err := tokenOf(pod, "", 1500*time.Millisecond); err == nil {
@@ -141,7 +141,7 @@ func TestHopLimit(t *testing.T) {
 	stop = serveMetadata(t, n, machines(2))
 	defer stop()
 	for name, namespace := range map[string]*os.File{"the machine": machine, "its pod": pod} {
-		if _, err := tokenOf(namespace, "", 10*time.Second); err != nil {
+		if _, err := tokenOf(namespace, "", generous); err != nil {
 			t.Errorf("with two hops, %s: %v", name, err)
 		}
 	}

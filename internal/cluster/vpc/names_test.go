@@ -32,7 +32,7 @@ func resolve(t *testing.T, namespace *os.File, at netip.Addr, network, name stri
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(generous)); err != nil {
 		t.Fatal(err)
 	}
 	session := &dns.Conn{Conn: connection}

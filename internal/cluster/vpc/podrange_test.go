@@ -58,12 +58,13 @@ func say(t *testing.T, from *os.File, source, target, text string) {
 	}
 }
 
-func heardFrom(t *testing.T, heard <-chan netip.Addr) string {
+// heardFrom is who was heard within a time, "" if nobody was.
+func heardFrom(t *testing.T, heard <-chan netip.Addr, within time.Duration) string {
 	t.Helper()
 	select {
 	case from := <-heard:
 		return from.String()
-	case <-time.After(time.Second):
+	case <-time.After(within):
 		return ""
 	}
 }
@@ -81,11 +82,11 @@ func TestPodsOfTheSubnet(t *testing.T) {
 	talk := func() {
 		t.Helper()
 		say(t, client, clientPod, serverPod+":4000", "to a pod")
-		if got := heardFrom(t, toPod); got != clientPod {
+		if got := heardFrom(t, toPod, generous); got != clientPod {
 			t.Errorf("the pod hears %q", got)
 		}
 		say(t, client, clientPod, secondMachine+":4001", "to a machine")
-		if got := heardFrom(t, toMachine); got != clientPod {
+		if got := heardFrom(t, toMachine, generous); got != clientPod {
 			t.Errorf("the machine hears %q", got)
 		}
 	}
@@ -97,7 +98,7 @@ func TestPodsOfTheSubnet(t *testing.T) {
 	for _, source := range []string{clientPod, serverPod, "192.168.79.200"} {
 		send(vpctest.Frame(n.routerMAC(netip.MustParseAddr("192.168.64.13")), hardware, vpctest.IPv4, vpctest.Datagram(netip.MustParseAddr(source), netip.MustParseAddrPort(serverPod+":4000"), "forged")))
 	}
-	if got := heardFrom(t, toPod); got != "" {
+	if got := heardFrom(t, toPod, silence); got != "" {
 		t.Errorf("the pod hears %s from a machine that is not its", got)
 	}
 
@@ -166,7 +167,7 @@ func TestPodsOfTheSubnet(t *testing.T) {
 	next := newMachineWith(t, n, withPods("192.168.64.14", firstPods, openGroup))
 	givePod(t, next, clientPod)
 	say(t, next, clientPod, serverPod+":4000", "the next one")
-	if got := heardFrom(t, toPod); got != clientPod {
+	if got := heardFrom(t, toPod, generous); got != clientPod {
 		t.Errorf("of the next machine with the range the pod hears %q", got)
 	}
 }

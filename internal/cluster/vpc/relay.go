@@ -22,6 +22,7 @@ import (
 
 	"muster.dev/muster/internal/platform/filelock"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/splice"
 )
 
 // RelayConfig says what the relay connects. Which clusters have endpoints is in a file of the network's (see [Network.SetEndpoint]).
@@ -61,6 +62,8 @@ type Service interface {
 type NameService interface {
 	// MachineOf is the machine that an address belongs to, its own or a pod's.
 	Serve(ctx context.Context, packets net.PacketConn, listener net.Listener, machineOf func(netip.Addr) netip.Addr) error
+	// Lookup finds the IPv4 addresses of a name, for a client in the VPC.
+	Lookup(ctx context.Context, client netip.Addr, name string) ([]netip.Addr, error)
 }
 
 // Relay joins API servers and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and started again it goes on.
@@ -286,7 +289,7 @@ func dialVPC(ctx context.Context, namespace *os.File, source netip.Addr, address
 	err := host.InNetwork(namespace, func() error {
 		// One address and no fallback: the dialer makes its socket on this very thread.
 		dialer := net.Dialer{
-			FallbackDelay: -1, KeepAliveConfig: keepAlive(), LocalAddr: &net.TCPAddr{IP: source.AsSlice()}, ControlContext: bindWithoutPort,
+			FallbackDelay: -1, KeepAliveConfig: splice.KeepAlive(), LocalAddr: &net.TCPAddr{IP: source.AsSlice()}, ControlContext: bindWithoutPort,
 		}
 		var err error
 		connection, err = dialer.DialContext(ctx, "tcp4", net.JoinHostPort(address.Addr().String(), strconv.Itoa(int(address.Port()))))
@@ -303,11 +306,6 @@ func bindWithoutPort(_ context.Context, _, _ string, raw syscall.RawConn) (err e
 		return failed
 	}
 	return err
-}
-
-// keepAlive finds dead peers: a machine that is killed says no goodbye, since its network goes with it.
-func keepAlive() net.KeepAliveConfig {
-	return net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
 }
 
 // pause waits, and reports whether it did so to the end.

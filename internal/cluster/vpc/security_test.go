@@ -41,11 +41,11 @@ func set(t *testing.T, n *Network, groups ...securitygroup.Group) {
 	}
 }
 
-// answers reports whether a connection is answered; what is dropped is dropped without a word.
-func answers(t *testing.T, from *os.File, address string) bool {
+// answers reports whether a connection is answered within a time; what is dropped is dropped without a word.
+func answers(t *testing.T, from *os.File, address string, within time.Duration) bool {
 	t.Helper()
 	err := host.InNetwork(from, func() error {
-		connection, err := (&net.Dialer{Timeout: 700 * time.Millisecond, FallbackDelay: -1}).DialContext(t.Context(), "tcp4", address)
+		connection, err := (&net.Dialer{Timeout: within, FallbackDelay: -1}).DialContext(t.Context(), "tcp4", address)
 		if err == nil {
 			_ = connection.Close()
 		}
@@ -59,7 +59,7 @@ func answers(t *testing.T, from *os.File, address string) bool {
 
 // talks sends a line on a connection that is open, and reads it again.
 func talks(connection net.Conn, reader *bufio.Reader) error {
-	if err := connection.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(generous)); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(connection, "hello\n"); err != nil {
@@ -98,7 +98,7 @@ func TestRulesOpenAndClose(t *testing.T) {
 	for name, peer := range map[string]string{"group": clients, "range": "192.168.64.0/20", "anywhere": "0.0.0.0/0", "address": firstMachine + "/32"} {
 		t.Run(name, func(t *testing.T) {
 			set(t, n, sender(clients), group(servers))
-			if answers(t, client, secondMachine+":80") {
+			if answers(t, client, secondMachine+":80", silence) {
 				t.Fatal("without a rule the server answers")
 			}
 			set(t, n, sender(clients), group(servers, rule(securitygroup.Ingress, "tcp", 80, peer)))
@@ -110,11 +110,11 @@ func TestRulesOpenAndClose(t *testing.T) {
 			if err := talks(connection, reader); err != nil {
 				t.Fatal(err)
 			}
-			if answers(t, client, secondMachine+":81") {
+			if answers(t, client, secondMachine+":81", silence) {
 				t.Error("another port is open, too")
 			}
 			set(t, n, sender(clients), group(servers))
-			if answers(t, client, secondMachine+":80") {
+			if answers(t, client, secondMachine+":80", silence) {
 				t.Error("the server answers after the rule is gone")
 			}
 			if err := talks(connection, reader); err != nil {
@@ -144,7 +144,7 @@ func TestEgressAndNoGroups(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set(t, n, c.groups...)
-			if got := [2]bool{answers(t, client, secondMachine+":80"), answers(t, client, secondMachine+":81")}; got != c.want {
+			if got := [2]bool{answers(t, client, secondMachine+":80", long(c.want[0])), answers(t, client, secondMachine+":81", long(c.want[1]))}; got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
@@ -203,23 +203,23 @@ func TestEndpointsAreInGroups(t *testing.T) {
 	repeat(t, listenIn(t, machine, firstMachine+":10250"))
 	repeat(t, listenIn(t, machine, firstMachine+":10251"))
 	set(t, n, sender(clients), group(servers))
-	if answers(t, machine, "192.168.64.4:443") {
+	if answers(t, machine, "192.168.64.4:443", silence) {
 		t.Error("the endpoint answers without a rule")
 	}
-	if _, err := connectThrough(t, e.EgressSocket, firstMachine+":10250"); err == nil {
+	if _, err := connectThrough(t, e.EgressSocket, firstMachine+":10250", silence); err == nil {
 		t.Error("the API server reaches a machine without a rule")
 	}
 	set(t, n, group(clients, rule(securitygroup.Egress, "tcp", 443, servers), rule(securitygroup.Ingress, "tcp", 10250, servers)),
 		group(servers, rule(securitygroup.Ingress, "tcp", 443, clients), rule(securitygroup.Egress, "tcp", 10250, clients), rule(securitygroup.Egress, "tcp", 10251, clients)))
-	if !answers(t, machine, "192.168.64.4:443") || !answers(t, machine, "192.168.96.4:443") {
+	if !answers(t, machine, "192.168.64.4:443", generous) || !answers(t, machine, "192.168.96.4:443", generous) {
 		t.Error("the endpoint does not answer with rules")
 	}
-	if connection, err := connectThrough(t, e.EgressSocket, firstMachine+":10250"); err != nil {
+	if connection, err := connectThrough(t, e.EgressSocket, firstMachine+":10250", generous); err != nil {
 		t.Errorf("with rules the API server does not reach a machine: %v", err)
 	} else if err := talks(connection, bufio.NewReader(connection)); err != nil {
 		t.Error(err)
 	}
-	if _, err := connectThrough(t, e.EgressSocket, firstMachine+":10251"); err == nil {
+	if _, err := connectThrough(t, e.EgressSocket, firstMachine+":10251", silence); err == nil {
 		t.Error("the machine's groups are not asked about its API server")
 	}
 	set(t, n)
@@ -229,14 +229,14 @@ func TestEndpointsAreInGroups(t *testing.T) {
 }
 
 // connectThrough asks an egress socket for a machine.
-func connectThrough(t *testing.T, socket, target string) (net.Conn, error) {
+func connectThrough(t *testing.T, socket, target string, within time.Duration) (net.Conn, error) {
 	t.Helper()
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	if err := connection.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(within)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Fprintf(connection, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target); err != nil {
@@ -412,7 +412,7 @@ func TestTheNextMachineOfAnAddress(t *testing.T) {
 	send("to the next one")
 	select {
 	case <-heard:
-	case <-time.After(5 * time.Second):
+	case <-time.After(generous):
 		t.Error("the next machine hears nothing with rules of its own")
 	}
 }

@@ -59,7 +59,7 @@ func TestAHandshakeGoesOnAfterItsNameWasHeard(t *testing.T) {
 	}
 	go func() { _, _ = relay.Write(read) }()
 	var heard string
-	_ = server.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = server.SetDeadline(time.Now().Add(generous))
 	_ = tls.Server(server, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		heard = h.ServerName
 		_ = client.Close()

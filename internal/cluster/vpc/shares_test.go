@@ -7,31 +7,47 @@ import (
 	"testing"
 )
 
+// node is a machine, and podOn a pod of it.
+func node(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}) }
+
+func podOn(machine, n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 1 + byte(n), byte(machine >> 8), byte(machine)})
+}
+
+// peer is a machine itself, or the first of its pods.
+func peer(machine int, itself bool) netip.Addr {
+	if itself {
+		return node(machine)
+	}
+	return podOn(machine, 0)
+}
+
 // However many machines' pods take all connections to an API server that they get, another machine, and the API server itself, get some.
 func TestMachinesShareAnAPIServer(t *testing.T) {
 	d := &door{slots: make(chan struct{}, maxConnections)}
 	shares := d.shares()
-	machine := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}) }
-	take := func(n int, itself bool) bool {
-		if len(d.slots) == cap(d.slots) || !shares.take(machine(n), itself) {
+	from := func(n int, peer netip.Addr) bool {
+		if len(d.slots) == cap(d.slots) || !shares.take(node(n), peer) {
 			return false
 		}
 		d.slots <- struct{}{}
 		return true
 	}
 	for range maxPerMachine {
-		take(0, true)
+		from(0, node(0))
 	}
 	if len(d.slots) < maxPerMachine/2 {
 		t.Errorf("a machine alone gets %d connections", len(d.slots))
 	}
 	for range maxPerMachine {
 		for n := range 30 {
-			take(n, false)
+			for pod := range 64 {
+				from(n, podOn(n, pod))
+			}
 		}
 	}
 	for n := range 50 {
-		if !take(1000, true) {
+		if !from(1000, node(1000)) {
 			t.Fatalf("with %d connections of the pods of 30 machines, another machine gets %d", len(d.slots), n)
 		}
 	}
@@ -41,23 +57,24 @@ func TestMachinesShareAnAPIServer(t *testing.T) {
 func TestPodsDoNotKeepTheirMachineOut(t *testing.T) {
 	d := &door{slots: make(chan struct{}, maxConnections)}
 	shares := d.shares()
-	machine := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
-	take := func(n byte, itself bool) bool {
-		if !shares.take(machine(n), itself) {
+	from := func(n int, peer netip.Addr) bool {
+		if !shares.take(node(n), peer) {
 			return false
 		}
 		d.slots <- struct{}{}
 		return true
 	}
-	const machines = 8
-	for n := range byte(machines) { // one after the other: the first has more than its limit in the end
-		for take(n, false) {
+	const machines, pods = 8, 200
+	for n := range machines { // one after the other: the first has more than its limit in the end
+		for pod := range pods {
+			for from(n, podOn(n, pod)) {
+			}
 		}
 	}
-	for n := range byte(machines) {
+	for n := range machines {
 		got := 0
 		for range 32 {
-			if take(n, true) {
+			if from(n, node(n)) {
 				got++
 			}
 		}
@@ -65,12 +82,14 @@ func TestPodsDoNotKeepTheirMachineOut(t *testing.T) {
 			t.Errorf("with %d of %d connections taken by pods, machine %d gets %d of its own", len(d.slots), cap(d.slots), n, got)
 		}
 	}
-	for n := range byte(machines) {
+	for n := range machines {
 		for range 32 {
-			shares.give(machine(n), true)
+			shares.give(node(n), node(n))
 		}
-		for shares.taken[machine(n)].all > 0 {
-			shares.give(machine(n), false)
+		for pod := range pods {
+			for has := shares.taken[node(n)]; has != nil && has.pods[podOn(n, pod)] > 0; {
+				shares.give(node(n), podOn(n, pod))
+			}
 		}
 	}
 	if len(shares.taken) > 0 {
@@ -88,9 +107,8 @@ func TestCallsLeaveRoomForMachines(t *testing.T) {
 	if calls < maxConnections/2 {
 		t.Errorf("the API server alone gets %d connections", calls)
 	}
-	machine := netip.MustParseAddr("10.0.0.1")
 	for n := range 50 {
-		if len(d.slots) == cap(d.slots) || !shares.take(machine, true) {
+		if len(d.slots) == cap(d.slots) || !shares.take(node(1), node(1)) {
 			t.Fatalf("with %d connections of the API server, a machine gets %d", calls, n)
 		}
 		d.slots <- struct{}{}
@@ -98,5 +116,42 @@ func TestCallsLeaveRoomForMachines(t *testing.T) {
 	d.giveCall()
 	if !d.takeCall() || d.takeCall() || int(d.calls.Load()) != calls {
 		t.Errorf("%d places are counted of %d", d.calls.Load(), calls)
+	}
+}
+
+// However many pods of a machine take all connections to an API server that they get, one more pod gets some: one that takes 700 cuts no other off.
+func TestPodsShareAnAPIServer(t *testing.T) {
+	d := &door{slots: make(chan struct{}, maxConnections)}
+	shares := d.shares()
+	take := func(pod int) bool {
+		if len(d.slots) == cap(d.slots) || !shares.take(node(0), podOn(0, pod)) {
+			return false
+		}
+		d.slots <- struct{}{}
+		return true
+	}
+	for range 700 {
+		take(0)
+	}
+	if alone := len(d.slots); alone < 40 || alone > maxPerMachine/8 {
+		t.Errorf("a pod alone gets %d connections", alone)
+	}
+	const pods = 20
+	for range 700 {
+		for pod := range pods {
+			take(pod)
+		}
+	}
+	for n := range 8 {
+		if !take(pods) {
+			t.Fatalf("with %d connections of %d pods, another one gets %d", len(d.slots), pods, n)
+		}
+	}
+	more := 0
+	for take(pods + 1 + more) {
+		more++
+	}
+	if more < 50 {
+		t.Errorf("beside %d pods that take all they get, %d get one connection each", pods, more)
 	}
 }

@@ -162,13 +162,13 @@ var ours = inventory{"192.168.64.11": clusterName, "192.168.64.12": clusterName,
 func TestShares(t *testing.T) {
 	s := newShares(2)
 	a, b := netip.MustParseAddr("192.168.64.11"), netip.MustParseAddr("192.168.64.12")
-	got := []bool{s.take(a, true), s.take(a, true), s.take(a, true), s.take(b, true)}
-	s.give(a, true)
-	got = append(got, s.take(a, true))
+	got := []bool{s.take(a, a), s.take(a, a), s.take(a, a), s.take(b, b)}
+	s.give(a, a)
+	got = append(got, s.take(a, a))
 	if want := []bool{true, true, false, true, true}; !cmp.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	s.give(b, true)
+	s.give(b, b)
 	if _, ok := s.taken[b]; ok {
 		t.Error("a peer without connections is remembered")
 	}
@@ -180,7 +180,7 @@ func TestFairShares(t *testing.T) {
 	s, taken := newShares(32), 0
 	s.room = func() int { return total - taken }
 	take := func(n byte, itself bool) bool {
-		ok := s.take(netip.AddrFrom4([4]byte{10, 0, 0, n}), itself)
+		ok := s.take(node(int(n)), peer(int(n), itself))
 		if ok {
 			taken++
 		}
@@ -197,11 +197,11 @@ func TestFairShares(t *testing.T) {
 	one := newShares(32)
 	one.room = func() int { return 1000 }
 	for range 32 {
-		if !one.take(netip.AddrFrom4([4]byte{10, 0, 0, 1}), true) {
+		if !one.take(node(1), node(1)) {
 			t.Fatal("a machine alone does not get its limit")
 		}
 	}
-	if one.take(netip.AddrFrom4([4]byte{10, 0, 0, 1}), true) {
+	if one.take(node(1), node(1)) {
 		t.Error("a machine gets more than its limit")
 	}
 }

@@ -103,11 +103,24 @@ func newMachineWith(t *testing.T, n *Network, own Interface) *os.File {
 	return file
 }
 
+const (
+	generous = time.Minute     // that a test has with a busy computer
+	silence  = 2 * time.Second // in which what must not be answered is not answered
+)
+
+// long is how long a test waits for an answer.
+func long(expected bool) time.Duration {
+	if expected {
+		return generous
+	}
+	return silence
+}
+
 // waitUp waits until a link carries packets: the kernel drops those that are sent within the second after both ends were set up, as it has
 // not heard of it.
 func waitUp(t *testing.T, namespace *os.File, name string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(generous); time.Now().Before(deadline); {
 		var state netlink.LinkOperState
 		if err := withHandle(namespace, func(h *netlink.Handle) error {
 			link, err := h.LinkByName(name)
@@ -194,13 +207,13 @@ func echo(t *testing.T, listener net.Listener) {
 
 // tell sends something, ends that direction, and returns the answer.
 func tell(connection net.Conn, bytes int) (string, error) {
-	if err := connection.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(generous)); err != nil {
 		return "", err
 	}
 	if _, err := io.WriteString(connection, strings.Repeat("x", bytes)); err != nil {
 		return "", err
 	}
-	end, ok := connection.(halfCloser)
+	end, ok := connection.(interface{ CloseWrite() error })
 	if !ok {
 		return "", fmt.Errorf("%T cannot end one direction", connection)
 	}

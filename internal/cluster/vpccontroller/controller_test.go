@@ -400,6 +400,9 @@ func TestFirst(t *testing.T) {
 		for _, subnet := range subnets.Items {
 			if subnet.Spec.VPCID == vpcs.Items[0].Name {
 				got[subnet.Spec.CIDRBlock] = subnet.Spec.AvailabilityZone
+				if !subnet.Spec.MapPublicIPOnLaunch {
+					t.Errorf("default subnet %s has no MapPublicIpOnLaunch, as AWS's have", subnet.Spec.CIDRBlock)
+				}
 			}
 		}
 		if want := map[string]string{"172.31.0.0/20": "us-east-1a", "172.31.16.0/20": "us-east-1b", "172.31.32.0/20": "us-east-1c"}; !cmp.Equal(got, want) || len(subnets.Items) != 3 {

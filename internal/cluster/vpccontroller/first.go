@@ -60,7 +60,7 @@ func First(ctx context.Context, api client.Client, described []vpc.Description) 
 		for _, subnet := range description.Subnets {
 			object := &v1alpha1.Subnet{
 				ObjectMeta: metav1.ObjectMeta{Name: subnet.ID},
-				Spec:       v1alpha1.SubnetSpec{VPCID: description.ID, CIDRBlock: subnet.CIDR.String(), AvailabilityZone: subnet.Zone},
+				Spec:       v1alpha1.SubnetSpec{VPCID: description.ID, CIDRBlock: subnet.CIDR.String(), AvailabilityZone: subnet.Zone, MapPublicIPOnLaunch: true}, // as AWS's default subnets: eksctl takes no others for public ones
 			}
 			if err := api.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("making a subnet of the default VPC: %w", err)

@@ -17,6 +17,8 @@ type Supposed struct {
 	SessionName string // of a session of the role; empty is the instance's id, or one made up
 	// Instance is nil unless the session is supposed to be proven to be an instance's.
 	Instance *identity.Instance
+	// MachineCluster is the cluster that the instance is supposed to have been launched for; empty for none.
+	MachineCluster string
 }
 
 // Principal returns the principal that STS would answer for an ARN; for a role, a session of that role.
@@ -35,6 +37,7 @@ func (s Supposed) Principal() (*identity.Principal, error) {
 		instance := ""
 		if s.Instance != nil {
 			instance = s.Instance.ID
+			p.Machine = &identity.Machine{ID: s.Instance.ID, Cluster: s.MachineCluster}
 		}
 		p.SessionName = cmp.Or(named, s.SessionName, instance, "session")
 		who = arn.ARN{Partition: canonical.Partition, Service: "sts", Account: canonical.Account, Resource: "assumed-role/" + name + "/" + p.SessionName}

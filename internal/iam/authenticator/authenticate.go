@@ -154,7 +154,7 @@ func (a *Authenticator) identify(ctx context.Context, token string) (id *person,
 		return nil, "", false, err
 	}
 	h := sha256.Sum256([]byte(token))
-	live := a.config.Live()
+	live, changes := a.config.Live(), a.memory.changes.Load()
 	if live {
 		if r, ok := a.memory.get(h, now); ok {
 			if r.id == nil {
@@ -162,6 +162,10 @@ func (a *Authenticator) identify(ctx context.Context, token string) (id *person,
 				return nil, r.claim, true, r.no
 			}
 			a.config.Metrics.hit.Inc()
+			if !r.letIn && a.decide(r.id, a.config.Table()).Result == Success { // an entry has come: its token is not among those of strangers any more
+				r.letIn = true
+				a.memory.put(h, r, changes)
+			}
 			return r.id, "", true, nil
 		}
 	}

@@ -149,3 +149,23 @@ func TestANodeThatCannotBeProvenNow(t *testing.T) {
 		})
 	}
 }
+
+// Who came before his entry did is let in like everybody else from then on, and not forgotten as strangers are.
+func TestWhileNobodyCanTellWhoWasLetInLateGoesOn(t *testing.T) {
+	w := newWorld(t, nil)
+	w.verifier.outage = 5 * time.Minute
+	token := w.token(t, "alice", 1)
+	w.mapTo(t, "")
+	if got := w.user(t, token); got != "403 no-entry" {
+		t.Fatal(got)
+	}
+	w.mapTo(t, "alice")
+	if got := w.user(t, token); got != "alice" {
+		t.Fatal(got)
+	}
+	w.verifier.set(func() { w.verifier.err = &tokenverify.Unavailable{Asked: "sts", Err: errors.New("down")} })
+	w.Forget(keyservice.Change{UserIDs: []string{"AIDASOMEBODYELSE0001"}})
+	if got := w.user(t, token); got != "alice" {
+		t.Errorf("%s, want alice", got)
+	}
+}

@@ -137,12 +137,12 @@ func TestWhoHasNoCertificateIsNotHeard(t *testing.T) {
 	}
 }
 
-func TestHealthAndMetrics(t *testing.T) {
+func TestHealthIsOpenAndMetricsAreNot(t *testing.T) {
 	_, health := served(t, newWorld(t, nil), nil)
 	_, sick := served(t, newWorld(t, nil), io.ErrUnexpectedEOF)
 	for url, want := range map[string]string{
 		health + "/healthz": "ok\n", health + "/readyz": "ok\n", sick + "/healthz": "ok\n", sick + "/readyz": "unexpected EOF\n",
-		health + "/metrics": "muster_authenticator_mapping_entries", health + "/authenticate": "404",
+		health + "/metrics": "404", health + "/authenticate": "404",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+url, http.NoBody)
 		if err != nil {
@@ -154,7 +154,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		}
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if err != nil || !strings.Contains(string(body), want) || (response.StatusCode == http.StatusOK) != (want == "ok\n" || strings.HasPrefix(want, "muster")) {
+		if err != nil || !strings.Contains(string(body), want) || (response.StatusCode == http.StatusOK) != (want == "ok\n") {
 			t.Errorf("%s: %d %.100s %v; want %s", url, response.StatusCode, body, err, want)
 		}
 	}
@@ -165,6 +165,52 @@ func TestWithoutClientCertificatesOnlyLoopbackIsServed(t *testing.T) {
 	_, err := Listen(t.Context(), ServerConfig{Address: "0.0.0.0:0", Handler: w, Gatherer: w.registry, Ready: func() error { return nil }, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "loopback") {
 		t.Error(err)
+	}
+}
+
+// Every local user reaches a webhook that asks for no certificates.
+func TestMetricsOfTheWebhooksPortTakeACertificate(t *testing.T) {
+	for _, clientCA := range []bool{true, false} {
+		w, dir := newWorld(t, nil), t.TempDir()
+		if _, err := Init(InitConfig{StateDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Address: "127.0.0.1:0", Now: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		c := ServerConfig{
+			Address: "127.0.0.1:0", Certificate: filepath.Join(dir, authenticatorconfig.CertificateFile), Key: filepath.Join(dir, authenticatorconfig.KeyFile),
+			Handler: w, Gatherer: w.registry, Ready: func() error { return nil }, Logger: slog.New(slog.DiscardHandler),
+		}
+		if clientCA {
+			c.ClientCA = filepath.Join(dir, authenticatorconfig.ClientCAFile)
+		}
+		s, err := Listen(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(ctx) }()
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client-key.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.Address().String()+"/metrics", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := (&http.Client{Transport: transport}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if served := answer.StatusCode == http.StatusOK; served != clientCA {
+			t.Errorf("with client certificates %t: %d", clientCA, answer.StatusCode)
+		}
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

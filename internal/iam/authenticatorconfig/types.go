@@ -66,8 +66,12 @@ type Server struct {
 	// ClientCA is the authority of the certificates that callers must have. Without one any client that reaches the address may ask, so
 	// it must be loopback.
 	ClientCA string `json:"clientCA,omitempty"`
-	// HealthAddress serves /healthz and /readyz without TLS, and on loopback /metrics; 127.0.0.1:21363 if absent, "none" for nowhere.
+	// HealthAddress serves /healthz and /readyz without TLS; 127.0.0.1:21363 if absent, "none" for nowhere.
 	HealthAddress string `json:"healthAddress,omitempty"`
+	// MetricsAddress serves /metrics with the server's certificate, for clients that may get that path from the API server; nowhere if absent.
+	MetricsAddress string `json:"metricsAddress,omitempty"`
+	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens; tokens alone do if absent.
+	MetricsClientCA string `json:"metricsClientCA,omitempty"`
 	// Audiences that tokens are good for: those of the API server's --api-audiences. Without any it decides.
 	Audiences []string `json:"audiences,omitempty"`
 }

@@ -104,10 +104,25 @@ func (c Configuration) validate() field.ErrorList {
 	if c.AccessPolicies.Enabled && (c.Mapping.FileOnly || c.Mapping.Mode == ModeConfigMap) {
 		k.add(field.Forbidden(field.NewPath("accessPolicies", "enabled"), "there are no access entries in this mode"))
 	}
+	if c.Server.MetricsAddress != "" && c.Mapping.FileOnly {
+		k.add(field.Forbidden(field.NewPath("server", "metricsAddress"), "with mapping.fileOnly no API server is asked who may read metrics; clients with a certificate of clientCA get them at bindAddress"))
+	}
 	for n, account := range c.ScrubbedAccounts {
 		k.account(field.NewPath("scrubbedAccounts").Index(n), account)
 	}
 	return k.errs
+}
+
+// validateMetrics checks where metrics are served and to whom.
+func (s Server) validateMetrics(k *check, path *field.Path) {
+	if s.MetricsAddress != "" {
+		if _, err := netip.ParseAddrPort(s.MetricsAddress); err != nil {
+			k.add(field.Invalid(path.Child("metricsAddress"), s.MetricsAddress, "must be an IP address and a port, such as 127.0.0.1:21364"))
+		}
+	} else if s.MetricsClientCA != "" {
+		k.add(field.Forbidden(path.Child("metricsClientCA"), "metrics are served nowhere without metricsAddress"))
+	}
+	k.file(path.Child("metricsClientCA"), s.MetricsClientCA)
 }
 
 func (s Server) validate(k *check, path *field.Path) {
@@ -122,6 +137,7 @@ func (s Server) validate(k *check, path *field.Path) {
 			k.add(field.Invalid(path.Child("healthAddress"), s.HealthAddress, "must be an IP address and a port, such as 127.0.0.1:21363, or none"))
 		}
 	}
+	s.validateMetrics(k, path)
 	if s.Certificate == "" || s.Key == "" {
 		k.add(field.Required(path.Child("stateDir"), "name the directory that `muster authenticator init` made, or certificate and key"))
 	}
@@ -252,7 +268,7 @@ func (c Configuration) Hosts() (ststoken.Hosts, error) {
 // Options are how mappings are read. The file must come from Read.
 func (c Configuration) Options() identity.Options {
 	o := identity.Options{
-		Mode: identity.Mode(c.Mapping.Mode), Partition: c.Partition, Account: c.AccountID, RolePatterns: c.Mapping.RolePatterns, Scrubbed: c.ScrubbedAccounts,
+		Cluster: c.ClusterID, Mode: identity.Mode(c.Mapping.Mode), Partition: c.Partition, Account: c.AccountID, RolePatterns: c.Mapping.RolePatterns, Scrubbed: c.ScrubbedAccounts,
 		PrincipalIDs: c.Backend == BackendMuster, // whose service fills them in
 	}
 	for _, t := range c.Mapping.TrustedSessionNames {

@@ -13,6 +13,10 @@ import (
 	"sync"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -90,6 +94,17 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"POST /api/v1/namespaces/default/events", "POST /api/v1/namespaces/muster-system/events":
 		w.Header().Set("Content-Type", r.Header.Get("Content-Type")) // which may be protobuf
 		_, _ = w.Write(body)
+	case "POST /apis/authentication.k8s.io/v1/tokenreviews":
+		review(w, r, body, func(review *authenticationv1.TokenReview) {
+			if user := review.Spec.Token; user == "prometheus" || user == "pod" {
+				review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: user}}
+			}
+		})
+	case "POST /apis/authorization.k8s.io/v1/subjectaccessreviews":
+		review(w, r, body, func(review *authorizationv1.SubjectAccessReview) {
+			n := review.Spec.NonResourceAttributes
+			review.Status.Allowed = review.Spec.User == "prometheus" && n != nil && n.Path == "/metrics" && n.Verb == "get"
+		})
 	case "PATCH " + entries + "/wrong/status":
 		s.mu.Lock()
 		s.statuses["wrong"] = string(body)
@@ -106,6 +121,23 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.note(w, r)
 	}
+}
+
+// review answers a review in the form in which it was sent.
+func review[T any, P interface {
+	*T
+	runtime.Object
+}](w http.ResponseWriter, r *http.Request, body []byte, decide func(P)) {
+	var asked P = new(T)
+	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	decide(asked)
+	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), r.Header.Get("Content-Type"))
+	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+	w.WriteHeader(http.StatusCreated)
+	_ = info.Serializer.Encode(asked, w)
 }
 
 func notFound(w http.ResponseWriter) {

@@ -64,7 +64,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var heard toldRefusals
-	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{}, Region: "eu-west-1", Log: log, Refused: heard.tell})
+	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{"demo"}, Region: "eu-west-1", Log: log, Refused: heard.tell})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +153,8 @@ func musterBackend(socket string, credential keyservicetest.Credential) string {
 }
 
 // refusedMachine is an instance of the first node role.
-type refusedMachine struct{}
+type refusedMachine struct{ cluster string }
 
-func (refusedMachine) Lookup(id string) (profile, privateDNSName string, ok bool) {
-	return "muster-node", "ip-192-168-64-11.eu-west-1.compute.internal", id == "i-0123456789abcdef0"
+func (m refusedMachine) Lookup(id string) (identityservice.Instance, bool) {
+	return identityservice.Instance{Profile: "muster-node", PrivateDNSName: "ip-192-168-64-11.eu-west-1.compute.internal", Cluster: m.cluster}, id == "i-0123456789abcdef0"
 }

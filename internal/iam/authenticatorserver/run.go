@@ -57,7 +57,8 @@ type authenticatorParts struct {
 	metrics  *authenticator.Metrics
 	sources  *authenticator.Sources
 	verifier tokenverify.Verifier
-	client   *keyservice.Client // nil unless the backend is muster's
+	client   *keyservice.Client   // nil unless the backend is muster's
+	cluster  kubernetes.Interface // nil if no cluster is asked
 	own      *tokenverify.Own
 	main     *authenticator.Authenticator
 	// recordMode is nil if nothing is read from the cluster; from are the sources that are.
@@ -85,7 +86,8 @@ func Run(ctx context.Context, c Config) error {
 	}
 	server, err := authenticator.Listen(ctx, authenticator.ServerConfig{
 		Address: c.File.Server.BindAddress, Certificate: c.File.Server.Certificate, Key: c.File.Server.Key, ClientCA: c.File.Server.ClientCA,
-		Health: healthAddress(c.File), Handler: p.main, Gatherer: p.registry, Ready: p.ready, Logger: c.Logger,
+		Health: healthAddress(c.File), Metrics: c.File.Server.MetricsAddress, MetricsClientCA: c.File.Server.MetricsClientCA, Client: p.cluster,
+		Handler: p.main, Gatherer: p.registry, Ready: p.ready, Logger: c.Logger,
 	})
 	if err != nil {
 		return err
@@ -191,6 +193,7 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("making a client of the cluster: %w", err)
 		}
+		p.cluster = client
 		p.recordMode = func(ctx context.Context) error {
 			return authenticator.RecordMode(ctx, client, p.File.Mapping.Namespace, identity.Mode(p.File.Mapping.Mode))
 		}

@@ -36,7 +36,11 @@ func authenticatorConfigOf(t *testing.T, more string) (c Config, state string) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	file, err := authenticatorconfig.Read([]byte("apiVersion: " + authenticatorconfig.APIVersion + "\nkind: " + authenticatorconfig.Kind + "\nclusterID: demo\nserver: {bindAddress: \"127.0.0.1:0\", healthAddress: \"127.0.0.1:0\", stateDir: " +
+	metrics := `metricsAddress: "127.0.0.1:0", `
+	if strings.Contains(more, "fileOnly") {
+		metrics = ""
+	}
+	file, err := authenticatorconfig.Read([]byte("apiVersion: " + authenticatorconfig.APIVersion + "\nkind: " + authenticatorconfig.Kind + "\nclusterID: demo\nserver: {bindAddress: \"127.0.0.1:0\", healthAddress: \"127.0.0.1:0\", " + metrics + "stateDir: " +
 		state + "}\n" + more))
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +101,42 @@ func health(t *testing.T, s *authenticator.Server, at string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
+// metricsOf reads metrics with a token, or with none if "".
+func metricsOf(t *testing.T, s *authenticator.Server, state, token string) (int, string) {
+	t.Helper()
+	trusted, err := os.ReadFile(filepath.Join(state, authenticatorconfig.CertificateFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(trusted)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	defer transport.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.MetricsAddress().String()+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(body)
+}
+
 // reviewOf asks as an API server does, with the certificate that init made.
 func reviewOf(t *testing.T, s *authenticator.Server, state, token string) (int, string) {
+	t.Helper()
+	status, name, _ := reasonOf(t, s, state, token)
+	return status, name
+}
+
+// reasonOf also tells why a token was refused.
+func reasonOf(t *testing.T, s *authenticator.Server, state, token string) (int, string, authenticator.Reason) {
 	t.Helper()
 	own, err := tls.LoadX509KeyPair(filepath.Join(state, "client.pem"), filepath.Join(state, "client-key.pem"))
 	if err != nil {
@@ -128,7 +166,7 @@ func reviewOf(t *testing.T, s *authenticator.Server, state, token string) (int, 
 	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode, got.Status.User.Username
+	return answer.StatusCode, got.Status.User.Username, authenticator.ReadReason(answer.Header)
 }
 
 // stsOf is the part of the file that sends what is meant for STS to one of the test's own.
@@ -161,7 +199,15 @@ func TestAnAuthenticatorOfACluster(t *testing.T) {
 	if n := sts.Calls.Load(); n != 3 {
 		t.Errorf("STS was asked %d times", n)
 	}
-	if _, metrics := health(t, s, "/metrics"); !strings.Contains(metrics, `aws_iam_authenticator_sts_responses_total{ResponseCode="200",StsRegion="eu-west-1"} 2`) {
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "made-up": http.StatusUnauthorized, "pod": http.StatusForbidden} {
+		if status, metrics := metricsOf(t, s, state, token); status != want || strings.Contains(metrics, "aws_iam") {
+			t.Errorf("metrics for the token %q: %d %.100s, want %d", token, status, metrics, want)
+		}
+	}
+	if status, _ := health(t, s, "/metrics"); status != http.StatusNotFound {
+		t.Errorf("metrics where health is: %d", status)
+	}
+	if status, metrics := metricsOf(t, s, state, "prometheus"); status != http.StatusOK || !strings.Contains(metrics, `aws_iam_authenticator_sts_responses_total{ResponseCode="200",StsRegion="eu-west-1"} 2`) {
 		t.Error("metrics do not count the answers of STS")
 	}
 	eventually(t, "the entry says what is wrong", func() bool {

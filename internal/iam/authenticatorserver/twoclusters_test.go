@@ -58,7 +58,7 @@ func newMusterAccount(t *testing.T) *musterAccount {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{}, Region: "eu-west-1", Log: log})
+	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{"a"}, Region: "eu-west-1", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,8 @@ type door struct {
 func (a *musterAccount) door(t *testing.T, cluster, called string) door {
 	t.Helper()
 	mappings := filepath.Join(t.TempDir(), "mappings.yaml")
-	if err := os.WriteFile(mappings, []byte("mapUsers:\n- {userarn: 'arn:aws:iam::000000000000:user/admin', username: admin}\n"), 0o600); err != nil {
+	if err := os.WriteFile(mappings, []byte("mapUsers:\n- {userarn: 'arn:aws:iam::000000000000:user/admin', username: admin}\n"+
+		"mapRoles:\n- {rolearn: 'arn:aws:iam::000000000000:role/muster-node', username: 'system:node:{{EC2PrivateDNSName}}', groups: [system:nodes]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := door{credential: a.authority.Caller(t, caller.Authenticator(cluster, "0A1B"))}
@@ -187,7 +188,7 @@ func TestWhatOneClustersAuthenticatorHoldsIsWorthNothingElsewhere(t *testing.T) 
 	for field := range reflect.TypeFor[keyservice.Answer]().Fields() {
 		fields = append(fields, field.Name)
 	}
-	if want := []string{"ARN", "Account", "UserID", "SessionName", "Instance", "ValidUntil"}; !slices.Equal(fields, want) {
+	if want := []string{"ARN", "Account", "UserID", "SessionName", "Instance", "Machine", "ValidUntil"}; !slices.Equal(fields, want) {
 		t.Errorf("an answer has %v, and not %v: is any of it worth something at another cluster's door?", fields, want)
 	}
 
@@ -239,7 +240,7 @@ func TestWhatOneClustersAuthenticatorHoldsIsWorthNothingElsewhere(t *testing.T) 
 		}
 		c, err := tls.Dial("tcp", b.Address().String(), &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }})
 		if err == nil {
-			_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 			_, err = c.Read(make([]byte, 1)) // TLS 1.3 says no after the handshake
 			_ = c.Close()
 		}
@@ -263,6 +264,29 @@ func TestWhatOneClustersAuthenticatorHoldsIsWorthNothingElsewhere(t *testing.T) 
 	}
 	if len(held) > 0 {
 		t.Errorf("a holds files of which nobody tried what they are worth: %v", slices.Sorted(maps.Keys(held)))
+	}
+}
+
+// A machine of a and one of b have the same role, which both clusters take for that of their nodes. With its credentials a's machine signs a
+// token for b.
+func TestAMachineOfOneClusterIsNoNodeOfAnother(t *testing.T) {
+	account := newMusterAccount(t)
+	a, b := account.door(t, "a", "a"), account.door(t, "b", "b")
+	credentials, err := account.service.RoleCredentials(t.Context(), "i-0123456789abcdef0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := ststest.Key{ID: credentials.AccessKeyID, Secret: credentials.SecretAccessKey, Session: credentials.SessionToken}
+	now := time.Now()
+	if status, name := reviewOf(t, a.Server, a.state, ststest.Token(t, machine, "a", now)); status != http.StatusOK || name != "system:node:ip-192-168-64-11.eu-west-1.compute.internal" {
+		t.Errorf("at home: %d %q", status, name)
+	}
+	token := ststest.Token(t, machine, "b", now)
+	for range 2 { // the second time it is remembered
+		status, name, why := reasonOf(t, b.Server, b.state, token)
+		if status != http.StatusForbidden || why.Rule != "machine-cluster" || !strings.Contains(why.Saw, `launched for cluster "a", and this is cluster "b"`) || why.Fix == "" {
+			t.Errorf("at the other cluster: %d %q, by %+v", status, name, why)
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ const (
 	MissingParameter            Code = "MissingParameter"
 	RequestEntityTooLarge       Code = "RequestEntityTooLarge"
 	NotImplemented              Code = "NotImplemented"
+	UnsupportedOperation        Code = "UnsupportedOperation"
 
 	Throttling         Code = "Throttling"
 	ServiceUnavailable Code = "ServiceUnavailable"

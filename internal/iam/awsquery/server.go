@@ -134,6 +134,7 @@ func From(err error) *Error {
 	var (
 		known     *Error
 		invalid   *iam.Invalid
+		twice     *iam.DuplicateTag
 		limit     *iam.Limit
 		malformed *iampolicy.Malformed
 	)
@@ -142,6 +143,8 @@ func From(err error) *Error {
 		return known
 	case errors.As(err, &invalid):
 		return &Error{Code: ValidationError, Message: invalid.Error(), Cause: err}
+	case errors.As(err, &twice):
+		return &Error{Code: InvalidInput, Message: twice.Error(), Cause: err}
 	case errors.As(err, &limit):
 		return &Error{Code: LimitExceeded, Message: limit.Error(), Cause: err}
 	case errors.As(err, &malformed):

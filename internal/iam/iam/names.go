@@ -51,6 +51,13 @@ type Invalid struct {
 
 func (e *Invalid) Error() string { return fmt.Sprintf("%s is %s, but %s", e.Field, e.Saw, e.Rule) }
 
+// DuplicateTag says that two tags have one key. IAM's error code for it is InvalidInput.
+type DuplicateTag struct{ Field, Key string }
+
+func (e *DuplicateTag) Error() string {
+	return fmt.Sprintf("Duplicate tag keys found. Please note that Tag keys are case insensitive. %s is %s, which another tag has", e.Field, e.Key)
+}
+
 // Limit says that there are as many as there may be. IAM's error code for it is LimitExceeded.
 type Limit struct {
 	What string // access keys of the user alice
@@ -198,9 +205,22 @@ func CheckTags(tags []Tag) error {
 			return &Invalid{field + ".Key", quoted(tag.Key), "keys that begin with aws: are reserved"}
 		}
 		if seen[lower] {
-			return &Invalid{field + ".Key", quoted(tag.Key), "another tag has that key; IAM ignores case in keys"}
+			return &DuplicateTag{field + ".Key", quoted(tag.Key)}
 		}
 		seen[lower] = true
+	}
+	return nil
+}
+
+// CheckTagKeys checks the keys of tags that are to be removed.
+func CheckTagKeys(keys []string) error {
+	if len(keys) > MaxTags {
+		return &Invalid{"TagKeys", fmt.Sprintf("%d keys", len(keys)), fmt.Sprintf("it must have %d at most", MaxTags)}
+	}
+	for i, key := range keys {
+		if err := checkName(fmt.Sprintf("TagKeys.member.%d", i+1), key, 1, MaxTagKey, tagRune, tagPattern); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -68,6 +68,14 @@ func providerKey(lower string) bool {
 // maxKey is more than the longest key: an encryption context or a tag, whose own key has 128 characters.
 const maxKey = 512
 
+// checkConditionKey checks the form of a key in a condition. AWS takes one without a service, too, which no request carries.
+func checkConditionKey(name string) error {
+	if name == "" || len(name) > maxKey || strings.Contains(name, ":") || strings.ContainsAny(name, "{}") {
+		return CheckKey(name)
+	}
+	return nil
+}
+
 // CheckKey checks the form of a condition key: that of a service, a colon, and a name, which may have tags and colons in it.
 func CheckKey(name string) error {
 	service, rest, ok := strings.Cut(name, ":")

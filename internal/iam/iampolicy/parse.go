@@ -217,8 +217,11 @@ func (s *Statement) parseConditions(n node, variables bool) error {
 		return n.wrong("it must be an object of operators")
 	}
 	for _, f := range n.fields {
-		if f.value.kind != objectNode || len(f.value.fields) == 0 {
+		if f.value.kind != objectNode {
 			return f.value.wrong("an operator has an object of condition keys")
+		}
+		if err := checkOperator(f); err != nil {
+			return err
 		}
 		seen := map[string]bool{}
 		for _, key := range f.value.fields {
@@ -237,6 +240,18 @@ func (s *Statement) parseConditions(n node, variables bool) error {
 	return nil
 }
 
+// checkOperator refuses an operator without keys that there is not. One that there is asks for nothing then, as on AWS.
+func checkOperator(f field) error {
+	if len(f.value.fields) > 0 {
+		return nil // each of its keys is checked with it
+	}
+	rest := strings.TrimPrefix(strings.TrimPrefix(f.name, "ForAllValues:"), "ForAnyValue:")
+	if _, ok := operatorOf(strings.TrimSuffix(rest, "IfExists")); !ok {
+		return f.value.wrong(fmt.Sprintf("muster knows no operator %.80q", f.name))
+	}
+	return nil
+}
+
 func parseCondition(name string, f field, variables bool) (Condition, condition, error) {
 	none := func(why string) (Condition, condition, error) { return Condition{}, condition{}, f.value.wrong(why) }
 	ready := condition{key: strings.ToLower(f.name)}
@@ -251,7 +266,7 @@ func parseCondition(name string, f field, variables bool) (Condition, condition,
 	if ready.operator, ok = operatorOf(rest); !ok {
 		return none(fmt.Sprintf("muster knows no operator %.80q", name))
 	}
-	if err := CheckKey(f.name); err != nil {
+	if err := checkConditionKey(f.name); err != nil {
 		return none(err.Error())
 	}
 	known, _ := keyOf(f.name)

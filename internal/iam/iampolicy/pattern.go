@@ -145,8 +145,8 @@ func parseAction(text string) (pattern, error) {
 	if !ok || service == "" || action == "" || strings.Trim(strings.ToLower(service), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return nil, errors.New(`an action is * or has the form service:Name, such as iam:GetUser or iam:Get*`)
 	}
-	if strings.ContainsFunc(action, func(r rune) bool { return r >= 0x80 || !letterOrDigit(r) && r != '*' && r != '?' }) {
-		return nil, errors.New("the name of an action has letters and digits, * and ?")
+	if strings.ContainsFunc(action, func(r rune) bool { return r >= 0x80 || !letterOrDigit(r) && !strings.ContainsRune("*?-", r) }) {
+		return nil, errors.New("the name of an action has letters, digits and dashes, * and ?")
 	}
 	g, err := parseGlob(strings.ToLower(text), true, false)
 	return pattern{g}, err

@@ -47,7 +47,7 @@ type compiler struct {
 
 // compile reads an entry. A rule that cannot be used has a problem, but its key if that is known.
 func (c *compiler) compile(d draft) rule {
-	r := rule{source: d.source, entry: d.entry, kind: d.kind, subject: d.arn, principalID: d.principalID, path: "/", reserved: c.options.reserved(d.source)}
+	r := rule{source: d.source, entry: d.entry, kind: d.kind, subject: d.arn, principalID: d.principalID, path: "/", reserved: c.options.reserved(d.source), cluster: c.options.Cluster}
 	c.rule, c.draft = &r, d
 	switch d.kind {
 	case KindAccount:

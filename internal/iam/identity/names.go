@@ -19,6 +19,14 @@ func (c *compiler) names(d draft) {
 		c.username(d, t)
 	}
 	c.groups(d)
+	c.rule.nodes = d.ofType || c.rule.makesNodes()
+}
+
+// makesNodes reports whether the user of an entry is a node, or may ask for a node's certificate.
+func (r *rule) makesNodes() bool {
+	return strings.HasPrefix(r.username.start(), nodePrefix) || slices.ContainsFunc(r.groups, func(group template) bool {
+		return group.source == groupNodes || group.source == groupBootstrappers || strings.HasPrefix(group.start(), groupBootstrappers+":")
+	})
 }
 
 // username says what may not be a user's name. The result of its variables is looked at again when they are filled in.

@@ -11,6 +11,13 @@ type Instance struct {
 	PrivateDNSName string `json:"privateDNSName"`
 }
 
+// Machine is a machine of muster's own account.
+type Machine struct {
+	ID string `json:"id"`
+	// Cluster is the name of the cluster that it was launched for; empty for an instance of no cluster.
+	Cluster string `json:"cluster,omitempty"`
+}
+
 // Principal is an AWS principal that STS vouches for.
 type Principal struct {
 	// ARN is what STS answers: arn:aws:sts::111122223333:assumed-role/R/S for a session of a role.
@@ -25,6 +32,9 @@ type Principal struct {
 	AccessKeyID string `json:"accessKeyID,omitempty"`
 	// Instance is nil unless the session has been proven to be an instance's.
 	Instance *Instance `json:"instance,omitempty"`
+	// Machine is the machine that the first credentials of a chain of sessions were given to, its own role's or those of roles assumed since.
+	// It is nil where they began elsewhere, and with AWS's STS, which does not say.
+	Machine *Machine `json:"machine,omitempty"`
 }
 
 // User is what a principal becomes, in the form of a TokenReview's answer.

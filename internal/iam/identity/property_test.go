@@ -26,7 +26,7 @@ var (
 		rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(drawText, 0, 4).Draw(t, "parts"), "") }),
 		rapid.SampledFrom([]string{"system:node:{{EC2PrivateDNSName}}", "system:node:{{SessionName}}", "x:{{SessionName}}", "{{SessionName}}:node:x", "x"}),
 	)
-	drawNames   = rapid.SliceOfN(rapid.OneOf(drawName, rapid.SampledFrom([]string{"system:nodes", "system:masters", "y"})), 0, 2)
+	drawNames   = rapid.SliceOfN(rapid.OneOf(drawName, rapid.SampledFrom([]string{"system:nodes", "system:bootstrappers", "system:masters", "y"})), 0, 2)
 	drawAccount = rapid.SampledFrom([]string{account, account, account, "444455556666"})
 	drawID      = rapid.SampledFrom([]string{"", "", "", "AROAEXAMPLEEXAMPLE123", "AROAEXAMPLEEXAMPLE000", "AROAEXAMPLEEXAMPLE123:s"})
 	drawARN     = rapid.Custom(func(t *rapid.T) string {
@@ -61,6 +61,7 @@ var (
 			Mode:         rapid.SampledFrom([]identity.Mode{"", identity.ModeAPI, identity.ModeConfigMap, identity.ModeAPIAndConfigMap}).Draw(t, "mode"),
 			RolePatterns: rapid.Bool().Draw(t, "patterns"),
 			Trusted:      drawTrusted.Draw(t, "trusted"),
+			Cluster:      rapid.SampledFrom([]string{"green", ""}).Draw(t, "cluster"),
 			Reserved:     rapid.SampledFrom([]map[identity.Source][]string{nil, {identity.SourceAWSAuth: nil, identity.SourceAccessEntry: nil}}).Draw(t, "reserved"),
 		}
 	})
@@ -80,6 +81,7 @@ func drawPrincipal(tb testing.TB, t *rapid.T) identity.Principal {
 	}).Draw(t, "who")
 	return principal(tb, s, func(p *identity.Principal) {
 		p.Instance, p.UserID = drawInstance.Draw(t, "instance"), "AROAEXAMPLEEXAMPLE123"
+		p.Machine = rapid.SampledFrom([]*identity.Machine{nil, {ID: node}, {ID: node, Cluster: "green"}, {ID: node, Cluster: "blue"}}).Draw(t, "machine")
 	})
 }
 
@@ -103,6 +105,9 @@ func TestNobodyBecomesANodeThatItIsNotProvenToBe(t *testing.T) {
 		}
 		if slices.Contains(o.User.Groups, "system:nodes") && !isNode {
 			rt.Fatalf("no node, but among the nodes: %+v", o.User)
+		}
+		if m := p.Machine; m != nil && m.Cluster != "" && m.Cluster != options.Cluster && (isNode || slices.Contains(o.User.Groups, "system:bootstrappers")) {
+			rt.Fatalf("machine of cluster %q became %+v at cluster %q", m.Cluster, o.User, options.Cluster)
 		}
 		for _, group := range o.User.Groups {
 			if strings.HasPrefix(group, identity.PolicyGroupPrefix) && (o.Source != identity.SourceAccessEntry || group != identity.PolicyGroup(o.Entry)) {
@@ -205,5 +210,5 @@ func decides(o identity.Outcome) bool {
 		return true
 	}
 	return len(o.Checks) > 0 && o.Checks[len(o.Checks)-1].Outcome == decision.Refuse &&
-		slices.Contains([]decision.RuleID{identity.RuleInstance, identity.RuleTrustedName, identity.RuleSessionName, identity.RuleVariable, identity.RuleReserved}, o.Rule)
+		slices.Contains([]decision.RuleID{identity.RuleInstance, identity.RuleTrustedName, identity.RuleMachineCluster, identity.RuleSessionName, identity.RuleVariable, identity.RuleReserved}, o.Rule)
 }

@@ -25,6 +25,9 @@ func (r *rule) render(p Principal) (name string, groups []string, no *refusal) {
 	if r.kind == KindAccount {
 		return p.CanonicalARN.String(), nil, nil
 	}
+	if no := r.elsewhere(p); no != nil {
+		return "", nil, no
+	}
 	if no := r.proven(p); no != nil {
 		return "", nil, no
 	}
@@ -71,6 +74,17 @@ const (
 	ownInstance = "only the instance itself gets it, with the credentials of its instance profile"
 	nodeSession = "name the session after the node: lower-case letters, digits, - and ."
 )
+
+// elsewhere refuses a node's name, and groups that ask for one, to a machine that was launched for another cluster, whichever roles it has
+// assumed since. Its role may be that of this cluster's machines, too, and whoever has its credentials would be one of them.
+func (r *rule) elsewhere(p Principal) *refusal {
+	m := p.Machine
+	if !r.nodes || m == nil || m.Cluster == "" || m.Cluster == r.cluster {
+		return nil
+	}
+	return refuse(RuleMachineCluster, "a machine is a node of the cluster that it was launched for alone: launch one for this cluster, and give pods and people roles of their own",
+		"the session is of machine %s, which was launched for cluster %q, and this is cluster %q", m.ID, m.Cluster, r.cluster)
+}
 
 // proven refuses a node's name to a principal that is not proven to be that node. That a session has the name of an instance proves
 // nothing: any principal that may assume the role chooses it (aws-iam-authenticator, README, on {{SessionName}}).

@@ -9,6 +9,8 @@ const (
 	systemPrefix = "system:"
 	nodePrefix   = "system:node:"
 	groupNodes   = "system:nodes"
+	// groupBootstrappers may ask for a node's certificate; what follows it are groups of bootstrap tokens.
+	groupBootstrappers = "system:bootstrappers"
 )
 
 // DefaultReserved are the prefixes that no user name of a source may have. EKS reserves system: too in access entries; in aws-auth it

@@ -35,22 +35,25 @@ type rule struct {
 	trusted     *trustedRole // whose sessions' names are, with proofSession; nil if none
 	hint        string       // what to do where none is
 	reserved    []string
+	nodes       bool     // its user is a node, or may ask for a node's certificate
+	cluster     string   // the name of the cluster that asks
 	problem     *Problem // why it is not used
 }
 
 // The rules that an outcome names.
 const (
-	RulePrincipal   decision.RuleID = "principal"    // what STS said does not fit together
-	RuleNoEntry     decision.RuleID = "no-entry"     // no entry names it
-	RuleMatch       decision.RuleID = "match"        // the entry names it, or another
-	RuleEntry       decision.RuleID = "entry"        // the entry names it, but is wrong
-	RuleMode        decision.RuleID = "mode"         // the entry names it, but its source is not asked
-	RulePrincipalID decision.RuleID = "principal-id" // the entry is for another principal of that name
-	RuleInstance    decision.RuleID = "instance"     // a node's name is only for a session that is proven to be its own
-	RuleTrustedName decision.RuleID = "trusted-name" // a session is a node because its name is trusted, or none because it is not
-	RuleSessionName decision.RuleID = "session-name" // the name of the session cannot stand in a user's
-	RuleVariable    decision.RuleID = "variable"     // there is nothing to fill in
-	RuleReserved    decision.RuleID = "reserved"     // what comes out is somebody else's name
+	RulePrincipal      decision.RuleID = "principal"       // what STS said does not fit together
+	RuleNoEntry        decision.RuleID = "no-entry"        // no entry names it
+	RuleMatch          decision.RuleID = "match"           // the entry names it, or another
+	RuleEntry          decision.RuleID = "entry"           // the entry names it, but is wrong
+	RuleMode           decision.RuleID = "mode"            // the entry names it, but its source is not asked
+	RulePrincipalID    decision.RuleID = "principal-id"    // the entry is for another principal of that name
+	RuleInstance       decision.RuleID = "instance"        // a node's name is only for a session that is proven to be its own
+	RuleTrustedName    decision.RuleID = "trusted-name"    // a session is a node because its name is trusted, or none because it is not
+	RuleMachineCluster decision.RuleID = "machine-cluster" // a machine is a node of the cluster that it was launched for alone
+	RuleSessionName    decision.RuleID = "session-name"    // the name of the session cannot stand in a user's
+	RuleVariable       decision.RuleID = "variable"        // there is nothing to fill in
+	RuleReserved       decision.RuleID = "reserved"        // what comes out is somebody else's name
 )
 
 // matches reports whether the entry is for the principal of that key, and otherwise the rule by which not.

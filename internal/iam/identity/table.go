@@ -12,6 +12,8 @@ type Options struct {
 	Mode Mode // empty is API_AND_CONFIG_MAP
 	// Partition is the cluster's; empty is aws.
 	Partition string
+	// Cluster is its name, which machines are compared with.
+	Cluster string
 	// Account is the cluster's. If it is set, access entries of nodes must be of it.
 	Account string
 	// PrincipalIDs means that access entries have the ids of their principals: one without is not used.

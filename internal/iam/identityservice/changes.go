@@ -75,7 +75,7 @@ func (h *hub) tell(c keyservice.Change) {
 func merge(a, b keyservice.Change) keyservice.Change {
 	out := keyservice.Change{
 		AccessKeyIDs: union(a.AccessKeyIDs, b.AccessKeyIDs), UserIDs: union(a.UserIDs, b.UserIDs), Instances: union(a.Instances, b.Instances),
-		All: a.All || b.All,
+		Sessions: a.Sessions || b.Sessions, All: a.All || b.All,
 	}
 	if out.All || len(out.AccessKeyIDs)+len(out.UserIDs)+len(out.Instances) > keyservice.MaxNamed {
 		return keyservice.Change{All: true}
@@ -129,7 +129,7 @@ func difference(old, now *State) keyservice.Change {
 		if had != has || before != after {
 			c.AccessKeyIDs = append(c.AccessKeyIDs, id)
 			if had && before.Usable() && (!has || !after.Usable()) {
-				c.All = true // sessions of roles that were made with it are known by no name
+				c.Sessions = true // those that were made with it are known by no name
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func difference(old, now *State) keyservice.Change {
 		after, has := now.users[id]
 		if had != has || before.ARN() != after.ARN() {
 			c.UserIDs = append(c.UserIDs, id)
-			c.All = c.All || had && !has
+			c.Sessions = c.Sessions || had && !has
 		}
 	}
 	for id := range both(old.roles, now.roles) {

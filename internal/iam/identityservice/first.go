@@ -80,24 +80,19 @@ func firstUser(ctx context.Context, store Store, account string, now time.Time) 
 	return nil
 }
 
-// nodeTrust lets instances have the role, and nodePolicies are what EKS gives the roles of nodes.
-const nodeTrust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + serviceEC2 + `"},"Action":"sts:AssumeRole"}]}`
-
 var errForeign = errors.New("an instance profile of that name carries another role")
 
-// firstNodeRole makes the role of machines whose group names none, and its instance profile.
+// firstNodeRole makes the node role of the account, for node groups that name it, and its instance profile.
 func firstNodeRole(ctx context.Context, store Store, account string, now time.Time) error {
 	state, err := store.State()
 	if err != nil {
 		return err
 	}
-	role, ok := state.Role(account, v1alpha1.DefaultNodeRole)
+	role, ok := state.Role(account, v1alpha1.AccountNodeRole)
 	if !ok {
 		role = iam.Role{
-			Account: account, Path: "/", Name: v1alpha1.DefaultNodeRole, Description: "Machines of node groups without a role of their own.", Trust: nodeTrust,
-			MaxSession: iam.DefaultRoleSession, Created: moment(now), Grants: iam.Grants{Attached: []string{
-				managedPolicy("AmazonEKSWorkerNodePolicy"), managedPolicy("AmazonEC2ContainerRegistryPullOnly"), managedPolicy("AmazonEKS_CNI_Policy"),
-			}},
+			Account: account, Path: "/", Name: v1alpha1.AccountNodeRole, Description: "Machines of node groups that name this role.", Trust: nodeTrust,
+			MaxSession: iam.DefaultRoleSession, Created: moment(now), Grants: nodeGrants(),
 		}
 		if role.ID, err = iam.NewID(iam.RolePrefix, rand.Reader); err != nil {
 			return err
@@ -106,7 +101,7 @@ func firstNodeRole(ctx context.Context, store Store, account string, now time.Ti
 			return err
 		}
 	}
-	profile, ok := state.Profile(account, v1alpha1.DefaultNodeRole)
+	profile, ok := state.Profile(account, v1alpha1.AccountNodeRole)
 	switch {
 	case ok && profile.RoleID == role.ID:
 		return nil
@@ -115,7 +110,7 @@ func firstNodeRole(ctx context.Context, store Store, account string, now time.Ti
 	}
 	exists := ok
 	if !exists {
-		profile = iam.InstanceProfile{Account: account, Path: "/", Name: v1alpha1.DefaultNodeRole, Created: moment(now)}
+		profile = iam.InstanceProfile{Account: account, Path: "/", Name: v1alpha1.AccountNodeRole, Created: moment(now)}
 		if profile.ID, err = iam.NewID(iam.ProfilePrefix, rand.Reader); err != nil {
 			return err
 		}

@@ -339,6 +339,20 @@ func TestVersionsOfPolicies(t *testing.T) {
 	}
 	_, err = c.SetDefaultPolicyVersion(ctx, &iam.SetDefaultPolicyVersionInput{PolicyArn: own, VersionId: aws.String("v9")})
 	w.wants("one that there is not", err, "NoSuchEntity")
+	for what, version := range map[string]string{"a document without a version": "", "a document of the version before": `"Version":"2008-10-17",`} {
+		old := strings.Replace(listing, `"Version":"2012-10-17",`, version, 1)
+		next(what, own, old, true, "MalformedPolicyDocument")
+		_, err = c.CreatePolicy(ctx, &iam.CreatePolicyInput{PolicyName: aws.String("old"), PolicyDocument: &old})
+		w.wants(what, err, "MalformedPolicyDocument")
+		_, err = c.PutUserPolicy(ctx, &iam.PutUserPolicyInput{UserName: aws.String("alice"), PolicyName: aws.String("old"), PolicyDocument: &old})
+		w.wants(what+", inline in a user", err, "")
+		_, err = c.DeleteUserPolicy(ctx, &iam.DeleteUserPolicyInput{UserName: aws.String("alice"), PolicyName: aws.String("old")})
+		w.wants("deleting it", err, "")
+		trust := `{` + version + `"Statement":[{"Effect":"Allow","Principal":{"AWS":"000000000000"},"Action":"sts:AssumeRole"}]}`
+		_, err = c.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("muster-node"), PolicyDocument: &trust})
+		w.wants(what+", of trust", err, "")
+	}
+	next("a resource of IAM in a region", own, `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"iam:*","Resource":"arn:aws:iam:us-east-1:000000000000:role/a"}]}`, true, "MalformedPolicyDocument")
 	next("a document that is none", own, `{"Statement":[]}`, true, "MalformedPolicyDocument")
 	next("a version of AWS's own", aws.String(managed+"AdministratorAccess"), listing, true, "AccessDenied")
 	next("a version of nothing", aws.String("arn:aws:iam::000000000000:policy/none"), listing, true, "NoSuchEntity")

@@ -20,7 +20,7 @@ func nodeProfileTag() iam.Tag { return iam.Tag{Key: "muster.dev/made-for", Value
 const nodeProfilePrefix = "muster-"
 
 // NodeProfile makes an instance profile that carries a role, as EKS does for a node group: by the role's name, or with a prefix if that
-// is taken. One that was made for an earlier role of that name is given the new one.
+// is taken. One that was made for a role that was deleted is given the new one; machines of a role that exists must not get another.
 func NodeProfile(ctx context.Context, store Store, account, roleID string, now time.Time) (string, error) {
 	state, err := store.State()
 	if err != nil {
@@ -35,10 +35,10 @@ func NodeProfile(ctx context.Context, store Store, account, roleID string, now t
 			continue
 		}
 		profile, ok := state.Profile(account, name)
-		if ok && (profile.RoleID == role.ID || MadeForNodes(profile)) {
-			if profile.RoleID == role.ID {
-				return name, nil
-			}
+		if ok && profile.RoleID == role.ID {
+			return name, nil
+		}
+		if _, carries := state.RoleByID(profile.RoleID); ok && !carries && MadeForNodes(profile) {
 			profile.RoleID, profile.RoleName = role.ID, role.Name
 			return name, store.Update(ctx, state, profile)
 		}

@@ -79,6 +79,29 @@ func TestNodeProfileOfARoleThatWasMadeAgain(t *testing.T) {
 	}
 }
 
+// Machines of the role "workers" must not become those of the role "muster-workers".
+func TestNodeProfileOfAnotherRole(t *testing.T) {
+	t.Parallel()
+	store := identityservicetest.NewMemory()
+	create(t, store, nodeRole("AROA1"))
+	create(t, store, nodeProfileOf("workers", ""))
+	second := nodeRole("AROA2")
+	second.Name = "muster-workers"
+	create(t, store, second)
+	for id, want := range map[string]string{"AROA1": "muster-workers", "AROA2": "muster-muster-workers"} {
+		for range 2 {
+			if id == "AROA2" {
+				if _, err := identityservice.NodeProfile(t.Context(), store, account, "AROA1", time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := identityservice.NodeProfile(t.Context(), store, account, id, time.Now()); got != want || err != nil || profiles(t, store)[want].RoleID != id {
+				t.Errorf("role %s: %q, %v, %+v", id, got, err, profiles(t, store))
+			}
+		}
+	}
+}
+
 func TestRemoveNodeProfiles(t *testing.T) {
 	t.Parallel()
 	store := identityservicetest.NewMemory()

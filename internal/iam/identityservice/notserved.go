@@ -3,9 +3,11 @@
 package identityservice
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"encoding/xml"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -24,8 +26,12 @@ const unknownOperation = "UnknownOperationException"
 func (s *Service) routed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})
+		if err != nil {
+			s.unsignedRequest(w, r, next)
+			return
+		}
 		ours := signed.Service == "sts" || signed.Service == "iam" || signed.Service == "eks" && strings.Trim(r.URL.Path, "/") == "" // which EKS has nothing at
-		if err != nil || ours {
+		if ours {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -45,6 +51,34 @@ func (s *Service) routed(next http.Handler) http.Handler {
 		w.WriteHeader(http.StatusNotFound) // nothing of the server's: SDKs would ask again
 		_, _ = w.Write(body)               //nolint:gosec // G705: no page but XML or JSON, escaped by their encoders, with nosniff; a lost client has gone
 	})
+}
+
+// maxUnsigned is how much of the form of an unsigned request is looked at for its version. The services look at no more.
+const maxUnsigned = 256 << 10
+
+// unsignedRequest hands a request without a signature in its header to the service that it is presigned for, or else to the one that it seems to be for,
+// which refuses it in its own form. STS and IAM have all others.
+func (s *Service) unsignedRequest(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	name := ""
+	if signed, err := sigv4.ReadPresigned(sigv4.Request{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header, RawQuery: r.URL.RawQuery}); err == nil {
+		if name = signed.Service; strings.Trim(r.URL.Path, "/") == "" && name == "eks" { // a token of a cluster
+			name = ""
+		}
+	} else if s.unsigned != nil {
+		var body []byte
+		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/x-www-form-urlencoded" {
+			body, _ = io.ReadAll(io.LimitReader(r.Body, maxUnsigned)) // what is wrong with it is told by whoever reads on
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+		}
+		name = s.unsigned(r, body)
+	}
+	if handler, ok := s.services[name]; ok {
+		next = handler
+	}
+	next.ServeHTTP(w, r)
 }
 
 // notHere says which service is not here, and how its requests go elsewhere.

@@ -16,8 +16,18 @@ import (
 
 // Instances are the machines that exist. It must answer at once.
 type Instances interface {
-	// Lookup finds an instance: the name of its instance profile, empty if it has none, and the private DNS name that it was assigned.
-	Lookup(id string) (profile, privateDNSName string, ok bool)
+	// Lookup finds an instance.
+	Lookup(id string) (Instance, bool)
+}
+
+// Instance is one machine, in the words of those that made it: nothing in it comes from the machine.
+type Instance struct {
+	// Profile is the name of its instance profile; empty if it has none.
+	Profile string
+	// PrivateDNSName is empty until it was assigned.
+	PrivateDNSName string
+	// Cluster is the name of the cluster that it was launched for; empty for an instance of no cluster.
+	Cluster string
 }
 
 // principal is the owner of the credentials that signed something, as they are now.
@@ -33,6 +43,8 @@ type principal struct {
 	boundary string
 	// instance is set if these are the credentials of that instance's own profile.
 	instance *identity.Instance
+	// machine is the one that the first of a chain of sessions was made for; nil if it began elsewhere.
+	machine *identity.Machine
 }
 
 // userID is what GetCallerIdentity calls UserId.
@@ -90,6 +102,14 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 		return principal{}, err
 	}
 	p := principal{id: session.PrincipalID, session: &session, secret: session.Secret, keyID: keyID}
+	var root Instance
+	if session.RootInstance != "" {
+		var ok bool
+		if root, ok = s.config.Instances.Lookup(session.RootInstance); !ok {
+			return principal{}, invalidToken("the instance %s does not exist any more", session.RootInstance)
+		}
+		p.machine = &identity.Machine{ID: session.RootInstance, Cluster: root.Cluster}
+	}
 	if user, ok := state.UserByID(session.PrincipalID); ok {
 		p.arn, p.account, p.grants, p.boundary = user.ARN(), user.Account, user.Grants, user.Boundary
 		return p, nil
@@ -100,11 +120,10 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 	}
 	p.arn, p.account, p.grants, p.boundary = role.SessionARN(session.Name), role.Account, role.Grants, role.Boundary
 	if session.Instance != "" {
-		_, name, _ := s.config.Instances.Lookup(session.Instance)
-		if name == "" {
+		if root.PrivateDNSName == "" || session.Instance != session.RootInstance {
 			return principal{}, invalidToken("the instance %s has no private DNS name", session.Instance)
 		}
-		p.instance = &identity.Instance{ID: session.Instance, PrivateDNSName: name}
+		p.instance = &identity.Instance{ID: session.Instance, PrivateDNSName: root.PrivateDNSName}
 	}
 	return p, nil
 }
@@ -138,11 +157,11 @@ func (s *Service) rooted(state *State, session Session, now time.Time) error {
 		}
 		return nil
 	case session.RootInstance != "":
-		profile, _, ok := s.config.Instances.Lookup(session.RootInstance)
+		instance, ok := s.config.Instances.Lookup(session.RootInstance)
 		if !ok {
 			return invalidToken("the instance %s does not exist any more", session.RootInstance)
 		}
-		p, ok := state.Profile(s.config.Account, profile)
+		p, ok := state.Profile(s.config.Account, instance.Profile)
 		if !ok || p.RoleID != session.RootRole {
 			return invalidToken("the instance profile of %s does not carry the role %s any more", session.RootInstance, session.RootRole)
 		}

@@ -110,7 +110,7 @@ func TestTrustOfEverybody(t *testing.T) {
 	w.wants("a deny", err, "")
 	w.wants("a user whose policy denies it", assume(), "AccessDenied")
 	if _, err := w.iam(w.admin()).CreateRole(t.Context(), &iam.CreateRoleInput{
-		RoleName: aws.String("bad"), AssumeRolePolicyDocument: aws.String(`{"Statement":{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole","Condition":{"StringEquals":{"nobody":"x"}}}}`),
+		RoleName: aws.String("bad"), AssumeRolePolicyDocument: aws.String(`{"Statement":{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole","Condition":{"StringEquals":{":nobody":"x"}}}}`),
 		Tags: []iamtypes.Tag{},
 	}); code(err) != "MalformedPolicyDocument" || !strings.Contains(err.Error(), "SERVICE:NAME") {
 		t.Error("a key of no service:", err)

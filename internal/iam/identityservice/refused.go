@@ -20,7 +20,7 @@ func (s *Service) Refused(_ context.Context, cluster string, r keyservice.Refuse
 	if err != nil || session.Instance == "" {
 		return nil //nolint:nilerr // a session that was not sealed here is about nobody, and not a fault
 	}
-	if _, _, ok := s.config.Instances.Lookup(session.Instance); ok {
+	if _, ok := s.config.Instances.Lookup(session.Instance); ok {
 		s.config.Refused(cluster, session.Instance, r)
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestRefusedTokensAreTheInstances(t *testing.T) {
 			told = append(told, cluster+" "+instance+" "+r.Rule)
 		}
 	})
-	w.instances.set(node, instance{"muster-node", nodeName})
+	w.instances.set(node, instance{"muster-node", nodeName, demo})
 	own, err := w.service.RoleCredentials(t.Context(), node)
 	if err != nil {
 		t.Fatal(err)

@@ -64,6 +64,7 @@ type Config struct {
 type Service struct {
 	config  Config
 	handler http.Handler
+	query   *awsquery.Server
 	hub     hub
 	used    usage
 	limits  limits // of access keys
@@ -73,6 +74,8 @@ type Service struct {
 	managed  map[string]iam.Policy // AWS's own, by ARN
 	// services are the others that the account answers, by the name that requests are signed for.
 	services map[string]http.Handler
+	// unsigned says for which service a request without a signature is; nil where STS and IAM are alone.
+	unsigned func(r *http.Request, form []byte) string
 	// writing is held by each change: what is checked before a write still holds at the write.
 	writing chan struct{}
 
@@ -117,6 +120,7 @@ func New(c Config) (*Service, error) {
 		// A policy document has 10,240 characters at most where they count, and 131,072 with white space.
 		Limits: awsquery.Limits{Body: 512 << 10, Params: 500, Key: 256, Value: 160 << 10},
 	})
+	s.query = server
 	s.registerSTS(server)
 	s.registerUsers(server)
 	s.registerKeys(server)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/awsquery"
 )
 
 // Caller is the sender of a request for one of the account's other services, proven by its signature.
@@ -41,6 +42,23 @@ type Outcome struct {
 
 // Handle has a handler answer the requests that are signed for a service, whose signature it gives to Admit. Call it before the first request.
 func (s *Service) Handle(service string, handler http.Handler) { s.services[service] = handler }
+
+// HandleUnsigned has a function say for which service a request without a signature is, by the request and, if it is a form, its body. Call it before the
+// first request.
+func (s *Service) HandleUnsigned(service func(r *http.Request, form []byte) string) {
+	s.unsigned = service
+}
+
+// Refuse has an action of STS or IAM that nobody does answered with the reason. Call it before the first request.
+func (s *Service) Refuse(service, action, reason string) {
+	for _, api := range []awsquery.API{awsquery.STS(), awsquery.IAM()} {
+		if api.Name == service {
+			s.query.Handle(api, action, func(context.Context, awsquery.Call) (any, error) {
+				return nil, awsquery.Errorf(awsquery.UnsupportedOperation, "%s", reason)
+			})
+		}
+	}
+}
 
 // Admit finds the sender of a request for a service. The body is what was read of the request's, to the end. Refusals are *awsquery.Error, with
 // the codes of STS and IAM.

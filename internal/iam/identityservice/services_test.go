@@ -93,7 +93,7 @@ func TestOtherServicesOfTheAccountKnowWhoAsks(t *testing.T) {
 	must[*iam.AttachRolePolicyOutput](w)(admin.AttachRolePolicy(t.Context(), &iam.AttachRolePolicyInput{
 		RoleName: aws.String("ape"), PolicyArn: aws.String("arn:aws:iam::aws:policy/AdministratorAccess"),
 	}))
-	w.instances.set("i-1", instance{"ape", "ip-1.internal"})
+	w.instances.set("i-1", instance{"ape", "ip-1.internal", demo})
 	machine, err := w.service.RoleCredentials(t.Context(), "i-1")
 	if err != nil {
 		t.Fatal(err)

@@ -111,6 +111,9 @@ func registerUntag[In any](s *Service, server *awsquery.Server, action string, o
 		return withKeys(on.about(c, asked.name), asked.keys), nil
 	}, func(c *call, in In) (*none, error) {
 		asked := read(in)
+		if err := iam.CheckTagKeys(asked.keys); err != nil {
+			return nil, err
+		}
 		has, with, err := on.find(c, asked.name, true)
 		if err != nil {
 			return nil, err

@@ -160,6 +160,15 @@ func TestTagsOfPoliciesAndProfiles(t *testing.T) {
 	w.wants("tagging a profile", err, "")
 	_, err = c.TagPolicy(ctx, &iam.TagPolicyInput{PolicyArn: &policy, Tags: []types.Tag{{Key: aws.String("aws:x"), Value: aws.String("")}}})
 	w.wants("a reserved key", err, "ValidationError")
+	twice := []types.Tag{{Key: aws.String("Team"), Value: aws.String("a")}, {Key: aws.String("team"), Value: aws.String("b")}}
+	_, err = c.TagPolicy(ctx, &iam.TagPolicyInput{PolicyArn: &policy, Tags: twice})
+	w.wants("keys that differ in case alone", err, "InvalidInput")
+	_, err = c.TagUser(ctx, &iam.TagUserInput{UserName: aws.String("admin"), Tags: twice})
+	w.wants("keys of a user that differ in case alone", err, "InvalidInput")
+	for what, keys := range map[string][]string{"51 keys": slices.Repeat([]string{"a"}, 51), "a long key": {strings.Repeat("a", 129)}, "an empty key": {""}, "a key with another character": {"a*"}} {
+		_, err = c.UntagPolicy(ctx, &iam.UntagPolicyInput{PolicyArn: &policy, TagKeys: keys})
+		w.wants(what, err, "ValidationError")
+	}
 
 	var ofPolicy, ofProfile []string
 	for p := iam.NewListPolicyTagsPaginator(c, &iam.ListPolicyTagsInput{PolicyArn: &policy, MaxItems: aws.Int32(2)}); p.HasMorePages(); {

@@ -53,7 +53,7 @@ func (s *Service) Verify(_ context.Context, cluster, host, query string) (keyser
 		}
 	}
 	s.used.note(p.keyID, awsquery.STS().Name, signed.Region, now)
-	m := keyservice.Maker{ARN: p.arn.String(), Account: p.account, UserID: p.id, Instance: p.instance, ValidUntil: token.Expires}
+	m := keyservice.Maker{ARN: p.arn.String(), Account: p.account, UserID: p.id, Instance: p.instance, Machine: p.machine, ValidUntil: token.Expires}
 	if p.session != nil {
 		m.SessionName = p.session.Name
 		m.ValidUntil = earlier(m.ValidUntil, p.session.Expires)
@@ -103,10 +103,11 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	if err != nil {
 		return keyservice.RoleCredentials{}, err
 	}
-	name, dns, ok := s.config.Instances.Lookup(instanceID)
+	instance, ok := s.config.Instances.Lookup(instanceID)
 	if !ok {
 		return keyservice.RoleCredentials{}, unknown("InvalidInstanceID.NotFound", "there is no instance %.40q", instanceID)
 	}
+	name := instance.Profile
 	if name == "" {
 		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance %s has no instance profile", instanceID)
 	}
@@ -118,7 +119,7 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	switch {
 	case !ok:
 		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance profile %s carries no role that exists: add one with iam:AddRoleToInstanceProfile", name)
-	case dns == "":
+	case instance.PrivateDNSName == "":
 		return keyservice.RoleCredentials{}, unknown(keyservice.CodeNotYet, "the instance %s has no private DNS name yet", instanceID)
 	}
 	if err := s.trustsInstances(role, now); err != nil {
@@ -141,7 +142,7 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 		LastUpdated: session.Issued, Expiration: session.Expires,
 	}
 	for id := range s.issued {
-		if _, _, ok := s.config.Instances.Lookup(id); !ok {
+		if _, ok := s.config.Instances.Lookup(id); !ok {
 			delete(s.issued, id)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
@@ -212,16 +213,16 @@ func TestRoleCredentialsOfAnInstance(t *testing.T) {
 	}
 	_, no := credentials()
 	w.says("no instance", no, "there is no instance")
-	w.instances.set(node, instance{"", nodeName})
+	w.instances.set(node, instance{"", nodeName, demo})
 	_, no = credentials()
 	w.says("no profile", no, "has no instance profile")
-	w.instances.set(node, instance{"none", nodeName})
+	w.instances.set(node, instance{"none", nodeName, demo})
 	_, no = credentials()
 	w.says("a profile that is not there", no, "does not exist")
-	w.instances.set(node, instance{"muster-node", ""})
+	w.instances.set(node, instance{"muster-node", "", demo})
 	_, no = credentials()
 	w.says("no name yet", no, "has no private DNS name")
-	w.instances.set(node, instance{"muster-node", nodeName})
+	w.instances.set(node, instance{"muster-node", nodeName, demo})
 
 	first, no := credentials()
 	w.says("all is there", no, "")
@@ -262,8 +263,21 @@ func TestRoleCredentialsOfAnInstance(t *testing.T) {
 	if got, no := w.resolve(session(chained.Credentials)); no != "" || got.Instance != nil || got.ValidUntil.After(w.now().Add(time.Second)) {
 		t.Errorf("%+v %s", got, no)
 	}
+	// Each says for which cluster its machine was launched, as it is now; a person's session does not.
+	for cluster, want := range map[string]identity.Machine{demo: {ID: node, Cluster: demo}, "other": {ID: node, Cluster: "other"}, "": {ID: node}} {
+		w.instances.set(node, instance{"muster-node", nodeName, cluster})
+		for name, of := range map[string]signer{"its own": s, "a role that it assumed": session(chained.Credentials)} {
+			if got, no := w.resolve(of); no != "" || got.Machine == nil || *got.Machine != want {
+				t.Errorf("%s: %+v %s, want %+v", name, got.Machine, no, want)
+			}
+		}
+	}
+	w.instances.set(node, instance{"muster-node", nodeName, demo})
+	if got, no := w.resolve(session(person.Credentials)); no != "" || got.Machine != nil {
+		t.Errorf("a person has the machine %+v %s", got.Machine, no)
+	}
 
-	w.instances.set(node, instance{"other", nodeName})
+	w.instances.set(node, instance{"other", nodeName, demo})
 	_, no = w.resolve(s)
 	w.says("another profile", no, "does not carry the role")
 	w.instances.set(node, instance{})
@@ -271,7 +285,7 @@ func TestRoleCredentialsOfAnInstance(t *testing.T) {
 	w.says("no instance any more", no, "does not exist any more")
 	_, no = w.resolve(session(chained.Credentials))
 	w.says("a chain from it", no, "does not exist any more")
-	w.instances.set(node, instance{"muster-node", nodeName})
+	w.instances.set(node, instance{"muster-node", nodeName, demo})
 	_, no = w.resolve(s)
 	w.says("the instance again", no, "")
 	if _, err := admin.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("muster-node"), RoleName: aws.String("muster-node")}); err != nil {

@@ -61,18 +61,18 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-type instance struct{ profile, name string }
+type instance struct{ profile, name, cluster string }
 
 type instances struct {
 	mu  sync.Mutex
 	all map[string]instance
 }
 
-func (i *instances) Lookup(id string) (profile, privateDNSName string, ok bool) {
+func (i *instances) Lookup(id string) (identityservice.Instance, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	found, ok := i.all[id]
-	return found.profile, found.name, ok
+	return identityservice.Instance{Profile: found.profile, PrivateDNSName: found.name, Cluster: found.cluster}, ok
 }
 
 func (i *instances) set(id string, to instance) {

@@ -25,10 +25,10 @@ func newGetter(c Config) getter {
 	dialer := &net.Dialer{Timeout: timeout, Control: func(_, address string, _ syscall.RawConn) error {
 		// After the name was looked up: a name that changes what it stands for gets nowhere, either.
 		at, err := netip.ParseAddrPort(address)
-		if err != nil || !c.Allowed(at.Addr().WithZone("")) {
-			return fmt.Errorf("address %s is not one that issuers may have", address)
+		if err != nil {
+			return err
 		}
-		return nil
+		return c.Refuse(at.Addr().WithZone(""))
 	}}
 	client := &http.Client{
 		Transport: &http.Transport{

@@ -34,9 +34,9 @@ const (
 type Config struct {
 	// Roots are the authorities of issuers; the system's if nil.
 	Roots *x509.CertPool
-	// Allowed reports whether an address may be dialled; AllowedAddress if nil.
-	Allowed func(netip.Addr) bool
-	Now     func() time.Time // time.Now if nil
+	// Refuse says why an address must not be dialled; RefuseAddress if nil.
+	Refuse func(netip.Addr) error
+	Now    func() time.Time // time.Now if nil
 }
 
 // Fetcher fetches keys and keeps them for a while.
@@ -69,8 +69,8 @@ func New(c Config) *Fetcher {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Allowed == nil {
-		c.Allowed = AllowedAddress
+	if c.Refuse == nil {
+		c.Refuse = RefuseAddress
 	}
 	return &Fetcher{config: c, get: newGetter(c), places: make(chan struct{}, maxFetches), known: lru.New[string, *entry](maxIssuers)}
 }
@@ -207,28 +207,4 @@ func (f *Fetcher) fetch(ctx context.Context, address string) (fetched, error) {
 		return fetched{}, errors.New("the issuer publishes no key of RS256 or ES256")
 	}
 	return fetched{d.Issuer, keys, min(max(fresh, leastFresh), mostFresh)}, nil
-}
-
-// Addresses of IPv6 that stand for one of IPv4: it begins at a byte of them.
-var translated = map[netip.Prefix]int{
-	netip.MustParsePrefix("64:ff9b::/96"): 12, // NAT64 (RFC 6052)
-	netip.MustParsePrefix("2002::/16"):    2,  // 6to4 (RFC 3056)
-	netip.MustParsePrefix("::/96"):        12, // IPv4-compatible (RFC 4291, section 2.5.5.1)
-}
-
-// AllowedAddress reports whether issuers may be at an address: not on this host, and not where instance metadata is.
-func AllowedAddress(a netip.Addr) bool {
-	a = a.Unmap()
-	if !a.IsValid() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() || netip.MustParsePrefix("fd00:ec2::/32").Contains(a) {
-		return false
-	}
-	if a.Is4() {
-		return a.As4()[0] != 0 && a != netip.AddrFrom4([4]byte{255, 255, 255, 255}) // 0.0.0.0/8 is this host (RFC 1122, section 3.2.1.3)
-	}
-	for prefix, at := range translated {
-		if raw := a.As16(); prefix.Contains(a) && !AllowedAddress(netip.AddrFrom4([4]byte(raw[at:at+4]))) {
-			return false
-		}
-	}
-	return true
 }

@@ -82,7 +82,7 @@ func sends(status int, body string) http.HandlerFunc {
 func TestAClientReadsAnswers(t *testing.T) {
 	want := Maker{
 		ARN: "arn:aws:sts::000000000000:assumed-role/nodes/i-1", Account: "000000000000", UserID: "AROA1", SessionName: "i-1",
-		Instance: &identity.Instance{ID: "i-1", PrivateDNSName: "ip-1.internal"}, ValidUntil: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		Instance: &identity.Instance{ID: "i-1", PrivateDNSName: "ip-1.internal"}, Machine: &identity.Machine{ID: "i-1", Cluster: "demo"}, ValidUntil: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 	}
 	var asked Question
 	socket, _ := onSocket(t, func(w http.ResponseWriter, r *http.Request) {
@@ -124,6 +124,10 @@ func TestOnlyAReasonedNoIsANo(t *testing.T) {
 		{"no ARN", sends(200, strings.Replace(whole, `"arn":"a"`, `"arn":""`, 1)), false, false},
 		{"no end", sends(200, strings.Replace(whole, `"validUntil"`, `"x"`, 1)), false, false},
 		{"an instance without a name", sends(200, strings.Replace(whole, `{`, `{"instance":{"id":"i-1"},`, 1)), false, false},
+		{"an instance of a service that knows no clusters", sends(200, strings.Replace(whole, `{`, `{"instance":{"id":"i-1","privateDNSName":"x"},`, 1)), false, false},
+		{"an instance that is another machine", sends(200, strings.Replace(whole, `{`, `{"instance":{"id":"i-1","privateDNSName":"x"},"machine":{"id":"i-2"},`, 1)), false, false},
+		{"a machine without an id", sends(200, strings.Replace(whole, `{`, `{"machine":{"cluster":"a"},`, 1)), false, false},
+		{"an instance of no cluster", sends(200, strings.Replace(whole, `{`, `{"instance":{"id":"i-1","privateDNSName":"x"},"machine":{"id":"i-1"},`, 1)), false, true},
 		{"an endless answer", sends(200, `{"arn":"`+strings.Repeat("A", MaxAnswer)+`"}`), false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -200,11 +204,17 @@ func TestTheStreamOfChanges(t *testing.T) {
 	s.lines <- `{"sequence":2}`
 	s.lines <- `{"sequence":3,"accessKeyIDs":["AKIA1"],"userIDs":["AIDA1"],"instances":["i-1"]}`
 	expect(Change{AccessKeyIDs: []string{"AKIA1"}, UserIDs: []string{"AIDA1"}, Instances: []string{"i-1"}})
-	s.lines <- `{"sequence":4}`
+	s.lines <- `{"sequence":4,"sessions":true}`
+	expect(Change{Sessions: true})
+	now.Store(int64(time.Second))
+	s.lines <- `{"sequence":5}`
+	for c.heard.Load() != int64(time.Second) { // the event has been heard, and no later one is on its way
+		<-time.After(time.Millisecond)
+	}
 	if !c.Live() {
 		t.Error("not alive although it was heard of")
 	}
-	now.Store(int64(time.Hour + time.Second))
+	now.Store(int64(time.Hour + 2*time.Second))
 	if c.Live() {
 		t.Error("alive although it was not heard of for long")
 	}

@@ -6,7 +6,7 @@
 //	POST /v1/verify             Question        → 200 Answer, 404 Refusal ("no"), anything else: unknown
 //	POST /v1/refused            Refused         → 200
 //	POST /v1/role-credentials   InstanceQuery   → 200 RoleCredentials, 404 Refusal
-//	GET  /v1/changes            → 200, lines of Event without end: the first at once, then a heartbeat each second
+//	GET  /v1/changes?sessions   → 200, lines of Event without end: the first at once, then a heartbeat each second
 //
 // Bodies are JSON over TLS, on a unix socket of mode 0600 where both are on one host. Each end has a certificate of the account's own authority,
 // and the caller's says who asks (package caller): the authenticator of a cluster is answered about tokens for that cluster alone, whatever

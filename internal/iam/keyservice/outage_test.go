@@ -27,6 +27,9 @@ func TestOutage(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	s.lines <- `{"sequence":1}`
 	<-told
+	for !c.Live() { // an event counts as heard of when telling it has ended
+		<-time.After(time.Millisecond)
+	}
 	s.lines <- `last:{"sequence":1}` // and nothing comes any more
 	// Time does not go back.
 	for _, after := range []time.Duration{59 * time.Second, 61 * time.Second} {

@@ -266,7 +266,9 @@ func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
 	beat := time.NewTicker(s.config.Heartbeat)
 	defer beat.Stop()
 	change := Change{All: true} // whatever was before
+	knowsSessions := r.URL.Query().Has(querySessions)
 	for sequence := uint64(1); ; sequence++ {
+		change.All = change.All || change.Sessions && !knowsSessions
 		if err := s.tell(w, control, Event{Sequence: sequence, Change: change}); err != nil {
 			s.config.Logger.Debug("an authenticator does not listen any more", "error", err)
 			return

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"muster.dev/muster/internal/iam/caller"
 )
 
@@ -303,5 +305,29 @@ func TestWhoIsTrusted(t *testing.T) {
 		if got := trustedPeer(test.uid, test.own); got != test.want {
 			t.Errorf("user %d at a service of %d: %v", test.uid, test.own, got)
 		}
+	}
+}
+
+// An authenticator of the release before does not know that sessions end together, and must not take the event for a heartbeat.
+func TestSessionsAreAllToWhomDoesNotKnowThem(t *testing.T) {
+	for query, want := range map[string]Change{"": {All: true}, "?" + querySessions: {Sessions: true}} {
+		b := &backend{}
+		_, h := serverOf(t, b, time.Hour)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+PathChanges+query, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stream.Body)
+		lines.Scan() // whatever was before
+		b.tell(Change{Sessions: true})
+		var e Event
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &e) != nil || !cmp.Equal(e.Change, want) {
+			t.Errorf("%q: %s", query, lines.Text())
+		}
+		_ = stream.Body.Close()
 	}
 }

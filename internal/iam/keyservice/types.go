@@ -17,6 +17,9 @@ const (
 	PathVerify          = "/v1/verify"
 	PathRoleCredentials = "/v1/role-credentials" //nolint:gosec // G101: a path
 	PathChanges         = "/v1/changes"
+
+	// querySessions is how a client of PathChanges says that it knows [Change.Sessions]. One of the release before does not, and is told All.
+	querySessions = "sessions"
 )
 
 // Bounds that both ends keep.
@@ -37,6 +40,8 @@ type Maker struct {
 	SessionName string
 	// Instance is set if and only if the credentials are those of that instance's own profile.
 	Instance *identity.Instance
+	// Machine is the machine whose credentials these are, or were before other roles were assumed with them; nil if they began elsewhere.
+	Machine *identity.Machine
 	// ValidUntil is the end of the token, of the session, or of the answer, whichever comes first. It is never zero.
 	ValidUntil time.Time
 }
@@ -63,12 +68,15 @@ type Change struct {
 	AccessKeyIDs []string `json:"accessKeyIDs,omitempty"` // AKIA…, ASIA…
 	UserIDs      []string `json:"userIDs,omitempty"`      // AIDA…, AROA…: all keys and sessions of a user or role
 	Instances    []string `json:"instances,omitempty"`    // i-…: all sessions of an instance
-	All          bool     `json:"all,omitempty"`
+	// Sessions are all but those of instances' own profiles: nobody knows which of them were made with a key that ended. What machines and keys of
+	// users were let in with goes on, while the account is away, too.
+	Sessions bool `json:"sessions,omitempty"`
+	All      bool `json:"all,omitempty"`
 }
 
 // Empty tells that nothing changed.
 func (c Change) Empty() bool {
-	return !c.All && len(c.AccessKeyIDs) == 0 && len(c.UserIDs) == 0 && len(c.Instances) == 0
+	return !c.All && !c.Sessions && len(c.AccessKeyIDs) == 0 && len(c.UserIDs) == 0 && len(c.Instances) == 0
 }
 
 // Event is one line of the stream. Sequence goes up by one with each event of a connection, from 1; an empty Change is a heartbeat.
@@ -105,6 +113,7 @@ type Answer struct {
 	UserID      string    `json:"userID"`
 	SessionName string    `json:"sessionName,omitempty"`
 	Instance    *Instance `json:"instance,omitempty"`
+	Machine     *Machine  `json:"machine,omitempty"`
 	ValidUntil  time.Time `json:"validUntil"`
 }
 
@@ -112,6 +121,12 @@ type Answer struct {
 type Instance struct {
 	ID             string `json:"id"`
 	PrivateDNSName string `json:"privateDNSName"`
+}
+
+// Machine is identity.Machine on the wire.
+type Machine struct {
+	ID      string `json:"id"`
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // Refusal is the body of a 404: a "no" that was decided. It is *Unknown on the wire.
@@ -156,6 +171,9 @@ func AnswerOf(m Maker) Answer {
 	if m.Instance != nil {
 		a.Instance = &Instance{ID: m.Instance.ID, PrivateDNSName: m.Instance.PrivateDNSName}
 	}
+	if m.Machine != nil {
+		a.Machine = &Machine{ID: m.Machine.ID, Cluster: m.Machine.Cluster}
+	}
 	return a
 }
 
@@ -169,7 +187,16 @@ func (a Answer) Maker() (Maker, error) {
 		if a.Instance.ID == "" || a.Instance.PrivateDNSName == "" {
 			return Maker{}, errors.New("the instance of the answer has no id or no name")
 		}
+		if a.Machine == nil || a.Machine.ID != a.Instance.ID { // a service of another version says nothing of clusters
+			return Maker{}, errors.New("the answer does not say for which cluster its instance was launched")
+		}
 		m.Instance = &identity.Instance{ID: a.Instance.ID, PrivateDNSName: a.Instance.PrivateDNSName}
+	}
+	if a.Machine != nil {
+		if a.Machine.ID == "" {
+			return Maker{}, errors.New("the machine of the answer has no id")
+		}
+		m.Machine = &identity.Machine{ID: a.Machine.ID, Cluster: a.Machine.Cluster}
 	}
 	return m, nil
 }

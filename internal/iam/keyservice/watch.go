@@ -63,7 +63,7 @@ func (c *Client) Watch(ctx context.Context, tell func(Change)) {
 func (c *Client) follow(ctx context.Context, tell func(Change)) (begun bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, service+PathChanges, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, service+PathChanges+"?"+querySessions, nil)
 	if err != nil {
 		return false, err
 	}

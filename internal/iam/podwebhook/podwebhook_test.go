@@ -67,7 +67,7 @@ func begin(t *testing.T, change func(*podwebhookconfig.Configuration), objects .
 
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); {
+	for deadline := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not come about")
 		}

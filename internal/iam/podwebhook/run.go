@@ -27,6 +27,7 @@ import (
 	"muster.dev/muster/internal/iam/podwebhookcert"
 	"muster.dev/muster/internal/iam/podwebhookconfig"
 	"muster.dev/muster/internal/platform/httpserve"
+	"muster.dev/muster/internal/platform/metricsgate"
 	"muster.dev/muster/internal/platform/watchfile"
 	"muster.dev/muster/internal/platform/watchretry"
 )
@@ -90,7 +91,10 @@ func run(ctx context.Context, c Config, client kubernetes.Interface) error {
 	}
 	ports := httpserve.Set{Logger: c.Logger, Grace: grace}
 	defer ports.Close()
-	if err := serve(ctx, &ports, c, m, registry, ready); err != nil {
+	if _, err := serve(ctx, &ports, c, m, ready); err != nil {
+		return err
+	}
+	if _, err := serveMetrics(ctx, &ports, c, client, registry); err != nil {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
@@ -115,28 +119,52 @@ func run(ctx context.Context, c Config, client kubernetes.Interface) error {
 	return ports.Serve(running)
 }
 
-// serve opens the ports.
-func serve(ctx context.Context, ports *httpserve.Set, c Config, m *mutator, registry *prometheus.Registry, ready func() error) error {
+// serve opens the ports of reviews and of health, and returns where health is.
+func serve(ctx context.Context, ports *httpserve.Set, c Config, m *mutator, ready func() error) (net.Addr, error) {
 	s := c.File.Server
 	files, err := httpserve.ReadFiles("AdmissionReviews", s.Certificate, s.Key, s.ClientCA, c.Logger)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var listener, health net.Listener
 	if listener, err = ports.Open(ctx, "AdmissionReviews", s.BindAddress); err != nil {
-		return err
+		return nil, err
 	}
 	if health, err = ports.Open(ctx, "health", s.Health); err != nil {
-		return err
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/mutate", m)
 	ports.Handle(tls.NewListener(listener, files.Config()), mux)
 	plain := http.NewServeMux()
 	httpserve.Health(plain, ready)
-	plain.Handle("GET /metrics", httpserve.Metrics(registry, c.Logger))
 	ports.Handle(health, plain)
-	return nil
+	return health.Addr(), nil
+}
+
+// serveMetrics opens the port of metrics, nil if there is none, for those who may get them: every local user reaches a loopback address, and every pod
+// another one.
+func serveMetrics(ctx context.Context, ports *httpserve.Set, c Config, client kubernetes.Interface, registry *prometheus.Registry) (net.Addr, error) {
+	s := c.File.Server
+	if s.Metrics == "" {
+		return nil, nil //nolint:nilnil // no port is not an error
+	}
+	gate, err := metricsgate.New(metricsgate.Config{Client: client, Logger: c.Logger, Next: httpserve.Metrics(registry, c.Logger)})
+	if err != nil {
+		return nil, err
+	}
+	files, err := httpserve.ReadFiles("metrics", s.Certificate, s.Key, s.MetricsClientCA, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := ports.Open(ctx, "metrics", s.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", gate)
+	ports.Handle(tls.NewListener(listener, files.ConfigIfGiven()), mux)
+	return listener.Addr(), nil
 }
 
 func newMutator(c Config, client kubernetes.Interface, metrics *metrics) (*mutator, error) {

@@ -52,7 +52,11 @@ func (c *Configuration) validate() field.ErrorList {
 		bad(field.NewPath("kind"), c.APIVersion+" "+c.Kind, "must be "+APIVersion+" "+Kind)
 	}
 	server := field.NewPath("server")
-	for name, address := range map[string]string{"bindAddress": c.Server.BindAddress, "healthAddress": c.Server.Health} {
+	addresses := map[string]string{"bindAddress": c.Server.BindAddress, "healthAddress": c.Server.Health}
+	if c.Server.Metrics != "" {
+		addresses["metricsAddress"] = c.Server.Metrics
+	}
+	for name, address := range addresses {
 		if _, err := netip.ParseAddrPort(address); err != nil {
 			bad(server.Child(name), address, "must be an IP address and a port, such as 0.0.0.0:8443")
 		}
@@ -63,6 +67,7 @@ func (c *Configuration) validate() field.ErrorList {
 	errs = append(errs, c.Server.validateAuthority(server)...)
 	for path, file := range map[string]string{
 		"server.certificate": c.Server.Certificate, "server.key": c.Server.Key, "server.clientCA": c.Server.ClientCA,
+		"server.metricsClientCA":    c.Server.MetricsClientCA,
 		"containerCredentials.file": c.ContainerCredentials.File, "account.trustFile": c.Account.TrustFile,
 	} {
 		if file != "" && !filepath.IsAbs(file) {

@@ -44,7 +44,12 @@ type Server struct {
 	Certificate string `json:"certificate"`        // file
 	Key         string `json:"key"`                // file; may be the same
 	ClientCA    string `json:"clientCA,omitempty"` // callers must have a certificate of it
-	Health      string `json:"healthAddress"`      // IP address and port, without TLS for /healthz, /readyz and /metrics
+	Health      string `json:"healthAddress"`      // IP address and port, without TLS for /healthz and /readyz
+	// Metrics is the IP address and port of /metrics, with the certificate of the server, for clients that may get that path from the API server; they are
+	// served nowhere if absent.
+	Metrics string `json:"metricsAddress,omitempty"`
+	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens; tokens alone do if absent.
+	MetricsClientCA string `json:"metricsClientCA,omitempty"`
 	// Authority has the webhook write the file of its certificate and key itself, which are one file then.
 	Authority *Authority `json:"authority,omitempty"`
 }

@@ -8,9 +8,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/platform/lru"
@@ -135,7 +137,7 @@ func (o *Own) ask(ctx context.Context, t ststoken.Token) (Identity, error) {
 	if err != nil {
 		return Identity{}, &Unavailable{Asked: askedOwn, Err: err}
 	}
-	p.Instance = m.Instance
+	p.Instance, p.Machine = m.Instance, m.Machine
 	until := m.ValidUntil
 	if t.Expires.Before(until) {
 		until = t.Expires
@@ -161,6 +163,9 @@ func (o *Own) Forget(keyservice.Change) {
 
 // Concerns reports whether a change is about somebody.
 func Concerns(c keyservice.Change, id Identity) bool {
+	if c.Sessions && id.Instance == nil && !strings.HasPrefix(id.AccessKeyID, string(iam.KeyPrefix)) {
+		return true
+	}
 	return c.All || slices.Contains(c.AccessKeyIDs, id.AccessKeyID) || slices.Contains(c.UserIDs, id.UserID) ||
-		id.Instance != nil && slices.Contains(c.Instances, id.Instance.ID)
+		id.Instance != nil && slices.Contains(c.Instances, id.Instance.ID) || id.Machine != nil && slices.Contains(c.Instances, id.Machine.ID)
 }

@@ -22,15 +22,16 @@ import (
 
 // keys is an identity service in memory, asked by the authenticator of one cluster.
 type keys struct {
-	mu    sync.Mutex
-	known map[string]ststest.Key
-	calls int
-	fail  error
-	hold  chan struct{} // if not nil, answers wait until it is closed
-	until time.Time
-	node  *identity.Instance
-	dead  atomic.Bool
-	asked chan struct{}
+	mu      sync.Mutex
+	known   map[string]ststest.Key
+	calls   int
+	fail    error
+	hold    chan struct{} // if not nil, answers wait until it is closed
+	until   time.Time
+	node    *identity.Instance
+	machine *identity.Machine
+	dead    atomic.Bool
+	asked   chan struct{}
 }
 
 func newKeys(all ...ststest.Key) *keys {
@@ -66,7 +67,7 @@ func (k *keys) Verify(_ context.Context, q keyservice.Question) (keyservice.Make
 		return keyservice.Maker{}, fmt.Errorf("verifying: %w", &keyservice.Unknown{Rule: "signature", Code: "SignatureDoesNotMatch", Reason: "a signature that it did not make"})
 	}
 	userID, name, _ := strings.Cut(key.UserID, ":")
-	return keyservice.Maker{ARN: key.ARN, Account: key.Account, UserID: userID, SessionName: name, Instance: k.node, ValidUntil: k.until}, nil
+	return keyservice.Maker{ARN: key.ARN, Account: key.Account, UserID: userID, SessionName: name, Instance: k.node, Machine: k.machine, ValidUntil: k.until}, nil
 }
 
 func (k *keys) set(change func()) {
@@ -98,11 +99,12 @@ func TestTheAccountIsAskedAboutEachToken(t *testing.T) {
 	user, node := ststest.User("alice", 1), ststest.Session("nodes", "i-0123456789abcdef0", 2)
 	k := newKeys(user, node)
 	k.node = &identity.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: "ip-10-0-0-1.ec2.internal"}
+	k.machine = &identity.Machine{ID: "i-0123456789abcdef0", Cluster: "blue"}
 	o := own(t, k, nil)
 	parsed := token(t, node)
 	got, err := o.Verify(t.Context(), parsed)
 	if err != nil || got.ARN.String() != node.ARN || got.SessionName != "i-0123456789abcdef0" || got.UserID != "AROA0000000000000002" ||
-		got.AccessKeyID != node.ID || got.Instance == nil || got.Instance.PrivateDNSName != "ip-10-0-0-1.ec2.internal" || !got.ValidUntil.Equal(parsed.Expires) || !got.OutageUntil.Equal(parsed.Expires) {
+		got.AccessKeyID != node.ID || got.Instance == nil || got.Machine == nil || *got.Machine != *k.machine || got.Instance.PrivateDNSName != "ip-10-0-0-1.ec2.internal" || !got.ValidUntil.Equal(parsed.Expires) || !got.OutageUntil.Equal(parsed.Expires) {
 		t.Errorf("%+v: %v", got, err)
 	}
 	for range 3 {

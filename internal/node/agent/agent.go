@@ -166,10 +166,10 @@ func (a *agent) work(ctx context.Context) {
 		return
 	}
 	a.log.Info("containerd answers")
-	imported, loaded := make(chan struct{}), a.newLoadedImages()
+	imported, shipped, loaded := make(chan struct{}), a.newShippedImages(), a.newLoadedImages()
 	go func() {
 		defer close(imported)
-		a.importImages(ctx)
+		shipped.sync(ctx)
 		loaded.sync(ctx)
 	}()
 	if !a.joined() && !a.apiServerAnswers(ctx, a.current()) {
@@ -183,6 +183,7 @@ func (a *agent) work(ctx context.Context) {
 	a.kubelet.args = func() []string {
 		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
+	go shipped.follow(ctx)
 	go loaded.follow(ctx)
 	go a.keep(ctx, a.kubelet)
 	go a.watch(ctx)

@@ -46,7 +46,7 @@ func ReadFacts() (render.Facts, error) {
 	return render.Facts{
 		OpenFiles: files,
 		CPUs:      host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
-		SysResource: resource, OverlayFS: overlays(imageDir), Authenticator: authenticator(),
+		SysResource: resource, OverlayFS: overlays(imageDir), IPTables: hasIPTables(""), Authenticator: authenticator(),
 		ResolverConfig: resolverConfig("", servers), NameServers: servers, SearchDomains: domains,
 	}, nil
 }
@@ -73,6 +73,11 @@ func resolverConfig(root string, servers []string) string {
 		return resolved
 	}
 	return ""
+}
+
+// hasIPTables reports whether this machine has the program iptables. Root is empty but in tests.
+func hasIPTables(root string) bool {
+	return slices.ContainsFunc(render.ProgramDirectories(), func(dir string) bool { return exists(filepath.Join(root, dir, "iptables")) })
 }
 
 // authenticator is where this machine has aws-iam-authenticator.

@@ -53,3 +53,19 @@ func TestOverlaysOfADirectoryToCome(t *testing.T) {
 		t.Error("a directory without a file system can hold overlays")
 	}
 }
+
+func TestHasIPTables(t *testing.T) {
+	root := t.TempDir()
+	if hasIPTables(root) {
+		t.Error("iptables is found where nothing is")
+	}
+	if err := os.MkdirAll(filepath.Join(root, "sbin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "sbin/iptables"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !hasIPTables(root) {
+		t.Error("iptables is not found")
+	}
+}

@@ -14,17 +14,53 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// importImages brings the images that are shipped with muster into containerd, which has no registry to pull them from.
-// The image of sandboxes comes first, since no pod starts without it; then the small ones. None is ever removed to make
-// room (its label says so), since it could not be pulled again.
+// shippedInterval is how often the directory of the images is looked at that are shipped with muster.
+const shippedInterval = time.Second
+
+// shippedImages brings the images that are shipped with muster into containerd, which has no registry to pull them from.
+type shippedImages struct {
+	agent *agent
+	dir   string
+	seen  time.Time // when the directory had changed last whose archives all were imported
+}
+
+func (a *agent) newShippedImages() *shippedImages {
+	return &shippedImages{agent: a, dir: filepath.Join(a.config.BinDir, "images")}
+}
+
+// follow imports the archives that come later: a cluster may be up while the images of add-ons are still being built. What fails is tried again.
+func (s *shippedImages) follow(ctx context.Context) {
+	pause := firstPause
+	for sleep(ctx, shippedInterval) {
+		if info, err := os.Stat(s.dir); err != nil || info.ModTime().Equal(s.seen) {
+			continue
+		}
+		if s.sync(ctx) {
+			pause = firstPause
+			continue
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// sync imports what has not been imported, and reports whether all is there. The image of sandboxes comes first, since no pod starts
+// without it; then the small ones. None is ever removed to make room (its label says so), since it could not be pulled again.
 //
-// The kubelet starts when this returns: a pod that came before its image would wait for ten seconds to try again. A failure is not waited
-// for; it is tried again in the background.
-func (a *agent) importImages(ctx context.Context) {
-	archives, err := filepath.Glob(filepath.Join(a.config.BinDir, "images", "*.tar"))
+// The kubelet starts after the first time: a pod that came before its image would wait for ten seconds to try again. A failure is not
+// waited for; follow tries again.
+func (s *shippedImages) sync(ctx context.Context) bool {
+	before, err := os.Stat(s.dir) // an archive that comes while others are imported changes the directory again
 	if err != nil {
-		a.log.Error("cannot list images", "error", err)
-		return
+		s.agent.log.Error("cannot look at images", "error", err)
+		return false
+	}
+	archives, err := filepath.Glob(filepath.Join(s.dir, "*.tar"))
+	if err != nil {
+		s.agent.log.Error("cannot list images", "error", err)
+		return false
 	}
 	size := func(path string) int64 {
 		info, err := os.Stat(path)
@@ -34,22 +70,17 @@ func (a *agent) importImages(ctx context.Context) {
 		return info.Size()
 	}
 	slices.SortFunc(archives, func(a, b string) int { return int(size(a) - size(b)) })
+	all := true
 	for _, archive := range archives {
-		if err := a.importImage(ctx, archive); err != nil && ctx.Err() == nil {
-			a.log.Error("cannot import image, trying again", "archive", archive, "error", err)
-			go a.retryImport(ctx, archive)
+		if err := s.agent.importImage(ctx, archive); err != nil && ctx.Err() == nil {
+			s.agent.log.Error("cannot import image, trying again", "archive", archive, "error", err)
+			all = false
 		}
 	}
-}
-
-func (a *agent) retryImport(ctx context.Context, archive string) {
-	for pause := firstPause; sleep(ctx, pause); pause = min(2*pause, lastPause) {
-		err := a.importImage(ctx, archive)
-		if err == nil {
-			return
-		}
-		a.log.Error("cannot import image, trying again", "archive", archive, "error", err)
+	if all && ctx.Err() == nil {
+		s.seen = before.ModTime()
 	}
+	return all
 }
 
 // importImage imports one archive, unless it has been imported by an earlier boot from this very file.

@@ -90,6 +90,7 @@ func (l *leaving) leave(ctx context.Context) error {
 	if err := l.firewall(ctx); err != nil {
 		l.warn("kube-proxy", "%v", err)
 	}
+	l.removeKubeletChains(ctx)
 	if err := l.wait(func() error { return l.revoke(ctx) }); err != nil {
 		if !l.request.Force {
 			return fmt.Errorf("%w; --force leaves without that", err)

@@ -5,6 +5,7 @@ package hostjoin
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -207,5 +208,27 @@ func TestTheLedgerKeepsTheTokenThatWasUsed(t *testing.T) {
 	}
 	if l, err := ReadLedger(w.root); err != nil || l.TokenID != "abcdef" {
 		t.Errorf("the ledger names token %q, error %v", l.TokenID, err)
+	}
+}
+
+// A kubelet leaves its chains behind; the host had none of them.
+func TestLeaveRemovesTheKubeletsChains(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		w := newWorld(t)
+		if has {
+			if err := os.MkdirAll(filepath.Join(w.root, "usr/sbin"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(w.root, "usr/sbin/iptables"), nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustRun(t, w.join)
+		mustRun(t, w.leave)
+		for _, want := range []string{"iptables -w -D INPUT -j KUBE-FIREWALL", "iptables -w -t filter -X KUBE-FIREWALL", "iptables -w -t nat -X KUBE-KUBELET-CANARY"} {
+			if got := slices.Contains(w.run, want); got != has {
+				t.Errorf("the host has iptables: %t; %s: %t", has, want, got)
+			}
+		}
 	}
 }

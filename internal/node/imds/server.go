@@ -152,12 +152,12 @@ func (s *Server) serveToken(w http.ResponseWriter, request *http.Request, instan
 		refuse(w, http.StatusForbidden)
 		return
 	}
-	ttl, err := strconv.Atoi(single(request, ttlHeader))
+	ttl, err := strconv.ParseUint(single(request, ttlHeader), 10, 16) // digits alone: Atoi takes a sign
 	if err != nil || ttl < 1 || ttl > maxTTL {
 		refuse(w, http.StatusBadRequest)
 		return
 	}
-	w.Header().Set(ttlHeader, strconv.Itoa(ttl))
+	w.Header().Set(ttlHeader, strconv.FormatUint(ttl, 10))
 	write(w, []byte(s.tokens.token(instance.ID, s.config.Now().Add(time.Duration(ttl)*time.Second))))
 }
 

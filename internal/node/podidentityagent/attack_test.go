@@ -128,7 +128,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 			return err
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", HealthPath, AddressIPv4); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func TestAddressesOfAFileThatIsBeingWritten(t *testing.T) {
 		}
 	}
 	put(t, dir, "muster-2d3c-eth0", "uid-2", "10.244.0.3")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // it polls
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // it polls
 		if got, err := a.Pod(netip.MustParseAddr("10.244.0.3")); got == "uid-2" {
 			break
 		} else if err != nil || time.Now().After(deadline) {

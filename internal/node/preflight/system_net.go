@@ -6,12 +6,14 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // Endpoint asks without trust: nothing secret is sent, and nothing that comes back is believed but for a look at the clock.
@@ -100,6 +104,17 @@ func (system) Listener(port int) (string, error) {
 	if free(port) {
 		return "", nil
 	}
+	return listener(port, func(netip.Addr) bool { return true })
+}
+
+// ListenerAt names the program that keeps others from listening on a port of an address, as System's Listener does for all addresses; "" if there is
+// none. A socket of all addresses keeps the address, too.
+func ListenerAt(at netip.AddrPort) (string, error) {
+	return listener(int(at.Port()), func(local netip.Addr) bool { return local == at.Addr().Unmap() || local.IsUnspecified() })
+}
+
+// listener finds the process that listens on a port of an address that is meant.
+func listener(port int, meant func(netip.Addr) bool) (string, error) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		raw, err := os.ReadFile(table)
 		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
@@ -108,7 +123,7 @@ func (system) Listener(port int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		inode, found, err := listening(string(raw), port)
+		inode, found, err := listening(string(raw), port, meant)
 		if err != nil {
 			return "", fmt.Errorf("reading %s: %w", table, err)
 		}
@@ -133,8 +148,8 @@ func free(port int) bool {
 	return unix.Bind(socket, &unix.SockaddrInet6{Port: port}) == nil
 }
 
-// listening finds the inode of the socket that listens on a port in a table of TCP sockets (proc_net(5)).
-func listening(table string, port int) (inode string, found bool, err error) {
+// listening finds the inode of the socket that listens on a port of an address that is meant in a table of TCP sockets (proc_net(5)).
+func listening(table string, port int, meant func(netip.Addr) bool) (inode string, found bool, err error) {
 	const listen = "0A"
 	for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
 		fields := strings.Fields(line)
@@ -144,17 +159,40 @@ func listening(table string, port int) (inode string, found bool, err error) {
 		if len(fields) < 10 {
 			return "", false, fmt.Errorf("line %d has %d fields, not 10", i+1, len(fields))
 		}
-		_, hex, ok := strings.Cut(fields[1], ":")
-		number, err := strconv.ParseUint(hex, 16, 16)
+		local, digits, ok := strings.Cut(fields[1], ":")
+		number, err := strconv.ParseUint(digits, 16, 16)
 		if !ok || err != nil {
 			return "", false, fmt.Errorf("line %d: %q is not an address", i+1, fields[1])
 		}
-		if int(number) == port && fields[3] == listen {
+		if int(number) != port || fields[3] != listen {
+			continue
+		}
+		address, err := localAddress(local)
+		if err != nil {
+			return "", false, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		if meant(address) {
 			return fields[9], true, nil
 		}
 	}
 	return "", false, nil
 }
+
+// localAddress reads an address of those tables: 32-bit words in hexadecimal digits, each in the host's order of bytes.
+func localAddress(text string) (netip.Addr, error) {
+	raw, err := hex.DecodeString(text)
+	if err != nil || len(raw) != net.IPv4len && len(raw) != net.IPv6len {
+		return netip.Addr{}, fmt.Errorf("%q is not an address", text)
+	}
+	for i := 0; i < len(raw); i += 4 {
+		binary.BigEndian.PutUint32(raw[i:], binary.NativeEndian.Uint32(raw[i:]))
+	}
+	address, _ := netip.AddrFromSlice(raw) // of one of those lengths
+	return address.Unmap(), nil
+}
+
+// longestName is how much is shown of a name that any user of the host can choose.
+const longestName = 64
 
 // owner names the process that has a socket open.
 func owner(inode string) string {
@@ -167,7 +205,8 @@ func owner(inode string) string {
 		if err != nil {
 			continue
 		}
-		return fmt.Sprintf("%s (process %d)", executable(pid), pid)
+		name := executable(pid)
+		return fmt.Sprintf("%s (process %d)", termsafe.Line(name[:min(len(name), longestName)]), pid)
 	}
 	return "a process that cannot be seen from here"
 }

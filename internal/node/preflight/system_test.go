@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +147,34 @@ func TestListener(t *testing.T) {
 	}
 }
 
+// Other programs listen on the same port of other addresses, as each account's issuers do.
+func TestListenerAt(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.93.14.205:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	port := uint16(listener.Addr().(*net.TCPAddr).Port)
+	own := fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid())
+	for address, want := range map[string]string{"127.93.14.205": own, "::ffff:127.93.14.205": own, "127.93.14.206": "", "127.0.0.1": "", "::1": ""} {
+		if got, err := ListenerAt(netip.AddrPortFrom(netip.MustParseAddr(address), port)); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", address, got, err, want)
+		}
+	}
+	for _, all := range []string{"0.0.0.0:0", "[::]:0"} {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ListenerAt(netip.AddrPortFrom(netip.MustParseAddr("127.93.14.206"), uint16(listener.Addr().(*net.TCPAddr).Port))); err != nil || got != own {
+			t.Errorf("of all addresses, %s: %q, %v", all, got, err)
+		}
+		_ = listener.Close()
+	}
+}
+
+func anyAddress(netip.Addr) bool { return true }
+
 const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:280A 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1234 1 0000000000000000 100 0 0 10 0
    1: 0100007F:280B 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 1235 1 0000000000000000 100 0 0 10 0
@@ -154,12 +183,12 @@ const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->whe
 
 func TestListening(t *testing.T) {
 	for port, want := range map[int]string{10250: "1234", 10251: "", 10256: "1236", 1: ""} {
-		if inode, found, err := listening(table, port); err != nil || inode != want || found != (want != "") {
+		if inode, found, err := listening(table, port, anyAddress); err != nil || inode != want || found != (want != "") {
 			t.Errorf("port %d: %q, %v, %v; want %q", port, inode, found, err, want)
 		}
 	}
-	for _, bad := range []string{"x", "0: a:zz 0 0A 0 0 0 0 0 0", "0: 0100007F 0 0A 0 0 0 0 0 0", "0: 0:12345 0 0A 0 0 0 0 0 0"} {
-		if _, _, err := listening(bad, 1); err == nil {
+	for _, bad := range []string{"x", "0: a:zz 0 0A 0 0 0 0 0 0", "0: 0100007F 0 0A 0 0 0 0 0 0", "0: 0:12345 0 0A 0 0 0 0 0 0", "0: 0100:0001 0 0A 0 0 0 0 0 0", "0: zz00007F:0001 0 0A 0 0 0 0 0 0"} {
+		if _, _, err := listening(bad, 1, anyAddress); err == nil {
 			t.Errorf("%q was read", bad)
 		}
 	}
@@ -168,7 +197,7 @@ func TestListening(t *testing.T) {
 func FuzzListening(f *testing.F) {
 	f.Add(table, 10250)
 	f.Fuzz(func(t *testing.T, table string, port int) {
-		if inode, found, err := listening(table, port); found != (inode != "") || found && err != nil {
+		if inode, found, err := listening(table, port, anyAddress); found != (inode != "") || found && err != nil {
 			t.Errorf("%q, %v, %v", inode, found, err)
 		}
 	})

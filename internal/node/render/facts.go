@@ -73,6 +73,8 @@ type Facts struct {
 	OpenFiles uint64
 	// OverlayFS reports whether the machine's disk can hold overlays.
 	OverlayFS bool
+	// IPTables reports whether the machine has the program iptables, in one of ProgramDirectories.
+	IPTables bool
 	// Authenticator is where aws-iam-authenticator is, PathAuthenticator if empty.
 	Authenticator string
 	// ResolverConfig is the file that names the real name servers, /etc/resolv.conf if empty. Where systemd-resolved runs that
@@ -80,6 +82,11 @@ type Facts struct {
 	ResolverConfig string
 	// NameServers and SearchDomains are those that a machine has in /etc/resolv.conf.
 	NameServers, SearchDomains []string
+}
+
+// ProgramDirectories are where programs of the system are, as the kubelet's unit looks for them (systemd.exec(5), PATH).
+func ProgramDirectories() []string {
+	return []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 }
 
 // NodeIP is the address that the node registers by: of the kind that Services' addresses are of, as on EKS.

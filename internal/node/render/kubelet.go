@@ -103,8 +103,8 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 		HairpinMode:  "hairpin-veth",
 		KubeReserved: nodeconfig.Reserved(facts.CPUs, facts.MemoryBytes, pods),
 		Logging:      kubeletLogging{Verbosity: 2},
-		// For iptables only, which machines do not have: kube-proxy and portmap speak nftables.
-		MakeIPTablesUtilChains: false,
+		// CIS 3.2.6 and EKS have it. kube-proxy and portmap speak nftables, so the chains are for other programs that use iptables.
+		MakeIPTablesUtilChains: facts.IPTables,
 		MaxPods:                pods,
 		// A machine's own view of those settings has the values that the kubelet demands; see internal/cluster/machine/local. On a host
 		// the kubelet sets them itself, as on kubeadm's nodes: EKS's images have them set when they boot, other hosts do not.

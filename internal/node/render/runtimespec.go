@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // defaultRuntimeSpec is what containerd gives a container that nothing is said about (ctr oci spec). A file of one's own must be
@@ -22,27 +23,24 @@ func runtimeSpec(wishes map[string]any, facts Facts) ([]byte, error) {
 	if err := json.Unmarshal(defaultRuntimeSpec, &base); err != nil {
 		return nil, fmt.Errorf("reading containerd's own: %w", err)
 	}
-	if most := facts.OpenFiles; most > 0 {
-		lowerLimits(base, float64(most))
+	if facts.OpenFiles > 0 {
+		inheritOpenFiles(base)
 	}
 	return indented(merge(base, wishes))
 }
 
-// lowerLimits sees to it that the limits of open files are not above that of the machine, which nobody there may raise: no container
-// would start.
-func lowerLimits(spec map[string]any, most float64) {
-	limits, _ := table(spec, "process")["rlimits"].([]any)
-	for _, limit := range limits {
-		limit, ok := limit.(map[string]any)
-		if !ok || limit["type"] != "RLIMIT_NOFILE" {
-			continue
-		}
-		for _, bound := range []string{"hard", "soft"} {
-			if value, ok := limit[bound].(float64); ok {
-				limit[bound] = min(value, most)
-			}
-		}
-	}
+// inheritOpenFiles leaves out the limits of open files, where they cannot be raised above those of the machine: containers have the machine's then.
+// Lowering them would do for most pods, but not for those with hostUsers: false. Who sets a limit of another process, as runc does, needs
+// CAP_SYS_RESOURCE in its user namespace (prlimit(2)), which the creator of that namespace has without having it elsewhere; and containerd
+// creates those of pods as the pod's own user, so that they count against its limits (pkg/sys/unshare_linux.go). No container of such a pod would start: "error setting rlimit
+// type 7: operation not permitted".
+func inheritOpenFiles(spec map[string]any) {
+	process := table(spec, "process")
+	limits, _ := process["rlimits"].([]any)
+	process["rlimits"] = slices.DeleteFunc(limits, func(l any) bool {
+		limit, ok := l.(map[string]any)
+		return ok && limit["type"] == "RLIMIT_NOFILE"
+	})
 }
 
 // merge puts one tree of values over another. Neither is changed.

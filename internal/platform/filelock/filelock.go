@@ -7,9 +7,11 @@ package filelock
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +29,27 @@ const attempts = 100
 
 // Take takes the lock of a name in a directory, or returns an error that is ErrTaken. Both are made if need be, and closed to others;
 // both are gone after release, if nothing else is in the directory.
-func Take(dir, name string) (release func(), err error) {
+func Take(dir, name string) (release func(), err error) { return TakeAs(dir, name, "") }
+
+// maxHolder is as much of what the holder of a lock says of itself as is read.
+const maxHolder = 4 << 10
+
+// Holder is what the holder of a lock says of itself; "" if it says nothing, or there is none.
+func Holder(dir, name string) string {
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	said, err := io.ReadAll(io.LimitReader(file, maxHolder))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(said))
+}
+
+// TakeAs is Take for a holder that says who it is.
+func TakeAs(dir, name, holder string) (release func(), err error) {
 	path := filepath.Join(dir, name)
 	for range attempts {
 		if err := closedDir(dir); err != nil {
@@ -42,6 +64,10 @@ func Take(dir, name string) (release func(), err error) {
 		}
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil && current(file, path) {
+			if err := say(file, holder); err != nil {
+				_ = file.Close()
+				return nil, err
+			}
 			return func() {
 				_ = os.Remove(path) // before it is released: nobody else has it locked
 				_ = file.Close()
@@ -57,6 +83,20 @@ func Take(dir, name string) (release func(), err error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", path, ErrTaken)
+}
+
+// say writes who holds a lock into its file, in place of what an earlier holder wrote that did not release it.
+func say(file *os.File, holder string) error {
+	if err := file.Truncate(0); err != nil {
+		return fmt.Errorf("emptying the lock: %w", err)
+	}
+	if holder == "" {
+		return nil
+	}
+	if _, err := file.WriteString(holder + "\n"); err != nil {
+		return fmt.Errorf("writing who has the lock: %w", err)
+	}
+	return nil
 }
 
 // closedDir makes a directory that only its owner can enter, or sees to it that it is one.

@@ -97,3 +97,37 @@ func TestThereIsOneOwnerAtATime(t *testing.T) {
 		t.Errorf("%d owners at a time, %d in all", most.Load(), taken.Load())
 	}
 }
+
+// Whoever waits can be told who has it, and nobody is told of a holder before.
+func TestHolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "lock")
+	if got := Holder(dir, "port"); got != "" {
+		t.Errorf("without a lock: %q", got)
+	}
+	release, err := TakeAs(dir, "port", "one that has a long name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeAs(dir, "port", "two"); !errors.Is(err, ErrTaken) {
+		t.Errorf("a second one: %v", err)
+	}
+	if got := Holder(dir, "port"); got != "one that has a long name" {
+		t.Errorf("held by %q", got)
+	}
+	release()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// One that was killed leaves its file.
+	if err := os.WriteFile(filepath.Join(dir, "port"), []byte("one that has a long name\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release, err = TakeAs(dir, "port", "two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if got := Holder(dir, "port"); got != "two" {
+		t.Errorf("held by %q", got)
+	}
+}

@@ -39,6 +39,19 @@ func (f *Files) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: f.get}
 }
 
+// ConfigIfGiven is Config for callers that may show a certificate of clientCA's, or none. A certificate that is shown must be one of them.
+func (f *Files) ConfigIfGiven() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		config, err := f.get(hello)
+		if err != nil || config.ClientAuth == tls.NoClientCert {
+			return config, err
+		}
+		config = config.Clone()
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+		return config, nil
+	}}
+}
+
 // protocols that net/http speaks on a listener that it did not open.
 func protocols() []string { return []string{"h2", "http/1.1"} }
 

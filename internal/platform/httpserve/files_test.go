@@ -95,8 +95,10 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	current, err := files.Config().GetConfigForClient(nil)
-	if err != nil || current.ClientAuth != tls.RequireAndVerifyClientCert || current.ClientCAs == nil {
-		t.Errorf("callers' certificates: %s, %v", current.ClientAuth, err)
+	for config, want := range map[*tls.Config]tls.ClientAuthType{files.Config(): tls.RequireAndVerifyClientCert, files.ConfigIfGiven(): tls.VerifyClientCertIfGiven} {
+		current, err := config.GetConfigForClient(nil)
+		if err != nil || current.ClientAuth != want || current.ClientCAs == nil {
+			t.Errorf("callers' certificates: %s, %v; want %s", current.ClientAuth, err, want)
+		}
 	}
 }

@@ -22,6 +22,8 @@ type mark struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	StateDir   string `json:"stateDir"`
+	// Before is the context that was the current one when that of this cluster became it.
+	Before string `json:"before,omitempty"`
 }
 
 // ErrForeign means that an entry of the same name is there, which muster did not write for this state directory.
@@ -43,12 +45,7 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 		return "", false, fmt.Errorf("reading kubeconfig: %w", err)
 	}
 	before := config.DeepCopy()
-	raw, err := json.Marshal(mark{"muster.dev/v1alpha1", "Owner", stateDir})
-	if err != nil {
-		return "", false, err
-	}
-	owner := &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
-	first := ""
+	first, entry := "", ""
 	for _, file := range files {
 		added, err := clientcmd.LoadFromFile(file)
 		if err != nil {
@@ -67,7 +64,9 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 				}
 				context.LocationOfOrigin = old.LocationOfOrigin
 			}
+			owner := mark{StateDir: stateDir}
 			if old := config.Clusters[context.Cluster]; old != nil {
+				owner.Before = markOf(old.Extensions).Before
 				if !marked(old.Extensions, stateDir) {
 					return "", false, fmt.Errorf("cluster %q in your kubeconfig %w: rename it, or use another file with --kubeconfig", context.Cluster, ErrForeign)
 				}
@@ -79,18 +78,21 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 				}
 				user.LocationOfOrigin = old.LocationOfOrigin
 			}
-			cluster.Extensions = map[string]runtime.Object{extension: owner}
-			user.Extensions = map[string]runtime.Object{extension: owner}
+			cluster.Extensions = owner.extensions()
+			user.Extensions = mark{StateDir: stateDir}.extensions()
 			config.Clusters[context.Cluster] = cluster
 			config.AuthInfos[context.AuthInfo] = user
 			config.Contexts[name] = context
 			if first == "" {
-				first = name
+				first, entry = name, context.Cluster
 			}
 		}
 	}
-	if switchTo || config.CurrentContext == "" {
+	if current := config.CurrentContext; (switchTo || current == "") && current != first {
 		config.CurrentContext = first
+		cluster := config.Clusters[entry]
+		forget(config, stateDir, first, markOf(cluster.Extensions).Before) // it is before nothing any more
+		cluster.Extensions = mark{StateDir: stateDir, Before: current}.extensions()
 	}
 	path = options.GetDefaultFilename()
 	if context := config.Contexts[first]; context != nil && context.LocationOfOrigin != "" {
@@ -99,7 +101,8 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 	return write(options, before, config, path)
 }
 
-// Remove takes out every context that was added for the state directory, with its cluster and user.
+// Remove takes out every context that was added for the state directory, with its cluster and user. If one of them is the current one, the one before it becomes
+// that again.
 func Remove(options *clientcmd.PathOptions, stateDir string) (path string, changed bool, err error) {
 	return remove(options, stateDir, func(string, *clientcmdapi.Cluster) bool { return true })
 }
@@ -123,14 +126,22 @@ func remove(options *clientcmd.PathOptions, stateDir string, chosen func(entry s
 		if !owned(before, name, stateDir) || !chosen(context.Cluster, before.Clusters[context.Cluster]) {
 			continue
 		}
+		back := ""
+		if cluster := config.Clusters[context.Cluster]; cluster != nil { // else another context has led there, too
+			back = markOf(cluster.Extensions).Before
+		}
 		delete(config.Contexts, name)
 		delete(config.Clusters, context.Cluster)
 		if user := config.AuthInfos[context.AuthInfo]; user != nil && marked(user.Extensions, stateDir) {
 			delete(config.AuthInfos, context.AuthInfo) // a context of the user's own may go to our cluster as somebody else
 		}
 		if config.CurrentContext == name {
-			config.CurrentContext = ""
+			config.CurrentContext = back
 		}
+		forget(config, stateDir, name, back)
+	}
+	if now := config.CurrentContext; now != before.CurrentContext && config.Contexts[now] == nil { // somebody else removed it
+		config.CurrentContext = ""
 	}
 	return write(options, before, config, options.GetDefaultFilename())
 }
@@ -166,14 +177,35 @@ func owned(config *clientcmdapi.Config, context, stateDir string) bool {
 	return marked(config.Clusters[c.Cluster].Extensions, stateDir)
 }
 
+// forget has the clusters whose context came after one that is removed lead back to the one before that.
+func forget(config *clientcmdapi.Config, stateDir, name, back string) {
+	for _, cluster := range config.Clusters {
+		if m := markOf(cluster.Extensions); m.StateDir == stateDir && m.Before == name {
+			m.Before = back
+			cluster.Extensions = m.extensions()
+		}
+	}
+}
+
+// extensions holds a mark as entries of kubeconfigs do.
+func (m mark) extensions() map[string]runtime.Object {
+	m.APIVersion, m.Kind = "muster.dev/v1alpha1", "Owner"
+	raw, _ := json.Marshal(m) // strings alone
+	return map[string]runtime.Object{extension: &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}}
+}
+
+// markOf is the mark among an entry's extensions; empty if it has none.
+func markOf(extensions map[string]runtime.Object) mark {
+	var m mark
+	if unknown, ok := extensions[extension].(*runtime.Unknown); ok && json.Unmarshal(unknown.Raw, &m) != nil {
+		return mark{}
+	}
+	return m
+}
+
 // marked reports whether an entry with these extensions was written for the state directory.
 func marked(extensions map[string]runtime.Object, stateDir string) bool {
-	unknown, ok := extensions[extension].(*runtime.Unknown)
-	if !ok {
-		return false
-	}
-	var m mark
-	return json.Unmarshal(unknown.Raw, &m) == nil && m.StateDir == stateDir
+	return markOf(extensions).StateDir == stateDir
 }
 
 // Current is the name of the current context; empty if there is none, or no kubeconfig that can be read.

@@ -286,7 +286,7 @@ func TestRemove(t *testing.T) {
 	if err != nil || !changed || got != path {
 		t.Errorf("Remove = %s, %v, %v", got, changed, err)
 	}
-	w.holds(path, "work", "")
+	w.holds(path, "work", "work")
 	config := w.load(path)
 	if names(config.Clusters) != "work" || names(config.AuthInfos) != "alice" {
 		t.Errorf("left are clusters %q and users %q", names(config.Clusters), names(config.AuthInfos))
@@ -357,8 +357,8 @@ func TestExplicitWins(t *testing.T) {
 // What leads to one cluster goes, under whatever name; another cluster of the state directory stays, and so does one of another directory.
 func TestRemoveCluster(t *testing.T) {
 	for name, test := range map[string]struct{ cluster, server, left, current string }{
-		"by name":            {"muster", "", "muster-management work", ""},
-		"by server":          {"gone", "https://127.0.0.1:20000/muster", "muster-management work", ""},
+		"by name":            {"muster", "", "muster-management work", "work"},
+		"by server":          {"gone", "https://127.0.0.1:20000/muster", "muster-management work", "work"},
 		"another one":        {"muster-management", "", "muster work", "muster"},
 		"one that is not":    {"mus", "", "muster muster-management work", "muster"},
 		"somebody else's":    {"work", "https://work.example:6443", "muster muster-management work", "muster"},
@@ -375,4 +375,52 @@ func TestRemoveCluster(t *testing.T) {
 			w.holds(path, test.left, test.current)
 		})
 	}
+}
+
+// With a cluster its context goes, and the current one is that of before again: over several clusters, and never one that is gone.
+func TestTheContextOfBefore(t *testing.T) {
+	w := newWorld(t)
+	path := w.write(".kube/config", foreign)
+	add := func(name string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), name)
+		config := clientcmdapi.NewConfig()
+		config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1/" + name}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: "x"}
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+		if err := clientcmd.WriteToFile(*config, file); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time it is brought up to date
+			if _, _, err := kubeconfig.Merge(kubeconfig.Options(""), stateDir, []string{file}, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove := func(name, want, current string) {
+		t.Helper()
+		if _, _, err := kubeconfig.RemoveCluster(kubeconfig.Options(""), stateDir, name, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.holds(path, want, current)
+	}
+	add("red")
+	add("green")
+	add("blue")
+	remove("green", "blue red work", "blue")
+	remove("blue", "red work", "red")
+	remove("red", "work", "work")
+
+	add("red")
+	add("blue")
+	add("red") // there and back
+	remove("red", "blue work", "blue")
+	remove("blue", "work", "work")
+
+	add("red")
+	add("green")
+	if _, _, err := kubeconfig.Remove(kubeconfig.Options(""), stateDir); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(path, "work", "work")
 }

@@ -16,8 +16,11 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// AuditName is the name under which the audit log is found among the components.
-const AuditName = "audit"
+// The names under which the audit log is found among the components, and those of its lines that matter for security.
+const (
+	AuditName    = "audit"
+	SecurityName = "security"
+)
 
 // Components finds the logs of the account's components, sorted by name.
 func Components(dir statedir.Dir) []Source { return inDirectory(dir.Logs()) }
@@ -25,12 +28,15 @@ func Components(dir statedir.Dir) []Source { return inDirectory(dir.Logs()) }
 // ClusterComponents finds the logs of the components of one cluster, its audit log included, sorted by name.
 func ClusterComponents(cluster statedir.Cluster) []Source {
 	sources := inDirectory(cluster.Logs())
-	audits, _ := filepath.Glob(cluster.Audits()) // of all instances of the API server
-	for _, path := range audits {
-		// The API server rotates it to audit-<time>.log, which sort in that order (gopkg.in/natefinch/lumberjack).
-		older, _ := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
-		slices.Sort(older)
-		sources = append(sources, Source{Name: AuditName, Path: path, Older: older, Location: time.UTC})
+	for name, pattern := range map[string]string{AuditName: cluster.Audits(), SecurityName: cluster.SecurityLogs()} {
+		paths, _ := filepath.Glob(pattern) // of all instances of the API server
+		for _, path := range paths {
+			// The API server rotates its log to audit-<time>.log, which sort in that order (gopkg.in/natefinch/lumberjack), and package auditlog
+			// its own to security-<number>.log.
+			older, _ := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
+			slices.Sort(older)
+			sources = append(sources, Source{Name: name, Path: path, Older: older, Location: time.UTC})
+		}
 	}
 	slices.SortFunc(sources, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
 	return sources

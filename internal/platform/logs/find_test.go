@@ -51,12 +51,15 @@ func TestComponents(t *testing.T) {
 	write(t, dir.Audit(0), "c\n")
 	write(t, filepath.Join(filepath.Dir(dir.Audit(0)), "audit-2026-11-20T11-00-00.000.log"), "b\n")
 	write(t, filepath.Join(filepath.Dir(dir.Audit(0)), "audit-2026-11-20T10-00-00.000.log"), "a\n")
+	write(t, dir.SecurityLog(0), "kept\n")
+	write(t, filepath.Join(filepath.Dir(dir.SecurityLog(0)), "security-00000001.log"), "kept before\n")
 	found := logs.ClusterComponents(dir)
-	if diff := cmp.Diff([]string{"audit", "kube-apiserver"}, names(found)); diff != "" {
+	if diff := cmp.Diff([]string{"audit", "kube-apiserver", "security"}, names(found)); diff != "" {
 		t.Fatalf("components (-want +got):\n%s", diff)
 	}
 	expect(t, []string{"a", "b", "c"}, printed(t, logs.Config{Sources: found[:1], Tail: logs.All}))
-	expect(t, []string{"old", "new"}, printed(t, logs.Config{Sources: found[1:], Tail: logs.All}))
+	expect(t, []string{"old", "new"}, printed(t, logs.Config{Sources: found[1:2], Tail: logs.All}))
+	expect(t, []string{"kept before", "kept"}, printed(t, logs.Config{Sources: found[2:], Tail: logs.All}))
 	if size, at := found[1].Size(); size != 8 || time.Since(at) > time.Hour {
 		t.Fatalf("%d bytes, written %s", size, at)
 	}

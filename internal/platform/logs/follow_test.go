@@ -148,7 +148,7 @@ func TestCopyFollowsUntilTheEnd(t *testing.T) {
 	}()
 	var got bytes.Buffer
 	until := func(want string) {
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(time.Minute)
 		for !strings.Contains(got.String(), want) {
 			select {
 			case text := <-out:

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,7 +45,8 @@ type event struct {
 	Object  *coordinationv1.Lease `json:"object"`
 }
 
-func newAPI(t *testing.T) (*api, *readcache.Cache, client.Client) {
+// newAPI makes one, and a cache whose reads have this patience with its watch.
+func newAPI(t *testing.T, patience time.Duration) (*api, *readcache.Cache, client.Client) {
 	t.Helper()
 	a := &api{t: t, leases: map[string]*coordinationv1.Lease{}, moved: make(chan struct{}), open: true}
 	server := httptest.NewServer(a)
@@ -57,6 +59,7 @@ func newAPI(t *testing.T) (*api, *readcache.Cache, client.Client) {
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	config := &rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 	writes := readcache.NewWrites(coordinationv1.GroupName)
+	writes.SetPatience(patience)
 	writes.Wrap(config)
 	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {

@@ -21,6 +21,8 @@ const rememberedGone = 1024
 type Writes struct {
 	group string
 	now   func() time.Time
+	// patience is that of the package; tests have other ones.
+	patience time.Duration
 
 	mu     sync.Mutex
 	number uint64
@@ -37,7 +39,7 @@ type written struct {
 
 // NewWrites makes a Writes for the kinds of an API group. Its transport must be in every client of the process that writes them: see [Writes.Wrap].
 func NewWrites(group string) *Writes {
-	return &Writes{group: group, now: time.Now, kinds: map[string]*written{}, gone: lru.New[types.UID, struct{}](rememberedGone)}
+	return &Writes{group: group, now: time.Now, patience: patience, kinds: map[string]*written{}, gone: lru.New[types.UID, struct{}](rememberedGone)}
 }
 
 // follow begins to remember the writes of a kind, which a store is to have. It is called before the store's objects are first listed; an earlier
@@ -141,7 +143,7 @@ func (w *Writes) caughtUp(ctx context.Context, resource string) bool {
 			return is == caughtUp
 		}
 		if timer == nil {
-			timer = time.NewTimer(patience)
+			timer = time.NewTimer(w.patience)
 			defer timer.Stop()
 		}
 		select {
@@ -171,7 +173,7 @@ func (w *Writes) progress(resource string, last uint64) (progress, <-chan struct
 		for _, f := range all {
 			switch {
 			case f.number > last:
-			case f.doubtful(), now.Sub(f.noted) > patience:
+			case f.doubtful(), now.Sub(f.noted) > w.patience:
 				return late, nil
 			default:
 				is = behind

@@ -82,6 +82,14 @@ func (c Cluster) Audit(instance int) string {
 // Audits is the pattern of the audit logs of all instances.
 func (c Cluster) Audits() string { return c.join("audit", "*", "audit.log") }
 
+// SecurityLog holds the lines of that log that matter for security. Its older parts are beside it.
+func (c Cluster) SecurityLog(instance int) string {
+	return c.join("audit", strconv.Itoa(instance), "security.log")
+}
+
+// SecurityLogs is the pattern of those of all instances.
+func (c Cluster) SecurityLogs() string { return c.join("audit", "*", "security.log") }
+
 // Images is what the cluster's machines see of the images that were loaded.
 func (c Cluster) Images() string { return c.join("images") }
 

@@ -137,6 +137,18 @@ func (d Dir) EgressSocket(namespace string) string {
 	return d.join("run", "egress-"+hex.EncodeToString(sum[:5])+".sock")
 }
 
+// ControlPlaneSocket is where the API server of the cluster with a namespace dials webhooks, those of its own flags and those that its users name.
+func (d Dir) ControlPlaneSocket(namespace string) string {
+	sum := sha256.Sum256([]byte(namespace))
+	return d.join("run", "controlplane-"+hex.EncodeToString(sum[:5])+".sock")
+}
+
+// WebhookSocket is where what users name of that comes into the VPC.
+func (d Dir) WebhookSocket(namespace string) string {
+	sum := sha256.Sum256([]byte(namespace))
+	return d.join("run", "webhooks-"+hex.EncodeToString(sum[:5])+".sock")
+}
+
 // TokenSocket is where the API server of the cluster with a namespace has service account tokens signed.
 func (d Dir) TokenSocket(namespace string) string {
 	sum := sha256.Sum256([]byte(namespace))

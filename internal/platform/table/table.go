@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -52,7 +51,7 @@ func (t *Table) Flush() error {
 			if i == len(t.widths) {
 				t.widths = append(t.widths, 0)
 			}
-			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+			t.widths[i] = max(t.widths[i], termsafe.Width(cell))
 		}
 	}
 	out := bufio.NewWriter(t.out)
@@ -60,7 +59,7 @@ func (t *Table) Flush() error {
 		for i, cell := range row {
 			pad := 0
 			if i < len(row)-1 { // nothing comes after the last column
-				pad = t.widths[i] + gap - utf8.RuneCountInString(cell)
+				pad = t.widths[i] + gap - termsafe.Width(cell)
 			}
 			_, _ = out.WriteString(cell + strings.Repeat(" ", pad)) // the first error comes from Flush
 		}

@@ -35,6 +35,21 @@ x                       two\nlines\x1b[31m\b\x7f\u009b\u202e�   2m
 	}
 }
 
+// Wide letters take two columns of a terminal, and marks none.
+func TestWideLetters(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	tab := table.New(&out, "NAME", "AGE")
+	tab.Row("節点", "5s")
+	tab.Row("e\u0301t\u0301e\u0301", "6s")
+	if err := tab.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME   AGE\n節点   5s\ne\u0301t\u0301e\u0301    6s\n"; out.String() != want {
+		t.Fatalf("printed %q, want %q", out.String(), want)
+	}
+}
+
 // A column of numbers needs no heading; <none> is for what is missing.
 func TestColumnWithoutHeading(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,10 @@ type File struct {
 	Path string
 	// Its name for the log: "list of machines".
 	What string
-	// Poll is how often it is looked at even if nothing tells that it changed.
+	// Poll is how often it is looked at even if nothing tells that it changed, and its directory watched anew.
 	Poll time.Duration
+	// Glance is how often it is looked at besides; not at all if 0.
+	Glance time.Duration
 	// MaxSize is how many bytes it may have.
 	MaxSize int64
 	// Quiet is how long nothing may have happened to it before it is taken for whole; 100 ms if 0. A file that is only ever replaced needs less.
@@ -67,22 +69,50 @@ func (f File) Run(ctx context.Context, look func()) {
 	directory := filepath.Dir(f.Path)
 	poll := time.NewTicker(f.Poll)
 	defer poll.Stop()
+	warned := false
 	for ctx.Err() == nil {
 		// The directory is watched, not the file: one that is replaced is another file.
 		watcher, err := f.Watch(directory)
 		if err != nil {
-			f.Logger.Warn("directory not watched, the file is looked at now and then", "what", f.What, "directory", directory,
-				"every", f.Poll.String(), "error", err)
-			look()
-			select {
-			case <-ctx.Done():
-			case <-poll.C:
+			if !warned {
+				f.Logger.Warn("directory not watched, the file is looked at now and then", "what", f.What, "directory", directory,
+					"every", f.unwatched().String(), "error", err)
 			}
+			warned = true
+			f.glance(ctx, poll.C, look)
 			continue
 		}
+		warned = false
 		look() // a change before it was watched
 		f.follow(ctx, watcher, poll.C, look)
 		_ = watcher.Close() // it was only read
+	}
+}
+
+// alone is how often a file is looked at whose directory cannot be watched: whoever was promised to hear at once need not wait for the next poll.
+const alone = time.Second
+
+// unwatched is how often the file is looked at while its directory cannot be watched.
+func (f File) unwatched() time.Duration {
+	every := min(alone, f.Poll)
+	if f.Glance > 0 {
+		every = min(every, f.Glance)
+	}
+	return every
+}
+
+// glance looks at the file until it is time to try once more to watch its directory.
+func (f File) glance(ctx context.Context, poll <-chan time.Time, look func()) {
+	again := time.NewTicker(f.unwatched())
+	defer again.Stop()
+	for look(); ; look() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll:
+			return
+		case <-again.C:
+		}
 	}
 }
 
@@ -91,6 +121,12 @@ func (f File) follow(ctx context.Context, watcher *fsnotify.Watcher, poll <-chan
 	settled := time.NewTimer(f.Quiet)
 	settled.Stop()
 	defer settled.Stop()
+	var glance <-chan time.Time
+	if f.Glance > 0 {
+		ticker := time.NewTicker(f.Glance)
+		defer ticker.Stop()
+		glance = ticker.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,6 +137,8 @@ func (f File) follow(ctx context.Context, watcher *fsnotify.Watcher, poll <-chan
 			}
 			settled.Reset(f.Quiet)
 		case <-settled.C:
+			look()
+		case <-glance:
 			look()
 		case err := <-watcher.Errors:
 			f.Logger.Debug("watch ended", "what", f.What, "error", err)

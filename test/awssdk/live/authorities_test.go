@@ -9,7 +9,7 @@ import (
 )
 
 // authorityActions are tests of the certificate authorities of the cluster that is there. What they come to takes minutes, which
-// TestCertificateAuthoritiesByTheAPI has.
+// TestEKSOperationsHaveEffects has.
 func authorityActions() []action {
 	cluster := aws.String(first)
 	return []action{

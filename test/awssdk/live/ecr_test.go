@@ -96,6 +96,22 @@ func ecrActions() []action {
 			_, err = w.ecr.DeleteRepository(w.ctx(), &ecr.DeleteRepositoryInput{RepositoryName: name})
 			w.refused("RepositoryNotEmptyException", err)
 		}},
+		{"GetRepositoryPolicy", func(w *world) {
+			_, err := w.ecr.GetRepositoryPolicy(w.ctx(), &ecr.GetRepositoryPolicyInput{RepositoryName: name})
+			w.refused("RepositoryPolicyNotFoundException", err)
+		}},
+		{"DeleteRepositoryPolicy", func(w *world) {
+			_, err := w.ecr.DeleteRepositoryPolicy(w.ctx(), &ecr.DeleteRepositoryPolicyInput{RepositoryName: name})
+			w.refused("RepositoryPolicyNotFoundException", err)
+		}},
+		{"GetLifecyclePolicy", func(w *world) {
+			_, err := w.ecr.GetLifecyclePolicy(w.ctx(), &ecr.GetLifecyclePolicyInput{RepositoryName: name})
+			w.refused("LifecyclePolicyNotFoundException", err)
+		}},
+		{"DeleteLifecyclePolicy", func(w *world) {
+			_, err := w.ecr.DeleteLifecyclePolicy(w.ctx(), &ecr.DeleteLifecyclePolicyInput{RepositoryName: name})
+			w.refused("LifecyclePolicyNotFoundException", err)
+		}},
 		{"BatchDeleteImage", func(w *world) {
 			out := need(w.ecr.BatchDeleteImage(w.ctx(), &ecr.BatchDeleteImageInput{RepositoryName: name, ImageIds: []types.ImageIdentifier{{ImageTag: aws.String("v1")}}}))
 			if len(out.ImageIds) != 1 || len(out.Failures) != 0 {

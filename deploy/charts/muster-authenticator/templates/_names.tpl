@@ -28,6 +28,9 @@ app.kubernetes.io/part-of: muster
 {{- $config := deepCopy .Values.config }}
 {{- if not $config.clusterID }}{{ fail "config.clusterID is the name that tokens are made for: set it" }}{{ end }}
 {{- $server := dict "stateDir" .Values.stateDir "bindAddress" .Values.address "healthAddress" (printf "127.0.0.1:%d" (int .Values.healthPort)) }}
+{{- if and .Values.metricsPort (not ($config.mapping | default dict).fileOnly) }}
+{{- $server = mergeOverwrite $server (dict "metricsAddress" (printf "127.0.0.1:%d" (int .Values.metricsPort))) }}
+{{- end }}
 {{- $mapping := dict "namespace" .Release.Namespace }}
 {{- $whole := dict "apiVersion" "authenticator.muster.dev/v1alpha1" "kind" "AuthenticatorConfiguration" "server" $server "mapping" $mapping }}
 {{- toYaml (mergeOverwrite $whole $config) }}

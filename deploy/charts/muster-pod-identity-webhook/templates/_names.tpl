@@ -35,7 +35,7 @@ app.kubernetes.io/part-of: muster
 
 {{- define "muster.config" -}}
 {{- $address := contains ":" .Values.address | ternary (printf "[%s]" .Values.address) .Values.address }}
-{{- $server := dict "bindAddress" (printf "%s:8443" $address) "certificate" "/tls/tls.crt" "key" "/tls/tls.key" "healthAddress" (printf "%s:9440" $address) }}
+{{- $server := dict "bindAddress" (printf "%s:8443" $address) "certificate" "/tls/tls.crt" "key" "/tls/tls.key" "healthAddress" (printf "%s:9440" $address) "metricsAddress" (printf "%s:9441" $address) }}
 {{- if not .Values.certificate.secret }}
 {{- $authority := dict "namespace" .Release.Namespace "secret" (include "muster.authority" .) "service" (include "muster.name" .) "webhookConfiguration" "pod-identity-webhook" }}
 {{- $server = mergeOverwrite $server (dict "certificate" "/tls/tls.pem" "key" "/tls/tls.pem" "authority" $authority) }}

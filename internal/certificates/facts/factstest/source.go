@@ -24,6 +24,7 @@ type Source struct {
 
 	mu       sync.Mutex
 	machines map[string]policy.Machine
+	others   map[string]string // the clusters of machines of other clusters
 	unknown  string
 	soon     bool
 	unsynced bool
@@ -42,6 +43,32 @@ func (f *Source) Put(m policy.Machine) {
 	f.machines[m.ID] = m
 	f.mu.Unlock()
 	f.tell(facts.ChangeOf(before, m))
+}
+
+// PutElsewhere adds a machine of another cluster.
+func (f *Source) PutElsewhere(id, cluster string) {
+	f.mu.Lock()
+	if f.others == nil {
+		f.others = map[string]string{}
+	}
+	f.others[id] = cluster
+	f.mu.Unlock()
+	f.tell(facts.Change{Machines: []string{id}})
+}
+
+// Elsewhere finds the other cluster of a machine.
+func (f *Source) Elsewhere(id string) policy.Fact[string] {
+	found := f.find(func(policy.Machine) bool { return false })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	cluster, ok := f.others[id]
+	switch {
+	case found.State == policy.Unknown:
+		return policy.Fact[string]{Why: found.Why, Source: found.Source, Soon: found.Soon}
+	case !ok:
+		return policy.None[string](found.Source, found.At)
+	}
+	return policy.Know(cluster, found.Source, found.At)
 }
 
 // Remove takes a machine away.

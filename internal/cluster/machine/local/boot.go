@@ -14,6 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// openFiles is how many files a program may open that does not ask for more: what containers may on EKS. With millions, programs that close all that could
+// be open take long.
+const openFiles = 65536
+
 // Boot is "muster node boot": the first process of a machine, in namespaces that the provider made. It waits for its order,
 // makes itself at home, and becomes "muster node". It returns only if that fails.
 func Boot() error {
@@ -50,10 +54,10 @@ func boot(source *os.File) error {
 	if err := buildRoot(order); err != nil {
 		return err
 	}
-	// Every limit that the service was started with would be the machine's for good.
+	// Every limit that the service was started with would be the machine's for good. Where it cannot be raised, containers have it, too.
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		files.Cur = files.Max
+		files.Cur = min(files.Max, openFiles)
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
 	}
 	if err := syscall.Exec("/opt/muster/bin/muster", []string{"muster", "node"}, os.Environ()); err != nil {

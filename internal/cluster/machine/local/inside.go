@@ -114,8 +114,9 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// Mount shows a directory or a block device of the host at a path of a machine's. It is there once, however often it is asked for. Devices in a directory
-// are no devices there. A mount that is only read keeps nobody from writing to a block device: that has to be read-only itself.
+// Mount shows a directory or a block device of the host at a path of a machine's. It is there once, however often it is asked for. Device files in a
+// directory open nothing there; containerd mounts it into containers again without nodev, where the container's rules for devices count. A mount that is
+// only read keeps nobody from writing to a block device: that has to be read-only itself.
 func (p *Provider) Mount(id string, source *os.File, target string, readOnly bool) error {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
 		return err
@@ -211,11 +212,11 @@ func (p *Provider) MountedAt(id string, source *os.File) (found []string, err er
 	if err != nil || !running {
 		return nil, errors.Join(ErrNotRunning, err)
 	}
-	mounts, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "mountinfo"))
+	mounts, err := readMounts(strconv.Itoa(pid))
 	if err != nil {
 		return nil, fmt.Errorf("looking at the mounts of machine %s: %w", id, err)
 	}
-	targets := podMounts(string(mounts))
+	targets := podMounts(mounts)
 	err = p.inside(id, func() error {
 		for _, target := range targets {
 			var is unix.Stat_t

@@ -27,14 +27,14 @@ func (p *Provider) LoopDevices() (map[int]bool, error) {
 	}
 	all := map[int]bool{}
 	for id, pid := range pids {
-		mounts, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "mountinfo"))
+		mounts, err := readMounts(strconv.Itoa(pid))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) { // it has just ended
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking at the mounts of machine %s: %w", id, err)
 		}
-		for _, number := range mountedLoops(string(mounts)) {
+		for _, number := range mountedLoops(mounts) {
 			all[number] = true
 		}
 	}
@@ -43,16 +43,14 @@ func (p *Provider) LoopDevices() (map[int]bool, error) {
 
 var loopPattern = regexp.MustCompile(`^/loop(0|[1-9][0-9]{0,6})$`)
 
-// mountedLoops finds the loop devices that are mounted below a kubelet's directory in /proc/PID/mountinfo (proc_pid_mountinfo(5)): the root of such a
-// mount is the device's node in its own file system.
-func mountedLoops(mountinfo string) []int {
+// mountedLoops finds the loop devices that are mounted below a kubelet's directory: the root of such a mount is the device's node in its own file system.
+func mountedLoops(mounts []mount) []int {
 	var all []int
-	for line := range strings.Lines(mountinfo) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 || !strings.HasPrefix(fields[4], kubeletDir) {
+	for _, one := range mounts {
+		if !strings.HasPrefix(one.point, kubeletDir) {
 			continue
 		}
-		if found := loopPattern.FindStringSubmatch(fields[3]); found != nil {
+		if found := loopPattern.FindStringSubmatch(one.root); found != nil {
 			if number, err := strconv.Atoi(found[1]); err == nil {
 				all = append(all, number)
 			}
@@ -61,15 +59,11 @@ func mountedLoops(mountinfo string) []int {
 	return all
 }
 
-// podMounts finds the paths at which kubelets have volumes of CSI mounted for pods in /proc/PID/mountinfo.
-func podMounts(mountinfo string) []string {
+// podMounts finds the paths at which kubelets have volumes of CSI mounted for pods.
+func podMounts(mounts []mount) []string {
 	var all []string
-	for line := range strings.Lines(mountinfo) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		at := fields[4] // names of pods' volumes have nothing in them that is escaped
+	for _, one := range mounts {
+		at := one.point
 		if strings.HasPrefix(at, kubeletDir+"pods/") && strings.HasSuffix(at, "/mount") || strings.HasPrefix(at, kubeletDir+"plugins/kubernetes.io/csi/volumeDevices/publish/") {
 			all = append(all, at)
 		}

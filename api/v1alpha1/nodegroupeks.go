@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Limits of EKS, and for a disk the largest volume of EC2.
+const (
+	// MaxUnavailable is the largest maxUnavailable, in machines and in percent.
+	MaxUnavailable = 100
+	// MaxNodeGroupDisk is the largest diskSize, in GiB.
+	MaxNodeGroupDisk = 16384
+)
+
+// NodeGroupEKS holds settings that the EKS API stores and returns. They have no effect in Muster.
+type NodeGroupEKS struct {
+	// UpdateConfig is the requested maximum of unavailable machines during a rollout. A rollout replaces one machine at a time, which is within
+	// every maximum.
+	//
+	// +optional
+	UpdateConfig NodeGroupUpdateConfig `json:"updateConfig,omitzero"`
+
+	// NodeRepairEnabled is the requested switch of node auto repair, which Muster does not have.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self",message="Muster has no node auto repair; set it to false or leave it out"
+	NodeRepairEnabled *bool `json:"nodeRepairEnabled,omitempty"`
+
+	// DiskSize is the requested size of a machine's root volume in GiB. A machine's disk is a directory of the host.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16384
+	DiskSize int32 `json:"diskSize,omitempty"`
+
+	// RemoteAccess is the requested access by SSH. Machines run no SSH server.
+	//
+	// +optional
+	RemoteAccess *NodeGroupRemoteAccess `json:"remoteAccess,omitempty"`
+}
+
+// NodeGroupUpdateConfig is a maximum of unavailable machines, in machines or in percent. If both are omitted, it is one machine, as on EKS.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !has(self.maxUnavailablePercentage)",message="give maxUnavailable or maxUnavailablePercentage, not both"
+type NodeGroupUpdateConfig struct {
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxUnavailablePercentage int32 `json:"maxUnavailablePercentage,omitempty"`
+}
+
+// NodeGroupRemoteAccess names a key pair of EC2, and the security groups of the hosts that may log in.
+type NodeGroupRemoteAccess struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	EC2SSHKey string `json:"ec2SSHKey,omitempty"`
+
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{8,17}$`
+	SourceSecurityGroups []string `json:"sourceSecurityGroups,omitempty"`
+}
+
+func validateNodeGroupEKS(path *field.Path, eks NodeGroupEKS) field.ErrorList {
+	var errs field.ErrorList
+	update := path.Child("updateConfig")
+	for _, limited := range []struct {
+		path *field.Path
+		is   int32
+		most int32
+	}{
+		{update.Child("maxUnavailable"), eks.UpdateConfig.MaxUnavailable, MaxUnavailable},
+		{update.Child("maxUnavailablePercentage"), eks.UpdateConfig.MaxUnavailablePercentage, MaxUnavailable},
+		{path.Child("diskSize"), eks.DiskSize, MaxNodeGroupDisk},
+	} {
+		if limited.is < 0 || limited.is > limited.most {
+			errs = append(errs, field.Invalid(limited.path, limited.is, fmt.Sprintf("must be from 1 to %d, or left out", limited.most)))
+		}
+	}
+	if eks.UpdateConfig.MaxUnavailable != 0 && eks.UpdateConfig.MaxUnavailablePercentage != 0 {
+		errs = append(errs, field.Forbidden(update, "give maxUnavailable or maxUnavailablePercentage, not both"))
+	}
+	if eks.NodeRepairEnabled != nil && *eks.NodeRepairEnabled {
+		errs = append(errs, field.Forbidden(path.Child("nodeRepairEnabled"), "Muster has no node auto repair; set it to false or leave it out"))
+	}
+	return errs
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"os"
+	"testing"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// What is claimed is told before anything starts: of the clusters that are asked for and of those that are there.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	dir := statedir.Dir(t.TempDir())
+	for _, name := range []string{"muster", "other"} {
+		cluster := dir.Cluster(name)
+		if err := os.MkdirAll(string(cluster), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := "{apiVersion: muster.dev/v1alpha1, kind: Cluster, metadata: {name: " + name + "}}\n---\n" +
+			"{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: default}, spec: {scalingConfig: {desiredSize: 2}}}\n"
+		if err := os.WriteFile(cluster.Record(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := capacity.Host{CPUs: 2, Memory: 16 << 30}
+	for _, test := range []struct {
+		wanted clusterconfig.Config
+		nodes  int
+	}{
+		{clusterconfig.Default(99, v1alpha1.ProviderLocal), 101},
+		{clusterconfig.Default(99, v1alpha1.ProviderSimulated), 2},
+		{clusterconfig.Named("third", 1, v1alpha1.ProviderLocal), 5},
+	} {
+		if got := claims(host, dir, []clusterconfig.Config{test.wanted}); got.Nodes != test.nodes || got.ClaimedCPUs != 2*test.nodes {
+			t.Errorf("%s: %+v, want %d nodes", test.wanted.Cluster.Spec.Name, got, test.nodes)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"strconv"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// updateConfig is a maximum of machines that a rollout makes unavailable at once.
+type updateConfig struct {
+	MaxUnavailable, MaxUnavailablePercentage *int32
+	UpdateStrategy                           string
+}
+
+// nodeRepairConfig is the switch of node auto repair, which Muster does not have: of its settings only the switch is taken, and only off.
+type nodeRepairConfig struct{ Enabled *bool }
+
+type remoteAccess struct {
+	EC2SSHKey            string
+	SourceSecurityGroups []string
+}
+
+// strategyDefault makes a machine before it removes one, as Muster's rollouts do. EKS's other one, MINIMAL, removes first.
+const strategyDefault = "DEFAULT"
+
+// from is what is kept of a request's maximum. One machine at a time is within every maximum, so that nothing else depends on it.
+func (u *updateConfig) from(refuse refusal) (v1alpha1.NodeGroupUpdateConfig, error) {
+	var kept v1alpha1.NodeGroupUpdateConfig
+	if u.UpdateStrategy != "" && u.UpdateStrategy != strategyDefault {
+		return kept, refuse("Muster makes a machine before it removes one: updateStrategy must be %s, not %.40q", strategyDefault, u.UpdateStrategy)
+	}
+	for _, limit := range []struct {
+		name string
+		is   *int32
+		into *int32
+	}{
+		{"maxUnavailable", u.MaxUnavailable, &kept.MaxUnavailable},
+		{"maxUnavailablePercentage", u.MaxUnavailablePercentage, &kept.MaxUnavailablePercentage},
+	} {
+		if limit.is == nil {
+			continue
+		}
+		if *limit.is < 1 || *limit.is > v1alpha1.MaxUnavailable {
+			return kept, refuse("%s must be from 1 to %d, not %d", limit.name, v1alpha1.MaxUnavailable, *limit.is)
+		}
+		*limit.into = *limit.is
+	}
+	if u.MaxUnavailable != nil && u.MaxUnavailablePercentage != nil {
+		return kept, refuse("Give maxUnavailable or maxUnavailablePercentage, not both")
+	}
+	return kept, nil
+}
+
+// from is what is kept of a request's switch.
+func (n *nodeRepairConfig) from(refuse refusal) (*bool, error) {
+	if n.Enabled != nil && *n.Enabled {
+		return nil, refuse("Muster has no node auto repair: leave nodeRepairConfig out, or set enabled to false")
+	}
+	return n.Enabled, nil
+}
+
+// kept is what a request asks for that has no effect.
+func (in *createNodegroupInput) kept() (v1alpha1.NodeGroupEKS, error) {
+	var kept v1alpha1.NodeGroupEKS
+	refuse := func(format string, args ...any) error {
+		return fault(invalidParameter, in.ClusterName, in.NodegroupName, format, args...)
+	}
+	var err error
+	if in.UpdateConfig != nil {
+		if kept.UpdateConfig, err = in.UpdateConfig.from(refuse); err != nil {
+			return kept, err
+		}
+	}
+	if in.NodeRepairConfig != nil {
+		if kept.NodeRepairEnabled, err = in.NodeRepairConfig.from(refuse); err != nil {
+			return kept, err
+		}
+	}
+	if size := in.DiskSize; size != nil {
+		switch {
+		case in.LaunchTemplate != nil:
+			return kept, refuse("Disk size must be specified within the launch template.")
+		case *size < 1 || *size > v1alpha1.MaxNodeGroupDisk:
+			return kept, refuse("diskSize must be from 1 to %d GiB, not %d", v1alpha1.MaxNodeGroupDisk, *size)
+		}
+		kept.DiskSize = *size
+	}
+	if access := in.RemoteAccess; access != nil {
+		switch {
+		case in.LaunchTemplate != nil:
+			return kept, refuse("Remote access configuration cannot be specified with a launch template.")
+		case access.EC2SSHKey == "":
+			return kept, refuse("remoteAccess names no key pair: give ec2SshKey")
+		}
+		kept.RemoteAccess = &v1alpha1.NodeGroupRemoteAccess{EC2SSHKey: access.EC2SSHKey, SourceSecurityGroups: access.SourceSecurityGroups}
+	}
+	return kept, nil
+}
+
+// checkRemoteAccess refuses a key pair and security groups that are not there, as EKS does.
+func (a *api) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *createNodegroupInput) error {
+	if in.RemoteAccess == nil {
+		return nil
+	}
+	there, err := a.KeyPair(ctx, in.RemoteAccess.EC2SSHKey)
+	switch {
+	case err != nil:
+		return away(err)
+	case !there:
+		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "KeyPair %.255s not found", in.RemoteAccess.EC2SSHKey)
+	}
+	return a.groupsThere(ctx, of.Status.VPCID, in.RemoteAccess.SourceSecurityGroups)
+}
+
+// showKept adds what is kept and has no effect. What nobody asked for is not shown: Terraform would plan to remove it.
+func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
+	switch update := kept.UpdateConfig; {
+	case update.MaxUnavailablePercentage != 0:
+		n.UpdateConfig = &updateConfig{MaxUnavailablePercentage: &update.MaxUnavailablePercentage}
+	case update.MaxUnavailable != 0:
+		n.UpdateConfig = &updateConfig{MaxUnavailable: &update.MaxUnavailable}
+	default:
+		n.UpdateConfig = &updateConfig{MaxUnavailable: new(int32(1))}
+	}
+	if kept.NodeRepairEnabled != nil {
+		n.NodeRepairConfig = &nodeRepairConfig{kept.NodeRepairEnabled}
+	}
+	if kept.DiskSize != 0 {
+		n.DiskSize = &kept.DiskSize
+	}
+	if access := kept.RemoteAccess; access != nil {
+		n.RemoteAccess = &remoteAccess{access.EC2SSHKey, access.SourceSecurityGroups}
+	}
+}
+
+// updates plans the new maximum and the new switch.
+func (in *updateNodegroupConfigInput) updates(p *planned, refuse refusal) error {
+	if in.UpdateConfig != nil {
+		kept, err := in.UpdateConfig.from(refuse)
+		if err != nil {
+			return err
+		}
+		for _, param := range []struct {
+			kind string
+			is   int32
+		}{{"MaxUnavailable", kept.MaxUnavailable}, {"MaxUnavailablePercentage", kept.MaxUnavailablePercentage}} {
+			if param.is != 0 {
+				p.change.UpdateConfig = &kept
+				p.param(param.kind, strconv.Itoa(int(param.is)))
+			}
+		}
+		if in.UpdateConfig.UpdateStrategy != "" {
+			p.param("UpdateStrategy", strategyDefault) // it is so already
+		}
+	}
+	if in.NodeRepairConfig != nil {
+		enabled, err := in.NodeRepairConfig.from(refuse)
+		if err != nil {
+			return err
+		}
+		if enabled != nil {
+			p.change.NodeRepairEnabled = enabled
+			p.param("NodeRepairEnabled", strconv.FormatBool(*enabled))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import "strings"
+
+// webhookProxy dials for the API server what upstream counts to the network "controlplane" (package webhookproxy).
+func webhookProxy(c Config) (Spec, error) {
+	socket := c.State.ControlPlaneSocket(c.Dir.Namespace())
+	values := map[string]string{"own": strings.Join(c.ownWebhooks(), ","), "socket": socket}
+	if c.VPC {
+		values["vpc-socket"] = c.State.WebhookSocket(c.Dir.Namespace())
+	}
+	return Spec{
+		Name:        WebhookProxy,
+		Path:        c.program("muster"),
+		Args:        append([]string{"webhook-proxy"}, flags(values)...),
+		Directories: []string{c.State.Run()},
+		Probe:       &Probe{URL: "http://webhook-proxy/readyz", Socket: socket},
+	}, nil
+}
+
+// ownWebhooks are the account's own ports on the host that the API server's flags and files name: of TokenReviews, of SubjectAccessReviews about nodes,
+// and of the pod identity webhook. Each refuses clients without a certificate. What else its flags name are etcd, which upstream dials by itself, and sockets.
+func (c Config) ownWebhooks() []string {
+	own := []string{address(c.Ports.Authenticator), address(c.Ports.CertificateControllerAuthorization)}
+	if c.VPC {
+		own = append(own, address(c.Ports.PodWebhook))
+	}
+	return own
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/component"
+)
+
+// endpointsAgain is how often the endpoints of the Service "kubernetes" are corrected, as an API server that writes its own does
+// (DefaultEndpointReconcilerInterval in pkg/controlplane/instance.go): without them no pod reaches it.
+const endpointsAgain = 10 * time.Second
+
+// keepEndpoints keeps the endpoints of the Service "kubernetes" as they are to be, until the context ends.
+func (h *hosted) keepEndpoints(ctx context.Context, scheme *runtime.Scheme, c component.Config) {
+	api, err := endpointsClient(scheme, c)
+	if err != nil {
+		h.log.Error("the endpoints of the Service kubernetes are not corrected", "error", err)
+		return
+	}
+	for said := ""; ; {
+		if pause(ctx, endpointsAgain) != nil {
+			return
+		}
+		err := applyEndpoints(ctx, api, c)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != said {
+			h.log.Warn("the endpoints of the Service kubernetes cannot be corrected", "error", err)
+		}
+		said = ""
+		if err != nil {
+			said = err.Error()
+		}
+	}
+}
+
+// endpointsClient is told nothing of Endpoints being deprecated: there are clients that read nothing else.
+func endpointsClient(scheme *runtime.Scheme, c component.Config) (client.Client, error) {
+	connection := rest.CopyConfig(clusterREST(c))
+	connection.WarningHandler = rest.NoWarnings{}
+	api, err := client.New(connection, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the cluster for its endpoints: %w", err)
+	}
+	return api, nil
+}
+
+// applyEndpoints writes the endpoints. Those that an API server of an earlier version wrote are replaced.
+func applyEndpoints(ctx context.Context, api client.Client, c component.Config) error {
+	objects, err := baseline.KubernetesEndpoints(c)
+	if err != nil {
+		return err
+	}
+	return baseline.Apply(ctx, api, objects)
+}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# To be sourced by build.sh: how each step is built. build_NAME writes into $out what is to appear in bin/, and keeps everything else in $tmp.
+
+# version MODULE DIRECTORY: the version of a module that the go.mod there requires.
+version() { awk -v m="$1" '{sub(/^require /, "")} $1 == m {print $2}' "$2/go.mod"; }
+
+# gobuild DIRECTORY OUTPUT ARGS...: builds, and tells the progress display how many packages there are to compile. In the mode share it only
+# says how much there is to compile, and in the mode ahead it only compiles; a step comes no further then.
+gobuild() {
+	local directory=$1 output=$2
+	shift 2
+	case $mode in
+	share) missing_share "$directory" "$@" && exit ;;
+	ahead) exec go -C "$directory" list -export -deps "${reproducibly[@]}" -p $(((cores + 1) / 2)) "$@" ;;
+	esac
+	[[ -z $counted ]] || go -C "$directory" list -deps "${reproducibly[@]}" -f '{{if .Stale}}{{.ImportPath}}{{end}}' "$@" | wc -l >>"$tmp/packages"
+	go -C "$directory" build -v "${reproducibly[@]}" -o "$output" "$@"
+}
+
+build_kubernetes() {
+	local v=k8s.io/component-base/version version minor
+	version=$(version k8s.io/kubernetes kubernetes)
+	minor=${version#v1.} minor=${minor%%.*}
+	CGO_ENABLED=0 gobuild kubernetes "$out/" -ldflags \
+		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" . k8s.io/kubernetes/cmd/kubectl
+	local link
+	for link in generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet kubelet-config-check; do
+		ln -s kubernetes "$out/$link"
+	done
+}
+
+build_etcd() { CGO_ENABLED=0 gobuild etcd "$out/etcd" -ldflags '-s -w' .; }
+
+# The tags are those of upstream's static release, less snapshotters and exporters that muster never turns on.
+build_containerd() {
+	local m=github.com/containerd/containerd/v2 flags tags
+	flags="-s -w -X $m/version.Package=$m -X $m/version.Version=$(version $m runtime/containerd)"
+	tags=osusergo,netgo,static_build,urfave_cli_no_docs,no_btrfs,no_zfs,no_devmapper,no_tracing
+	CGO_ENABLED=0 gobuild runtime/containerd "$out/" -tags $tags -ldflags "$flags" $m/cmd/containerd $m/cmd/ctr
+	CGO_ENABLED=0 gobuild runtime/containerd "$out/" -tags $tags,no_grpc -ldflags "$flags" $m/cmd/containerd-shim-runc-v2
+}
+
+# Without the tag seccomp, every container that has a seccomp profile fails.
+build_runc() {
+	CGO_ENABLED=1 gobuild runtime/runc "$out/runc" -tags seccomp,osusergo,netgo,urfave_cli_no_docs \
+		-ldflags "-s -w -linkmode external -extldflags -static" github.com/opencontainers/runc
+}
+
+build_cni() {
+	local m=github.com/containernetworking/plugins p
+	p=$m/plugins
+	CGO_ENABLED=0 gobuild runtime/cni "$out/cni/" -ldflags "-s -w -X $m/pkg/utils/buildversion.BuildVersion=$(version $m runtime/cni)" \
+		$p/ipam/host-local $p/main/bridge $p/main/loopback $p/main/ptp $p/meta/portmap
+}
+
+# image NAME TAG ARGS...: builds images/NAME and packs it as muster.dev/NAME:TAG.
+image() {
+	local name=$1 tag=$2
+	shift 2
+	CGO_ENABLED=0 gobuild images "$tmp/$name" -ldflags '-s -w' "./$name"
+	pack "$name" "$tag" "$@"
+}
+
+# pack NAME TAG ARGS...: packs the program $tmp/NAME as muster.dev/NAME:TAG.
+pack() {
+	local name=$1 tag=$2
+	shift 2
+	mkdir "$out/images"
+	CGO_ENABLED=0 go -C images run "${reproducibly[@]}" ./archive -output "$out/images/$name.tar" -name "muster.dev/$name:$tag" "$@" "$tmp/$name"
+}
+build_pause() { image pause v1; }
+build_workload() { image workload v1 -args serve; }
+build_coredns() { image coredns "$(version github.com/coredns/coredns images)"; }
+
+build_metrics_server() {
+	local m=sigs.k8s.io/metrics-server v=k8s.io/client-go/pkg/version version
+	version=$(version $m images/metricsserver)
+	CGO_ENABLED=0 gobuild images/metricsserver "$tmp/metrics-server" -ldflags "-s -w -X $v.gitVersion=$version" $m/cmd/metrics-server
+	pack metrics-server "$version"
+}
+
+# Traefik, and the kinds of the Gateway API as the module has them that Traefik is built with: standard channel, without the policy about upgrades.
+build_traefik() {
+	local m=github.com/traefik/traefik/v3 version gateway
+	version=$(version $m images/traefik)
+	CGO_ENABLED=0 gobuild images/traefik "$tmp/traefik" -ldflags "-s -w -X $m/pkg/version.Version=${version#v}" $m/cmd/traefik
+	pack traefik "$version"
+	mv "$out/images" "$out/addons"
+	gateway=$(go -C images/traefik list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)
+	awk 'FNR == 1 {print "---"} {print}' "$gateway"/config/crd/standard/gateway.networking.k8s.io_[!v]*.yaml >"$out/addons/gateway-api.yaml"
+}
+
+# The snapshot-controller, and the kinds of snapshots as the module has them that it is built with.
+build_snapshot_controller() {
+	local m=github.com/kubernetes-csi/external-snapshotter version client
+	version=$(version $m/v8 images/snapshotcontroller)
+	CGO_ENABLED=0 gobuild images/snapshotcontroller "$tmp/snapshot-controller" -ldflags "-s -w -X main.version=$version" $m/v8/cmd/snapshot-controller
+	pack snapshot-controller "$version"
+	mv "$out/images" "$out/addons"
+	client=$(go -C images/snapshotcontroller list -m -f '{{.Dir}}' $m/client/v8)
+	cat "$client"/config/crd/snapshot.storage.k8s.io_*.yaml >"$out/addons/snapshot-kinds.yaml"
+}
+
+# It loads a vendor's library, so it is linked dynamically, and is a process of its own.
+build_pkcs11() { CGO_ENABLED=1 gobuild pkcs11 "$out/muster-pkcs11" -ldflags '-s -w' .; }
+
+# Its network stack is in a program of its own, so that no other process has it.
+build_egress() {
+	CGO_ENABLED=0 gobuild egress "$build/muster-egress" -ldflags '-s -w' .
+	cp "$build/muster-egress" "$out/muster-egress"
+}
+
+# Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
+build_muster() {
+	local version
+	version=$(awk '$1 == "const" && $2 == "Release" {gsub(/"/, "", $4); print $4}' internal/platform/version/version.go)
+	version+=+$(git --no-optional-locks describe --exclude '*' --always --dirty=.dirty 2>/dev/null) || version=${version%%+*}
+	CGO_ENABLED=0 gobuild . "$build/" -ldflags "-s -w -X muster.dev/muster/internal/platform/version.Version=$version" \
+		./cmd/muster ./cmd/muster-certificate-controller
+	cp "$build/muster" "$build/muster-certificate-controller" "$out/"
+}
