@@ -31,9 +31,11 @@ func TestDenialsAreToldOnTheNode(t *testing.T) {
 	// A node that asks for the name of another: it is its own Node that people look at.
 	w.create(object("thief", pki.SignerKubeletServing, pkitest.Kubelet(t, nodeName(12), address(12)), "system:node:"+nodeName(11), "system:nodes"))
 	w.becomes("thief", "Denied/requester-name")
+	w.until("it is told", func() bool { return len(w.events.all()) == 3 }) // who decides and who tells do not wait for one another
 	// A token of one machine that is used for another that is a node.
 	w.create(object("stolen", pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "system:bootstrap:abcdef", "system:bootstrappers", "system:bootstrappers:muster:"+machineID(12)))
 	w.becomes("stolen", "Denied/bootstrap-machine")
+	w.until("it is told, too", func() bool { return len(w.events.all()) == 4 })
 	// A wait is reported on the request alone.
 	w.create(serving(t, "early", 13, address(13)))
 	w.until("all are told", func() bool { return len(w.events.all()) == 5 })

@@ -113,13 +113,16 @@ func (c *containerd) Write(stream contentapi.Content_WriteServer) error {
 		}
 		sent.Write(r.GetData())
 		offset += int64(len(r.GetData()))
-		if err := stream.Send(&contentapi.WriteContentResponse{Action: r.GetAction(), Offset: offset}); err != nil {
-			return err
-		}
-		if r.GetAction() == contentapi.WriteAction_COMMIT {
+		commit := r.GetAction() == contentapi.WriteAction_COMMIT
+		if commit { // what is answered is done, as containerd has it
 			c.mu.Lock()
 			c.blobs[r.GetExpected()], c.written[r.GetExpected()] = r.GetLabels(), sent.String()
 			c.mu.Unlock()
+		}
+		if err := stream.Send(&contentapi.WriteContentResponse{Action: r.GetAction(), Offset: offset}); err != nil {
+			return err
+		}
+		if commit {
 			if offset != r.GetTotal() {
 				c.t.Errorf("%s committed at %d of %d", r.GetExpected(), offset, r.GetTotal())
 			}
