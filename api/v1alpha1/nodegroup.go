@@ -20,6 +20,18 @@ const (
 	ProviderSimulated Provider = "simulated"
 )
 
+// Isolation is what separates a local machine from the host and from other machines.
+//
+// +kubebuilder:validation:Enum=none;user-namespace
+type Isolation string
+
+const (
+	// IsolationNone makes root on the machine root on the host, in namespaces: it can get out.
+	IsolationNone Isolation = "none"
+	// IsolationUserNamespace makes root on the machine a user of the host that nobody else is.
+	IsolationUserNamespace Isolation = "user-namespace"
+)
+
 // NodeGroup keeps a number of like machines running in the cluster of its namespace. [NodeGroupSlug] derives metadata.name from spec.name.
 //
 // +kubebuilder:object:root=true
@@ -47,6 +59,7 @@ type NodeGroup struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.provider == oldSelf.provider",message="name and provider cannot be changed; make a new node group"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.bootstrap) || self.bootstrap != 'Role'",message="simulated machines have no instance metadata to get a role's credentials from; leave bootstrap out",fieldPath=".bootstrap"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.isolation)",message="simulated machines run no programs; leave isolation out",fieldPath=".isolation"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
 type NodeGroupSpec struct {
 	// Name of the node group, unique within its cluster. EKS's rules for names apply.
@@ -60,6 +73,10 @@ type NodeGroupSpec struct {
 	// +optional
 	// +kubebuilder:default=local
 	Provider Provider `json:"provider,omitempty"`
+
+	// Isolation of the machines from the host. Empty means none. A change does not affect machines that exist.
+	// +optional
+	Isolation Isolation `json:"isolation,omitempty"`
 
 	ScalingConfig ScalingConfig `json:"scalingConfig"`
 

@@ -57,7 +57,7 @@ func sweep(ctx context.Context, groups host.Cgroups) error {
 	orphans, err := host.Inits(func(first host.Init) bool {
 		mark, ok := first.Environment[Environment]
 		owner, _, _ := strings.Cut(mark, "/")
-		return ok && !alive(owner)
+		return ok && first.UID == os.Geteuid() && !alive(owner)
 	})
 	if err != nil {
 		return err

@@ -62,6 +62,7 @@ type createCommand struct {
 	nodes, minimum, maximum int32
 	provider, cluster       string
 	nodeRole, bootstrap     string
+	isolation               string
 	labels, taints          []string
 	dryRun, output          string
 	wait                    bool
@@ -90,6 +91,9 @@ Made again with the same settings it stays as it is. To change a group: muster s
   muster create nodegroup team --node-role team-nodes
   muster create nodegroup plain --bootstrap token
 
+  # Machines whose root is nobody on this host
+  muster create nodegroup tenants --isolation user-namespace
+
   # A hundred nodes that run no pods
   muster create nodegroup many --provider simulated --nodes 100
 
@@ -105,6 +109,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.Int32Var(&c.maximum, "max", 0, fmt.Sprintf("most machines the group may be scaled to (default: %d, or --nodes if that is more; %d for simulated ones)",
 		v1alpha1.DefaultLocalMaxSize, v1alpha1.MaxGroupSize))
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
+	flags.StringVar(&c.isolation, "isolation", "", "what separates local machines from the host: none, or user-namespace, in which root is nobody outside (default: none)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
 	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.ClusterNodeRole("CLUSTER")+")")
 	plane.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster that the machines join (default: the only one there is)")
@@ -117,6 +122,8 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	// The flags exist, so registering cannot fail.
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(
 		[]string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions(
+		[]string{string(v1alpha1.IsolationNone), string(v1alpha1.IsolationUserNamespace)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("node-role", c.completeRoles)
 	return cmd
@@ -229,6 +236,7 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 		Labels:        labels,
 		Taints:        taints,
 		Bootstrap:     bootstrap,
+		Isolation:     v1alpha1.Isolation(c.isolation),
 		NodeRole:      c.nodeRole,
 	}}
 	group.Name = v1alpha1.NodeGroupSlug(name)

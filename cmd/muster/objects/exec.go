@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -15,10 +16,11 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
-	"muster.dev/muster/internal/cluster/supervise"
-	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/platform/nsenter"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // ExecCommand is "muster exec". "muster node certs MACHINE" runs itself on a machine by it, too.
@@ -94,6 +96,10 @@ func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty 
 	if pid == 0 {
 		return e.whyNot(ctx, id)
 	}
+	ids, err := machineIDs(dir, id)
+	if err != nil {
+		return err
+	}
 	if e.EUID != 0 {
 		return fmt.Errorf("entering machine %s needs root: run muster as root", id)
 	}
@@ -107,7 +113,7 @@ func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty 
 		in = asFile(e.In, null)
 	}
 	code, err := e.Run(ctx, nsenter.Config{
-		PID: pid,
+		PID: pid, IDs: ids,
 		Still: func() bool {
 			again, err := firstProcess(dir, id)
 			return err == nil && again == pid
@@ -154,13 +160,14 @@ func asFile(stream any, otherwise *os.File) *os.File {
 
 // firstProcess is the number of a machine's first process, 0 if it does not run.
 func firstProcess(dir statedir.Dir, id string) (int, error) {
-	found, err := host.Inits(func(p host.Init) bool {
-		return p.Environment[supervise.EnvState] == string(dir) && p.Environment[supervise.EnvProcess] == "machine/"+id
-	})
-	if err != nil || len(found) == 0 {
-		return 0, err
-	}
-	return found[0].PID, nil
+	found, err := local.Running(dir)
+	return found[id], err
+}
+
+// machineIDs are those of a machine's own user namespace.
+func machineIDs(dir statedir.Dir, id string) (userns.IDs, error) {
+	record, err := machine.ReadRecord(filepath.Join(dir.Machine(id), machine.RecordFile))
+	return record.IDs, err
 }
 
 // whyNot returns an error with the reason why a machine that exists cannot be entered.

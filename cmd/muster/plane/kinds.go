@@ -3,6 +3,7 @@
 package plane
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -194,6 +195,7 @@ func Machines() Kind {
 			columnAge(),
 			col(headingCluster, func(m *v1alpha1.Machine) string { return m.Spec.ClusterName }).onlyWide(),
 			col("PROVIDER", func(m *v1alpha1.Machine) string { return string(m.Spec.Provider) }).onlyWide(),
+			col("ISOLATION", isolation).onlyWide(),
 			col("POD-CIDR", func(m *v1alpha1.Machine) string { return m.Status.PodCIDR }).onlyWide(),
 			col("JOINED-IN", joinedIn).onlyWide(),
 			columnMessage(func(m *v1alpha1.Machine) []metav1.Condition { return m.Status.Conditions }),
@@ -307,6 +309,14 @@ func signingStatus(r *certificatesv1.CertificateSigningRequest) string {
 		status += ",Issued"
 	}
 	return status
+}
+
+// isolation is what separates a machine from the host; simulated ones run nothing.
+func isolation(m *v1alpha1.Machine) string {
+	if m.Spec.Provider == v1alpha1.ProviderSimulated {
+		return ""
+	}
+	return string(cmp.Or(m.Spec.Isolation, v1alpha1.IsolationNone))
 }
 
 // joinedIn is the time from a machine's launch to its node being Ready.

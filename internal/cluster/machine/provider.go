@@ -60,6 +60,8 @@ type LaunchRequest struct {
 	PodSubnetIDs []string
 	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. One that runs already keeps its own.
 	SecurityGroups []string
+	// OwnIDs gives a new instance a user namespace, in which its root is nobody on the host. It keeps what it was first launched with.
+	OwnIDs bool
 }
 
 // DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of it.

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/removetree"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // Record is what is remembered of an instance: it is written before anything boots, so that an address never belongs to two.
@@ -48,6 +49,8 @@ type Record struct {
 	PodSubnet string `json:"podSubnet,omitempty"`
 	// Cluster is the name of the cluster that the instance was launched for.
 	Cluster string `json:"cluster,omitempty"`
+	// IDs are what the users and groups of the instance are on the host, if it has a user namespace of its own.
+	IDs userns.IDs `json:"ids,omitzero"`
 }
 
 // StoreConfig says where records are kept and which names and addresses they get.
@@ -58,7 +61,9 @@ type StoreConfig struct {
 	Subnets func() ([]Subnet, error)
 	// Region has the zones of all subnets. A store that is only read needs none.
 	Region region.Region
-	Now    func() time.Time
+	// IDs are those of the host that instances with user namespaces of their own share out. Nil if there are none.
+	IDs func() (userns.IDs, error)
+	Now func() time.Time
 }
 
 // Store keeps the records and the user data of instances, a directory for each:
@@ -161,6 +166,11 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled,
 		VPC: subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
 	}
+	if request.OwnIDs {
+		if record.IDs, err = s.chooseIDs(); err != nil {
+			return Record{}, err
+		}
+	}
 	if grant.PodSubnetID != subnet.ID {
 		record.PodSubnet = grant.PodSubnetID
 	}
@@ -204,6 +214,30 @@ func (s *Store) choose(d Demand) (Subnet, Grant, error) {
 		full = fmt.Errorf("allocating address: there is no subnet %s", d.SubnetID)
 	}
 	return Subnet{}, Grant{}, full
+}
+
+// idsOfMachine is how many ids a machine has: as many as a system has that is alone on its host (16 bits).
+const idsOfMachine = 1 << 16
+
+// chooseIDs finds ids of the host that no instance has.
+func (s *Store) chooseIDs() (userns.IDs, error) {
+	if s.config.IDs == nil {
+		return userns.IDs{}, errors.New("choosing the machine's ids: no ids of this host are reserved for machines")
+	}
+	all, err := s.config.IDs()
+	if err != nil {
+		return userns.IDs{}, fmt.Errorf("choosing the machine's ids: %w", err)
+	}
+	records, err := s.list()
+	if err != nil {
+		return userns.IDs{}, err
+	}
+	for first := all.First; first-all.First+idsOfMachine <= all.Count; first += idsOfMachine {
+		if !slices.ContainsFunc(records, func(r Record) bool { return r.IDs.First == first }) {
+			return userns.IDs{First: first, Count: idsOfMachine}, nil
+		}
+	}
+	return userns.IDs{}, fmt.Errorf("choosing the machine's ids: all %d that are reserved from %d on are in use, %d for each machine: delete machines that are not needed", all.Count, all.First, idsOfMachine)
 }
 
 func (s *Store) subnets() ([]Subnet, error) {

@@ -268,6 +268,7 @@ func newMachine(cluster string, group *v1alpha1.NodeGroup, profile, subnet strin
 			Provider:     group.Spec.Provider,
 			SubnetID:     v1alpha1.SubnetID(subnet),
 
+			Isolation:       group.Spec.Isolation,
 			InstanceProfile: profile,
 		},
 	}

@@ -24,6 +24,7 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	}
 	note("name", is.Name, asked.Name)
 	note("provider", is.Provider, asked.Provider)
+	note("isolation", cmp.Or(is.Isolation, v1alpha1.IsolationNone), cmp.Or(asked.Isolation, v1alpha1.IsolationNone))
 	note("bootstrap", Bootstrap(is), Bootstrap(asked))
 	note("nodeRole", cmp.Or(there.Role(), "none"), cmp.Or(wanted.Role(), "none"))
 	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)

@@ -41,6 +41,7 @@ import (
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/principalid"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // runControllers reconciles clusters, node groups and machines until the context ends.
@@ -201,7 +202,10 @@ func machineProviders(c component.Account, log *slog.Logger) (map[v1alpha1.Provi
 	if providers[v1alpha1.ProviderSimulated], err = simulated.New(simulated.Config{Store: store}); err != nil || !c.VPC {
 		return providers, err
 	}
-	providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, Subnets: subnets, Region: c.Region, Log: log})
+	providers[v1alpha1.ProviderLocal], err = local.New(local.Config{
+		State: c.State, BinDir: c.BinDir, Subnets: subnets, Region: c.Region, Log: log,
+		IDs: func() (userns.IDs, error) { return local.IDs(c.State) },
+	})
 	return providers, err
 }
 

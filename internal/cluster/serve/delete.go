@@ -70,5 +70,5 @@ func deleteMachines(ctx context.Context, dir statedir.Dir) error {
 			return err
 		}
 	}
-	return removeVPCs(dir)
+	return errors.Join(local.ReleaseIDs(dir), removeVPCs(dir))
 }

@@ -35,6 +35,10 @@ func ReadFacts() (render.Facts, error) {
 	if err != nil {
 		return render.Facts{}, err
 	}
+	own, err := host.InUserNamespace()
+	if err != nil {
+		return render.Facts{}, err
+	}
 	servers, domains, err := resolver(resolvConf)
 	if err != nil {
 		return render.Facts{}, err
@@ -46,7 +50,7 @@ func ReadFacts() (render.Facts, error) {
 	return render.Facts{
 		OpenFiles: files,
 		CPUs:      host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
-		SysResource: resource, OverlayFS: overlays(imageDir), IPTables: hasIPTables(""), Authenticator: authenticator(),
+		SysResource: resource, UserNamespace: own, OverlayFS: overlays(imageDir), IPTables: hasIPTables(""), Authenticator: authenticator(),
 		ResolverConfig: resolverConfig("", servers), NameServers: servers, SearchDomains: domains,
 	}, nil
 }

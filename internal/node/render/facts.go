@@ -69,6 +69,8 @@ type Facts struct {
 	// SysResource reports whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be killed
 	// when memory runs out.
 	SysResource bool
+	// UserNamespace reports whether it has one of its own: root there is nobody on the host.
+	UserNamespace bool
 	// OpenFiles is the hard limit of open files (RLIMIT_NOFILE) that its programs begin with; 0 if they may raise it, or it is not known.
 	OpenFiles uint64
 	// OverlayFS reports whether the machine's disk can hold overlays.

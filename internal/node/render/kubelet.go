@@ -27,6 +27,7 @@ type kubeletConfig struct {
 	EvictionHard             map[string]string     `json:"evictionHard"`
 	FailCgroupV1             *bool                 `json:"failCgroupV1,omitempty"`
 	FailSwapOn               bool                  `json:"failSwapOn"`
+	FeatureGates             map[string]bool       `json:"featureGates,omitempty"`
 	HairpinMode              string                `json:"hairpinMode"`
 	KubeReserved             map[string]string     `json:"kubeReserved"`
 	KubeReservedCgroup       string                `json:"kubeReservedCgroup,omitempty"`
@@ -131,6 +132,9 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 	}
 	if facts.CgroupVersion == 1 {
 		k.FailCgroupV1 = new(bool)
+	}
+	if facts.UserNamespace { // it goes on without the kernel's log and settings of the whole kernel, which are not the machine's
+		k.FeatureGates = map[string]bool{"KubeletInUserNamespace": true}
 	}
 	if layout.Systemd {
 		k.underSystemd(spec)

@@ -250,6 +250,20 @@ func (c Cgroups) Enter(name string, pid int) error {
 	return nil
 }
 
+// Give lets a user of the host make groups below the one at name in every hierarchy, and move processes into it and them (cgroup-v2.rst, "Model of
+// Delegation"). The bounds of the group itself stay the caller's.
+func (c Cgroups) Give(name string, uid int) error {
+	for _, h := range c.Hierarchies {
+		dir := filepath.Join(h.MountPoint, name)
+		for _, file := range []string{".", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads", "tasks"} {
+			if err := os.Lchown(filepath.Join(dir, file), uid, uid); err != nil && (file == "." || !errors.Is(err, fs.ErrNotExist)) {
+				return fmt.Errorf("giving control group away: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // Delegate turns the version 2 group at dir, whose processes the caller owns, into one that can have groups with
 // controllers below it: its processes move into the leaf.
 func Delegate(dir string) error {

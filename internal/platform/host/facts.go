@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,8 +66,23 @@ func Kernel() (string, error) {
 	return string(bytes.TrimRight(name.Release[:], "\x00")), nil
 }
 
-// Capable reports whether this process has a capability (unix.CAP_…), in effect.
+// InUserNamespace reports whether the ids of this process are not the host's: it has no rights there, whatever it has in its namespace.
+func InUserNamespace() (bool, error) {
+	raw, err := os.ReadFile("/proc/self/uid_map")
+	if errors.Is(err, fs.ErrNotExist) { // a kernel without them
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the ids of this process: %w", err)
+	}
+	return !slices.Equal(strings.Fields(string(raw)), []string{"0", "0", "4294967295"}), nil
+}
+
+// Capable reports whether this process has a capability (unix.CAP_…), in effect, on the host.
 func Capable(capability int) (bool, error) {
+	if inside, err := InUserNamespace(); err != nil || inside {
+		return false, err
+	}
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return false, fmt.Errorf("reading capabilities: %w", err)

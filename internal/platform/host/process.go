@@ -17,12 +17,13 @@ import (
 // Init is a process that is number one of a process namespace directly below the caller's: a machine.
 type Init struct {
 	PID         int
+	UID         int // of the host
 	Environment map[string]string
 }
 
-// Inits finds the processes of this user that are number one of a namespace directly below the caller's and for which
-// match is true. A process in a pod may have any environment it likes, but cannot be one of these: a container's first
-// process is two namespaces down.
+// Inits finds the processes that are number one of a namespace directly below the caller's and for which match is true. A process in a pod may have
+// any environment it likes, but cannot be one of these: a container's first process is two namespaces down. Other users of the host can make some,
+// so who asks must look at the user: root sees all, and others their own.
 func Inits(match func(Init) bool) ([]Init, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -46,7 +47,7 @@ func Inits(match func(Init) bool) ([]Init, error) {
 func InitAt(pid int) (Init, bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	var stat syscall.Stat_t
-	if err := syscall.Stat(dir, &stat); err != nil || int(stat.Uid) != os.Geteuid() {
+	if err := syscall.Stat(dir, &stat); err != nil {
 		return Init{}, false
 	}
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
@@ -57,7 +58,7 @@ func InitAt(pid int) (Init, bool) {
 	if err != nil {
 		return Init{}, false
 	}
-	found := Init{PID: pid, Environment: map[string]string{}}
+	found := Init{PID: pid, UID: int(stat.Uid), Environment: map[string]string{}}
 	for variable := range strings.SplitSeq(string(running.Environment), "\x00") {
 		if name, value, ok := strings.Cut(variable, "="); ok {
 			found.Environment[name] = value

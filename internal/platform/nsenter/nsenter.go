@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nsenter runs a program inside a machine: in the namespaces, the root directory and the control groups of its first process, on a
-// terminal of the machine's own if there is to be one. It is what nsenter(1) does, without a process in between that would lose
-// signals and exit codes.
+// terminal of the machine's own if there is to be one. nsenter(1) takes the way in, since only a program of one thread may enter a user namespace
+// (setns(2)), and becomes the program, so that no signal and no exit code is lost. Nothing of the machine's is run before that.
 package nsenter
 
 import (
@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // ErrNoCommand says that the machine has no such program.
@@ -32,12 +33,12 @@ var ErrBooting = errors.New("the machine is still booting: try again in a moment
 // grace is how long a program that was told to end may take.
 const grace = 5 * time.Second
 
-const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP
-
 // Config says what to run and where.
 type Config struct {
 	// PID of the machine's first process.
 	PID int
+	// IDs are the machine's if it has a user namespace of its own.
+	IDs userns.IDs
 	// Still tells, once the process is held, whether it is the one that was meant: its number may have been taken by another.
 	Still func() bool
 	// Args are the program and its arguments; none is a login shell.
@@ -67,65 +68,98 @@ func Run(ctx context.Context, cfg Config) (int, error) {
 		*session
 		error
 	}
+	found := make(chan error, 1)
+	var to way
+	go host.OnThread(func() { found <- to.find(cfg, held) })
+	if err := <-found; err != nil {
+		return 0, err
+	}
 	started := make(chan result, 1)
 	go host.OnThread(func() {
-		s, err := start(ctx, cfg, held)
+		s, err := to.start(ctx, cfg, held)
 		started <- result{s, err}
 	})
 	r := <-started
 	if r.error != nil {
+		to.terminal.close()
 		return 0, r.error
 	}
 	return r.wait()
 }
 
-// session is a program that runs on a machine.
-type session struct {
-	cmd      *exec.Cmd
-	terminal *terminal // nil without one
+// way is what was found on the machine before the program is run there.
+type way struct {
+	path     string
+	args     []string
+	dir      string
+	terminal *terminal
 }
 
-// start puts the calling thread into the machine and starts the program from there.
-func start(ctx context.Context, cfg Config, held int) (*session, error) {
+// find puts the calling thread into the machine's mount namespace, as root there, and looks for the program.
+func (w *way) find(cfg Config, held int) error {
 	root, err := unix.Open(filepath.Join("/proc", strconv.Itoa(cfg.PID), "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening the machine's root directory: %w", err)
+		return fmt.Errorf("opening the machine's root directory: %w", err)
 	}
 	defer func() { _ = unix.Close(root) }()
 	if hosts, err := host.IsOwnRoot(root); err != nil || hosts {
-		return nil, errors.Join(err, ErrBooting)
+		return errors.Join(err, ErrBooting)
 	}
-	leave := joinCgroups(cfg.PID)
-	defer leave()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // a mount namespace is for threads that share no directory with others
-		return nil, fmt.Errorf("leaving the host's directories: %w", err)
+		return fmt.Errorf("leaving the host's directories: %w", err)
 	}
-	if err := unix.Setns(held, namespaces); err != nil {
-		return nil, fmt.Errorf("entering the machine's namespaces: %w", err)
+	if err := unix.Setns(held, unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("entering the machine's mount namespace: %w", err)
 	}
 	if err := unix.Fchdir(root); err != nil {
-		return nil, fmt.Errorf("entering the machine's root directory: %w", err)
+		return fmt.Errorf("entering the machine's root directory: %w", err)
 	}
 	if err := unix.Chroot("."); err != nil {
-		return nil, fmt.Errorf("entering the machine's root directory: %w", err)
+		return fmt.Errorf("entering the machine's root directory: %w", err)
+	}
+	if cfg.IDs.Own() {
+		if err := cfg.IDs.Enter(); err != nil {
+			return err
+		}
 	}
 	// From here on, paths are the machine's.
-	path, args, err := program(cfg.Args, cfg.Env)
-	if err != nil {
-		return nil, err
+	if w.path, w.args, err = program(cfg.Args, cfg.Env); err != nil {
+		return err
 	}
-	cmd := exec.CommandContext(ctx, path)
-	cmd.Args, cmd.Env, cmd.Dir = args, cfg.Env, "/"
+	w.dir = "/"
 	if info, err := os.Stat(cfg.Dir); err == nil && info.IsDir() {
-		cmd.Dir = cfg.Dir
+		w.dir = cfg.Dir
 	}
-	cmd.WaitDelay = grace
-	s := &session{cmd: cmd}
-	ending := syscall.SIGTERM
 	if cfg.TTY {
-		if s.terminal, err = openTerminal(cfg.In, cfg.Out); err != nil {
+		w.terminal, err = openTerminal(cfg.In, cfg.Out)
+	}
+	return err
+}
+
+// start starts the program from the calling thread.
+func (w *way) start(ctx context.Context, cfg Config, held int) (*session, error) {
+	leave := joinCgroups(cfg.PID)
+	defer leave()
+	// What this thread starts is in the process namespace from its beginning: nsenter(1) would have to stay between.
+	if err := unix.Setns(held, unix.CLONE_NEWPID); err != nil {
+		return nil, fmt.Errorf("entering the machine's process namespace: %w", err)
+	}
+	if cfg.IDs.Own() {
+		if err := userns.Confine(); err != nil {
 			return nil, err
 		}
+	}
+	cmd := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(cfg.PID), "--mount", "--uts", "--ipc", "--net", "--cgroup", "--root")
+	if cfg.IDs.Own() {
+		cmd.Args = append(cmd.Args, "--user")
+	}
+	cmd.Args = append(cmd.Args, "--", "/usr/bin/env", "--chdir="+w.dir, w.path)
+	cmd.Args = append(cmd.Args, w.args...)
+	cmd.Env, cmd.Dir = cfg.Env, "/"
+	cmd.WaitDelay = grace
+	s := &session{cmd: cmd, terminal: w.terminal, path: w.path}
+	ending := syscall.SIGTERM
+	if cfg.TTY {
 		ending = syscall.SIGHUP
 		s.terminal.give(cmd)
 	} else {
@@ -133,10 +167,16 @@ func start(ctx context.Context, cfg Config, held int) (*session, error) {
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(ending) }
 	if err := cmd.Start(); err != nil {
-		s.terminal.close()
-		return nil, fmt.Errorf("starting %s: %w", path, err)
+		return nil, fmt.Errorf("starting %s: %w", w.path, err)
 	}
 	return s, nil
+}
+
+// session is a program that runs on a machine.
+type session struct {
+	cmd      *exec.Cmd
+	terminal *terminal // nil without one
+	path     string    // of the program
 }
 
 // wait returns the program's exit code.
@@ -146,7 +186,7 @@ func (s *session) wait() (int, error) {
 	s.terminal.close()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && s.cmd.ProcessState == nil {
-		return 0, fmt.Errorf("waiting for %s: %w", s.cmd.Path, err)
+		return 0, fmt.Errorf("waiting for %s: %w", s.path, err)
 	}
 	if status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal()), nil
@@ -154,12 +194,12 @@ func (s *session) wait() (int, error) {
 	return s.cmd.ProcessState.ExitCode(), nil
 }
 
-// program finds the executable; without arguments, a shell that reads its profile.
-func program(args, env []string) (path string, all []string, err error) {
+// program finds the executable, and what it is given; without arguments, a shell that reads its profile.
+func program(args, env []string) (path string, rest []string, err error) {
 	if len(args) == 0 {
 		for _, shell := range []string{"/bin/bash", "/bin/sh"} {
 			if executable(shell) == nil {
-				return shell, []string{"-" + filepath.Base(shell)}, nil
+				return shell, []string{"-l"}, nil
 			}
 		}
 		return "", nil, fmt.Errorf("finding a shell: %w: neither /bin/bash nor /bin/sh", ErrNoCommand)
@@ -168,7 +208,7 @@ func program(args, env []string) (path string, all []string, err error) {
 		if err := executable(args[0]); err != nil {
 			return "", nil, err
 		}
-		return args[0], args, nil
+		return args[0], args[1:], nil
 	}
 	for _, variable := range env {
 		dirs, ok := strings.CutPrefix(variable, "PATH=")
@@ -177,7 +217,7 @@ func program(args, env []string) (path string, all []string, err error) {
 		}
 		for _, dir := range filepath.SplitList(dirs) {
 			if path := filepath.Join(dir, args[0]); executable(path) == nil {
-				return path, args, nil
+				return path, args[1:], nil
 			}
 		}
 	}

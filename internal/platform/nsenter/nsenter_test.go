@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,15 +20,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/platform/nsenter"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // machine starts something that is to a machine what a stone is to a sculpture: namespaces and a root directory of its own.
-func machine(t *testing.T) int {
+func machine(t *testing.T) int { t.Helper(); return machineOf(t, userns.IDs{}) }
+
+// machineOf starts it in a user namespace, if the ids are its own.
+func machineOf(t *testing.T, ids userns.IDs) int {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test makes namespaces: run it as root")
 	}
 	root := t.TempDir()
+	for _, dir := range []string{root, filepath.Dir(root)} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	script := fmt.Sprintf(`set -e
 mount --make-rprivate /
 mount -t tmpfs none %[1]q
@@ -36,21 +46,20 @@ mkdir mnt tmp
 for name in bin dev etc lib lib64 proc sbin sys usr; do
 	if test -L /$name; then cp -d /$name .; elif test -d /$name; then mkdir $name; mount --rbind /$name $name; fi
 done
-echo machine-under-test > /proc/sys/kernel/hostname
+hostname machine-under-test
 mount -t tmpfs none %[1]q/mnt
 echo here > %[1]q/mnt/mark
 mount --bind /dev/null %[1]q/etc/profile
 exec chroot %[1]q sh -c 'echo ready; exec sleep 1000'`, root)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP,
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	const flags = unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP
+	if err := userns.Start(cmd, ids, flags, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -71,6 +80,11 @@ func readFull(from io.Reader, into []byte) bool {
 // run runs a program on the machine and returns its output.
 func run(t *testing.T, pid int, args ...string) (string, int, error) {
 	t.Helper()
+	return runIn(t, pid, userns.IDs{}, args...)
+}
+
+func runIn(t *testing.T, pid int, ids userns.IDs, args ...string) (string, int, error) {
+	t.Helper()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -86,13 +100,26 @@ func run(t *testing.T, pid int, args ...string) (string, int, error) {
 		t.Fatal(err)
 	}
 	code, runErr := nsenter.Run(t.Context(), nsenter.Config{
-		PID: pid, Args: args, Env: []string{"PATH=/nowhere:/bin:/usr/bin", "MARK=1"}, Dir: "/mnt", In: null, Out: writer, Err: writer,
+		PID: pid, IDs: ids, Args: args, Env: []string{"PATH=/nowhere:/bin:/usr/bin", "MARK=1"}, Dir: "/mnt", In: null, Out: writer, Err: writer,
 	})
 	_ = writer.Close()
 	_ = null.Close()
 	<-done
 	_ = reader.Close()
 	return strings.TrimSpace(out.String()), code, runErr
+}
+
+// In a user namespace the program is root there, and nobody outside.
+func TestUserNamespace(t *testing.T) {
+	ids := userns.IDs{First: 1 << 28, Count: 1 << 16}
+	pid := machineOf(t, ids)
+	out, code, err := runIn(t, pid, ids, "sh", "-c", "id -u; set -- $(cat /proc/self/uid_map); echo $1 $2; cat /proc/sys/kernel/hostname mark; exit 7")
+	if want := "0\n0 268435456\nmachine-under-test\nhere"; out != want || code != 7 || err != nil {
+		t.Errorf("it printed %q, not %q; status %d, %v", out, want, code, err)
+	}
+	if out, code, err := runIn(t, pid, ids, "sh", "-c", "kill -9 $$"); code != 137 || err != nil {
+		t.Errorf("killed, its status is %d: %q, %v", code, out, err)
+	}
 }
 
 func TestRun(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // openFiles is how many files a program may open that does not ask for more: what containers may on EKS. With millions, programs that close all that could
@@ -59,6 +61,11 @@ func boot(source *os.File) error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
 		files.Cur = min(files.Max, openFiles)
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
+	}
+	if order.Record.IDs.Own() {
+		if err := userns.Confine(); err != nil {
+			return err
+		}
 	}
 	if err := syscall.Exec("/opt/muster/bin/muster", []string{"muster", "node"}, os.Environ()); err != nil {
 		return fmt.Errorf("running muster node: %w", err)

@@ -8,8 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // device is a device of every machine: a character device, if it does not say that it is a block device.
@@ -50,33 +53,62 @@ func loops() []device {
 	return all
 }
 
-// mountDev makes the machine's devices: the harmless ones, loop devices, terminals of its own, and shared memory of its own. Disks and
-// the like of the host are not among them.
-func mountDev(bootOrder) error {
-	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755"); err != nil {
+// stageDevices makes the devices of a machine in a directory: the harmless ones, and loop devices. Disks and the like of the host are not among them.
+func stageDevices(dir string, ids userns.IDs) error {
+	owner := ids.Host(0)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, fmt.Sprintf("mode=755,uid=%d,gid=%[1]d", owner)); err != nil {
 		return err
 	}
-	for _, d := range devices() {
-		if _, err := os.Stat(hostRoot + "/dev/" + d.name); d.optional && errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err := makeDevice(d); err != nil {
-			return err
-		}
-	}
-	for _, d := range loops() {
-		if err := makeDevice(d); err != nil {
-			return err
-		}
-	}
+	all := slices.DeleteFunc(devices(), func(d device) bool {
+		_, err := os.Stat("/dev/" + d.name)
+		return d.optional && errors.Is(err, fs.ErrNotExist)
+	})
 	// A kubelet does not start without the kernel's log, in which it looks for processes killed for want of memory.
 	kernelLog := device{name: "kmsg", major: 1, minor: 11, mode: 0o600}
-	if _, err := os.Stat(hostRoot + "/dev/kmsg"); err != nil { // in a container: it finds an empty one
+	if _, err := os.Stat("/dev/kmsg"); err != nil || ids.Own() { // in a container, or where the log is not the machine's to read: it finds an empty one
 		kernelLog = device{name: "kmsg", major: 1, minor: 3, mode: 0o600}
 	}
-	if err := makeDevice(kernelLog); err != nil {
+	all = append(all, kernelLog)
+	if !ids.Own() {
+		all = append(all, loops()...)
+	}
+	for _, d := range all {
+		if err := d.make(dir, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make makes a device, or shows the host's where making them is not allowed.
+func (d device) make(dir string, owner int) error {
+	path := filepath.Join(dir, d.name)
+	kind := uint32(unix.S_IFCHR)
+	if d.block {
+		kind = unix.S_IFBLK
+	}
+	err := unix.Mknod(path, kind|d.mode, int(unix.Mkdev(d.major, d.minor))) //nolint:gosec // G115: a small number
+	if err == nil {
+		return errors.Join(os.Chmod(path, fs.FileMode(d.mode)), os.Chown(path, owner, owner)) //nolint:gosec // G703: a machine's own directory; the mode is that, whatever the umask is
+	}
+	if !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("making %s: %w", path, err)
+	}
+	hosts := filepath.Join("/dev", d.name)
+	if _, err := os.Stat(hosts); d.optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return err
 	}
+	if err := unix.Mount(hosts, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", path, err)
+	}
+	return nil
+}
+
+// mountTerminals makes terminals, shared memory and message queues of the machine's own.
+func mountTerminals(bootOrder) error {
 	for _, mount := range []struct {
 		kind, name, options string
 		flags               uintptr
@@ -100,30 +132,4 @@ func mountDev(bootOrder) error {
 		link("/proc/self/fd/1", "/dev/stdout"),
 		link("/proc/self/fd/2", "/dev/stderr"),
 	)
-}
-
-// makeDevice makes a device, or shows the host's where making them is not allowed.
-func makeDevice(d device) error {
-	path := filepath.Join("/dev", d.name)
-	kind := uint32(unix.S_IFCHR)
-	if d.block {
-		kind = unix.S_IFBLK
-	}
-	err := unix.Mknod(path, kind|d.mode, int(unix.Mkdev(d.major, d.minor))) //nolint:gosec // G115: a small number
-	if err == nil {
-		return os.Chmod(path, fs.FileMode(d.mode)) // whatever the umask is
-	}
-	if !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("making %s: %w", path, err)
-	}
-	if _, err := os.Stat(hostRoot + path); d.optional && errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		return err
-	}
-	if err := unix.Mount(hostRoot+path, path, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("mounting %s: %w", path, err)
-	}
-	return nil
 }

@@ -17,7 +17,7 @@ func Discard(ctx context.Context, dir statedir.Dir, cgroups host.Cgroups, id str
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's
 	}
-	running, err := findAll(dir)
+	running, err := Running(dir)
 	if err != nil {
 		return err
 	}

@@ -37,14 +37,6 @@ func writeEtc(order bootOrder) error {
 			return err
 		}
 	}
-	for _, dir := range []string{"/etc/alternatives", "/etc/ld.so.conf.d"} {
-		if info, err := os.Stat(hostRoot + dir); err != nil || !info.IsDir() {
-			continue
-		}
-		if err := bindReadOnly(hostRoot+dir, dir); err != nil {
-			return err
-		}
-	}
 	// User data of Amazon Linux 2 calls this script; muster answers to its name.
 	if err := os.MkdirAll("/etc/eks", 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
 		return err

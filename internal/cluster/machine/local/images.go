@@ -42,14 +42,6 @@ func (p *Provider) mirrored() []string {
 	return list.Names()
 }
 
-// mountImages shows a machine the images of its cluster, which it cannot change.
-func mountImages(order bootOrder) error {
-	if order.Images == "" {
-		return nil
-	}
-	return bindReadOnly(hostRoot+order.Images, loadedimages.Dir)
-}
-
 // LoadedImages is how far a machine is with the images of its cluster.
 type LoadedImages struct {
 	Machine, Cluster string
@@ -60,7 +52,7 @@ type LoadedImages struct {
 
 // ReadLoadedImages reads how far the machines are that run and that were launched for a cluster.
 func ReadLoadedImages(dir statedir.Dir) ([]LoadedImages, error) {
-	running, err := findAll(dir)
+	running, err := Running(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // ErrNotRunning says that a machine has no process in which something could be mounted.
@@ -47,12 +49,17 @@ func (p *Provider) inside(id string, fn func() error) error {
 	if again, running, err := p.find(id); err != nil || !running || again != pid {
 		return errors.Join(ErrNotRunning, err)
 	}
+	record, err := p.store.Get(providerName, id)
+	if err != nil {
+		return err
+	}
 	done := make(chan error, 1)
-	go host.OnThread(func() { done <- enter(held, pid, fn) })
+	go host.OnThread(func() { done <- enter(held, pid, record.IDs, fn) })
 	return <-done
 }
 
-func enter(held, pid int, fn func() error) error {
+// enter puts the calling thread into a machine, as root there: where the machine has ids of its own, nobody on the host.
+func enter(held, pid int, ids userns.IDs, fn func() error) error {
 	root, err := unix.Open(filepath.Join("/proc", strconv.Itoa(pid), "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("opening the machine's root directory: %w", err)
@@ -72,6 +79,11 @@ func enter(held, pid int, fn func() error) error {
 	}
 	if err := unix.Chroot("."); err != nil {
 		return fmt.Errorf("entering the machine's root directory: %w", err)
+	}
+	if ids.Own() {
+		if err := ids.Enter(); err != nil {
+			return err
+		}
 	}
 	return fn()
 }
@@ -125,6 +137,10 @@ func (p *Provider) Mount(id string, source *os.File, target string, readOnly boo
 	if err := unix.Fstat(int(source.Fd()), &want); err != nil {
 		return fmt.Errorf("looking at %s: %w", source.Name(), err)
 	}
+	record, err := p.store.Get(providerName, id)
+	if err != nil {
+		return err
+	}
 	tree, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return fmt.Errorf("taking hold of %s: %w", source.Name(), err)
@@ -132,11 +148,24 @@ func (p *Provider) Mount(id string, source *os.File, target string, readOnly boo
 	defer func() { _ = unix.Close(tree) }()
 	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	isDevice := want.Mode&unix.S_IFMT == unix.S_IFBLK
+	if isDevice && record.IDs.Own() {
+		return fmt.Errorf("machine %s has a user namespace of its own (isolation: %s), where block devices cannot be used yet: take a volume with a file system, or a node group with isolation: %s",
+			id, v1alpha1.IsolationUserNamespace, v1alpha1.IsolationNone)
+	}
 	if isDevice {
 		attributes.Attr_set, attributes.Attr_clr = unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, unix.MOUNT_ATTR_NODEV
 	}
 	if readOnly {
 		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if record.IDs.Own() { // who owns a file there is shown by the machine's ids
+		namespace, err := record.IDs.Open()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = namespace.Close() }()
+		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attributes.Userns_fd = uint64(namespace.Fd())
 	}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
 		return fmt.Errorf("preparing the mount of %s: %w", source.Name(), err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // The first process of a machine that boots has the host's root directory for a moment, in a mount namespace of its own. Nothing is done there.
@@ -35,7 +36,9 @@ func TestNothingIsDoneBeforeAMachineHasItsRoot(t *testing.T) {
 	defer func() { _ = unix.Close(held) }()
 	entered := false
 	done := make(chan error, 1)
-	go host.OnThread(func() { done <- enter(held, booting.Process.Pid, func() error { entered = true; return nil }) })
+	go host.OnThread(func() {
+		done <- enter(held, booting.Process.Pid, userns.IDs{}, func() error { entered = true; return nil })
+	})
 	if err := <-done; !errors.Is(err, ErrNotRunning) || entered {
 		t.Errorf("entered: %v, %v", entered, err)
 	}

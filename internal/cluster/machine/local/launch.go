@@ -25,14 +25,13 @@ import (
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // bootOrder is what a machine's first process is told before it becomes the machine. It comes over a pipe.
 type bootOrder struct {
 	Record     machine.Record `json:"record"`
 	NameServer netip.Addr     `json:"nameServer"`
-	Root       string         `json:"root"`
-	BinDir     string         `json:"binDir"`
 	Cgroups    host.Cgroups   `json:"cgroups"`
 	// Services is where STS and IAM answer in the VPC.
 	Services netip.Addr `json:"services"`
@@ -42,8 +41,6 @@ type bootOrder struct {
 	Registry string `json:"registry,omitempty"`
 	// Mirrored are the public registries whose images are pulled through it.
 	Mirrored []string `json:"mirrored,omitempty"`
-	// Images is the directory with the images that were loaded for its cluster; empty for a machine of no cluster.
-	Images string `json:"images,omitempty"`
 	// Shape is that of its instance type.
 	Shape shape `json:"shape,omitzero"`
 }
@@ -82,6 +79,11 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	if err := p.cgroups.Limit(p.cgroup(record.ID), size.limits()); err != nil {
 		return err
 	}
+	if record.IDs.Own() {
+		if err := p.cgroups.Give(p.cgroup(record.ID), record.IDs.Host(0)); err != nil {
+			return err
+		}
+	}
 	root := filepath.Join(p.store.Path(record.ID), rootDir)
 	log, err := openLog(root)
 	if err != nil {
@@ -89,7 +91,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	}
 	defer func() { _ = log.Close() }()
 
-	started, err := p.start(record.ID, log)
+	started, err := p.start(record, shared{disk: root, programs: p.config.BinDir, images: p.images(ctx, record)}, log)
 	if err != nil {
 		return err
 	}
@@ -115,8 +117,8 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 		return fmt.Errorf("reading the account's authority for the machine: %w", err)
 	}
 	return started.command(ctx, bootOrder{
-		Record: record, NameServer: vpc.Resolver(network.CIDR()), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
-		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: p.mirrored(), Images: p.images(ctx, record), Shape: size,
+		Record: record, NameServer: vpc.Resolver(network.CIDR()), Cgroups: p.cgroups,
+		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: p.mirrored(), Shape: size,
 	})
 }
 
@@ -148,8 +150,9 @@ type first struct {
 	process       *os.Process
 }
 
-// start starts the machine's first process in namespaces of its own. It waits for its order, and ends without one.
-func (p *Provider) start(id string, log *os.File) (*first, error) {
+// start starts the machine's first process in namespaces of its own, before a root that has been put together for it. It waits for its order, and
+// ends without one.
+func (p *Provider) start(record machine.Record, of shared, log *os.File) (*first, error) {
 	orderRead, orderWrite, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("making pipe for the boot order: %w", err)
@@ -158,17 +161,13 @@ func (p *Provider) start(id string, log *os.File) (*first, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("making pipe for the boot report: %w", err), orderRead.Close(), orderWrite.Close())
 	}
-	program := filepath.Join(p.config.BinDir, "muster")
-	cmd := exec.Command(program, "node", "boot") //nolint:noctx,gosec // the machine must outlive every context; G702: the program is muster itself
+	cmd := exec.Command(filepath.Join(stagedRoot, ownPrograms, "muster"), "node", "boot") //nolint:noctx // the machine must outlive every context
 	cmd.Dir = "/"
-	cmd.Env = append(supervise.Marks(p.config.State, processPrefix+id, ""), "PATH="+searchPath, "HOME=/root")
+	cmd.Env = append(supervise.Marks(p.config.State, processPrefix+record.ID, ""), "PATH="+searchPath, "HOME=/root")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{orderRead, reportWrite} // descriptors 3 and 4
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true,
-		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
-	}
-	err = cmd.Start()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = userns.Start(cmd, record.IDs, unix.CLONE_NEWNET|unix.CLONE_NEWPID|unix.CLONE_NEWUTS|unix.CLONE_NEWIPC, func() error { return of.stage(record.IDs) })
 	_ = orderRead.Close()
 	_ = reportWrite.Close()
 	if err != nil {

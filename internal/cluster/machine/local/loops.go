@@ -21,7 +21,7 @@ import (
 
 // LoopDevices are the numbers of the loop devices that are mounted on machines which run.
 func (p *Provider) LoopDevices() (map[int]bool, error) {
-	pids, err := findAll(p.config.State)
+	pids, err := Running(p.config.State)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ package local
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +21,7 @@ import (
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // Config says where machines are kept and what they are made of.
@@ -34,7 +33,9 @@ type Config struct {
 	// is the one that their zones are of, and says what the machines' names end in.
 	Subnets func() ([]machine.Subnet, error)
 	Region  region.Region
-	Log     *slog.Logger
+	// IDs are those of the host that machines with user namespaces of their own share out. Nil if there are none.
+	IDs func() (userns.IDs, error)
+	Log *slog.Logger
 }
 
 // Provider makes local machines.
@@ -83,7 +84,7 @@ func New(config Config) (*Provider, error) {
 		return nil, fmt.Errorf("this host has no control group controllers %s (version %d), which a kubelet needs: enable them, or choose --provider simulated",
 			strings.Join(missing, ", "), cgroups.Version())
 	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), Subnets: config.Subnets, Region: config.Region})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), Subnets: config.Subnets, Region: config.Region, IDs: config.IDs})
 	if err != nil {
 		return nil, err
 	}
@@ -314,10 +315,7 @@ func ask(ctx context.Context, handle *process.Handle, grace time.Duration) (ende
 // cgroup is the name of a machine's control group. Two services with state directories of their own do not meet.
 func (p *Provider) cgroup(id string) string { return cgroupName(p.config.State, id) }
 
-func cgroupName(dir statedir.Dir, id string) string {
-	sum := sha256.Sum256([]byte(dir))
-	return "/muster/" + hex.EncodeToString(sum[:8]) + "/" + id
-}
+func cgroupName(dir statedir.Dir, id string) string { return "/muster/" + hash(dir) + "/" + id }
 
 // providerName marks the records of this provider.
 const providerName = "local"

@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostRoot is where the host's root is while a machine's is being built. Everything is done from inside the machine's root,
-// so that no link on its disk leads out of it.
+// hostRoot is where the host's root is while a machine's is being built.
 const hostRoot = "/.host"
 
-// buildRoot turns the machine's disk into the root of the calling process's mount namespace, with the host's programs,
-// and nothing else of the host's, in it.
+// buildRoot turns what was staged for the machine into the root of the calling process's mount namespace, with nothing else of the host's in it. Where
+// the machine has ids of its own, this runs with no rights on the host: a link on its disk leads to what everybody on the host may read.
 func buildRoot(order bootOrder) error {
 	// Nothing that is mounted or unmounted from here on is seen on the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
-	if err := pivot(order.Root); err != nil {
+	if err := pivot(stagedRoot); err != nil {
 		return fmt.Errorf("changing to the machine's root: %w", err)
 	}
 	for _, step := range []struct {
@@ -30,11 +29,10 @@ func buildRoot(order bootOrder) error {
 		run  func(bootOrder) error
 	}{
 		{"directories", makeDirectories},
-		{"programs", mountPrograms},
-		{"images", mountImages},
+		{"names of programs", nameAuthenticator},
 		{"proc", mountProc},
 		{"sys", mountSys},
-		{"dev", mountDev},
+		{"dev", mountTerminals},
 		{"run", mountRun},
 		{"etc", writeEtc},
 		{"kernel settings", ownKernelSettings},
@@ -58,7 +56,8 @@ func buildRoot(order bootOrder) error {
 }
 
 func pivot(root string) error {
-	if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
+	// With what is mounted in it: that may not be taken apart where it was locked.
+	if err := unix.Mount(root, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mounting %s: %w", root, err)
 	}
 	if err := os.Chdir(root); err != nil {
@@ -78,18 +77,15 @@ func makeDirectories(bootOrder) error {
 		path string
 		mode fs.FileMode
 	}{
-		{"/dev", 0o755},
 		{"/etc", 0o755},
 		{"/home", 0o755},
 		{"/mnt", 0o755},
-		{"/opt/muster/bin", 0o755},
 		{"/proc", 0o755},
 		{"/root", 0o700},
 		{"/run", 0o755},
 		{"/srv", 0o755},
 		{"/sys", 0o755},
 		{"/tmp", 0o777 | fs.ModeSticky},
-		{"/usr", 0o755},
 		{"/var/lib", 0o755},
 		{"/var/log", 0o755},
 		{"/var/tmp", 0o777 | fs.ModeSticky},
@@ -115,40 +111,10 @@ func link(target, path string) error {
 	return os.Symlink(target, path)
 }
 
-// mountPrograms shows the host's /usr and muster's programs, which the machine cannot change.
-func mountPrograms(order bootOrder) error {
-	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
-		info, err := os.Lstat(hostRoot + name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if info.Mode()&fs.ModeSymlink != 0 { // since /usr has been merged
-			target, err := os.Readlink(hostRoot + name)
-			if err != nil {
-				return err
-			}
-			if err := link(target, name); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := bindReadOnly(hostRoot+name, name); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(bindReadOnly(hostRoot+"/usr", "/usr"), bindReadOnly(hostRoot+order.BinDir, "/opt/muster/bin")); err != nil {
-		return err
-	}
-	return nameAuthenticator()
-}
-
 // nameAuthenticator lets muster answer to /usr/bin/aws-iam-authenticator, which the kubeconfig of EKS's nodes names. /usr is the host's
 // and has no such file, or a real one, so a directory with that name alone is laid over it. Where overlays cannot be had (a host that is
 // itself on two of them) the program goes by its name below /etc/eks only, and the kubeconfig says so.
-func nameAuthenticator() error {
+func nameAuthenticator(bootOrder) error {
 	if err := errors.Join(
 		os.MkdirAll(namesDir, 0o755),   //nolint:gosec // G301: the machine's own root; its parent is private
 		os.MkdirAll("/etc/eks", 0o755), //nolint:gosec // G301: the same
@@ -166,35 +132,6 @@ func nameAuthenticator() error {
 
 // namesDir holds the names of muster's that are laid over the host's.
 const namesDir = "/var/lib/muster/names"
-
-// bindReadOnly shows a directory and everything mounted in it at a second place, where it cannot be written.
-func bindReadOnly(source, target string) error {
-	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
-		return err
-	}
-	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mounting %s: %w", target, err)
-	}
-	return readOnly(target)
-}
-
-// readOnly makes a mount and those below it read-only. Kernels before 5.12 cannot do both at once; there only the upper one
-// is, as with mount -o remount,ro.
-func readOnly(target string) error {
-	err := unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	if errors.Is(err, unix.ENOSYS) {
-		var stat unix.Statfs_t
-		if err := unix.Statfs(target, &stat); err != nil {
-			return fmt.Errorf("looking at %s: %w", target, err)
-		}
-		keep := uintptr(stat.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC) //nolint:gosec // G115: a set of flags
-		err = unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|keep, "")
-	}
-	if err != nil {
-		return fmt.Errorf("making %s read-only: %w", target, err)
-	}
-	return nil
-}
 
 // mountRun makes what does not survive a reboot.
 func mountRun(bootOrder) error {

@@ -5,9 +5,12 @@ package local
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
+	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"
@@ -58,7 +61,7 @@ func (r *running) look() error {
 		}
 		return ended
 	})
-	found, err := findAll(r.dir)
+	found, err := Running(r.dir)
 	if err != nil {
 		return err
 	}
@@ -82,19 +85,36 @@ func (r *running) look() error {
 	return nil
 }
 
-// findAll finds the first process of every machine that runs.
-func findAll(dir statedir.Dir) (map[string]int, error) {
+// Running finds the first process of every machine of a state directory that runs, by the machine's id.
+func Running(dir statedir.Dir) (map[string]int, error) {
 	inits, err := host.Inits(func(first host.Init) bool { return isMachine(dir, first) })
 	if err != nil {
 		return nil, fmt.Errorf("finding machines: %w", err)
 	}
 	found := make(map[string]int, len(inits))
 	for _, first := range inits {
-		found[strings.TrimPrefix(first.Environment[supervise.EnvProcess], processPrefix)] = first.PID
+		found[machineOf(first)] = first.PID
 	}
 	return found, nil
 }
 
+// isMachine reports whether a process is the first one of a machine. Root on a machine may write what it likes into the environment, and so may
+// other users of the host: it is the machine that has the process's user. That of a machine whose record is damaged is any that machines can have.
 func isMachine(dir statedir.Dir, first host.Init) bool {
-	return first.Environment[supervise.EnvState] == string(dir) && strings.HasPrefix(first.Environment[supervise.EnvProcess], processPrefix)
+	if first.Environment[supervise.EnvState] != string(dir) || !strings.HasPrefix(first.Environment[supervise.EnvProcess], processPrefix) {
+		return false
+	}
+	id := machineOf(first)
+	if machine.ValidateID(id) != nil {
+		return false
+	}
+	record, err := machine.ReadRecord(filepath.Join(dir.Machine(id), machine.RecordFile))
+	if err != nil {
+		return first.UID == os.Geteuid() || isReserved(dir, first.UID)
+	}
+	return first.UID == os.Geteuid() && !record.IDs.Own() || record.IDs.Own() && first.UID == record.IDs.Host(0)
+}
+
+func machineOf(first host.Init) string {
+	return strings.TrimPrefix(first.Environment[supervise.EnvProcess], processPrefix)
 }

@@ -83,7 +83,7 @@ func (s *site) provider(t *testing.T) *Provider {
 // nothingLeft checks that a machine that has been terminated has no process, control group, link or file any more.
 func (s *site) nothingLeft(t *testing.T, id string) {
 	t.Helper()
-	running, err := findAll(s.dir)
+	running, err := Running(s.dir)
 	if err != nil {
 		t.Error(err)
 	}

@@ -22,7 +22,7 @@ func (p *Provider) Writers(source *os.File) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding where %s is mounted: %w", source.Name(), err)
 	}
-	pids, err := findAll(p.config.State)
+	pids, err := Running(p.config.State)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/node/loadedimages"
+	"muster.dev/muster/internal/platform/userns"
+)
+
+const (
+	// stageDir is laid over, for one thread and what it starts, to put a machine's root together where every user may get to: directories above a
+	// state directory are often private.
+	stageDir   = "/tmp"
+	stagedRoot = stageDir + "/root"
+	// ownPrograms is where a machine has muster's programs, below its root.
+	ownPrograms = "opt/muster/bin"
+)
+
+// shared is what a machine has of the host: its disk, which it writes, and directories that it reads.
+type shared struct {
+	disk, programs string
+	images         string // the images that were loaded for its cluster; empty for a machine of no cluster
+}
+
+// stage puts a machine's root together, in a mount namespace that nobody else is in and that the machine's own will be a copy of. What it mounts in it
+// the machine can neither take away nor write to, if it has ids of its own. The machine does not run yet: nobody changes its disk meanwhile.
+func (s shared) stage(ids userns.IDs) error {
+	disk, err := os.OpenRoot(s.disk)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = disk.Close() }()
+	lent, err := s.lend(disk)
+	defer func() {
+		for _, one := range lent {
+			_ = one.dir.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if err := makeDir(disk, "dev"); err != nil {
+		return err
+	}
+	root, err := s.openDisk(ids)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	// From here on nothing of the host's is found by a path below this one.
+	if err := unix.Mount("tmpfs", stageDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=64k"); err != nil {
+		return fmt.Errorf("making a place for the machine's root: %w", err)
+	}
+	if err := os.Mkdir(stagedRoot, 0o755); err != nil { //nolint:gosec // G301: the machine gets to it as any user
+		return err
+	}
+	if ids.Own() {
+		err = unix.MoveMount(int(root.Fd()), "", unix.AT_FDCWD, stagedRoot, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	} else {
+		err = unix.Mount(opened(root), stagedRoot, "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		return fmt.Errorf("mounting the machine's disk: %w", err)
+	}
+	for _, one := range lent {
+		if err := one.mount(); err != nil {
+			return err
+		}
+	}
+	if err := stageDevices(stagedRoot+"/dev", ids); err != nil {
+		return fmt.Errorf("making devices: %w", err)
+	}
+	return nil
+}
+
+// openDisk opens the machine's disk: where the machine has ids of its own, as a mount that shows the owners of files by them.
+func (s shared) openDisk(ids userns.IDs) (*os.File, error) {
+	if !ids.Own() {
+		return os.OpenFile(s.disk, os.O_RDONLY|unix.O_PATH|unix.O_DIRECTORY, 0)
+	}
+	namespace, err := ids.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = namespace.Close() }()
+	tree, err := unix.OpenTree(unix.AT_FDCWD, s.disk, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("taking hold of the machine's disk: %w", err)
+	}
+	shown := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace.Fd())}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &shown); err != nil {
+		return nil, errors.Join(fmt.Errorf("showing the machine's disk by ids of its own, which its file system has to be able to: %w", err), unix.Close(tree))
+	}
+	return os.NewFile(uintptr(tree), s.disk), nil
+}
+
+// opened is a path that leads to an open file, whatever was mounted since.
+func opened(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
+
+// lent is a directory of the host that a machine reads at a path below its root.
+type lent struct {
+	dir *os.File
+	at  string
+}
+
+// lend opens what the machine reads, and makes on its disk the places for it.
+func (s shared) lend(disk *os.Root) (all []lent, err error) {
+	add := func(source, at string) error {
+		dir, err := os.OpenFile(source, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return err
+		}
+		all = append(all, lent{dir, at})
+		return makeDir(disk, at)
+	}
+	for _, name := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
+		info, err := os.Lstat("/" + name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return all, err
+		case info.Mode()&fs.ModeSymlink != 0: // since /usr has been merged
+			err = copyLink(disk, name)
+		default:
+			err = add("/"+name, name)
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	if err := errors.Join(add("/usr", "usr"), add(s.programs, ownPrograms)); err != nil {
+		return all, err
+	}
+	if s.images != "" {
+		if err := add(s.images, strings.TrimPrefix(loadedimages.Dir, "/")); err != nil {
+			return all, err
+		}
+	}
+	for _, dir := range []string{"etc/alternatives", "etc/ld.so.conf.d"} {
+		if info, err := os.Stat("/" + dir); err != nil || !info.IsDir() {
+			continue
+		}
+		if err := add("/"+dir, dir); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// copyLink makes a link of the host's root directory on a disk, in place of whatever is there.
+func copyLink(disk *os.Root, name string) error {
+	target, err := os.Readlink("/" + name)
+	if err != nil {
+		return err
+	}
+	if old, err := disk.Readlink(name); err == nil && old == target {
+		return nil
+	}
+	if err := disk.RemoveAll(name); err != nil {
+		return err
+	}
+	return disk.Symlink(target, name)
+}
+
+// makeDir makes a directory on a disk: one that is none, or a link to one, is replaced.
+func makeDir(disk *os.Root, name string) error {
+	if parent := path.Dir(name); parent != "." {
+		if err := makeDir(disk, parent); err != nil {
+			return err
+		}
+	}
+	if info, err := disk.Lstat(name); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := disk.RemoveAll(name); err != nil {
+		return err
+	}
+	return disk.Mkdir(name, 0o755)
+}
+
+// mount shows the directory and what is mounted in it in the staged root, where nothing can be written.
+func (l lent) mount() error {
+	target := filepath.Join(stagedRoot, l.at)
+	if err := unix.Mount(opened(l.dir), target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting /%s of the machine: %w", l.at, err)
+	}
+	if err := readOnly(target); err != nil {
+		return fmt.Errorf("making /%s of the machine read-only: %w", l.at, err)
+	}
+	return nil
+}
+
+// readOnly makes a mount and those below it read-only. Kernels before 5.12 cannot do both at once; there only the upper one
+// is, as with mount -o remount,ro.
+func readOnly(target string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(target, &stat); err != nil {
+		return err
+	}
+	keep := uintptr(stat.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC) //nolint:gosec // G115: a set of flags
+	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|keep, "")
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package userns
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in the kernel's struct seccomp_data (seccomp(2)).
+const (
+	seccompNumber   = 0
+	seccompArch     = 4
+	seccompArgument = 16 // the lower half of the first one; both architectures are little-endian
+)
+
+// seccompABI is one way in which programs of an architecture call the kernel.
+type seccompABI struct {
+	arch   uint32
+	socket uint32
+	// refused are calls whose arguments a filter cannot see.
+	refused []uint32
+}
+
+// seccompABIs are those of the architecture that this program is for. Calls by others are refused: there are none.
+func seccompABIs() []seccompABI {
+	if runtime.GOARCH == "arm64" {
+		return []seccompABI{{unix.AUDIT_ARCH_AARCH64, 198, nil}, {unix.AUDIT_ARCH_ARM, 281, nil}}
+	}
+	return []seccompABI{{unix.AUDIT_ARCH_X86_64, 41, nil}, {unix.AUDIT_ARCH_I386, 359, []uint32{102}}} // 102 is socketcall(2)
+}
+
+// First and last call of io_uring(7), the same in all ABIs, and what the calls of the x32 ABI begin with, which nobody uses.
+const (
+	ioURingFirst, ioURingLast = 425, 427
+	x32                       = 0x40000000
+)
+
+// Confine keeps the calling thread, and what it becomes or starts, from what no namespace separates: the keys of the host in the session keyring that
+// it was started with, sockets to the host by vsock(7), and io_uring(7), into which seccomp filters of pods do not see. Everything else is the
+// namespaces' to decide, and containerd's.
+func Confine() error {
+	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) { // a kernel without keys
+		return fmt.Errorf("leaving the host's session keyring: %w", err)
+	}
+	program, err := bpf.Assemble(theRest())
+	if err != nil {
+		return fmt.Errorf("assembling the filter of system calls: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(program))
+	for i, one := range program {
+		filter[i] = unix.SockFilter{Code: one.Op, Jt: one.Jt, Jf: one.Jf, K: one.K}
+	}
+	set := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}                                                               //nolint:gosec // G115: some thirty
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&set))); errno != 0 { //nolint:gosec // G103: the call takes a pointer
+		return fmt.Errorf("filtering system calls: %w", errno)
+	}
+	return nil
+}
+
+// theRest is the filter.
+func theRest() []bpf.Instruction {
+	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+	refuse := func(errno unix.Errno) bpf.Instruction {
+		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)} //nolint:gosec // G115: below 4096
+	}
+	var program []bpf.Instruction
+	add := func(all ...bpf.Instruction) { program = append(program, all...) }
+	for _, abi := range seccompABIs() {
+		block := []bpf.Instruction{
+			bpf.LoadAbsolute{Off: seccompNumber, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1},
+			refuse(unix.ENOSYS),
+			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: ioURingFirst, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: ioURingLast, SkipTrue: 1},
+			refuse(unix.ENOSYS),
+		}
+		for _, call := range abi.refused {
+			block = append(block, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, refuse(unix.ENOSYS))
+		}
+		block = append(block,
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: abi.socket, SkipTrue: 3},
+			bpf.LoadAbsolute{Off: seccompArgument, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_VSOCK, SkipTrue: 1},
+			refuse(unix.EAFNOSUPPORT),
+			allow,
+		)
+		add(bpf.LoadAbsolute{Off: seccompArch, Size: 4}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: abi.arch, SkipTrue: uint8(len(block))}) //nolint:gosec // G115: some ten
+		add(block...)
+	}
+	add(refuse(unix.ENOSYS))
+	return program
+}

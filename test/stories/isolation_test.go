@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/platform/userns"
+	"muster.dev/muster/test/escape/prize"
+	"muster.dev/muster/test/escape/verdict"
+)
+
+const isolatedCluster = `apiVersion: muster.dev/v1alpha1
+kind: Cluster
+metadata: {name: muster}
+spec: {name: muster}
+---
+apiVersion: muster.dev/v1alpha1
+kind: NodeGroup
+metadata: {namespace: muster, name: default}
+spec:
+  name: default
+  isolation: user-namespace
+  scalingConfig: {desiredSize: 2}
+`
+
+// TestIsolatedMachines has machines whose root is nobody on the host: pods work there as on others, and so do the ways in.
+//
+//story:about cluster/machine/local platform/userns platform/subid platform/nsenter
+func TestIsolatedMachines(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.up(isolatedCluster)
+	i.ready()
+	if out, _ := i.muster("get", "machines", "-o", "wide"); strings.Count(out, "user-namespace") != 2 {
+		t.Errorf("muster get machines says:\n%s", out)
+	}
+	steps := []struct {
+		name string
+		run  func(*testing.T, *installation)
+	}{
+		{"root is nobody outside", rootIsNobody},
+		{"nothing gets out", nothingGetsOut},
+		{"pods on different nodes reach each other", podsTalk},
+		{"names resolve in pods and on machines", namesResolve},
+		{"half-closed connections are remembered", halfClosed},
+		{"kubectl can be copied into a pod", kubectlCopied},
+		{"logs, exec, port-forward and metrics over verified TLS", kubeletsVerified},
+		{"a machine has its role, a serving certificate, and no other credential", credentialsOfMachine},
+		{"volumes have the owners that pods gave them", ownersOfVolumes},
+		{"the service is taken over after kill -9", takeOver},
+		{"a machine that loses its power boots again", powerLoss},
+		{"ids are given back", idsGivenBack},
+	}
+	for _, step := range steps {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, i.in(t)) }) {
+			return
+		}
+	}
+}
+
+// rootIsNobody looks at the machines from the host, and tries as root on one what changes the host where root is root.
+func rootIsNobody(t *testing.T, i *installation) {
+	running, err := local.Running(i.dir)
+	if err != nil || len(running) != 2 {
+		t.Fatalf("the machines that run are %v: %v", running, err)
+	}
+	seen, one := map[uint32]bool{0: true}, ""
+	for id, pid := range running {
+		one = id
+		first := i.idsOf(id).First
+		var stat syscall.Stat_t
+		if err := syscall.Stat(fmt.Sprintf("/proc/%d", pid), &stat); err != nil || stat.Uid != first || seen[first] {
+			t.Errorf("root on machine %s is user %d on the host, and its ids begin with %d: %v", id, stat.Uid, first, err)
+		}
+		seen[first] = true
+	}
+	for _, attempt := range []string{
+		"echo x >/proc/sys/kernel/core_pattern",
+		"mount -t proc none /mnt && echo x >/mnt/sys/kernel/core_pattern",
+		"mount -o remount,bind,rw /usr",
+		"mount -o remount,bind,rw /opt/muster/bin && touch /opt/muster/bin/here",
+		"umount -l /usr",
+		"mknod /tmp/disk b 254 0",
+		"losetup --find --show /etc/hostname",
+		"echo 1 >/sys/fs/cgroup/memory/memory.limit_in_bytes",
+		"date -s 2000-01-01",
+	} {
+		if out, talk, err := i.try("exec", one, "--", "sh", "-c", "echo tried; "+attempt); err == nil || !strings.HasPrefix(out, "tried\n") {
+			t.Errorf("root on a machine may do %q, or it was not tried: %v\n%s%s", attempt, err, out, talk)
+		}
+	}
+}
+
+// shownBySysfs are what a machine learns of the host and cannot use: names of files behind loop devices, which the kernel shows wherever it shows devices.
+var shownBySysfs = []string{"loop-files"}
+
+// nothingGetsOut runs test/escape on a machine, as its root, as that with a single right, and as root of one more namespace.
+func nothingGetsOut(t *testing.T, i *installation) {
+	planted, err := prize.Plant(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := planted.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	program := filepath.Join(t.TempDir(), "escape")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../escape")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, out)
+	}
+	running, err := local.Running(i.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := slices.Sorted(maps.Keys(running))[0]
+	file, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	copied := i.command(t.Context(), "exec", id, "--", "sh", "-c", "cat >/root/escape && chmod 700 /root/escape")
+	copied.Stdin = file
+	if out, err := copied.CombinedOutput(); err != nil {
+		t.Fatalf("copying it: %v\n%s", err, out)
+	}
+	planted.Map.Disk = "/root"
+	args := append([]string{"exec", id, "--", "/root/escape"}, planted.Map.Args()...)
+	out, talk, runErr := i.try(append(args, "-o", "json", "-rights", "plain,cap_dac_read_search,cap_sys_admin,nested,all")...)
+	all, err := verdict.Read(strings.NewReader(out))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("it did not run to its end: %v, %v\n%s", runErr, err, talk)
+	}
+	count := map[verdict.Outcome]int{}
+	for _, one := range all {
+		count[one.Outcome]++
+		if !one.Outcome.Safe() && !slices.Contains(shownBySysfs, one.Attack) {
+			t.Errorf("%s with %s is %s: %s", one.Attack, one.Rights, one.Outcome, one.Why)
+		}
+	}
+	t.Logf("%d attacks: %v", len(all), count)
+	if marks, err := planted.Marks(); err != nil || len(marks) > 0 {
+		t.Errorf("left on the host: %v, %v", marks, err)
+	}
+}
+
+// idsOf are the ids that a machine has on the host.
+func (i *installation) idsOf(id string) userns.IDs {
+	i.t.Helper()
+	record, err := machine.ReadRecord(filepath.Join(i.dir.Machine(id), machine.RecordFile))
+	if err != nil || !record.IDs.Own() {
+		i.t.Fatalf("machine %s has the ids %v: %v", id, record.IDs, err)
+	}
+	return record.IDs
+}
+
+// ownersOfVolumes has a pod write as a user of its own.
+func ownersOfVolumes(t *testing.T, i *installation) {
+	i.apply(`apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: owned}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 8Mi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: owner}
+spec:
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsUser: 1000, runAsGroup: 3000, fsGroup: 2000}
+  containers:
+  - {name: c, image: "muster.dev/workload:v1", args: [count, /data], volumeMounts: [{name: v, mountPath: /data}]}
+  volumes: [{name: v, persistentVolumeClaim: {claimName: owned}}]
+`)
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/owner", "--timeout=300s")
+	found := ""
+	i.eventually("the pod has written", func() error {
+		return filepath.WalkDir(i.dir.FileSystems(), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			if found != "" {
+				return fmt.Errorf("there are %s and %s", found, path)
+			}
+			found = path
+			return nil
+		})
+	})
+	var stat syscall.Stat_t
+	if err := syscall.Stat(found, &stat); err != nil || stat.Uid != 1000 || stat.Gid != 3000 {
+		t.Errorf("the pod's file %q belongs to %d:%d on the host, not to 1000:3000: %v", found, stat.Uid, stat.Gid, err)
+	}
+	i.mustKubectl("delete", "pod/owner", "pvc/owned")
+}
+
+// idsGivenBack ends the installation and looks for its lines.
+func idsGivenBack(t *testing.T, i *installation) {
+	running, err := local.Running(i.dir)
+	if err != nil || len(running) == 0 {
+		t.Fatalf("the machines that run are %v: %v", running, err)
+	}
+	var first uint32
+	for id := range running {
+		first = i.idsOf(id).First
+	}
+	reserved := func(file string) bool {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			var begin, count uint32
+			owner, numbers, _ := strings.Cut(line, ":")
+			if _, err := fmt.Sscanf(numbers, "%d:%d", &begin, &count); err == nil && strings.HasPrefix(owner, "muster-") && first >= begin && first < begin+count {
+				return true
+			}
+		}
+		return false
+	}
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		if !reserved(file) {
+			t.Errorf("%s does not reserve the ids from %d on", file, first)
+		}
+	}
+	i.muster("down", "--delete")
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		if reserved(file) {
+			t.Errorf("%s still reserves the ids from %d on", file, first)
+		}
+	}
+}
