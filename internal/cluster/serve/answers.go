@@ -15,8 +15,9 @@ import (
 // What an API server answers before it is ready. /readyz waits until it has written the roles of its RBAC, which takes it more than a
 // second; the service is not a subject of RBAC (system:masters), and has that second for what it writes itself.
 const (
-	kindsPath  = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1"
-	systemPath = "/api/v1/namespaces/kube-system" // the API server of a cluster makes it, for others to put objects into
+	kindsPath   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1"
+	systemPath  = "/api/v1/namespaces/kube-system" // the API server of a cluster makes it, for others to put objects into
+	defaultPath = "/api/v1/namespaces/default"     // and this one after it
 )
 
 const (

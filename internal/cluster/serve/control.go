@@ -105,7 +105,7 @@ func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) e
 // setUpCluster makes the objects that every cluster has.
 func setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
 	connection := clusterREST(c)
-	if err := answers(ctx, connection, kindsPath, systemPath); err != nil {
+	if err := answers(ctx, connection, kindsPath, systemPath, defaultPath); err != nil {
 		return err
 	}
 	api, err := client.New(connection, client.Options{Scheme: scheme})
