@@ -304,7 +304,9 @@ func discoveryWaits(t *testing.T, i *installation) {
 	v := i.invite()
 	i.kill("kube-apiserver")
 	said := 0
-	if _, err := v.discover(t, func(c *discovery.Config) { c.Timeout, c.Progress = time.Minute, func(string) { said++ } }); err != nil {
+	if _, err := v.discover(t, func(c *discovery.Config) {
+		c.Timeout, c.Settle, c.Progress = 5*time.Minute, 5*time.Minute, func(string) { said++ } // a busy host takes long to allow anything
+	}); err != nil {
 		t.Error(err)
 	}
 	if said == 0 {
