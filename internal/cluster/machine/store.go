@@ -216,30 +216,6 @@ func (s *Store) choose(d Demand) (Subnet, Grant, error) {
 	return Subnet{}, Grant{}, full
 }
 
-// idsOfMachine is how many ids a machine has: as many as a system has that is alone on its host (16 bits).
-const idsOfMachine = 1 << 16
-
-// chooseIDs finds ids of the host that no instance has.
-func (s *Store) chooseIDs() (userns.IDs, error) {
-	if s.config.IDs == nil {
-		return userns.IDs{}, errors.New("choosing the machine's ids: no ids of this host are reserved for machines")
-	}
-	all, err := s.config.IDs()
-	if err != nil {
-		return userns.IDs{}, fmt.Errorf("choosing the machine's ids: %w", err)
-	}
-	records, err := s.list()
-	if err != nil {
-		return userns.IDs{}, err
-	}
-	for first := all.First; first-all.First+idsOfMachine <= all.Count; first += idsOfMachine {
-		if !slices.ContainsFunc(records, func(r Record) bool { return r.IDs.First == first }) {
-			return userns.IDs{First: first, Count: idsOfMachine}, nil
-		}
-	}
-	return userns.IDs{}, fmt.Errorf("choosing the machine's ids: all %d that are reserved from %d on are in use, %d for each machine: delete machines that are not needed", all.Count, all.First, idsOfMachine)
-}
-
 func (s *Store) subnets() ([]Subnet, error) {
 	if s.config.Subnets == nil {
 		return nil, errors.New("allocating address: this store is only read")
