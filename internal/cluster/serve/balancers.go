@@ -18,15 +18,15 @@ import (
 	"muster.dev/muster/internal/cluster/balancer"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/exposure"
-	"muster.dev/muster/internal/cluster/imagenotice"
 	"muster.dev/muster/internal/cluster/loadbalancer"
 	"muster.dev/muster/internal/cluster/loadbalancercontroller"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/podnotice"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC reaches; and that of pods' Events about images.
+// addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC reaches; and that of Events about pods.
 func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, store *machine.Store) error {
 	logged := func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, mgr.GetLogger() }
 	services, err := runtimecluster.New(connection, logged, exposure.ClusterOptions)
@@ -43,11 +43,11 @@ func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, conne
 	if none != "" {
 		return nil
 	}
-	images, err := runtimecluster.New(connection, logged, imagenotice.ClusterOptions)
+	events, err := runtimecluster.New(connection, logged, podnotice.ClusterOptions)
 	if err != nil {
-		return fmt.Errorf("making a cache of the cluster for Events about images: %w", err)
+		return fmt.Errorf("making a cache of the cluster for Events about pods: %w", err)
 	}
-	if err := imagenotice.Add(mgr, images); err != nil {
+	if err := podnotice.Add(mgr, events); err != nil {
 		return err
 	}
 	network, err := vpc.Open(c.State.VPCs(), c.Network.VPCID)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package imagenotice
+package podnotice
 
 import (
 	"fmt"
@@ -15,19 +15,12 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-const (
-	// reasonFailed is the reason of kubelets' Events about images that they do not get (kubernetes pkg/kubelet/events, FailedToPullImage).
-	reasonFailed = "Failed"
-	reason       = "ImageNotLoaded"
-)
+const reasonNotLoaded = "ImageNotLoaded"
 
-// notice is what there is to be said about an image.
-type notice struct{ image, message string }
-
-// decide reads a kubelet's Event. It returns nil if it is not about an image that a machine has not got.
-func decide(event *corev1.Event) *notice {
+// notLoaded returns nil if a kubelet's Event is not about an image that a machine has not got.
+func notLoaded(event *corev1.Event) *notice {
 	rest, ok := strings.CutPrefix(event.Message, "Failed to pull image ")
-	if !ok || event.Reason != reasonFailed || event.InvolvedObject.Kind != "Pod" {
+	if !ok || event.Reason != reasonFailed {
 		return nil
 	}
 	quoted, err := strconv.QuotedPrefix(rest)
@@ -39,7 +32,7 @@ func decide(event *corev1.Event) *notice {
 		return nil
 	}
 	said := termsafe.Line(image)
-	return &notice{image, readiness.Shorten(fmt.Sprintf("image %s is not loaded, and %s. If it was built here: docker save %s | muster image load", said, why(rest), shellquote.Quote(said)))}
+	return &notice{image, reasonNotLoaded, readiness.Shorten(fmt.Sprintf("image %s is not loaded, and %s. If it was built here: docker save %s | muster image load", said, why(rest), shellquote.Quote(said)))}
 }
 
 // code is the code of an answer of package pullthrough, as containerd writes it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package imagenotice
+package podnotice
 
 import (
 	"context"
@@ -26,10 +26,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// component is the source of the Events.
-const component = "muster"
+const (
+	component = "muster"  // the source of the Events
+	kubelet   = "kubelet" // the source of those that they follow
+	// Reasons of kubelets' Events (kubernetes pkg/kubelet/events).
+	reasonBackOff       = "BackOff"
+	reasonFailed        = "Failed"
+	reasonFailedSandbox = "FailedCreatePodSandBox"
+	reasonUnhealthy     = "Unhealthy"
+)
 
-// ClusterOptions makes the cluster's cache hold no Events but those of kubelets about images. The cluster need not be up when it is made.
+// ClusterOptions makes the cluster's cache hold no Events but warnings of kubelets about pods, without those that are many and never noticed. The cluster need not
+// be up when it is made.
 func ClusterOptions(options *cluster.Options) {
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		mapper := meta.NewDefaultRESTMapper(nil)
@@ -39,25 +47,27 @@ func ClusterOptions(options *cluster.Options) {
 		return mapper, nil
 	}
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
-	options.Cache.ByObject = map[client.Object]cache.ByObject{
-		&corev1.Event{}: {Field: fields.SelectorFromSet(fields.Set{"reason": reasonFailed, "type": corev1.EventTypeWarning, "involvedObject.kind": "Pod"})},
-	}
+	of := fields.AndSelectors(
+		fields.SelectorFromSet(fields.Set{"source": kubelet, "type": corev1.EventTypeWarning, "involvedObject.kind": "Pod"}),
+		fields.OneTermNotEqualSelector("reason", reasonBackOff), fields.OneTermNotEqualSelector("reason", reasonUnhealthy),
+	)
+	options.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Event{}: {Field: of}}
 }
 
 // Add adds the controller to a manager, which starts the cluster, too. The cluster is made with ClusterOptions.
 func Add(mgr manager.Manager, plane cluster.Cluster) error {
 	if plane == nil {
-		return errors.New("the controller of images' notices needs a cluster")
+		return errors.New("the controller of pods' notices needs a cluster")
 	}
 	if err := mgr.Add(plane); err != nil {
 		return fmt.Errorf("adding the cache of Events to the manager: %w", err)
 	}
 	err := builder.ControllerManagedBy(mgr).
-		Named("imagenotice").
+		Named("podnotice").
 		WatchesRawSource(source.Kind(plane.GetCache(), &corev1.Event{}, &handler.TypedEnqueueRequestForObject[*corev1.Event]{})).
 		Complete(&reconciler{cluster: plane.GetClient(), now: time.Now})
 	if err != nil {
-		return fmt.Errorf("adding the controller of images' notices: %w", err)
+		return fmt.Errorf("adding the controller of pods' notices: %w", err)
 	}
 	return nil
 }
@@ -82,20 +92,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("writing the Event %s of pod %s: %w", reason, failed.InvolvedObject.Name, err)
+		return reconcile.Result{}, fmt.Errorf("writing the Event %s of pod %s: %w", said.reason, failed.InvolvedObject.Name, err)
 	}
 	return reconcile.Result{}, nil
 }
 
-// event is the one about an image of a pod. Its name is that of no other.
+// event is the one that says a notice about a pod. Its name is that of no other.
 func event(failed *corev1.Event, said *notice, now time.Time) *corev1.Event {
 	pod := failed.InvolvedObject
-	sum := sha256.Sum256([]byte(string(pod.UID) + "/" + said.image))
+	sum := sha256.Sum256([]byte(string(pod.UID) + "/" + said.about))
 	moment := metav1.NewTime(now)
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: failed.Namespace, Name: fmt.Sprintf("%.200s.%x", pod.Name, sum[:8])},
 		InvolvedObject: pod,
-		Type:           corev1.EventTypeWarning, Reason: reason, Message: said.message,
+		Type:           corev1.EventTypeWarning, Reason: said.reason, Message: said.message,
 		Source: corev1.EventSource{Component: component}, ReportingController: component,
 		FirstTimestamp: moment, LastTimestamp: moment, Count: 1,
 	}

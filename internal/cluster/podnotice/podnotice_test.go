@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package imagenotice
+package podnotice
 
 import (
 	"strings"
@@ -24,6 +24,13 @@ func failure(image, words string) *corev1.Event {
 	}
 }
 
+// noSandbox is one about a pod that gets none.
+func noSandbox(words string) *corev1.Event {
+	e := failure("", "")
+	e.Reason, e.Message = "FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = Unknown desc = "+words
+	return e
+}
+
 const head = "unexpected status from HEAD request to https://000000000000.dkr.ecr.us-east-1.amazonaws.com/v2/library/myapp/manifests/dev?ns=docker.io: 403 Forbidden\n"
 
 func TestDecide(t *testing.T) {
@@ -41,6 +48,9 @@ func TestDecide(t *testing.T) {
 		"the account's registry": {failure("000000000000.dkr.ecr.us-east-1.amazonaws.com/app:v1", "not found: not found"), ""},
 		"hostile":                {failure(`a\n\x1b[2J;rm`, "x: not found"), `image a\n\x1b[2J;rm is not loaded, and no registry has it. If it was built here: docker save "a\\n\\x1b[2J;rm" | muster image load`},
 		"not quoted":             {&corev1.Event{Reason: "Failed", InvolvedObject: corev1.ObjectReference{Kind: "Pod"}, Message: "Failed to pull image x: not found"}, ""},
+		"hostUsers: false":       {noSandbox("failed to start noop process for unshare: failed to set effective UID: invalid argument"), "hostUsers: false needs ids of the host beyond those of its machine, which has none: the machine has isolation user-namespace, and with it every pod's root is a user of the host without rights. Leave hostUsers out, or have the pod run on a node group with isolation none"},
+		"another sandbox":        {noSandbox("plugin type=\"muster-cni\" failed (add): no address is left"), ""},
+		"not of a pod":           {&corev1.Event{Reason: "FailedCreatePodSandBox", InvolvedObject: corev1.ObjectReference{Kind: "Node"}, Message: noIDs}, ""},
 		"another failure":        {&corev1.Event{Reason: "Failed", InvolvedObject: corev1.ObjectReference{Kind: "Pod"}, Message: "Error: ErrImagePull"}, ""},
 	} {
 		got := ""
@@ -76,7 +86,7 @@ func TestReconcile(t *testing.T) {
 	}
 	var made []corev1.Event
 	for _, e := range all.Items {
-		if e.Reason == reason {
+		if e.Reason == reasonNotLoaded {
 			made = append(made, e)
 		}
 	}
