@@ -39,6 +39,7 @@ type kubeletConfig struct {
 	ReadOnlyPort             int                   `json:"readOnlyPort"`
 	ResolverConfig           string                `json:"resolvConf"`
 	RotateCertificates       bool                  `json:"rotateCertificates"`
+	SeccompDefault           bool                  `json:"seccompDefault"`
 	SerializeImagePulls      bool                  `json:"serializeImagePulls"`
 	ServerTLSBootstrap       bool                  `json:"serverTLSBootstrap"`
 	ShutdownGracePeriod      string                `json:"shutdownGracePeriod,omitempty"`
@@ -115,7 +116,9 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 		ResolverConfig:        resolverConfig(facts),
 		// With it the kubelet would ask for a client certificate and forget the exec plugin of its kubeconfig
 		// (cmd/kubelet/app/server.go, buildKubeletClientConfig): a machine that joins by its role has no such certificate, as on EKS.
-		RotateCertificates:  !spec.Join.InstanceRole,
+		RotateCertificates: !spec.Join.InstanceRole,
+		// Off on EKS. All machines share the host's kernel, and some of what it has is not in namespaces.
+		SeccompDefault:      true,
 		SerializeImagePulls: false,
 		ServerTLSBootstrap:  true,
 		// EKS also allows TLS_RSA_WITH_AES_{128,256}_GCM_SHA{256,384}. Key exchange by RSA has no forward secrecy, Go disables
