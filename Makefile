@@ -34,6 +34,10 @@ build: ## build all programs and images into bin/ (what is up to date is left al
 addons: ## build what add-ons need that few clusters have, into bin/addons: Traefik, the snapshot-controller (minutes, once)
 	@tools/build.sh addons
 
+.PHONY: postgresql
+postgresql: ## install PostgreSQL from the system's packages, for the story that copies a database
+	@tools/testneeds.sh postgresql
+
 .PHONY: up
 up: ## build what nodes need, run a cluster on this machine, wait until its nodes are Ready, and build the rest
 	@tools/build.sh node

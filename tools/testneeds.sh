@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sees to what the tests need on top of what the build does.
+# Sees to what the tests need on top of what the build does. What a story needs besides is named: testneeds.sh postgresql
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="$PATH:/usr/sbin:/sbin"
@@ -16,6 +16,8 @@ command -v musl-gcc >/dev/null || missing+=(musl-tools) # the resolver of Alpine
 # File systems whose files share their content, for internal/cluster/filestore, internal/platform/removetree and test/stories.
 command -v mkfs.xfs >/dev/null || missing+=(xfsprogs)
 command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
+# The pods of a story run it.
+[[ ${1-} != postgresql ]] || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
 ((${#missing[@]})) || exit 0
 if may_install; then
 	install_packages "${missing[@]}"
