@@ -19,6 +19,6 @@ func noUserNamespace(event *corev1.Event) *notice {
 	if event.Reason != reasonFailedSandbox || !strings.Contains(event.Message, noIDs) {
 		return nil
 	}
-	return &notice{"hostUsers", reasonNoUserNamespace, "hostUsers: false needs ids of the host beyond those of its machine, which has none: the machine has isolation user-namespace, and " +
-		"with it every pod's root is a user of the host without rights. Leave hostUsers out, or have the pod run on a node group with isolation none"}
+	return &notice{"hostUsers", reasonNoUserNamespace, "hostUsers: false needs user ids beyond those of the machine, which has none, as with isolation user-namespace, where every pod's root is a user of the host " +
+		"without rights. Leave hostUsers out, or have the pod run on a node group with isolation none"}
 }
