@@ -58,6 +58,8 @@ func TestIsolatedMachines(t *testing.T) {
 		{"kubectl can be copied into a pod", kubectlCopied},
 		{"logs, exec, port-forward and metrics over verified TLS", kubeletsVerified},
 		{"a machine has its role, a serving certificate, and no other credential", credentialsOfMachine},
+		{"a pod that wants a user namespace of its own is told why it waits", noUserNamespace},
+		{"a pod that names no seccomp profile has the runtime's", seccompByDefault},
 		{"volumes have the owners that pods gave them", ownersOfVolumes},
 		{"the service is taken over after kill -9", takeOver},
 		{"a machine that loses its power boots again", powerLoss},
@@ -101,6 +103,32 @@ func rootIsNobody(t *testing.T, i *installation) {
 			t.Errorf("root on a machine may do %q, or it was not tried: %v\n%s%s", attempt, err, out, talk)
 		}
 	}
+}
+
+// noUserNamespace has a pod wait for ids that no machine has.
+func noUserNamespace(_ *testing.T, i *installation) {
+	i.apply("apiVersion: v1\nkind: Pod\nmetadata: {name: own-users}\nspec:\n  hostUsers: false\n  terminationGracePeriodSeconds: 1\n" +
+		"  containers: [{name: c, image: \"muster.dev/workload:v1\", args: [serve]}]\n")
+	i.eventually("an Event says why", func() error {
+		said, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name=own-users,reason=UserNamespaceNotSupported", "-o", "jsonpath={.items[*].message}")
+		if err == nil && !strings.Contains(said, "isolation none") {
+			err = fmt.Errorf("%q", said)
+		}
+		return err
+	})
+	i.mustKubectl("delete", "pod", "own-users", "--wait=false")
+}
+
+// seccompByDefault looks at what the kernel filters of a pod.
+func seccompByDefault(t *testing.T, i *installation) {
+	i.apply("apiVersion: v1\nkind: Pod\nmetadata: {name: filtered}\nspec:\n  terminationGracePeriodSeconds: 1\n" +
+		"  containers: [{name: c, image: \"muster.dev/workload:v1\", args: [serve], volumeMounts: [{name: bin, mountPath: /usr, readOnly: true}, {name: lib, mountPath: /lib, readOnly: true}, {name: lib64, mountPath: /lib64, readOnly: true}]}]\n" +
+		"  volumes: [{name: bin, hostPath: {path: /usr}}, {name: lib, hostPath: {path: /usr/lib}}, {name: lib64, hostPath: {path: /usr/lib64}}]\n")
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/filtered", "--timeout=120s")
+	if got := strings.TrimSpace(i.mustKubectl("exec", "filtered", "--", "/usr/bin/grep", "^Seccomp:", "/proc/1/status")); strings.Join(strings.Fields(got), " ") != "Seccomp: 2" {
+		t.Errorf("the kernel says %q", got)
+	}
+	i.mustKubectl("delete", "pod", "filtered", "--wait=false")
 }
 
 // shownBySysfs are what a machine learns of the host and cannot use: names of files behind loop devices, which the kernel shows wherever it shows devices.
