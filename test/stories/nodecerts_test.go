@@ -248,7 +248,6 @@ func shape(output string) []string {
 	for _, replace := range [][2]string{
 		{`(?m)^request csr-[a-z0-9]{5} waits: (it is approved, and not signed yet|nobody has decided; .*)\n`, ""}, // for as long as the controller takes
 		{`(?m)^The host will be overcommitted: .*\n`, ""},                                                         // a larger host is not
-		{`(?m)^nodegroup \S+: \d+ of \d+ nodes are Ready\n?`, ""},                                                 // as often as nodes become Ready apart
 		{`csr-[a-z0-9]{5}\b`, "csr-#"},
 		{`system:bootstrap:[a-z0-9]{6}`, "system:bootstrap:#"},
 		{`\b[0-9a-f]{24,}\b`, "#"},
