@@ -4,7 +4,6 @@ package stories
 
 import (
 	"fmt"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,12 +73,8 @@ const databaseWriter = `setsid bash -c 'for ((n = 1; ; n++)); do echo "INSERT IN
 //story:needs postgresql
 func TestCopiedDatabase(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("mkfs.xfs")
-	if err != nil {
-		t.Fatal("looking for what tools/testneeds.sh installs: ", err)
-	}
 	i := newInstallation(t)
-	i.volumesOnXFS(program)
+	i.volumesOnXFS()
 	i.muster("up", "--nodes", "1")
 	i.ready()
 	i.database("first", "")

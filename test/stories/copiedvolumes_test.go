@@ -53,12 +53,8 @@ spec:
 //story:about cluster/filestore cluster/volumedriver
 func TestCopiedVolumes(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("mkfs.xfs")
-	if err != nil {
-		t.Fatal("looking for what tools/testneeds.sh installs: ", err)
-	}
 	i := newInstallation(t)
-	i.volumesOnXFS(program)
+	i.volumesOnXFS()
 	i.muster("up", "--nodes", "1")
 	i.ready()
 	i.apply(copiedWorkload)
@@ -139,8 +135,12 @@ func (i *installation) wantEvent(claim, says string) error {
 }
 
 // volumesOnXFS has volumes on an XFS of their own, which is a file outside the state directory.
-func (i *installation) volumesOnXFS(program string) {
+func (i *installation) volumesOnXFS() {
 	i.t.Helper()
+	program, err := exec.LookPath("mkfs.xfs")
+	if err != nil {
+		i.t.Fatal("looking for what tools/testneeds.sh installs: ", err)
+	}
 	image, err := os.Create(filepath.Join(filepath.Dir(string(i.dir)), "volumes.xfs"))
 	if err != nil {
 		i.t.Fatal(err)

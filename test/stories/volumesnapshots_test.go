@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,12 +80,8 @@ spec:
 //story:about cluster/filestore cluster/volumedriver cluster/addon
 //story:needs addons
 func TestVolumeSnapshots(t *testing.T) {
-	program, err := exec.LookPath("mkfs.xfs")
-	if err != nil {
-		t.Fatal("looking for what tools/testneeds.sh installs: ", err)
-	}
 	i := newInstallation(t)
-	i.volumesOnXFS(program)
+	i.volumesOnXFS()
 	i.withSnapshotController()
 	i.apply(copiedWorkload + "---\n" + snapshotWorkload)
 	i.mustKubectl("wait", "--for=condition=Ready", "pod/counts", "pod/writes", "--timeout=120s")
