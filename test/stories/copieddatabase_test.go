@@ -63,8 +63,11 @@ spec:
   - {name: lib64, hostPath: {path: /usr/lib64}}
 `
 
-// databaseWriter inserts one row after another, each in a transaction of its own, and outlives the command that starts it.
-const databaseWriter = `setsid bash -c 'for ((n = 1; ; n++)); do echo "INSERT INTO rows VALUES ($n, 1);"; done | psql -h /tmp -U postgres -q' >/tmp/writer 2>&1 </dev/null &`
+// databaseWriter inserts one row after another, each in a transaction of its own, and has what is in memory written all the time. It outlives the command
+// that starts it. A copy of what changes meanwhile, not of one moment, has a checkpoint whose log it has not.
+const databaseWriter = `setsid bash -c '
+for ((n = 1; ; n++)); do echo "INSERT INTO rows VALUES ($n, 1);"; done | psql -h /tmp -U postgres -q &
+while psql -h /tmp -U postgres -qc CHECKPOINT; do sleep 0.05; done' >/tmp/writer 2>&1 </dev/null &`
 
 // TestCopiedDatabase copies a block device while a PostgreSQL writes to the file system on it: one that starts from the copy has every row that was
 // acknowledged before, and no row without the one before it.
