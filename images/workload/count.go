@@ -49,6 +49,9 @@ func count(ctx context.Context, stdout io.Writer, dir string, pause time.Duratio
 		if _, err := fmt.Fprintln(stdout, last); err != nil {
 			return err
 		}
+		if ctx.Err() != nil { // said before the tick that came while the disk was slow
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil
