@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"muster.dev/muster/internal/iam/iam"
 )
 
 // defaultItems and maxItems bound a page of IAM's lists.
@@ -26,7 +28,7 @@ func PageOf[T any](items []T, key func(T) string, marker *string, most *int32) (
 	size := defaultItems
 	if most != nil {
 		if *most < 1 || *most > maxItems {
-			return nil, Page{}, Errorf(ValidationError, "MaxItems is %d: it must be from 1 to %d", *most, maxItems)
+			return nil, Page{}, &iam.OutOfRange{Field: "maxItems", Saw: int64(*most), Least: 1, Most: maxItems}
 		}
 		size = int(*most)
 	}

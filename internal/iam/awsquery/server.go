@@ -134,6 +134,8 @@ func From(err error) *Error {
 	var (
 		known     *Error
 		invalid   *iam.Invalid
+		outside   *iam.OutOfRange
+		long      iam.TooLong
 		twice     *iam.DuplicateTag
 		limit     *iam.Limit
 		malformed *iampolicy.Malformed
@@ -143,6 +145,10 @@ func From(err error) *Error {
 		return known
 	case errors.As(err, &invalid):
 		return &Error{Code: ValidationError, Message: invalid.Error(), Cause: err}
+	case errors.As(err, &outside):
+		return &Error{Code: ValidationError, Message: outside.Error(), Cause: err}
+	case errors.As(err, &long):
+		return &Error{Code: ValidationError, Message: long.Error(), Cause: err}
 	case errors.As(err, &twice):
 		return &Error{Code: InvalidInput, Message: twice.Error(), Cause: err}
 	case errors.As(err, &limit):

@@ -133,6 +133,7 @@ func TestDurations(t *testing.T) {
 		{"a session may last 900 seconds", iam.CheckAssume(role, 900*time.Second, false), true},
 		{"a chained session may last an hour", iam.CheckAssume(role, time.Hour, true), true},
 		{"a chained session may not last longer", iam.CheckAssume(role, time.Hour+time.Second, true), false},
+		{"a session may not last longer than any role's", iam.CheckAssume(role, 12*time.Hour+time.Second, false), false},
 		{"a role without a limit grants an hour", iam.CheckAssume(iam.Role{}, time.Hour+time.Second, false), false},
 		{"a session token may last 36 hours", atMost, true},
 		{"a session token may not last longer", tooLong, false},
@@ -143,6 +144,18 @@ func TestDurations(t *testing.T) {
 				t.Fatal(c.err)
 			}
 		})
+	}
+	for want, err := range map[string]error{ // clients look for these
+		"The requested DurationSeconds exceeds the MaxSessionDuration set for this role.":                                                                    iam.CheckAssume(role, 3*time.Hour, false),
+		"The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.":                                                 iam.CheckAssume(role, 3*time.Hour, true),
+		"1 validation error detected: Value '123' at 'durationSeconds' failed to satisfy constraint: Member must have value greater than or equal to 900":    iam.CheckAssume(role, 123*time.Second, false),
+		"1 validation error detected: Value '43201' at 'durationSeconds' failed to satisfy constraint: Member must have value less than or equal to 43200":   iam.CheckAssume(role, 43201*time.Second, true),
+		"1 validation error detected: Value '60' at 'maxSessionDuration' failed to satisfy constraint: Member must have value greater than or equal to 3600": iam.CheckMaxSession(time.Minute),
+		"1 validation error detected: Value '129601' at 'durationSeconds' failed to satisfy constraint: Member must have value less than or equal to 129600": tooLong,
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	if got, err := iam.CheckSessionToken(12*time.Hour, true); got != time.Hour || err != nil {
 		t.Errorf("root gets %s, %v", got, err)

@@ -12,27 +12,51 @@ import (
 
 // CheckMaxSession checks a role's MaxSessionDuration.
 func CheckMaxSession(d time.Duration) error {
-	return checkDuration("MaxSessionDuration", d, MinRoleSession, MaxRoleSession)
+	return checkDuration("maxSessionDuration", d, MinRoleSession, MaxRoleSession)
 }
 
-// CheckAssume checks how long a session of the role may be. A chained session is asked for with temporary credentials.
+// TooLong says that a session would last longer than it may, in AWS's words: clients look for them, and fall back to an hour.
+type TooLong string
+
+func (e TooLong) Error() string { return "The requested DurationSeconds exceeds " + string(e) + "." }
+
+// OutOfRange says that a number is smaller or larger than a parameter takes, as the front of every AWS service does.
+type OutOfRange struct {
+	Field       string // the parameter with a small first letter
+	Saw         int64
+	Least, Most int64
+}
+
+func (e *OutOfRange) Error() string {
+	bound := fmt.Sprintf("greater than or equal to %d", e.Least)
+	if e.Saw > e.Most {
+		bound = fmt.Sprintf("less than or equal to %d", e.Most)
+	}
+	return fmt.Sprintf("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value %s", e.Saw, e.Field, bound)
+}
+
+// CheckAssume checks how long a session of the role may be. A chained session is asked for with temporary credentials, a user's own from
+// GetSessionToken among them.
 func CheckAssume(role Role, d time.Duration, chained bool) error {
 	most := role.MaxSession
 	if most < MinRoleSession || most > MaxRoleSession {
 		most = DefaultRoleSession // a role from elsewhere: the least that any role grants
 	}
+	if err := checkDuration("durationSeconds", d, MinAssume, MaxRoleSession); err != nil {
+		return err
+	}
 	if chained && d > MaxChained {
-		return &Invalid{"DurationSeconds", seconds(d), fmt.Sprintf("a session got with temporary credentials lasts %s at most", seconds(MaxChained))}
+		return TooLong("the 1 hour session limit for roles assumed by role chaining")
 	}
 	if d > most {
-		return &Invalid{"DurationSeconds", seconds(d), fmt.Sprintf("the MaxSessionDuration of the role %s is %s", role.Name, seconds(most))}
+		return TooLong("the MaxSessionDuration set for this role")
 	}
-	return checkDuration("DurationSeconds", d, MinAssume, most)
+	return nil
 }
 
 // CheckSessionToken checks the duration of GetSessionToken, and is what root gets when it asks for more.
 func CheckSessionToken(d time.Duration, root bool) (time.Duration, error) {
-	if err := checkDuration("DurationSeconds", d, MinSessionToken, MaxSessionToken); err != nil {
+	if err := checkDuration("durationSeconds", d, MinSessionToken, MaxSessionToken); err != nil {
 		return 0, err
 	}
 	if root {
@@ -42,16 +66,14 @@ func CheckSessionToken(d time.Duration, root bool) (time.Duration, error) {
 }
 
 func checkDuration(field string, d, least, most time.Duration) error {
-	if d < least || d > most {
-		return &Invalid{field, seconds(d), fmt.Sprintf("it must be from %s to %s", seconds(least), seconds(most))}
-	}
 	if d%time.Second != 0 {
 		return &Invalid{field, d.String(), "it must be whole seconds"}
 	}
+	if d < least || d > most {
+		return &OutOfRange{field, int64(d / time.Second), int64(least / time.Second), int64(most / time.Second)}
+	}
 	return nil
 }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int64(d/time.Second)) }
 
 // CheckNewKey checks that the user, with so many keys of any status, may have another.
 func CheckNewKey(user User, keys int) error {

@@ -116,6 +116,9 @@ func TestListsComeInPages(t *testing.T) {
 	}
 	_, err := c.ListUsers(ctx, &iam.ListUsersInput{MaxItems: aws.Int32(0)})
 	w.wants("pages of none", err, "ValidationError")
+	if want := "Value '0' at 'maxItems' failed to satisfy constraint: Member must have value greater than or equal to 1"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("pages of none: %v, want %s", err, want)
+	}
 	if none := must[*iam.ListUsersOutput](w)(c.ListUsers(ctx, &iam.ListUsersInput{PathPrefix: aws.String("/a")})); len(none.Users) != 0 {
 		t.Errorf("below /a: %+v", none.Users)
 	}

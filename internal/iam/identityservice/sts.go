@@ -117,7 +117,7 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	if in.DurationSeconds != nil {
 		duration = time.Duration(*in.DurationSeconds) * time.Second
 	}
-	chained := c.role()
+	chained := c.session != nil
 	if in.Policy != nil {
 		if _, err := s.parsed.parse(iampolicy.Session, *in.Policy); err != nil {
 			return nil, err

@@ -155,6 +155,7 @@ func TestUnsignedRequests(t *testing.T) {
 		"Version=2011-06-15":                             "MissingAction",
 		"Action=ListUsers&Action=x&Version=2010-05-08":   "InvalidQueryParameter",
 		"Action=ListUsers&Version=2010-05-08&UserName=%": "MalformedQueryString",
+		"Action=AssumeRoleWithSAML&Version=2011-06-15":   "InvalidAction",
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(body))
 		if err != nil {
@@ -174,8 +175,8 @@ func TestUnsignedRequests(t *testing.T) {
 			t.Errorf("%s: the log does not have the request %q:\n%s", body, id, w.log)
 		}
 	}
-	if got := strings.Count(w.log.String(), "identity request"); got != 7 {
-		t.Errorf("%d lines for 7 requests:\n%s", got, w.log)
+	if got := strings.Count(w.log.String(), "identity request"); got != 8 {
+		t.Errorf("%d lines for 8 requests:\n%s", got, w.log)
 	}
 }
 
@@ -238,6 +239,17 @@ func TestAssumeRole(t *testing.T) {
 	}
 	_, err = assume(session(got.Credentials), "next", "chain", func(in *sts.AssumeRoleInput) { in.DurationSeconds = aws.Int32(7200) })
 	w.wants("two hours in a chain", err, "ValidationError")
+	own, err := w.sts(alice).GetSessionToken(t.Context(), &sts.GetSessionTokenInput{})
+	w.wants("a session of a user", err, "")
+	if _, err := w.iam(w.admin()).UpdateRole(t.Context(), &iam.UpdateRoleInput{RoleName: aws.String("app"), MaxSessionDuration: aws.Int32(7200)}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = assume(alice, "app", "work", func(in *sts.AssumeRoleInput) { in.DurationSeconds = aws.Int32(7200) })
+	w.wants("two hours with a user's key", err, "")
+	_, err = assume(session(own.Credentials), "app", "work", func(in *sts.AssumeRoleInput) { in.DurationSeconds = aws.Int32(7200) })
+	w.wants("two hours with a user's session", err, "ValidationError")
+	_, err = assume(session(own.Credentials), "app", "work", nil)
+	w.wants("an hour with a user's session", err, "")
 	chained, err := assume(session(got.Credentials), "next", "chain", nil)
 	w.wants("an hour in a chain", err, "")
 	_, err = assume(bob, "next", "chain", nil)
