@@ -166,7 +166,7 @@ func TestDescribeVpcs(t *testing.T) {
 	w.ask("DescribeVpcs&VpcId.1=vpc-1", 400, "InvalidVpcID.Malformed")
 	w.ask("DescribeVpcs&VpcId.1=vpc-0000000000000000c", 400, "<Code>InvalidVpcID.NotFound</Code>", "The vpc ID 'vpc-0000000000000000c' does not exist")
 	w.ask("DescribeVpcs&Filter.1.Name=colour&Filter.1.Value.1=red", 400, "The filter 'colour' is invalid")
-	w.ask("DescribeVpcs&MaxResults=2", 400, "InvalidParameterValue")
+	w.ask("DescribeVpcs&MaxResults=2", 400, "InvalidParameterValue", "Value ( 2 ) for parameter maxResults is invalid. Expecting a value greater than 5.")
 	w.ask("DescribeVpcs&DryRun=true", 412, "DryRunOperation")
 	w.ask("DescribeVpcs&NextToken=forged", 400, "InvalidNextToken")
 	w.wasAsked("ec2:DescribeVpcs * ec2:region=eu-west-1")

@@ -377,7 +377,8 @@ func TestPages(t *testing.T) {
 	if len(want) != 0 || marker != "" {
 		t.Errorf("%v were not told, and there is more: %q", want, marker)
 	}
-	w.ask("GET /file-systems?MaxItems=0", "", 400, "BadRequest")
+	w.ask("GET /file-systems?MaxItems=0", "", 400, "BadRequest", "parameter MaxItems")
+	w.ask("GET /access-points?MaxResults=0", "", 400, "BadRequest", "parameter MaxResults")
 	w.ask("GET /file-systems?Marker=forged", "", 400, "BadRequest")
 }
 

@@ -23,7 +23,7 @@ type Limits struct {
 func LimitsOf(service, action string) Limits {
 	switch service {
 	case "ec2":
-		l := Limits{Least: 5, Most: 1000, Default: 1000, name: "MaxResults", code: "InvalidParameterValue"}
+		l := Limits{Least: 5, Most: 1000, Default: 1000, name: "maxResults", code: "InvalidParameterValue"}
 		switch action {
 		case "DescribeInstanceTypes":
 			l.Most, l.Default = 100, 100
@@ -56,7 +56,12 @@ func LimitsOf(service, action string) Limits {
 	case "ecr":
 		return Limits{Least: 1, Most: 1000, Default: 100, name: "maxResults", code: "InvalidParameterException"}
 	case "elasticfilesystem":
-		return Limits{Least: 1, Most: 1000, Default: 100, name: "MaxItems", code: "BadRequest"}
+		l := Limits{Least: 1, Most: 1000, Default: 100, name: "MaxItems", code: "BadRequest"}
+		switch action {
+		case "DescribeAccessPoints", "ListTagsForResource":
+			l.name = "MaxResults"
+		}
+		return l
 	case "logs":
 		return Limits{Least: 1, Most: 50, Default: 50, name: "limit", code: "InvalidParameterException"}
 	default:
@@ -70,6 +75,9 @@ func (l Limits) Size(asked *int32) (int, error) {
 		return l.Default, nil
 	}
 	if n := int(*asked); n < l.Least || n > l.Most {
+		if l.code == "InvalidParameterValue" && n < l.Least { // EC2's words, which the least value contradicts
+			return 0, awsfault.Errorf(l.code, "Value ( %d ) for parameter %s is invalid. Expecting a value greater than %d.", n, l.name, l.Least)
+		}
 		return 0, awsfault.Errorf(l.code, "Value ( %d ) for parameter %s is invalid: it must be from %d to %d", n, l.name, l.Least, l.Most)
 	}
 	return int(*asked), nil
