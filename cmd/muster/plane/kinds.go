@@ -3,7 +3,6 @@
 package plane
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -169,6 +168,9 @@ func NodeGroups() Kind {
 			col("MIN", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MinSize) }).onlyWide(),
 			col("MAX", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MaxSize) }).onlyWide(),
 			col("NAMESPACE", func(g *v1alpha1.NodeGroup) string { return g.Namespace }).onlyWide(),
+			col("ISOLATION", func(g *v1alpha1.NodeGroup) string {
+				return string(nodegroupspec.Isolation(g.Spec.Provider, g.Spec.Isolation))
+			}).onlyWide(),
 			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return string(nodegroupspec.Bootstrap(&g.Spec)) }).onlyWide(),
 			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Role() }).onlyWide(),
 			columnMessage(func(g *v1alpha1.NodeGroup) []metav1.Condition { return g.Status.Conditions }),
@@ -195,7 +197,9 @@ func Machines() Kind {
 			columnAge(),
 			col(headingCluster, func(m *v1alpha1.Machine) string { return m.Spec.ClusterName }).onlyWide(),
 			col("PROVIDER", func(m *v1alpha1.Machine) string { return string(m.Spec.Provider) }).onlyWide(),
-			col("ISOLATION", isolation).onlyWide(),
+			col("ISOLATION", func(m *v1alpha1.Machine) string {
+				return string(nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation))
+			}).onlyWide(),
 			col("POD-CIDR", func(m *v1alpha1.Machine) string { return m.Status.PodCIDR }).onlyWide(),
 			col("JOINED-IN", joinedIn).onlyWide(),
 			columnMessage(func(m *v1alpha1.Machine) []metav1.Condition { return m.Status.Conditions }),
@@ -309,14 +313,6 @@ func signingStatus(r *certificatesv1.CertificateSigningRequest) string {
 		status += ",Issued"
 	}
 	return status
-}
-
-// isolation is what separates a machine from the host; simulated ones run nothing.
-func isolation(m *v1alpha1.Machine) string {
-	if m.Spec.Provider == v1alpha1.ProviderSimulated {
-		return ""
-	}
-	return string(cmp.Or(m.Spec.Isolation, v1alpha1.IsolationNone))
 }
 
 // joinedIn is the time from a machine's launch to its node being Ready.

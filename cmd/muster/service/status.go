@@ -99,9 +99,9 @@ func printCluster(o *console.Options, cluster serve.ClusterStatus, now time.Time
 		return err
 	}
 	fmt.Fprintln(o.Out)
-	t := table.New(o.Out, "NODE GROUP", "PROVIDER", "DESIRED", "MACHINES", "READY", "MESSAGE")
+	t := table.New(o.Out, "NODE GROUP", "PROVIDER", "ISOLATION", "DESIRED", "MACHINES", "READY", "MESSAGE")
 	for _, g := range cluster.NodeGroups {
-		t.Row(g.Name, string(g.Provider), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), console.OrDash(g.Message))
+		t.Row(g.Name, string(g.Provider), console.OrDash(string(g.Isolation)), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), console.OrDash(g.Message))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -47,6 +47,26 @@ func TestStatusNotes(t *testing.T) {
 	}
 }
 
+// It is said which groups' machines are what on the host.
+func TestStatusOfNodeGroups(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := printCluster(&console.Options{Streams: console.Streams{Out: &out, Err: &out}}, serve.ClusterStatus{NodeGroups: []serve.NodeGroupStatus{
+		{Name: "default", Provider: "local", Isolation: "none", Desired: 2, Machines: 2, Ready: 1, Message: "1 of 2 machines is Ready"},
+		{Name: "many", Provider: "simulated", Desired: 100, Machines: 100, Ready: 100},
+		{Name: "tenants", Provider: "local", Isolation: "user-namespace"},
+	}}, clitest.Noon)
+	const want = `
+NODE GROUP   PROVIDER    ISOLATION        DESIRED   MACHINES   READY   MESSAGE
+default      local       none             2         2          1       1 of 2 machines is Ready
+many         simulated   -                100       100        100     -
+tenants      local       user-namespace   0         0          0       -
+`
+	if _, groups, _ := strings.Cut(out.String(), "\n"); err != nil || groups != want {
+		t.Errorf("%v, printed\n%s\nwant\n%s", err, &out, want)
+	}
+}
+
 // SINCE is about the process, also if the service has found it running; without a process it is about the state.
 func TestStatusOfProcesses(t *testing.T) {
 	t.Parallel()

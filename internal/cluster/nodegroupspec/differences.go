@@ -35,6 +35,15 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	return strings.Join(differences, "; ")
 }
 
+// Isolation returns what separates a machine of a provider from the host, by the default if the machine or its group does not say. Simulated machines run nothing
+// and have none: "".
+func Isolation(provider v1alpha1.Provider, isolation v1alpha1.Isolation) v1alpha1.Isolation {
+	if provider == v1alpha1.ProviderSimulated {
+		return ""
+	}
+	return cmp.Or(isolation, v1alpha1.IsolationNone)
+}
+
 // Bootstrap returns how the machines of a group prove their identity, by the default if the spec does not say.
 func Bootstrap(s *v1alpha1.NodeGroupSpec) v1alpha1.Bootstrap {
 	if s.JoinsByRole() {

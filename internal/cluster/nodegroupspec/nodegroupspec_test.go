@@ -98,3 +98,20 @@ func TestLabelsAndTaints(t *testing.T) {
 		}
 	}
 }
+
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		provider       v1alpha1.Provider
+		asked, becomes v1alpha1.Isolation
+	}{
+		{v1alpha1.ProviderLocal, "", v1alpha1.IsolationNone},
+		{"", "", v1alpha1.IsolationNone},
+		{v1alpha1.ProviderLocal, v1alpha1.IsolationUserNamespace, v1alpha1.IsolationUserNamespace},
+		{v1alpha1.ProviderSimulated, "", ""},
+	} {
+		if got := Isolation(test.provider, test.asked); got != test.becomes {
+			t.Errorf("%q of provider %q: %q, want %q", test.asked, test.provider, got, test.becomes)
+		}
+	}
+}

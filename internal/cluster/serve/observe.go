@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/version"
@@ -111,7 +112,7 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 			continue
 		}
 		status.NodeGroups = append(status.NodeGroups, NodeGroupStatus{
-			Name: g.Spec.Name, Provider: g.Spec.Provider, Desired: g.Spec.ScalingConfig.DesiredSize,
+			Name: g.Spec.Name, Provider: g.Spec.Provider, Isolation: nodegroupspec.Isolation(g.Spec.Provider, g.Spec.Isolation), Desired: g.Spec.ScalingConfig.DesiredSize,
 			Machines: g.Status.Replicas, Ready: g.Status.ReadyReplicas, Message: readiness.Message(g.Status.Conditions),
 		})
 	}
@@ -119,7 +120,10 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 		if m.Spec.ClusterName != status.Name {
 			continue
 		}
-		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: readiness.Message(m.Status.Conditions)}
+		machine := MachineStatus{
+			Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Isolation: nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation),
+			Phase: m.Status.Phase, Message: readiness.Message(m.Status.Conditions),
+		}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			machine.Reason = ready.Reason
 		}
@@ -131,7 +135,7 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 		}
 		status.Machines = append(status.Machines, machine)
 	}
-	status.Notes = openMetadata(machines.Items, status.Name)
+	status.Notes = append(openMetadata(machines.Items, status.Name), otherIsolation(status.NodeGroups, status.Machines)...)
 	slices.SortFunc(status.NodeGroups, func(a, b NodeGroupStatus) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(status.Machines, func(a, b MachineStatus) int {
 		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(a.Name, b.Name))
@@ -151,6 +155,29 @@ func openMetadata(machines []v1alpha1.Machine, cluster string) []string {
 	var notes []string
 	for _, group := range slices.Sorted(maps.Keys(open)) {
 		notes = append(notes, fmt.Sprintf("pods on %s of node group %s can take the role of the node: httpPutResponseHopLimit is more than 1 there", readiness.Of(open[group], open[group], "machine", "machines"), group))
+	}
+	return notes
+}
+
+// otherIsolation notes machines with another isolation than their node group makes machines with by now: a note for each node group.
+func otherIsolation(groups []NodeGroupStatus, machines []MachineStatus) []string {
+	var notes []string
+	for _, g := range groups {
+		var other, all int32
+		for _, m := range machines {
+			if m.NodeGroup != g.Name {
+				continue
+			}
+			all++
+			if m.Isolation != g.Isolation {
+				other++
+			}
+		}
+		if other > 0 {
+			notes = append(notes, fmt.Sprintf("isolation %s of node group %s does not hold for %s, launched before it was set: a machine keeps its isolation until it is replaced "+
+				"(`muster get machines -o wide` shows each)",
+				g.Isolation, g.Name, readiness.Of(other, all, "machine", "machines")))
+		}
 	}
 	return notes
 }

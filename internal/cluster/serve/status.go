@@ -76,17 +76,21 @@ type ClusterStatus struct {
 type NodeGroupStatus struct {
 	Name     string            `json:"name"`
 	Provider v1alpha1.Provider `json:"provider"`
-	Desired  int32             `json:"desired"`
-	Machines int32             `json:"machines"`
-	Ready    int32             `json:"ready"`
-	Message  string            `json:"message,omitempty"`
+	// Isolation is that of machines which the group makes; empty for simulated machines.
+	Isolation v1alpha1.Isolation `json:"isolation,omitempty"`
+	Desired   int32              `json:"desired"`
+	Machines  int32              `json:"machines"`
+	Ready     int32              `json:"ready"`
+	Message   string             `json:"message,omitempty"`
 }
 
 // MachineStatus sums up one machine.
 type MachineStatus struct {
-	Name      string                `json:"name"`
-	NodeGroup string                `json:"nodeGroup"`
-	NodeName  string                `json:"nodeName,omitempty"`
+	Name      string `json:"name"`
+	NodeGroup string `json:"nodeGroup"`
+	NodeName  string `json:"nodeName,omitempty"`
+	// Isolation is what separates the machine from the host; empty for simulated machines.
+	Isolation v1alpha1.Isolation    `json:"isolation,omitempty"`
 	Phase     v1alpha1.MachinePhase `json:"phase"`
 	// Step is the last step of its way in.
 	Step v1alpha1.JoinStep `json:"step,omitempty"`
