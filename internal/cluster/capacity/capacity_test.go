@@ -3,6 +3,7 @@
 package capacity
 
 import (
+	"strings"
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -110,6 +111,17 @@ func TestInotify(t *testing.T) {
 	is(t, "enough", Inotify(need, need, "128"), "")
 	is(t, "one too few", Inotify(need, need-1, "128"), "fs.inotify.max_user_instances is 128 on this host, 41 of them are left, and the cluster's programs need 42: allow more with `sysctl fs.inotify.max_user_instances=1024`, or stop other clusters")
 	is(t, "none", Inotify(18, 0, "not known"), "fs.inotify.max_user_instances is not known on this host, 0 of them are left, and the cluster's programs need 18: allow more with `sysctl fs.inotify.max_user_instances=1024`, or stop other clusters")
+}
+
+func TestFewInotifyInstances(t *testing.T) {
+	t.Parallel()
+	const few = "fs.inotify.max_user_instances is 128 on this host, and pods of local machines may need 1024: add the line `fs.inotify.max_user_instances = 1024` " +
+		"to /etc/sysctl.d/60-muster.conf, then run `sysctl --system`"
+	for limit, want := range map[string]string{"128": few, "1023": strings.Replace(few, "128", "1023", 1), "1024": "", "8192": "", "not known": "", "": ""} {
+		if got := FewInotifyInstances(limit); got != want {
+			t.Errorf("limit %q: %q, want %q", limit, got, want)
+		}
+	}
 }
 
 func TestDisk(t *testing.T) {

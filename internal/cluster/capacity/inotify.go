@@ -4,6 +4,7 @@ package capacity
 
 import (
 	"fmt"
+	"strconv"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -12,6 +13,9 @@ import (
 const (
 	inotifyPlane   = 18
 	inotifyMachine = 8
+	// inotifyAdvised is what a host of local machines should allow a user. All pods of a machine with ids of its own count for one user, and those of all
+	// others for root.
+	inotifyAdvised = 1024
 )
 
 // InotifyInstances returns how many inotify instances the programs of a cluster with these node groups hold on the host.
@@ -33,5 +37,16 @@ func Inotify(need, left int, limit string) error {
 		return nil
 	}
 	return fmt.Errorf("fs.inotify.max_user_instances is %s on this host, %d of them are left, and the cluster's programs need %d: "+
-		"allow more with `sysctl fs.inotify.max_user_instances=1024`, or stop other clusters", limit, left, need)
+		"allow more with `sysctl fs.inotify.max_user_instances=%d`, or stop other clusters", limit, left, need, inotifyAdvised)
+}
+
+// FewInotifyInstances returns one line for people if a host lets a user have fewer inotify instances than local machines may come to need: with the file
+// that allows more for good. Empty if there are enough, or if limit, the value of fs.inotify.max_user_instances, is not a number.
+func FewInotifyInstances(limit string) string {
+	allowed, err := strconv.Atoi(limit)
+	if err != nil || allowed >= inotifyAdvised {
+		return ""
+	}
+	return fmt.Sprintf("fs.inotify.max_user_instances is %d on this host, and pods of local machines may need %d: add the line `fs.inotify.max_user_instances = %[2]d` "+
+		"to /etc/sysctl.d/60-muster.conf, then run `sysctl --system`", allowed, inotifyAdvised)
 }
