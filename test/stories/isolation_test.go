@@ -32,6 +32,7 @@ metadata: {namespace: muster, name: default}
 spec:
   name: default
   isolation: user-namespace
+  instanceTypes: [t3.small]
   scalingConfig: {desiredSize: 2}
 `
 
@@ -61,6 +62,7 @@ func TestIsolatedMachines(t *testing.T) {
 		{"a pod that wants a user namespace of its own is told why it waits", noUserNamespace},
 		{"a pod that names no seccomp profile has the runtime's", seccompByDefault},
 		{"volumes have the owners that pods gave them", ownersOfVolumes},
+		{"what takes too much ends on its machine", excessEndsInside},
 		{"the service is taken over after kill -9", takeOver},
 		{"a machine that loses its power boots again", powerLoss},
 		{"ids are given back", idsGivenBack},

@@ -221,7 +221,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 }
 
 func withOwn(facts render.Facts, own thishost.Hardware) render.Facts {
-	facts.OpenFiles = own.OpenFiles
+	facts.OpenFiles, facts.PIDs = own.OpenFiles, own.PIDs
 	if facts.CPUs == 0 {
 		facts.CPUs = own.CPUs
 	}

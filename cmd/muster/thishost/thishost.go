@@ -30,6 +30,7 @@ func ConfigError(err error) error {
 type Hardware struct {
 	CPUs          int
 	MemoryBytes   int64
+	PIDs          int64
 	CgroupVersion int
 	OpenFiles     uint64
 	Hostname      string
@@ -38,6 +39,10 @@ type Hardware struct {
 // ReadHardware reads the hardware of the machine that this process runs on.
 func ReadHardware() (Hardware, error) {
 	memory, err := host.Memory()
+	if err != nil {
+		return Hardware{}, err
+	}
+	pids, err := host.PIDs()
 	if err != nil {
 		return Hardware{}, err
 	}
@@ -53,7 +58,7 @@ func ReadHardware() (Hardware, error) {
 	if err != nil {
 		return Hardware{}, err
 	}
-	return Hardware{OpenFiles: files, CPUs: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Hostname: strings.ToLower(name)}, nil
+	return Hardware{OpenFiles: files, CPUs: host.CPUs(), MemoryBytes: memory, PIDs: pids, CgroupVersion: cgroups.Version(), Hostname: strings.ToLower(name)}, nil
 }
 
 // KubeletCheck runs the kubelet's own validation by its program in a directory; nil if it is not there.

@@ -28,10 +28,13 @@ import (
 func (s *Service) Status(ctx context.Context) Status {
 	s.mu.Lock()
 	failures := s.issuerFailed()
-	message := cmp.Or(append([]string{s.message}, failures...)...)
+	message, notes := cmp.Or(append([]string{s.message}, failures...)...), failures
+	if s.boundNote != "" {
+		notes = append(notes, s.boundNote)
+	}
 	s.mu.Unlock()
 	status := Status{
-		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message, Notes: failures,
+		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message, Notes: notes,
 		Components: s.components(), Clusters: []ClusterStatus{}, Host: ThisHost(),
 	}
 	for _, h := range s.clusters() {

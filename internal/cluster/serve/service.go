@@ -104,6 +104,8 @@ type Service struct {
 	issuerFailures map[netip.Addr]string
 	// issuerNote says why programs of this host do not find issuers by the host's name any more.
 	issuerNote string
+	// boundNote says why machines are not held to their bounds.
+	boundNote string
 }
 
 // NewService makes a service that does nothing yet.
@@ -180,6 +182,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	group.Go(func() { s.renew(ctx, account) })
 	group.Go(func() { s.control(ctx, account) })
 	group.Go(func() { s.runClusters(ctx, account) })
+	group.Go(func() { s.boundMachines(ctx) })
 	return supervisor.Run(ctx, processes)
 }
 

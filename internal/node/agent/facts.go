@@ -23,6 +23,10 @@ func ReadFacts() (render.Facts, error) {
 	if err != nil {
 		return render.Facts{}, err
 	}
+	pids, err := host.PIDs()
+	if err != nil {
+		return render.Facts{}, err
+	}
 	cgroups, err := host.ReadCgroups()
 	if err != nil {
 		return render.Facts{}, err
@@ -49,7 +53,7 @@ func ReadFacts() (render.Facts, error) {
 	}
 	return render.Facts{
 		OpenFiles: files,
-		CPUs:      host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
+		CPUs:      host.CPUs(), MemoryBytes: memory, PIDs: pids, CgroupVersion: cgroups.Version(), Kernel: kernel,
 		SysResource: resource, UserNamespace: own, OverlayFS: overlays(imageDir), IPTables: hasIPTables(""), Authenticator: authenticator(),
 		ResolverConfig: resolverConfig("", servers), NameServers: servers, SearchDomains: domains,
 	}, nil

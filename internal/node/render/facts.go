@@ -62,8 +62,10 @@ const labelZoneID = "topology.k8s.aws/zone-id"
 
 // Facts is what the machine found itself to be.
 type Facts struct {
-	CPUs          int
-	MemoryBytes   int64
+	CPUs        int
+	MemoryBytes int64
+	// PIDs is how many processes it may have at a time, each thread counted; 0 if that is not known.
+	PIDs          int64
 	CgroupVersion int
 	Kernel        string
 	// SysResource reports whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be killed

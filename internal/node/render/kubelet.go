@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strconv"
 
 	"muster.dev/muster/internal/node/nodeconfig"
 )
@@ -34,6 +35,7 @@ type kubeletConfig struct {
 	Logging                  kubeletLogging        `json:"logging"`
 	MakeIPTablesUtilChains   bool                  `json:"makeIPTablesUtilChains"`
 	MaxPods                  int32                 `json:"maxPods"`
+	PodPidsLimit             int64                 `json:"podPidsLimit,omitempty"`
 	ProtectKernelDefaults    bool                  `json:"protectKernelDefaults"`
 	ProviderID               string                `json:"providerID,omitempty"`
 	ReadOnlyPort             int                   `json:"readOnlyPort"`
@@ -143,6 +145,7 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 		k.underSystemd(spec)
 	} else { // a host may have manifests of kubeadm's there, which a kubelet would run
 		k.StaticPodPath = PathStaticPods
+		k.boundProcesses(facts.PIDs)
 	}
 	k.Authentication.Webhook.CacheTTL = "2m0s"
 	k.Authentication.Webhook.Enabled = true
@@ -162,6 +165,17 @@ func (k *kubeletConfig) underSystemd(spec nodeconfig.Spec) {
 		return // the kubelet refuses to have both (cmd/kubelet/app/server.go), and AL2's bootstrap.sh decided so too
 	}
 	k.KubeReservedCgroup, k.SystemReservedCgroup = "/runtime", "/system"
+}
+
+// processShare is the part of a machine's processes that no pod gets, and that one pod gets at most: one in so many.
+const processShare = 4
+
+// boundProcesses keeps pods from taking all processes of a machine, without which kubelet and containerd cannot go on: all pods together leave a part, which
+// the kubelet subtracts from kernel.threads-max (pkg/kubelet/cm, getNodeAllocatableInternalAbsolute), and one pod gets no more than that. EKS bounds neither.
+func (k *kubeletConfig) boundProcesses(pids int64) {
+	if part := pids / processShare; part > 0 {
+		k.KubeReserved["pid"], k.PodPidsLimit = strconv.FormatInt(part, 10), part
+	}
 }
 
 func (l Layout) cgroupDriver() string {

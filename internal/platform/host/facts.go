@@ -54,6 +54,22 @@ func memory(meminfo, name string) (int64, error) {
 	return 0, errors.New("has no such line")
 }
 
+// PIDs is how many processes this host, or machine, may have at a time, each thread counted: kernel.pid_max or kernel.threads-max, whichever is less, as
+// kubelets count them (pkg/kubelet/stats/pidlimit).
+func PIDs() (int64, error) {
+	var least int64
+	for _, name := range []string{"pid_max", "threads-max"} {
+		n, err := readCount("/proc/sys/kernel/" + name)
+		if err != nil {
+			return 0, fmt.Errorf("reading how many processes this machine may have: %w", err)
+		}
+		if least == 0 || n < least {
+			least = n
+		}
+	}
+	return least, nil
+}
+
 // CPUs is how many processors this process may use.
 func CPUs() int { return runtime.NumCPU() }
 

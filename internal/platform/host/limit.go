@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Limits bound what the processes of a control group have together. Zero is no bound.
@@ -19,43 +22,133 @@ type Limits struct {
 	CPUs int
 	// Memory is in bytes. There is no swap beside it.
 	Memory int64
+	// PIDs is how many processes there are at a time, each thread counted.
+	PIDs int64
 }
 
-// Limit bounds a control group that has been made and has no groups of its own yet. Processors are chosen and not shared out as time: version 1
-// refuses a group more time than its parent has, so pods with a higher limit than their node could not start; and programs count the processors
-// that they may run on. Chosen are those that the fewest neighbours have been given. A bound that the host does not reach is none.
+// ErrInUse says that a control group uses more than it may have. It keeps the bound that it had: nothing in it is ended for a new one.
+var ErrInUse = errors.New("more is in use")
+
+// Limit bounds a control group. Processors are for one that has been made and has no groups of its own yet; they are chosen and not shared out as
+// time: version 1 refuses a group more time than its parent has, so pods with a higher limit than their node could not start; and programs count the
+// processors that they may run on. Chosen are those that the fewest neighbours have been given. A bound that the host does not reach is none.
+//
+// Memory and processes may be bounded anew while processes run. A bound below what they use is not set, and the error is [ErrInUse]; the others are.
 func (c Cgroups) Limit(name string, l Limits) error {
+	var errs []error
 	for _, h := range c.Hierarchies {
 		if err := h.limit(name, c.Version(), l); err != nil {
-			return fmt.Errorf("limiting control group: %w", err)
+			errs = append(errs, fmt.Errorf("limiting control group %s: %w", name, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (h Hierarchy) limit(name string, version int, l Limits) error {
 	dir := filepath.Join(h.MountPoint, name)
 	unified := h.Unified && version == 2
+	var errs []error
 	if l.CPUs > 0 && (unified || slices.Contains(h.Options, "cpuset")) {
-		if err := chooseCPUs(dir, unified, l.CPUs); err != nil {
+		errs = append(errs, chooseCPUs(dir, unified, l.CPUs))
+	}
+	if l.PIDs > 0 && (unified || slices.Contains(h.Options, "pids")) {
+		errs = append(errs, limitPIDs(dir, l.PIDs))
+	}
+	switch {
+	case l.Memory <= 0:
+	case unified:
+		errs = append(errs, limitMemory2(dir, l.Memory))
+	case slices.Contains(h.Options, "memory"):
+		errs = append(errs, limitMemory1(dir, l.Memory))
+	}
+	return errors.Join(errs...)
+}
+
+// limitPIDs bounds processes. The kernel would let those that are too many go on, and none of them start another one.
+func limitPIDs(dir string, most int64) error {
+	used, err := readCount(filepath.Join(dir, "pids.current"))
+	if err != nil {
+		return err
+	}
+	if used > most {
+		return fmt.Errorf("%w: %d processes with their threads, and %d are allowed", ErrInUse, used, most)
+	}
+	return write(filepath.Join(dir, "pids.max"), strconv.FormatInt(most, 10))
+}
+
+// limitMemory1 bounds memory on version 1, where the kernel refuses a bound that it cannot get the use of memory below.
+func limitMemory1(dir string, most int64) error {
+	bytes := strconv.FormatInt(most, 10)
+	memory, both := filepath.Join(dir, "memory.limit_in_bytes"), filepath.Join(dir, "memory.memsw.limit_in_bytes")
+	// The bound of memory and swap together cannot be below that of memory alone, at any moment: it is first where both grow, and last where they
+	// shrink. A kernel that does not count swap has none.
+	_ = write(both, bytes)
+	err := errors.Join(write(memory, bytes), unlessMissing(write(both, bytes)))
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("%w: memory that cannot be taken back, and %d bytes are allowed", ErrInUse, most)
+	}
+	return err
+}
+
+// limitMemory2 bounds memory on version 2, where the kernel ends processes until their memory is below the bound (cgroup-v2.rst, "memory.max"). Copies of
+// files are given up before that.
+func limitMemory2(dir string, most int64) error {
+	used, err := readCount(filepath.Join(dir, "memory.current"))
+	if err != nil {
+		return err
+	}
+	if used > most {
+		stat, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
+		if err != nil {
 			return err
 		}
+		if kept := used - copiesOfFiles(string(stat)); kept > most {
+			return fmt.Errorf("%w: %d bytes of memory, and %d are allowed", ErrInUse, kept, most)
+		}
 	}
-	if l.Memory <= 0 {
-		return nil
+	return errors.Join(write(filepath.Join(dir, "memory.max"), strconv.FormatInt(most, 10)), unlessMissing(write(filepath.Join(dir, "memory.swap.max"), "0")))
+}
+
+// copiesOfFiles is how many bytes of a group's memory the kernel can take back: pages of files. Those of tmpfs are not on the lists of such pages.
+func copiesOfFiles(stat string) (bytes int64) {
+	for line := range strings.Lines(stat) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name != "active_file" && name != "inactive_file" {
+			continue
+		}
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			bytes += n
+		}
 	}
-	bytes := strconv.FormatInt(l.Memory, 10)
-	switch {
-	case unified:
-		return errors.Join(write(filepath.Join(dir, "memory.max"), bytes), unlessMissing(write(filepath.Join(dir, "memory.swap.max"), "0")))
-	case slices.Contains(h.Options, "memory"):
-		// The bound of memory and swap together cannot be below that of memory alone, at any moment. A kernel that does not count swap has none.
-		return errors.Join(
-			write(filepath.Join(dir, "memory.limit_in_bytes"), bytes),
-			unlessMissing(write(filepath.Join(dir, "memory.memsw.limit_in_bytes"), bytes)),
-		)
+	return bytes
+}
+
+// Within is what the host, or the container that this process is in, lets all control groups have together. Zero is no bound: where there is no
+// container, that is memory and processes of the host.
+func (c Cgroups) Within() Limits {
+	var l Limits
+	for _, h := range c.Hierarchies {
+		for file, bound := range map[string]*int64{"memory.max": &l.Memory, "memory.limit_in_bytes": &l.Memory, "pids.max": &l.PIDs} {
+			// Version 1 says of memory without a bound a number beyond all memory.
+			if n, err := readCount(filepath.Join(h.MountPoint, file)); err == nil && n < math.MaxInt64/2 {
+				*bound = n
+			}
+		}
 	}
-	return nil
+	return l
+}
+
+// readCount reads a file with one number. What has no bound has the word max there, which is an error.
+func readCount(path string) (int64, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return n, nil
 }
 
 func unlessMissing(err error) error {

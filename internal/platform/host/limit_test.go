@@ -3,18 +3,23 @@
 package host
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestLimitUnified(t *testing.T) {
 	top := t.TempDir()
 	for path, content := range map[string]string{
 		"m/cpuset.cpus.effective": "0-7\n", "m/a/cpuset.cpus": "0-1,4\n", "m/b/cpuset.cpus": "0\n", "m/c/cpuset.cpus": "\n",
-		"m/i-1/cpuset.cpus": "\n", "m/i-1/memory.max": "max\n", "m/i-1/memory.swap.max": "max\n",
+		"m/i-1/cpuset.cpus": "\n", "m/i-1/memory.max": "max\n", "m/i-1/memory.swap.max": "max\n", "m/i-1/memory.current": "0\n",
+		"m/i-1/pids.max": "max\n", "m/i-1/pids.current": "0\n",
 	} {
 		put(t, filepath.Join(top, path), content)
 	}
@@ -24,11 +29,11 @@ func TestLimitUnified(t *testing.T) {
 			t.Fatalf("%+v: %v", limits, err)
 		}
 	}
-	if err := groups.Limit("/m/i-1", Limits{CPUs: 6, Memory: 4 << 30}); err != nil {
+	if err := groups.Limit("/m/i-1", Limits{CPUs: 6, Memory: 4 << 30, PIDs: 500}); err != nil {
 		t.Fatal(err)
 	}
 	// 0 has two neighbours; of 1 and 4, which have one, the lower is taken.
-	for path, want := range map[string]string{"cpuset.cpus": "1,2,3,5,6,7", "memory.max": "4294967296", "memory.swap.max": "0"} {
+	for path, want := range map[string]string{"cpuset.cpus": "1,2,3,5,6,7", "memory.max": "4294967296", "memory.swap.max": "0", "pids.max": "500"} {
 		if got := strings.TrimSpace(get(t, filepath.Join(top, "m/i-1", path))); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
@@ -41,13 +46,15 @@ func TestLimitVersion1(t *testing.T) {
 	put(t, filepath.Join(cpuset, "m/other/cpuset.cpus"), "2\n")
 	put(t, filepath.Join(cpuset, "m/i-1/cpuset.cpus"), "2-3\n")
 	put(t, filepath.Join(memory, "m/i-1/memory.limit_in_bytes"), "9223372036854771712\n")
+	put(t, filepath.Join(pids, "m/i-1/pids.max"), "max\n")
+	put(t, filepath.Join(pids, "m/i-1/pids.current"), "7\n")
 	groups := Cgroups{Hierarchies: []Hierarchy{
 		{MountPoint: cpuset, Options: []string{"cpuset"}},
 		{MountPoint: memory, Options: []string{"memory"}},
 		{MountPoint: pids, Options: []string{"pids"}},
 		{MountPoint: "/nowhere", Unified: true}, // of a hybrid host
 	}}
-	if err := groups.Limit("/m/i-1", Limits{CPUs: 1, Memory: 2 << 30}); err != nil {
+	if err := groups.Limit("/m/i-1", Limits{CPUs: 1, Memory: 2 << 30, PIDs: 7}); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, filepath.Join(cpuset, "m/i-1/cpuset.cpus")); !strings.HasPrefix(got, "3") {
@@ -56,8 +63,70 @@ func TestLimitVersion1(t *testing.T) {
 	if got := get(t, filepath.Join(memory, "m/i-1/memory.limit_in_bytes")); !strings.HasPrefix(got, "2147483648") {
 		t.Errorf("the memory is %q", got)
 	}
+	if got := get(t, filepath.Join(pids, "m/i-1/pids.max")); !strings.HasPrefix(got, "7") {
+		t.Errorf("the processes are %q", got)
+	}
 	if err := groups.Limit("/m/i-2", Limits{Memory: 1}); err == nil {
 		t.Error("a group that is not there has been limited")
+	}
+}
+
+// What runs is not ended for a bound, and the other bounds count.
+func TestLimitInUse(t *testing.T) {
+	const mib = 1 << 20
+	for name, test := range map[string]struct {
+		processes, memory, stat string
+		inUse                   []string
+		pids, max               string
+	}{
+		"below":                     {"40", "100", "", nil, "50", "104857600"},
+		"at the bound":              {"50", "104857600", "", nil, "50", "104857600"},
+		"more processes":            {"51", "100", "", []string{"51 processes with their threads, and 50 are allowed"}, "max", "104857600"},
+		"more memory":               {"40", "209715200", "anon 209715200\ninactive_file 1048576\nactive_file 1048576\n", []string{"207618048 bytes of memory, and 104857600 are allowed"}, "50", "max"},
+		"copies of files":           {"40", "209715200", "inactive_file 104857600\nactive_file 10485760\nshmem 5\n", nil, "50", "104857600"},
+		"both, files in memory too": {"60", "209715200", "file 209715200\nshmem 209715200\n", []string{"60 processes", "209715200 bytes"}, "max", "max"},
+	} {
+		top := t.TempDir()
+		for file, content := range map[string]string{
+			"pids.current": test.processes, "pids.max": "max", "memory.current": test.memory, "memory.stat": test.stat, "memory.max": "max", "memory.swap.max": "max",
+		} {
+			put(t, filepath.Join(top, "m", file), content)
+		}
+		err := Cgroups{Hierarchies: []Hierarchy{{MountPoint: top, Unified: true}}}.Limit("/m", Limits{Memory: 100 * mib, PIDs: 50})
+		if errors.Is(err, ErrInUse) != (len(test.inUse) > 0) || (err != nil) != (len(test.inUse) > 0) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, want := range test.inUse {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+		}
+		// A plain file keeps the end of what was longer.
+		if got := get(t, filepath.Join(top, "m/pids.max")); !strings.HasPrefix(got, test.pids) {
+			t.Errorf("%s: pids.max is %q", name, got)
+		}
+		if got := get(t, filepath.Join(top, "m/memory.max")); !strings.HasPrefix(got, test.max) {
+			t.Errorf("%s: memory.max is %q", name, got)
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  Limits
+	}{
+		"a host":      {map[string]string{"memory.limit_in_bytes": "9223372036854771712\n"}, Limits{}},
+		"a container": {map[string]string{"memory.max": "4294967296\n", "pids.max": "max\n"}, Limits{Memory: 4 << 30}},
+		"version 1":   {map[string]string{"memory.limit_in_bytes": "4294967296\n", "pids.max": "4096\n"}, Limits{Memory: 4 << 30, PIDs: 4096}},
+	} {
+		top := t.TempDir()
+		for file, content := range test.files {
+			put(t, filepath.Join(top, file), content)
+		}
+		if got := (Cgroups{Hierarchies: []Hierarchy{{MountPoint: "/nowhere"}, {MountPoint: top}}}).Within(); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
 	}
 }
 
@@ -79,11 +148,11 @@ func TestLimitHere(t *testing.T) {
 	if err := groups.Create(name); err != nil {
 		t.Fatal(err)
 	}
-	if err := groups.Limit(name, Limits{CPUs: 1, Memory: 64 << 20}); err != nil {
+	if err := groups.Limit(name, Limits{CPUs: 1, Memory: 64 << 20, PIDs: 20}); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range groups.Hierarchies {
-		for file, want := range map[string]string{"memory.max": "67108864", "memory.limit_in_bytes": "67108864"} {
+		for file, want := range map[string]string{"memory.max": "67108864", "memory.limit_in_bytes": "67108864", "pids.max": "20"} {
 			if raw, err := os.ReadFile(filepath.Join(h.MountPoint, name, file)); err == nil && strings.TrimSpace(string(raw)) != want {
 				t.Errorf("%s of %s is %s", file, h.MountPoint, raw)
 			}
@@ -91,6 +160,43 @@ func TestLimitHere(t *testing.T) {
 		if cpus, err := readCPUs(filepath.Join(h.MountPoint, name, "cpuset.cpus")); err == nil && slices.Contains(h.Options, "cpuset") && len(cpus) != 1 {
 			t.Errorf("the group has processors %v", cpus)
 		}
+	}
+	// A fork bomb ends in the group, and leaves the host its processes.
+	bomb := exec.CommandContext(t.Context(), "sh", "-c", "read go; for i in $(seq 40); do sleep 1000 & done")
+	bomb.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	start, err := bomb.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bomb.Cancel = func() error { return syscall.Kill(-bomb.Process.Pid, syscall.SIGKILL) }
+	if err := bomb.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-bomb.Process.Pid, syscall.SIGKILL)
+		_ = bomb.Wait()
+	})
+	if err := groups.Enter(name, bomb.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = start.Write([]byte("\n"))
+	eventually := time.Now().Add(30 * time.Second)
+	for count := int64(0); count < 20; {
+		for _, h := range groups.Hierarchies {
+			if n, err := readCount(filepath.Join(h.MountPoint, name, "pids.current")); err == nil {
+				count = n
+			}
+		}
+		if time.Now().After(eventually) {
+			t.Fatalf("the group has %d processes", count)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := groups.Limit(name, Limits{PIDs: 10}); !errors.Is(err, ErrInUse) {
+		t.Errorf("a bound below what runs: %v", err)
+	}
+	if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
+		t.Errorf("the host starts a process: %v", err)
 	}
 }
 

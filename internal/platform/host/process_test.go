@@ -33,6 +33,9 @@ func TestFacts(t *testing.T) {
 	if _, err := Capable(24); err != nil {
 		t.Errorf("capability: %v", err)
 	}
+	if pids, err := PIDs(); err != nil || pids < 300 {
+		t.Errorf("processes: %d, %v", pids, err)
+	}
 	if CPUs() < 1 {
 		t.Errorf("%d processors", CPUs())
 	}

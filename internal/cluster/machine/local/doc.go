@@ -7,7 +7,7 @@
 //
 //	service (Launch)                          machine ("muster node boot", [Boot])
 //	record and address on disk
-//	make control groups, as large as the instance type
+//	make control groups, as large as the instance type, and bound all machines together
 //	start the process in new namespaces  -->  waits on a pipe
 //	move it into its control groups
 //	attach it to the VPC

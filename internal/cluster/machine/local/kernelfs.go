@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -66,8 +67,11 @@ func kernelSettings() map[string]string {
 // ownKernelSettings gives the machine files of its own where settings of the whole kernel are: what they say is what the
 // kubelet wants, and writing them changes nothing. The identity of the boot is the machine's own as well: a kubelet
 // tells by it that its machine has been started again.
-func ownKernelSettings(bootOrder) error {
+func ownKernelSettings(order bootOrder) error {
 	settings := kernelSettings()
+	if order.PIDs > 0 { // by which a kubelet bounds its pods (pkg/kubelet/stats/pidlimit)
+		settings["kernel/threads-max"] = strconv.FormatInt(order.PIDs, 10)
+	}
 	settings["kernel/random/boot_id"] = uuid()
 	for name, value := range settings {
 		target := filepath.Join("/proc/sys", name)

@@ -43,6 +43,8 @@ type bootOrder struct {
 	Mirrored []string `json:"mirrored,omitempty"`
 	// Shape is that of its instance type.
 	Shape shape `json:"shape,omitzero"`
+	// PIDs is how many processes it may have at a time, each thread counted.
+	PIDs int64 `json:"pids,omitempty"`
 }
 
 // The descriptors that the first process inherits.
@@ -75,8 +77,11 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	if err := p.cgroups.Create(p.cgroup(record.ID)); err != nil {
 		return err
 	}
-	size := shapeOf(record.Type)
-	if err := p.cgroups.Limit(p.cgroup(record.ID), size.limits()); err != nil {
+	if err := p.boundTogether(); err != nil {
+		return err
+	}
+	limits := limitsOf(p.bounds, record.Type)
+	if err := p.cgroups.Limit(p.cgroup(record.ID), limits); err != nil {
 		return err
 	}
 	if record.IDs.Own() {
@@ -118,7 +123,8 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	}
 	return started.command(ctx, bootOrder{
 		Record: record, NameServer: vpc.Resolver(network.CIDR()), Cgroups: p.cgroups,
-		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: p.mirrored(), Shape: size,
+		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: p.mirrored(),
+		Shape: shapeOf(record.Type), PIDs: limits.PIDs,
 	})
 }
 

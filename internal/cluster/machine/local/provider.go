@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
@@ -43,6 +44,7 @@ type Provider struct {
 	config  Config
 	store   *machine.Store
 	cgroups host.Cgroups
+	bounds  capacity.Bounds // of this host
 	running running
 
 	mutex   sync.Mutex
@@ -84,12 +86,16 @@ func New(config Config) (*Provider, error) {
 		return nil, fmt.Errorf("this host has no control group controllers %s (version %d), which a kubelet needs: enable them, or choose --provider simulated",
 			strings.Join(missing, ", "), cgroups.Version())
 	}
+	bounds, err := hostBounds(cgroups)
+	if err != nil {
+		return nil, err
+	}
 	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), Subnets: config.Subnets, Region: config.Region, IDs: config.IDs})
 	if err != nil {
 		return nil, err
 	}
 	return &Provider{
-		config: config, store: store, cgroups: cgroups, running: running{dir: config.State},
+		config: config, store: store, cgroups: cgroups, bounds: bounds, running: running{dir: config.State},
 		locks: map[string]*sync.Mutex{}, booting: map[string]bool{},
 	}, nil
 }
@@ -315,7 +321,9 @@ func ask(ctx context.Context, handle *process.Handle, grace time.Duration) (ende
 // cgroup is the name of a machine's control group. Two services with state directories of their own do not meet.
 func (p *Provider) cgroup(id string) string { return cgroupName(p.config.State, id) }
 
-func cgroupName(dir statedir.Dir, id string) string { return "/muster/" + hash(dir) + "/" + id }
+func cgroupName(dir statedir.Dir, id string) string {
+	return machinesGroup + "/" + hash(dir) + "/" + id
+}
 
 // providerName marks the records of this provider.
 const providerName = "local"

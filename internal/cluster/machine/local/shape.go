@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/cluster/instancetype"
-	"muster.dev/muster/internal/platform/host"
 )
 
-// shape is how large a machine is. The zero shape is that of the host: what has no instance type, or one that nobody knows, is not limited.
+// shape is what a machine says it has. The zero shape is that of the host: a machine of no instance type, or one that nobody knows, says what the host has.
 type shape struct {
 	CPUs   int   `json:"cpus,omitempty"`
 	Memory int64 `json:"memory,omitempty"` // in bytes
@@ -31,8 +30,6 @@ func shapeOf(name string) shape {
 	}
 	return shape{CPUs: kind.VCPUs, Memory: kind.MemoryBytes()}
 }
-
-func (s shape) limits() host.Limits { return host.Limits{CPUs: s.CPUs, Memory: s.Memory} }
 
 // shapeDir holds the files of the kernel's that a machine of a shape has instead.
 const shapeDir = "/run/muster/shape"

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/machinetest"
 	"muster.dev/muster/internal/platform/host"
@@ -73,7 +74,7 @@ func TestShapeFiles(t *testing.T) {
 }
 
 // A machine of a type sees the type's processors and memory where a kubelet looks, more than the host has or fewer, and its control groups hold it
-// to them.
+// to them, and to less than all machines of the host may have.
 func TestShape(t *testing.T) {
 	s := newSite(t)
 	p := s.provider(t)
@@ -83,9 +84,14 @@ func TestShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, test := range map[string]struct{ kind, memTotal, online, limit string }{
-		machinetest.First:  {"t3.small", "2097152 kB", "0-1", strconv.FormatInt(2<<30, 10)},
-		machinetest.Second: {"m5.4xlarge", "67108864 kB", "0-15", strconv.FormatInt(64<<30, 10)},
+	bounds, err := hostBounds(groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := bounds.Machines()
+	for id, test := range map[string]struct{ kind, memTotal, online string }{
+		machinetest.First:  {"t3.small", "2097152 kB", "0-1"},
+		machinetest.Second: {"m5.4xlarge", "67108864 kB", "0-15"},
 	} {
 		if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: id, UserData: userData(t), Type: test.kind}); err != nil {
 			t.Fatal(err)
@@ -108,11 +114,20 @@ func TestShape(t *testing.T) {
 		if blocks := strings.Count(read(t, filepath.Join(root, "proc/cpuinfo")), "processor"); blocks < 2 {
 			t.Errorf("%s: /proc/cpuinfo has %d processors", test.kind, blocks)
 		}
+		own := bounds.Machine(test.kind)
+		if got := read(t, filepath.Join(root, "proc/sys/kernel/threads-max")); got != strconv.FormatInt(own.PIDs, 10)+"\n" || own.PIDs >= all.PIDs {
+			t.Errorf("%s: kernel.threads-max is %s", test.kind, got)
+		}
 		for _, h := range groups.Hierarchies {
-			for _, file := range []string{"memory.max", "memory.limit_in_bytes"} {
-				path := filepath.Join(h.MountPoint, cgroupName(s.dir, id), file)
-				if pathExists(path) && strings.TrimSpace(read(t, path)) != test.limit {
-					t.Errorf("%s: %s is %s", test.kind, path, read(t, path))
+			for group, want := range map[string]capacity.Bounds{cgroupName(s.dir, id): own, machinesGroup: all} {
+				for file, bound := range map[string]int64{"memory.max": want.Memory, "memory.limit_in_bytes": want.Memory, "pids.max": want.PIDs} {
+					path := filepath.Join(h.MountPoint, group, file)
+					if !pathExists(path) || h.Unified && groups.Version() == 1 {
+						continue
+					}
+					if got, err := strconv.ParseInt(strings.TrimSpace(read(t, path)), 10, 64); err != nil || got > bound || got < bound-int64(os.Getpagesize()) {
+						t.Errorf("%s: %s is %s, want %d", test.kind, path, read(t, path), bound)
+					}
 				}
 			}
 			if path := filepath.Join(h.MountPoint, cgroupName(s.dir, id), "cpuset.cpus"); slices.Contains(h.Options, "cpuset") {

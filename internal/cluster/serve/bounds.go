@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/cluster/machine/local"
+)
+
+// boundInterval is how often machines that use more than they may have are looked at again.
+const boundInterval = time.Minute
+
+// boundMachines bounds machines that an earlier service has left running, until each is or the context ends. Machines that are booted from now on are bounded
+// when they are.
+func (s *Service) boundMachines(ctx context.Context) {
+	for {
+		err := local.Bound(s.cfg.State)
+		note := unbounded(err)
+		s.mu.Lock()
+		changed := s.boundNote != note
+		s.boundNote = note
+		s.mu.Unlock()
+		if changed && note != "" {
+			s.cfg.Log.Warn("machines are not bounded", "note", note)
+		}
+		if err == nil || pause(ctx, boundInterval) != nil {
+			return
+		}
+	}
+}
+
+// unbounded says why machines are not held to their bounds; nothing if they are.
+func unbounded(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("some machines that ran before an upgrade are not held to their memory and processes yet (%s); nothing is ended for that, and they are when they use less, or boot next",
+		strings.ReplaceAll(err.Error(), "\n", "; "))
+}
