@@ -126,6 +126,7 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	}
 	if p.Spec == m.spec.Hash() && p.Executable == program {
 		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Process(), "process_id", p.PID)
+		spare(p.PID)
 		m.set(func(s *Status) {
 			s.State, s.PID, s.Started, s.Restarts = Starting, p.PID, p.Started, max(s.Restarts, p.restarts)
 		})

@@ -12,12 +12,20 @@ import (
 
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // searchPath is where a component finds the programs it calls. It does not come from the caller's environment: a
 // component must not depend on who started it.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// oomScore is how soon components are ended when the memory of the host runs out: after all pods of all machines, of which a guaranteed one has -997
+// (pkg/kubelet/qos/policy.go), and not never, since what grows without end may be a component.
+const oomScore = -998
+
+// spare has a component ended later than others. Without CAP_SYS_RESOURCE, as an ordinary user has it, nobody may: then it is ended by its memory.
+func spare(pid int) { _ = host.OOMScore(pid, oomScore) }
 
 // LogOf is where a spec's standard output and error go.
 func LogOf(dir statedir.Dir, spec component.Spec) string {
@@ -65,6 +73,7 @@ func start(dir statedir.Dir, spec component.Spec, restarts int) (*exec.Cmd, erro
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
+	spare(cmd.Process.Pid)
 	return cmd, nil
 }
 

@@ -44,8 +44,19 @@ func TestBoundThoseThatRun(t *testing.T) {
 	if err := Bound(s.dir); err != nil {
 		t.Fatalf("no machine runs: %v", err)
 	}
-	if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: machinetest.First, UserData: []byte("none"), Type: "t3.small"}); err != nil {
+	if err := host.OOMScore(os.Getpid(), 300); err != nil {
 		t.Fatal(err)
+	}
+	_, err := p.Launch(t.Context(), machine.LaunchRequest{ID: machinetest.First, UserData: []byte("none"), Type: "t3.small"})
+	if err := errors.Join(err, host.OOMScore(os.Getpid(), 0)); err != nil {
+		t.Fatal(err)
+	}
+	pid, _, err := p.find(machinetest.First)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj")); got != "0\n" {
+		t.Errorf("the machine has its service's OOM score: %s", got)
 	}
 	groups, err := host.ReadCgroups()
 	if err != nil {

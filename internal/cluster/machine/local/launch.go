@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -107,6 +108,10 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 		}
 	}()
 	if err := p.cgroups.Enter(p.cgroup(record.ID), started.pid); err != nil {
+		return err
+	}
+	// It has this process's score, which is spared (supervise). By an ordinary one the machine cannot have it back: the kernel remembers who set it.
+	if err := host.OOMScore(started.pid, 0); err != nil && !errors.Is(err, fs.ErrPermission) { // this process's is above, then
 		return err
 	}
 	namespace, err := os.Open(filepath.Join("/proc", strconv.Itoa(started.pid), "ns/net"))
