@@ -17,7 +17,6 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/tools"
-	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/loadbalancer"
@@ -25,7 +24,6 @@ import (
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/vpc"
-	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -187,7 +185,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 		if text := claimed.WillBeOvercommitted(); text != "" {
 			fmt.Fprintln(up.Err, text)
 		}
-		if text := capacity.FewInotifyInstances(host.InotifyLimit()); text != "" && claimed.Nodes > 0 {
+		for _, text := range tooFew(claimed.Nodes) {
 			fmt.Fprintf(up.Err, "Warning: %s\n", text)
 		}
 	})

@@ -8,11 +8,13 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // claims adds to a host what the nodes of local machines will claim of it: those that are asked for, and those of clusters that are there besides.
-func claims(host capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config) capacity.Host {
+func claims(here capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config) capacity.Host {
 	all, asked := slices.Clone(wanted), map[string]bool{}
 	for _, config := range wanted {
 		asked[config.Cluster.Namespace] = true
@@ -29,9 +31,21 @@ func claims(host capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config)
 				continue
 			}
 			for range group.Spec.ScalingConfig.DesiredSize {
-				host.Claim(group.Spec.Type())
+				here.Claim(group.Spec.Type())
 			}
 		}
 	}
-	return host
+	return here
+}
+
+// tooFew says of what a host's kernel allows fewer than local machines may need, a line each. It is nothing if there are none.
+func tooFew(machines int) []string {
+	if machines == 0 {
+		return nil
+	}
+	lines := []string{capacity.FewInotifyInstances(host.InotifyLimit())}
+	if bounds, err := local.HostBounds(); err == nil {
+		lines = append(lines, capacity.FewOpenFiles(host.FileTable(), bounds.Machines().PIDs))
+	}
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }

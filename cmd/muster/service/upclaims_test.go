@@ -4,6 +4,7 @@ package service
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -38,6 +39,19 @@ func TestClaims(t *testing.T) {
 	} {
 		if got := claims(host, dir, []clusterconfig.Config{test.wanted}); got.Nodes != test.nodes || got.ClaimedCPUs != 2*test.nodes {
 			t.Errorf("%s: %+v, want %d nodes", test.wanted.Cluster.Spec.Name, got, test.nodes)
+		}
+	}
+}
+
+// A host is measured for local machines alone, and each warning is one line with its file.
+func TestTooFew(t *testing.T) {
+	t.Parallel()
+	if got := tooFew(0); got != nil {
+		t.Errorf("without machines: %q", got)
+	}
+	for _, line := range tooFew(1) {
+		if strings.Contains(line, "\n") || !strings.Contains(line, "/etc/sysctl.d/60-muster.conf") {
+			t.Errorf("%q", line)
 		}
 	}
 }

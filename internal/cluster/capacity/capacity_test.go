@@ -124,6 +124,19 @@ func TestFewInotifyInstances(t *testing.T) {
 	}
 }
 
+func TestFewOpenFiles(t *testing.T) {
+	t.Parallel()
+	const few = "fs.file-max is 2466170 on this host, and 28672 processes of local machines may open more files, after which none is left for programs that are not root's: " +
+		"add the line `fs.file-max = 9223372036854775807`, which systemd sets, to /etc/sysctl.d/60-muster.conf, then run `sysctl --system`"
+	for limit, want := range map[string]string{
+		"2466170": few, "1879048192": strings.Replace(few, "2466170", "1879048192", 1), "1879048193": "", "9223372036854775807": "", "not known": "",
+	} {
+		if got := FewOpenFiles(limit, 28672); got != want {
+			t.Errorf("limit %q: %q, want %q", limit, got, want)
+		}
+	}
+}
+
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -4,6 +4,8 @@ package host
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,4 +20,14 @@ func OpenFiles() (uint64, error) {
 		return 0, fmt.Errorf("reading the limit of open files: %w", err)
 	}
 	return limit.Max, nil
+}
+
+// FileTable is how many files all programs of this host may have open together, for people to read: "not known" if the kernel does not say it. Programs
+// with CAP_SYS_ADMIN on the host may open more (fs/file_table.c, alloc_empty_file).
+func FileTable() string {
+	raw, err := os.ReadFile("/proc/sys/fs/file-max")
+	if err != nil {
+		return "not known"
+	}
+	return strings.TrimSpace(string(raw))
 }

@@ -2,7 +2,10 @@
 
 package host
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+)
 
 func TestIsInit(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -35,6 +38,9 @@ func TestFacts(t *testing.T) {
 	}
 	if pids, err := PIDs(); err != nil || pids < 300 {
 		t.Errorf("processes: %d, %v", pids, err)
+	}
+	if files, err := strconv.ParseUint(FileTable(), 10, 64); err != nil || files < 1000 {
+		t.Errorf("open files: %q", FileTable())
 	}
 	if CPUs() < 1 {
 		t.Errorf("%d processors", CPUs())

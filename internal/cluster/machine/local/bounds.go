@@ -16,7 +16,15 @@ import (
 // machinesGroup is the control group of the machines of this host, of all state directories.
 const machinesGroup = "/muster"
 
-// hostBounds is what this host has, or the container that it is.
+// HostBounds is how much memory and how many processes this host has, or the container that it is.
+func HostBounds() (capacity.Bounds, error) {
+	cgroups, err := host.ReadCgroups()
+	if err != nil {
+		return capacity.Bounds{}, err
+	}
+	return hostBounds(cgroups)
+}
+
 func hostBounds(cgroups host.Cgroups) (capacity.Bounds, error) {
 	memory, err := host.Memory()
 	if err != nil {
