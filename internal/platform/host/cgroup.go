@@ -144,6 +144,28 @@ func (c Cgroups) Missing() ([]string, error) {
 	return slices.DeleteFunc(required(c.Version()), func(name string) bool { return slices.Contains(have, name) }), nil
 }
 
+// With is the one hierarchy that has a controller; it has none if this host does not.
+func (c Cgroups) With(controller string) (Cgroups, error) {
+	for _, h := range c.Hierarchies {
+		if slices.Contains(h.Options, controller) {
+			return Cgroups{Hierarchies: []Hierarchy{h}}, nil
+		}
+	}
+	for _, h := range c.Hierarchies {
+		if !h.Unified {
+			continue
+		}
+		available, err := h.available()
+		if err != nil {
+			return Cgroups{}, err
+		}
+		if slices.Contains(available, controller) {
+			return Cgroups{Hierarchies: []Hierarchy{h}}, nil
+		}
+	}
+	return Cgroups{}, nil
+}
+
 // available lists the controllers that the version 2 tree has.
 func (h Hierarchy) available() ([]string, error) {
 	raw, err := os.ReadFile(filepath.Join(h.MountPoint, "cgroup.controllers"))

@@ -69,6 +69,36 @@ func TestParseCgroups(t *testing.T) {
 	}
 }
 
+// The hierarchy that has a controller is of version 1, also on a hybrid host; on one of version 2 the tree must offer it.
+func TestWith(t *testing.T) {
+	top := t.TempDir()
+	put(t, filepath.Join(top, "cgroup.controllers"), "cpu memory\n")
+	one, two := Hierarchy{MountPoint: "/one", Options: []string{"memory"}}, Hierarchy{MountPoint: top, Unified: true}
+	for name, test := range map[string]struct {
+		groups     []Hierarchy
+		controller string
+		want       []Hierarchy
+	}{
+		"version 1":            {[]Hierarchy{{MountPoint: "/cpu", Options: []string{"cpu"}}, one}, "memory", []Hierarchy{one}},
+		"hybrid":               {[]Hierarchy{two, one}, "memory", []Hierarchy{one}},
+		"hybrid, of version 2": {[]Hierarchy{one, two}, "cpu", []Hierarchy{two}},
+		"version 2":            {[]Hierarchy{two}, "memory", []Hierarchy{two}},
+		"version 2, not there": {[]Hierarchy{two}, "pids", nil},
+		"none":                 {nil, "memory", nil},
+	} {
+		got, err := Cgroups{Hierarchies: test.groups}.With(test.controller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, got.Hierarchies); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if _, err := (Cgroups{Hierarchies: []Hierarchy{{MountPoint: "/nowhere", Unified: true}}}).With("memory"); err == nil {
+		t.Error("a tree that cannot be read has no controllers")
+	}
+}
+
 func TestMissing(t *testing.T) {
 	for name, test := range map[string]struct {
 		controllers string // of version 2; empty for version 1

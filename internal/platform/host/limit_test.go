@@ -148,11 +148,13 @@ func TestLimitHere(t *testing.T) {
 	if err := groups.Create(name); err != nil {
 		t.Fatal(err)
 	}
-	if err := groups.Limit(name, Limits{CPUs: 1, Memory: 64 << 20, PIDs: 20}); err != nil {
-		t.Fatal(err)
+	for _, memory := range []int64{128 << 20, 256 << 20, 64 << 20} { // up and down
+		if err := groups.Limit(name, Limits{CPUs: 1, Memory: memory, PIDs: 20}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, h := range groups.Hierarchies {
-		for file, want := range map[string]string{"memory.max": "67108864", "memory.limit_in_bytes": "67108864", "pids.max": "20"} {
+		for file, want := range map[string]string{"memory.max": "67108864", "memory.limit_in_bytes": "67108864", "memory.memsw.limit_in_bytes": "67108864", "pids.max": "20"} {
 			if raw, err := os.ReadFile(filepath.Join(h.MountPoint, name, file)); err == nil && strings.TrimSpace(string(raw)) != want {
 				t.Errorf("%s of %s is %s", file, h.MountPoint, raw)
 			}
