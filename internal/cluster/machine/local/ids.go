@@ -3,9 +3,6 @@
 package local
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/subid"
 	"muster.dev/muster/internal/platform/userns"
@@ -38,10 +35,4 @@ func isReserved(dir statedir.Dir, uid int) bool {
 }
 
 // owner is the name by which a state directory's ids are reserved, of no user of the host.
-func owner(dir statedir.Dir) string { return "muster-" + hash(dir) }
-
-// hash stands for a state directory where two services with directories of their own must not meet.
-func hash(dir statedir.Dir) string {
-	sum := sha256.Sum256([]byte(dir))
-	return hex.EncodeToString(sum[:8])
-}
+func owner(dir statedir.Dir) string { return "muster-" + statedir.Hash(dir) }

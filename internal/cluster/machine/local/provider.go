@@ -322,7 +322,7 @@ func ask(ctx context.Context, handle *process.Handle, grace time.Duration) (ende
 func (p *Provider) cgroup(id string) string { return cgroupName(p.config.State, id) }
 
 func cgroupName(dir statedir.Dir, id string) string {
-	return machinesGroup + "/" + hash(dir) + "/" + id
+	return machinesGroup + "/" + statedir.Hash(dir) + "/" + id
 }
 
 // providerName marks the records of this provider.
