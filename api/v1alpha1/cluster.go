@@ -7,6 +7,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // FinalizerCluster keeps a Cluster until its control plane is removed.
 const FinalizerCluster = "muster.dev/cluster"
 
+// ConditionAPIServerMemoryLimited on a Cluster is True while its API server is held to the memory that its spec allows. The message says also when
+// the API server was ended at its limit.
+const ConditionAPIServerMemoryLimited = "APIServerMemoryLimited"
+
 // ConditionReady on a Cluster, NodeGroup or Machine is True while the object serves its purpose.
 const ConditionReady = "Ready"
 
@@ -54,7 +58,7 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the network of a cluster cannot be changed; make a new cluster"
 	Network ClusterNetwork `json:"network,omitzero"`
 
-	// APIServer sets the address of the API server.
+	// APIServer sets the address and the memory of the API server.
 	//
 	// +optional
 	APIServer ClusterAPIServer `json:"apiServer,omitzero"`
@@ -199,13 +203,22 @@ type ClusterNetwork struct {
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 }
 
-// ClusterAPIServer sets the address of the API server of a cluster.
+// ClusterAPIServer sets the address and the memory of the API server of a cluster.
 type ClusterAPIServer struct {
 	// Port on the loopback address. 0 means a free port, which is chosen once and does not change.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
+
+	// MemoryLimit is the memory that kube-apiserver may have, such as 6Gi or 1536Mi. At this limit the kernel ends kube-apiserver, and it is started
+	// again. A change takes effect at once, without a restart; a limit below what kube-apiserver uses takes effect when it is started next. Empty
+	// means 4Gi.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[1-9][0-9]{0,8}(Mi|Gi)$') && quantity(self).compareTo(quantity('512Mi')) >= 0 && quantity(self).compareTo(quantity('1024Gi')) <= 0",message="must be from 512Mi to 1024Gi, in whole Mi or Gi, as 4Gi; or left out"
+	MemoryLimit string `json:"memoryLimit,omitempty"`
 }
 
 // ClusterCertificates sets the lifetime of kubelets' certificates. The pattern of a duration is what Go can
