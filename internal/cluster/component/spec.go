@@ -38,6 +38,8 @@ type Spec struct {
 	Credentials []string `json:"credentials,omitempty"`
 	// Grace is how long it may take to end once it is told to; the supervisor's own if 0.
 	Grace metav1.Duration `json:"grace,omitzero"`
+	// Memory is the memory in bytes that it may have, together with the processes that it starts; not limited if 0.
+	Memory int64 `json:"memory,omitempty"`
 	// After names the specs that must be ready before this one starts.
 	After []string `json:"after,omitempty"`
 }
@@ -90,6 +92,7 @@ type Probe struct {
 // Hash is the same for two specs exactly when a process of one need not be restarted to become the other.
 func (s Spec) Hash() string {
 	s.After, s.Grace = nil, metav1.Duration{} // how it starts and ends matters to no running process
+	s.Memory = 0                              // changes while it runs
 	raw, err := json.Marshal(s)
 	if err != nil {
 		panic("component: a Spec is plain data and always marshals: " + err.Error())

@@ -8,6 +8,9 @@
 // processes by their marks and takes them over as they are. So there are no pid files to be stale, and the processes do not end with their
 // supervisor.
 //
+// A process whose spec limits its memory runs in a control group of its own, which is found again by the name of the process. The limit is not part of
+// what the marks say: another limit is set under the process that runs. What ends at its limit is started again as what ends by itself.
+//
 //	         ┌────────────── ended, or its spec changed ─────────────┐
 //	         ▼                                                       │
 //	Waiting ──► Starting ──(probe answers)──► Ready ◄──► Unready ────┤

@@ -188,7 +188,13 @@ func quick() timing {
 // run supervises until the test ends or the returned function is called.
 func (w world) run(timing timing, specs ...component.Spec) (*Supervisor, func()) {
 	w.Helper()
-	s, err := New(Config{State: w.dir, Log: slog.New(slog.NewTextHandler(w.Output(), nil)), StopGrace: 500 * time.Millisecond})
+	return w.runIn(nil, timing, specs...)
+}
+
+// runIn is run with groups that hold processes to their memory.
+func (w world) runIn(memory func(component.Spec) (MemoryGroup, error), timing timing, specs ...component.Spec) (*Supervisor, func()) {
+	w.Helper()
+	s, err := New(Config{State: w.dir, Log: slog.New(slog.NewTextHandler(w.Output(), nil)), StopGrace: 500 * time.Millisecond, Memory: memory})
 	if err != nil {
 		w.Fatal(err)
 	}

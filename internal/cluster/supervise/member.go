@@ -40,10 +40,15 @@ type member struct {
 	ended      chan struct{}
 	status     Status // guarded by supervisor.mu
 	removed    bool   // guarded by supervisor.mu
+
+	group MemoryGroup // nil if it has no limit
+	seen  int         // of the ends at its limit that the group reports, those that are in the status
 }
 
 func newMember(s *Supervisor, spec component.Spec) *member {
-	return &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: Status{Name: spec.Name, State: Waiting, Since: time.Now()}}
+	m := &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: Status{Name: spec.Name, State: Waiting, Since: time.Now()}}
+	m.prepareMemory()
+	return m
 }
 
 func (m *member) set(change func(*Status)) { m.supervisor.set(m, change) }
@@ -84,6 +89,7 @@ func (m *member) obtain(ctx context.Context) (*process.Handle, error) {
 	if h, adopted, err := m.adopt(ctx); adopted || err != nil {
 		return h, err
 	}
+	m.noteEnd()
 	if _, ready := m.supervisor.ready(m.spec.After); !ready {
 		m.set(func(s *Status) { s.State, s.Message = Waiting, fmt.Sprintf("for %v", m.spec.After) })
 		if err := m.supervisor.WaitReady(ctx, m.spec.After...); err != nil {
@@ -130,6 +136,7 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 		m.set(func(s *Status) {
 			s.State, s.PID, s.Started, s.Restarts = Starting, p.PID, p.Started, max(s.Restarts, p.restarts)
 		})
+		m.hold(h)
 		return h, true, nil
 	}
 	defer h.Close()
@@ -149,7 +156,7 @@ func (m *member) start() (*process.Handle, error) {
 	m.supervisor.mu.Lock()
 	restarts := m.status.Restarts
 	m.supervisor.mu.Unlock()
-	cmd, err := start(m.supervisor.cfg.State, m.spec, restarts)
+	cmd, err := m.launch(restarts)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +183,9 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 		asker.Go(func() { m.ask(asking, stop) })
 	}
 	if err := h.Wait(asking); err == nil {
+		if reason, atLimit := m.noteEnd(); atLimit {
+			return reason
+		}
 		return "it ended; see its log " + LogOf(m.supervisor.cfg.State, m.spec)
 	}
 	if ctx.Err() != nil {

@@ -44,8 +44,8 @@ func folderOf(dir statedir.Dir, spec component.Spec) string {
 }
 
 // start writes a spec's files and runs it as a process of its own session, so that neither the end of its supervisor nor
-// of a terminal ends it. It keeps for the next supervisor how often it was started again.
-func start(dir statedir.Dir, spec component.Spec, restarts int) (*exec.Cmd, error) {
+// of a terminal ends it. It keeps for the next supervisor how often it was started again. run starts the command.
+func start(dir statedir.Dir, spec component.Spec, restarts int, run func(*exec.Cmd) error) (*exec.Cmd, error) {
 	log := LogOf(dir, spec)
 	for _, path := range append([]string{folderOf(dir, spec), filepath.Dir(log)}, spec.Directories...) {
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -70,7 +70,7 @@ func start(dir statedir.Dir, spec component.Spec, restarts int) (*exec.Cmd, erro
 	cmd.Env = append(cmd.Env, envRestarts+"="+strconv.Itoa(restarts))
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	if err := run(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
 	spare(cmd.Process.Pid)
@@ -79,7 +79,7 @@ func start(dir statedir.Dir, spec component.Spec, restarts int) (*exec.Cmd, erro
 
 // Start runs a spec once, in the background, and leaves it to itself.
 func Start(dir statedir.Dir, spec component.Spec) error {
-	cmd, err := start(dir, spec, 0)
+	cmd, err := start(dir, spec, 0, (*exec.Cmd).Start)
 	if err != nil {
 		return err
 	}

@@ -29,4 +29,6 @@ type Status struct {
 	Since time.Time `json:"since"`
 	// Message says why, for a state that is not Ready.
 	Message string `json:"message,omitempty"`
+	// Memory is how it is held to the memory of its spec.
+	Memory Memory `json:"memory,omitzero"`
 }

@@ -21,6 +21,8 @@ type Config struct {
 	Log   *slog.Logger
 	// StopGrace is how long a process that must be replaced may take to end; 10 s if zero.
 	StopGrace time.Duration
+	// Memory returns what holds a process to the memory of its spec. Its error says in one line why this host cannot. Nil: no process is held.
+	Memory func(spec component.Spec) (MemoryGroup, error)
 }
 
 // Supervisor keeps the processes of a set of specs running.

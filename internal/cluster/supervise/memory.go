@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/platform/memorylimit"
+	"muster.dev/muster/internal/platform/process"
+)
+
+// MemoryGroup holds a process to an amount of memory, in bytes (package memorylimit).
+type MemoryGroup interface {
+	// Renew prepares it for a process that is about to start.
+	Renew(limit int64) error
+	// Start starts a process in it.
+	Start(cmd *exec.Cmd) error
+	// Hold sets the limit under a process that runs. If more is in use, the error is a *memorylimit.InUse.
+	Hold(limit int64) error
+	// Take moves a process that runs into it.
+	Take(pid int) error
+	// Report is about the process that was started last.
+	Report() (memorylimit.Report, error)
+}
+
+// Memory describes how a process is held to the memory of its spec. Figures are in bytes.
+type Memory struct {
+	// Limit that is in force; 0 if none is.
+	Limit int64 `json:"limit,omitempty"`
+	// Problem says why the limit of the spec is not in force.
+	Problem string `json:"problem,omitempty"`
+	// Ended counts the times that the kernel ended it at its limit since this supervisor has been running.
+	Ended int `json:"ended,omitempty"`
+	// Last is the last of them.
+	Last MemoryEnd `json:"last,omitzero"`
+}
+
+// MemoryEnd is an end of a process at its limit.
+type MemoryEnd struct {
+	// At is when it was noticed.
+	At time.Time `json:"at"`
+	// Limit that it reached, and the most that it used at a time.
+	Limit int64 `json:"limit"`
+	Used  int64 `json:"used"`
+}
+
+// prepareMemory finds the member's group, if its spec has a limit.
+func (m *member) prepareMemory() {
+	find := m.supervisor.cfg.Memory
+	if m.spec.Memory == 0 || find == nil {
+		return
+	}
+	group, err := find(m.spec)
+	if err != nil {
+		m.status.Memory.Problem = err.Error()
+		return
+	}
+	m.group = group
+}
+
+// launch starts the process in its group. Where that cannot be it runs without a limit, and its status says so.
+func (m *member) launch(restarts int) (*exec.Cmd, error) {
+	state := m.supervisor.cfg.State
+	if m.group == nil {
+		return start(state, m.spec, restarts, (*exec.Cmd).Start)
+	}
+	limited := m.group.Renew(m.spec.Memory)
+	m.seen = m.endedSoFar() // 0 but for a group that could not be made anew
+	if limited == nil {
+		if cmd, err := start(state, m.spec, restarts, m.group.Start); err == nil {
+			m.setLimit(nil)
+			return cmd, nil
+		}
+	}
+	cmd, err := start(state, m.spec, restarts, (*exec.Cmd).Start)
+	if err != nil {
+		return nil, err
+	}
+	if limited == nil { // no process can be started in it, as in version 2 before Linux 5.7
+		limited = m.group.Take(cmd.Process.Pid)
+	}
+	m.setLimit(limited)
+	return cmd, nil
+}
+
+// hold has a process that was taken over held to the limit of the spec. One that another Muster started without a group is moved into one.
+func (m *member) hold(h *process.Handle) {
+	if m.group == nil || h.Ended() {
+		return
+	}
+	err := m.group.Hold(m.spec.Memory)
+	if inUse := (*memorylimit.InUse)(nil); err == nil || errors.As(err, &inUse) {
+		err = errors.Join(m.group.Take(h.PID), err)
+	}
+	m.seen = m.endedSoFar()
+	m.setLimit(err)
+}
+
+// setLimit says in the status what the attempt to have the limit of the spec in force has led to.
+func (m *member) setLimit(err error) {
+	limit, problem := m.spec.Memory, ""
+	if err != nil {
+		limit, problem = 0, strings.ReplaceAll(err.Error(), "\n", "; ")
+		m.supervisor.cfg.Log.Warn("the memory limit of a component is not in force", "component", m.spec.Process(), "error", err)
+	}
+	if inUse := (*memorylimit.InUse)(nil); errors.As(err, &inUse) {
+		limit = inUse.Limit
+	}
+	m.set(func(s *Status) { s.Memory.Limit, s.Memory.Problem = limit, problem })
+}
+
+// endedSoFar is how many processes of the group the kernel has ended at its limit.
+func (m *member) endedSoFar() int {
+	report, err := m.group.Report()
+	if err != nil {
+		return 0
+	}
+	return report.Ended
+}
+
+// noteEnd reports whether the process ended at its limit, and says so in the status. A process that ended while no supervisor ran is noted by the
+// next one.
+func (m *member) noteEnd() (reason string, atLimit bool) {
+	if m.group == nil {
+		return "", false
+	}
+	report, err := m.group.Report()
+	if err != nil || report.Ended <= m.seen {
+		return "", false
+	}
+	m.seen = report.Ended
+	end := MemoryEnd{At: time.Now(), Limit: report.Limit, Used: report.Peak}
+	m.set(func(s *Status) { s.Memory.Ended, s.Memory.Last = s.Memory.Ended+1, end })
+	reason = fmt.Sprintf("the kernel ended it at its memory limit: it used %d MiB, and the limit is %d MiB", end.Used>>20, end.Limit>>20)
+	m.supervisor.cfg.Log.Warn("the kernel ended a component at its memory limit", "component", m.spec.Process(), "limit", end.Limit, "used", end.Used)
+	return reason, true
+}
