@@ -81,6 +81,9 @@ func printStatus(o *console.Options, status serve.Status) error {
 		return err
 	}
 	printNotes(o.Out, status.Notes)
+	if status.UnlimitedMemory != "" {
+		printNotes(o.Out, []string{"API servers run without a memory limit: " + status.UnlimitedMemory})
+	}
 	for _, cluster := range status.Clusters {
 		fmt.Fprintf(o.Out, "\nCluster   %s  %s  %s\n\n", cluster.Name, console.OrDash(cluster.Version), cluster.Endpoint)
 		if err := printCluster(o, cluster, now); err != nil {

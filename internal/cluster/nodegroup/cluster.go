@@ -81,6 +81,10 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 	if health.Authority != "" {
 		object.Status.CertificateAuthority.Data = health.Authority
 	}
+	for _, condition := range health.Conditions {
+		condition.ObservedGeneration = object.Generation
+		setCondition(&object.Status.Conditions, r.Now(), condition)
+	}
 	if health.Err != nil {
 		reason := readiness.ReasonUnhealthy
 		if object.Status.Version == "" {
@@ -103,10 +107,15 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 
 // setReady sets the condition Ready, with the moment of its last change on the given clock.
 func setReady(conditions *[]metav1.Condition, now time.Time, generation int64, status metav1.ConditionStatus, reason, message string) {
-	condition := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: readiness.Shorten(message), ObservedGeneration: generation,
-	}
-	if old := meta.FindStatusCondition(*conditions, condition.Type); old == nil || old.Status != status {
+	setCondition(conditions, now, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
+	})
+}
+
+// setCondition sets a condition, with the moment of its last change on the given clock.
+func setCondition(conditions *[]metav1.Condition, now time.Time, condition metav1.Condition) {
+	condition.Message = readiness.Shorten(condition.Message)
+	if old := meta.FindStatusCondition(*conditions, condition.Type); old == nil || old.Status != condition.Status {
 		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	}
 	meta.SetStatusCondition(conditions, condition)

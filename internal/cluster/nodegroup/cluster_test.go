@@ -70,6 +70,29 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// Conditions beside Ready are there whether the cluster is Ready or not, and a message that changes is no transition.
+func TestConditionsBesideReady(t *testing.T) {
+	w := newWorld(t, newTestCluster())
+	r := &clusters{parts: w.parts}
+	for _, err := range []error{nil, errors.New("down")} {
+		health := Health{Version: "v1.36.3", Err: err, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAPIServerMemoryLimited, Status: "True", Reason: "Limited", Message: "4096 MiB"}}}
+		r.Health = func(context.Context) Health { return health }
+		mustReconcile(t, r, "muster")
+		object := &v1alpha1.Cluster{}
+		w.get(t, w.management, object, "muster")
+		condition := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionAPIServerMemoryLimited)
+		if condition == nil || condition.Message != "4096 MiB" || condition.ObservedGeneration != 1 || condition.LastTransitionTime.IsZero() || len(object.Status.Conditions) != 2 {
+			t.Errorf("conditions %+v", object.Status.Conditions)
+		}
+	}
+	r.Health = func(context.Context) Health { return Health{Version: "v1.36.3"} } // not known for a moment
+	mustReconcile(t, r, "muster")
+	object := &v1alpha1.Cluster{}
+	if w.get(t, w.management, object, "muster"); len(object.Status.Conditions) != 2 {
+		t.Errorf("conditions %+v", object.Status.Conditions)
+	}
+}
+
 func TestClusterKeepsVersion(t *testing.T) {
 	w := newWorld(t, newTestCluster())
 	r := &clusters{parts: w.parts}

@@ -133,6 +133,7 @@ type Health struct {
 	Mode            v1alpha1.AuthenticationMode // that its components were configured with
 	SecurityGroups  []string                    // that decide about packets of its API server's addresses; nil without a VPC
 	Err             error                       // why it is not ready; nil if it is
+	Conditions      []metav1.Condition          // that it has beside Ready, without generation and time
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -118,6 +118,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	}
 	group.Go(func() { principalid.New(manager.GetAPIReader(), direct, h.log).Run(watching, entries) })
 	group.Go(func() { h.tellSecurityLog(watching, manager) })
+	group.Go(func() { h.tellMemory(watching, manager) })
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	group.Go(func() {
 		access.First(watching, creator == nil || *creator, h.log)
@@ -246,6 +247,9 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 			health.Err = fmt.Errorf("reading the cluster's authority: %w", err)
 		}
 		components := h.components()
+		if condition, known := memoryCondition(apiServerMemory(components)); known {
+			health.Conditions = append(health.Conditions, condition)
+		}
 		if summary := supervise.Summary(components, time.Now()); summary != "" {
 			health.Err = errors.Join(health.Err, errors.New(summary))
 		}

@@ -37,6 +37,8 @@ type hosted struct {
 	refused chan nodegroup.Heard // from the identity service to the controllers
 	keys    *rotator.Keys
 
+	memoryTold memoryNotice // of the one tellMemory that runs
+
 	tokenKeys sync.Mutex // held by who writes the file of the keys of service account tokens
 
 	mu          sync.Mutex
@@ -97,7 +99,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log})
+	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log, Memory: memoryGroup(account.State)})
 	if err != nil {
 		return err
 	}

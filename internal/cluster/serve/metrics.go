@@ -13,13 +13,17 @@ import (
 type componentCollector struct{ service *Service }
 
 var (
-	componentReady = prometheus.NewDesc("muster_component_ready", "1 if the component serves, 0 if not.", []string{"cluster", "component"}, nil)
-	componentStart = prometheus.NewDesc("muster_component_restarts_total", "Times that the component had to be started again since the service started.", []string{"cluster", "component"}, nil)
+	componentReady  = prometheus.NewDesc("muster_component_ready", "1 if the component serves, 0 if not.", []string{"cluster", "component"}, nil)
+	componentMemory = prometheus.NewDesc("muster_component_memory_limit_bytes", "Memory that the component is held to; there is none if it is held to no amount.", []string{"cluster", "component"}, nil)
+	componentEnds   = prometheus.NewDesc("muster_component_memory_limit_ends_total", "Times that the kernel ended the component at its memory limit since the service started, or the cluster was changed.", []string{"cluster", "component"}, nil)
+	componentStart  = prometheus.NewDesc("muster_component_restarts_total", "Times that the component had to be started again since the service started.", []string{"cluster", "component"}, nil)
 )
 
 func (c componentCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- componentReady
 	ch <- componentStart
+	ch <- componentMemory
+	ch <- componentEnds
 }
 
 func (c componentCollector) Collect(ch chan<- prometheus.Metric) {
@@ -62,5 +66,9 @@ func collect(ch chan<- prometheus.Metric, cluster string, components []supervise
 		}
 		ch <- prometheus.MustNewConstMetric(componentReady, prometheus.GaugeValue, ready, cluster, status.Name)
 		ch <- prometheus.MustNewConstMetric(componentStart, prometheus.CounterValue, float64(status.Restarts), cluster, status.Name)
+		if status.Memory.Limit > 0 {
+			ch <- prometheus.MustNewConstMetric(componentMemory, prometheus.GaugeValue, float64(status.Memory.Limit), cluster, status.Name)
+			ch <- prometheus.MustNewConstMetric(componentEnds, prometheus.CounterValue, float64(status.Memory.Ended), cluster, status.Name)
+		}
 	}
 }

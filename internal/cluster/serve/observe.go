@@ -44,6 +44,7 @@ func (s *Service) Status(ctx context.Context) Status {
 			status.Host.Claim(kind)
 		}
 	}
+	status.UnlimitedMemory = unlimitedMemory(status.Clusters)
 	return status
 }
 
@@ -78,6 +79,7 @@ func (h *hosted) status(ctx context.Context) ClusterStatus {
 	if note := h.issuerNote(specs, status.NodeGroups); note != "" {
 		status.Notes = append(status.Notes, note)
 	}
+	status.Notes = append(status.Notes, memoryNotes(apiServerMemory(status.Components))...)
 	return status
 }
 

@@ -47,6 +47,9 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 			return fmt.Errorf("stopping %s of cluster %s: %w", step.what, name, err)
 		}
 	}
+	if err := removeMemoryGroups(account.State, prefix); err != nil {
+		return fmt.Errorf("removing control groups of cluster %s: %w", name, err)
+	}
 	if err := removeMachinesOf(ctx, account.State, name); err != nil {
 		return err
 	}

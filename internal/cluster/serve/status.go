@@ -24,6 +24,8 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 	// Notes are what an operator should know of an account that serves its clusters, such as that issuers are not served, and by whom their port is taken.
 	Notes []string `json:"notes,omitempty"`
+	// UnlimitedMemory is why API servers run without a memory limit; empty if they have one.
+	UnlimitedMemory string `json:"unlimitedMemory,omitempty"`
 	// Components are the account's own; each cluster has its own besides.
 	Components []supervise.Status `json:"components"`
 	Clusters   []ClusterStatus    `json:"clusters"`

@@ -49,7 +49,8 @@ func isAnyComponent(names ...string) func(string) bool {
 	}
 }
 
-// Stop ends every process of a state directory, reports which it ended, and detaches machines' loop devices. It removes nothing.
+// Stop ends every process of a state directory, reports which it ended, removes their control groups, and detaches machines' loop devices. It removes
+// nothing of the directory.
 func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
 	for _, step := range stopOrder {
 		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.
@@ -64,7 +65,7 @@ func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, coun
 			progress(step.what, len(stopped))
 		}
 	}
-	return detachLoops(dir)
+	return errors.Join(removeMemoryGroups(dir, ""), detachLoops(dir))
 }
 
 // detachLoops detaches the loop devices that machines had, none of which runs: those of volumes, and those of files on their disks.

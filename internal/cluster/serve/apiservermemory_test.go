@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/supervise"
+)
+
+const (
+	endedOnce  = "the kernel ended kube-apiserver at its memory limit of 512 MiB (it used 511 MiB) at 2026-11-26T12:00:00Z: if the cluster needs more, raise spec.apiServer.memoryLimit of the Cluster"
+	endedTwice = "the kernel ended kube-apiserver at its memory limit of 512 MiB (it used 511 MiB) at 2026-11-26T12:00:00Z, the last of 2 times: if the cluster needs more, raise spec.apiServer.memoryLimit of the Cluster"
+	stillInUse = "spec.apiServer.memoryLimit: a limit of 512 MiB cannot take effect while 600 MiB are in use; the limit stays 1024 MiB until kube-apiserver is started again"
+)
+
+// memories are the ways in which an API server can be held to its memory.
+func memories() map[string]supervise.Memory {
+	last := supervise.MemoryEnd{At: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC), Limit: 512 << 20, Used: 511 << 20}
+	return map[string]supervise.Memory{
+		"starting":    {},
+		"limited":     {Limit: 4 << 30},
+		"ended once":  {Limit: 512 << 20, Ended: 1, Last: last},
+		"ended twice": {Limit: 512 << 20, Ended: 2, Last: last},
+		"in use":      {Limit: 1 << 30, Problem: "a limit of 512 MiB cannot take effect while 600 MiB are in use; the limit stays 1024 MiB"},
+		"unlimited":   {Problem: "that takes root, and muster does not run as root"},
+	}
+}
+
+func TestMemoryCondition(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"starting":    "",
+		"limited":     "True Limited kube-apiserver is held to 4096 MiB of memory",
+		"ended once":  "True EndedAtLimit " + endedOnce,
+		"ended twice": "True EndedAtLimit " + endedTwice,
+		"in use":      "False LimitInUse " + stillInUse,
+		"unlimited":   "False NotLimited kube-apiserver runs without a memory limit: that takes root, and muster does not run as root",
+	} {
+		condition, known := memoryCondition(memories()[name])
+		got := ""
+		if known {
+			got = strings.Join([]string{string(condition.Status), condition.Reason, condition.Message}, " ")
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestMemoryNotes(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"starting": nil, "limited": nil, "unlimited": nil, "ended twice": {endedTwice}, "in use": {stillInUse},
+	} {
+		if got := memoryNotes(memories()[name]); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Each end at the limit is told once, also if the supervisor is another one; so is a limit that is not in force.
+func TestMemoryNotice(t *testing.T) {
+	t.Parallel()
+	of := memories()
+	later := of["ended once"]
+	later.Last.At = later.Last.At.Add(time.Hour)
+	var notice memoryNotice
+	for _, step := range []struct {
+		what string
+		is   supervise.Memory
+		want int
+	}{
+		{"it starts", of["starting"], 0},
+		{"it has no limit", of["unlimited"], 0},
+		{"it runs", of["limited"], 0},
+		{"it is ended", of["ended once"], 1},
+		{"it runs again", of["ended once"], 0},
+		{"it is ended again, under another supervisor", later, 1},
+		{"the limit is lowered", of["in use"], 1},
+		{"it runs on", of["in use"], 0},
+		{"it is started again", of["limited"], 0},
+		{"the limit is lowered again", of["in use"], 1},
+	} {
+		if got := notice.due(step.is); len(got) != step.want {
+			t.Errorf("%s: told %q", step.what, got)
+		}
+	}
+}
+
+func TestUnlimitedMemory(t *testing.T) {
+	t.Parallel()
+	of := func(name string) ClusterStatus {
+		return ClusterStatus{Components: []supervise.Status{{Name: component.Etcd}, {Name: component.APIServer, Memory: memories()[name]}}}
+	}
+	for _, name := range []string{"starting", "limited", "in use", "ended once"} {
+		if got := unlimitedMemory([]ClusterStatus{{}, of(name)}); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := unlimitedMemory([]ClusterStatus{of("limited"), of("unlimited"), of("unlimited")}); got != "that takes root, and muster does not run as root" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestMemoryGroups(t *testing.T) {
+	t.Parallel()
+	one, other := memoryGroups("/var/lib/muster"), memoryGroups("/home/me/muster")
+	if one == other || !strings.HasPrefix(one, "/muster/") || !strings.HasSuffix(one, "/planes") {
+		t.Errorf("%s and %s", one, other)
+	}
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"path"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/memorylimit"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// memoryGroups is the control group that those of an installation's processes are below, beside those of its machines.
+func memoryGroups(dir statedir.Dir) string {
+	return path.Join("/muster", statedir.Hash(dir), "planes")
+}
+
+// memoryGroup returns a function that finds the control group which holds a process to the memory of its spec.
+func memoryGroup(dir statedir.Dir) func(component.Spec) (supervise.MemoryGroup, error) {
+	return func(spec component.Spec) (supervise.MemoryGroup, error) {
+		controller, err := memorylimit.Open()
+		if err != nil {
+			return nil, err
+		}
+		return controller.Group(path.Join(memoryGroups(dir), spec.Process())), nil
+	}
+}
+
+// removeMemoryGroups removes the control groups of processes that have ended, by what their names begin with; all of them if that is empty.
+func removeMemoryGroups(dir statedir.Dir, prefix string) error {
+	controller, err := memorylimit.Open()
+	if err != nil {
+		return nil //nolint:nilerr // where there can be none
+	}
+	return controller.Remove(path.Join(memoryGroups(dir), prefix))
+}
