@@ -182,15 +182,16 @@ func (s side) processesOf() []supervise.Process {
 	})
 }
 
-// killedUnnoticed ends every process of one cluster at once, while the other answers a request each millisecond.
-func killedUnnoticed(t *testing.T, muster, blue side) {
-	config := muster.anonymous()
+// keepAsking has the API server answer a request each millisecond until the returned function is called, which says how many it answered, and what
+// the first one that it did not answer came to.
+func (s side) keepAsking() (end func() (asked int, err error)) {
+	s.t.Helper()
+	config := s.anonymous()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx, cancel := context.WithCancel(s.t.Context())
 	type result struct {
 		asked int
 		err   error
@@ -223,6 +224,16 @@ func killedUnnoticed(t *testing.T, muster, blue side) {
 		}
 		done <- r
 	}()
+	return func() (int, error) {
+		cancel()
+		r := <-done
+		return r.asked, r.err
+	}
+}
+
+// killedUnnoticed ends every process of one cluster at once, while the other answers requests.
+func killedUnnoticed(t *testing.T, muster, blue side) {
+	end := muster.keepAsking()
 	victims := blue.processesOf()
 	if len(victims) < 5 {
 		t.Fatalf("cluster blue has the processes %v", victims)
@@ -237,11 +248,10 @@ func killedUnnoticed(t *testing.T, muster, blue side) {
 		return err
 	})
 	blue.ready()
-	cancel()
-	r := <-done
-	t.Logf("%d processes were killed, the API answered after %s; the other cluster answered %d requests meanwhile", len(victims), took.Round(time.Millisecond), r.asked)
-	if r.err != nil || r.asked < 100 {
-		t.Errorf("the other cluster: request %d: %v", r.asked, r.err)
+	asked, err := end()
+	t.Logf("%d processes were killed, the API answered after %s; the other cluster answered %d requests meanwhile", len(victims), took.Round(time.Millisecond), asked)
+	if err != nil || asked < 100 {
+		t.Errorf("the other cluster: request %d: %v", asked, err)
 	}
 }
 

@@ -53,6 +53,9 @@ func TestSimulatedNodesAsOrdinaryUser(t *testing.T) {
 		}
 		return err
 	})
+	if status, _ := i.muster("status"); !strings.Contains(status, "\nNote: API servers run without a memory limit: that takes root, and muster does not run as root.\n") {
+		t.Errorf("the status says nothing of memory limits:\n%s", status)
+	}
 	loopbackIsRefused(t, i, "the cluster has no VPC")
 	requests := i.mustKubectl("get", "csr", "-o", "name")
 	old := i.kill("simulator")

@@ -4,8 +4,6 @@ package stories
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -192,8 +190,7 @@ func cgroups(dir statedir.Dir) ([]string, error) {
 			own = append(own, parts[2])
 		}
 	}
-	sum := sha256.Sum256([]byte(dir))
-	machines := hex.EncodeToString(sum[:8])
+	machines := statedir.Hash(dir)
 	beside := func(path string) bool {
 		switch parent, name := filepath.Dir(path), filepath.Base(path); filepath.Base(parent) {
 		case groupsOfMachines:
