@@ -22,7 +22,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, logins, memory, podnetwork, pods, speed and volume are others")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, logins, memory, memorylimit, podnetwork, pods, speed and volume are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,6 +52,8 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 			err = benchJoin(ctx, bin, rounds)
 		case "memory":
 			err = benchMemory(ctx, bin)
+		case "memorylimit":
+			err = benchMemoryLimit(ctx, bin, simulated)
 		case "launch":
 			err = benchLaunch(ctx, bin, rounds)
 		case "clusters":
@@ -77,7 +79,7 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 		case "awsapi":
 			err = benchAWS(ctx, bin, instances)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, logins, memory, podnetwork, pods, speed, volume)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, logins, memory, memorylimit, podnetwork, pods, speed, volume)", name)
 		}
 		if err != nil {
 			return err
