@@ -93,7 +93,7 @@ func (m *member) hold(h *process.Handle) {
 		return
 	}
 	err := m.group.Hold(m.spec.Memory)
-	if inUse := (*memorylimit.InUse)(nil); err == nil || errors.As(err, &inUse) {
+	if _, inUse := errors.AsType[*memorylimit.InUse](err); err == nil || inUse {
 		err = errors.Join(m.group.Take(h.PID), err)
 	}
 	m.seen = m.endedSoFar()
@@ -107,7 +107,7 @@ func (m *member) setLimit(err error) {
 		limit, problem = 0, strings.ReplaceAll(err.Error(), "\n", "; ")
 		m.supervisor.cfg.Log.Warn("the memory limit of a component is not in force", "component", m.spec.Process(), "error", err)
 	}
-	if inUse := (*memorylimit.InUse)(nil); errors.As(err, &inUse) {
+	if inUse, ok := errors.AsType[*memorylimit.InUse](err); ok {
 		limit = inUse.Limit
 	}
 	m.set(func(s *Status) { s.Memory.Limit, s.Memory.Problem = limit, problem })

@@ -157,8 +157,8 @@ func TestLimitChanges(t *testing.T) {
 	if !held.eat(64) {
 		t.Fatal("it ended below its limit")
 	}
-	var inUse *InUse
-	if err := g.Hold(32 << 20); !errors.As(err, &inUse) || inUse.Limit != 96<<20 || inUse.Used < 64<<20 {
+	err := g.Hold(32 << 20)
+	if inUse, ok := errors.AsType[*InUse](err); !ok || inUse.Limit != 96<<20 || inUse.Used < 64<<20 {
 		t.Errorf("lowered below what is in use: %v", err)
 	}
 	for _, limit := range []int64{512 << 20, 256 << 20} {

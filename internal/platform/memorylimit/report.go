@@ -40,8 +40,12 @@ func (g Group) Report() (Report, error) {
 	return report, nil
 }
 
+// closeToLimit is how far below its limit a version 1 group may be, in bytes, when the kernel ends one of its processes: less is left than it wants at once, which
+// is several pages.
+const closeToLimit = 1 << 20
+
 // version1 reads a group of version 1. Its counter of processes that were ended (Linux 4.13) has those that were ended for the whole host's want of
-// memory, too, which only a group whose limit was never reached shows.
+// memory, too. Those that were ended at the limit are told apart by what the group has used: failcnt, made for that, stays 0 with Linux 6.18.
 func (g Group) version1() (Report, error) {
 	var r Report
 	for name, into := range map[string]*int64{"memory.limit_in_bytes": &r.Limit, "memory.usage_in_bytes": &r.Used, "memory.max_usage_in_bytes": &r.Peak} {
@@ -50,18 +54,14 @@ func (g Group) version1() (Report, error) {
 			return r, err
 		}
 	}
-	reached, err := g.number("memory.failcnt")
-	if err != nil {
-		return r, err
-	}
-	if both, err := g.number("memory.memsw.failcnt"); err == nil { // of a kernel that counts swap
-		reached += both
+	if both, err := g.number("memory.memsw.max_usage_in_bytes"); err == nil { // a kernel that counts swap
+		r.Peak = max(r.Peak, both)
 	}
 	ended, err := g.entries("memory.oom_control")
 	if err != nil {
 		return r, err
 	}
-	if reached > 0 {
+	if r.Peak > r.Limit-closeToLimit {
 		r.Ended = int(ended["oom_kill"])
 	}
 	return r, nil

@@ -4,6 +4,7 @@ package memorylimit
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,20 +37,16 @@ func group(t *testing.T, unified bool, files map[string]string) Group {
 
 func version1(changed map[string]string) map[string]string {
 	files := map[string]string{
-		"memory.limit_in_bytes": "1000\n", "memory.usage_in_bytes": "100\n", "memory.max_usage_in_bytes": "400\n", "memory.failcnt": "0\n",
+		"memory.limit_in_bytes": "10000000\n", "memory.usage_in_bytes": "100\n", "memory.max_usage_in_bytes": "400\n",
 		"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n",
 	}
-	for name, content := range changed {
-		files[name] = content
-	}
+	maps.Copy(files, changed)
 	return files
 }
 
 func version2(changed map[string]string) map[string]string {
 	files := map[string]string{"memory.max": "1000\n", "memory.current": "100\n", "memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n"}
-	for name, content := range changed {
-		files[name] = content
-	}
+	maps.Copy(files, changed)
 	return files
 }
 
@@ -62,12 +59,13 @@ func TestReport(t *testing.T) {
 		want    Report
 		failed  bool
 	}{
-		"version 1":                  {false, version1(nil), Report{1000, 100, 400, 0}, false},
-		"1, ended at its limit":      {false, version1(map[string]string{"memory.failcnt": "7\n", "memory.oom_control": ended1}), Report{1000, 100, 400, 2}, false},
-		"1, by memory and swap":      {false, version1(map[string]string{"memory.memsw.failcnt": "7\n", "memory.oom_control": ended1}), Report{1000, 100, 400, 2}, false},
-		"1, the host had no memory":  {false, version1(map[string]string{"memory.memsw.failcnt": "0\n", "memory.oom_control": ended1}), Report{1000, 100, 400, 0}, false},
-		"1, a kernel before 4.13":    {false, version1(map[string]string{"memory.failcnt": "7\n", "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"}), Report{1000, 100, 400, 0}, false},
-		"1, nonsense":                {false, version1(map[string]string{"memory.failcnt": "many\n"}), Report{}, true},
+		"version 1":                  {false, version1(nil), Report{10_000_000, 100, 400, 0}, false},
+		"1, at its limit, alive":     {false, version1(map[string]string{"memory.max_usage_in_bytes": "10000000\n"}), Report{10_000_000, 100, 10_000_000, 0}, false},
+		"1, ended at its limit":      {false, version1(map[string]string{"memory.max_usage_in_bytes": "9990000\n", "memory.oom_control": ended1}), Report{10_000_000, 100, 9_990_000, 2}, false},
+		"1, by memory and swap":      {false, version1(map[string]string{"memory.memsw.max_usage_in_bytes": "9999000\n", "memory.oom_control": ended1}), Report{10_000_000, 100, 9_999_000, 2}, false},
+		"1, the host had none":       {false, version1(map[string]string{"memory.memsw.max_usage_in_bytes": "400\n", "memory.oom_control": ended1}), Report{10_000_000, 100, 400, 0}, false},
+		"1, a kernel before 4.13":    {false, version1(map[string]string{"memory.max_usage_in_bytes": "10000000\n", "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"}), Report{10_000_000, 100, 10_000_000, 0}, false},
+		"1, nonsense":                {false, version1(map[string]string{"memory.max_usage_in_bytes": "many\n"}), Report{}, true},
 		"1, gone":                    {false, map[string]string{}, Report{}, false},
 		"version 2":                  {true, version2(nil), Report{1000, 100, 100, 0}, false},
 		"2, without a limit":         {true, version2(map[string]string{"memory.max": "max\n"}), Report{math.MaxInt64, 100, 100, 0}, false},
@@ -92,8 +90,8 @@ func TestHoldRefusesVersion2(t *testing.T) {
 	g := group(t, true, version2(map[string]string{
 		"memory.current": "1000\n", "memory.stat": "anon 500\ninactive_file 100\nactive_file 50\nslab_reclaimable 50\n", "memory.swap.max": "max\n",
 	}))
-	var inUse *InUse
-	if err := g.Hold(799); !errors.As(err, &inUse) || *inUse != (InUse{Asked: 799, Used: 800, Limit: 1000}) {
+	err := g.Hold(799)
+	if inUse, ok := errors.AsType[*InUse](err); !ok || *inUse != (InUse{Asked: 799, Used: 800, Limit: 1000}) {
 		t.Errorf("a limit of 799: %v", err)
 	}
 	for _, limit := range []int64{800, 8001} {
