@@ -39,11 +39,13 @@ func TestStatusNotes(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	const note = "127.0.0.1:443 is in use by nginx (process 7), so service account issuers are not served there: stop that program"
-	if err := printStatus(&console.Options{Streams: console.Streams{Out: &out, Err: &out}}, serve.Status{Notes: []string{note}}); err != nil {
+	if err := printStatus(&console.Options{Streams: console.Streams{Out: &out, Err: &out}}, serve.Status{Notes: []string{note}, UnlimitedMemory: "muster does not run as root"}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "\nNote: "+note+".\n") {
-		t.Errorf("printed %s", &out)
+	for _, want := range []string{note, "API servers run without a memory limit: muster does not run as root"} {
+		if !strings.Contains(out.String(), "\nNote: "+want+".\n") {
+			t.Errorf("printed %s, want %s", &out, want)
+		}
 	}
 }
 
