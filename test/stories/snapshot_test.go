@@ -172,9 +172,10 @@ func mounts(dir statedir.Dir) ([]string, error) {
 	return lines, scanner.Err()
 }
 
-// Of muster's machines and of the hosts of tests, the control groups of each service and each test are a directory in one of these.
+// Of muster's machines and control planes and of the hosts of tests, the control groups of each service and each test are a directory in one of these.
 const (
 	groupsOfMachines = "muster"
+	groupsOfPlanes   = "muster-planes"
 	groupsOfHosts    = "muster-test-hosts"
 )
 
@@ -190,11 +191,11 @@ func cgroups(dir statedir.Dir) ([]string, error) {
 			own = append(own, parts[2])
 		}
 	}
-	machines := statedir.Hash(dir)
+	hash := statedir.Hash(dir)
 	beside := func(path string) bool {
 		switch parent, name := filepath.Dir(path), filepath.Base(path); filepath.Base(parent) {
-		case groupsOfMachines:
-			return name != machines
+		case groupsOfMachines, groupsOfPlanes:
+			return name != hash
 		case groupsOfHosts:
 			return !ownsHost(name, dir)
 		}
@@ -204,7 +205,7 @@ func cgroups(dir statedir.Dir) ([]string, error) {
 	}
 	shared := func(path string) bool { // it is there as long as anybody's is, and left behind when it has none
 		entries, _ := os.ReadDir(path)
-		return (filepath.Base(path) == groupsOfMachines || filepath.Base(path) == groupsOfHosts) && slices.ContainsFunc(entries, fs.DirEntry.IsDir)
+		return slices.Contains([]string{groupsOfMachines, groupsOfPlanes, groupsOfHosts}, filepath.Base(path)) && slices.ContainsFunc(entries, fs.DirEntry.IsDir)
 	}
 	var lines []string
 	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {

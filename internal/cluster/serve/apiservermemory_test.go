@@ -110,7 +110,7 @@ func TestUnlimitedMemory(t *testing.T) {
 func TestMemoryGroups(t *testing.T) {
 	t.Parallel()
 	one, other := memoryGroups("/var/lib/muster"), memoryGroups("/home/me/muster")
-	if one == other || !strings.HasPrefix(one, "/muster/") || !strings.HasSuffix(one, "/planes") {
+	if one == other || strings.HasPrefix(one, "/muster/") {
 		t.Errorf("%s and %s", one, other)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// memoryGroups is the control group that those of an installation's processes are below, beside those of its machines.
+// memoryGroups is the control group that those of an installation's processes are below. It is outside the one of machines, which is bounded itself.
 func memoryGroups(dir statedir.Dir) string {
-	return path.Join("/muster", statedir.Hash(dir), "planes")
+	return path.Join("/muster-planes", statedir.Hash(dir))
 }
 
 // memoryGroup returns a function that finds the control group which holds a process to the memory of its spec.

@@ -72,25 +72,15 @@ func (g Group) Hold(limit int64) error {
 	if err := g.groups.Create(g.name); err != nil {
 		return err
 	}
-	if g.unified {
-		if used, err := g.unreclaimable(); err == nil && used > limit {
-			return g.inUse(limit, used)
-		}
-	}
 	err := g.groups.Limit(g.name, host.Limits{Memory: limit})
-	if errors.Is(err, unix.EBUSY) {
-		report, _ := g.Report()
-		return g.inUse(limit, report.Used)
+	if !errors.Is(err, host.ErrInUse) {
+		return err
 	}
-	return err
-}
-
-func (g Group) inUse(asked, used int64) error {
 	report, err := g.Report()
 	if err != nil {
 		return err
 	}
-	return &InUse{Asked: asked, Used: used, Limit: report.Limit}
+	return &InUse{Asked: limit, Used: report.Used, Limit: report.Limit}
 }
 
 // Renew makes the group anew for a program that is about to start, so that Report is about that program alone. A group that another process is still

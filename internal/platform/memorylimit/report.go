@@ -92,19 +92,6 @@ func (g Group) version2() (Report, error) {
 	return r, err
 }
 
-// unreclaimable is what a version 2 group uses, without what the kernel can take from it: contents of files, and some structures of its own.
-func (g Group) unreclaimable() (int64, error) {
-	used, err := g.number("memory.current")
-	if err != nil {
-		return 0, err
-	}
-	stat, err := g.entries("memory.stat")
-	if err != nil {
-		return 0, err
-	}
-	return used - stat["inactive_file"] - stat["active_file"] - stat["slab_reclaimable"], nil
-}
-
 // number reads a file with one figure; "max" is the largest one.
 func (g Group) number(name string) (int64, error) {
 	raw, err := os.ReadFile(filepath.Join(g.dir, name))
