@@ -13,21 +13,25 @@ func TestBounds(t *testing.T) {
 		of             map[string]Bounds
 	}{
 		"a kernel's own limits": {
-			Bounds{24 * gib, 32768}, Bounds{21 * gib, 28672},
+			Bounds{24 * gib, 32768},
+			Bounds{21 * gib, 28672},
 			map[string]Bounds{
 				"": {18 * gib, 14336}, "local": {18 * gib, 14336}, "t3.small": {2 * gib, 14336}, "m5.4xlarge": {18 * gib, 14336}, "m4.xlarge": {18 * gib, 14336},
 			},
 		},
 		"systemd's pid_max": {
-			Bounds{64 * gib, 512 << 10}, Bounds{56 * gib, 448 << 10},
+			Bounds{64 * gib, 512 << 10},
+			Bounds{56 * gib, 448 << 10},
 			map[string]Bounds{"": {48 * gib, 224 << 10}, "t3.small": {2 * gib, 16 << 10}, "m5.large": {8 * gib, 64 << 10}, "m5.4xlarge": {48 * gib, 224 << 10}},
 		},
 		"a small host": {
-			Bounds{4 * gib, 32768}, Bounds{3 * gib, 28672},
+			Bounds{4 * gib, 32768},
+			Bounds{3 * gib, 28672},
 			map[string]Bounds{"": {2 * gib, 14336}, "t3.small": {2 * gib, 14336}},
 		},
 		"a tiny host": {
-			Bounds{1 * gib, 8192}, Bounds{768 * mib, 7168},
+			Bounds{1 * gib, 8192},
+			Bounds{768 * mib, 7168},
 			map[string]Bounds{"": {512 * mib, 3584}, "t3.small": {512 * mib, 3584}},
 		},
 	} {

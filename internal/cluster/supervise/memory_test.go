@@ -168,7 +168,8 @@ func TestLimitOfOneThatRuns(t *testing.T) {
 	}{
 		{"it is moved", nil, []string{"hold 67108864", fmt.Sprint("take ", pid)}, Memory{Limit: 64 << 20}},
 		{
-			"it uses more", map[string]error{"hold": &memorylimit.InUse{Asked: 64 << 20, Used: 80 << 20, Limit: 128 << 20}},
+			"it uses more",
+			map[string]error{"hold": &memorylimit.InUse{Asked: 64 << 20, Used: 80 << 20, Limit: 128 << 20}},
 			[]string{"hold 67108864", fmt.Sprint("take ", pid)},
 			Memory{Limit: 128 << 20, Problem: "a limit of 64 MiB cannot take effect while 80 MiB are in use; the limit stays 128 MiB"},
 		},
