@@ -62,7 +62,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 		t.Fatalf("the other process says %q, %v", line, err)
 	}
 	if _, err := lock(path); !errors.Is(err, ErrRunning) {
-		t.Errorf("while it lives: %v", err)
+		t.Fatalf("while it lives: %v", err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

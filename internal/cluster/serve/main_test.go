@@ -24,12 +24,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envLock) != "" {
-		if _, err := lock("lock"); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		fmt.Println("locked")
-		select {}
+		holdLock()
 	}
 	if os.Getenv(envPlan) != "" {
 		wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
@@ -45,6 +40,20 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// unlock keeps the lock: a file that nobody refers to is closed by the garbage collector.
+var unlock func()
+
+// holdLock locks until it is killed.
+func holdLock() {
+	var err error
+	if unlock, err = lock("lock"); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("locked")
+	select {}
 }
 
 // newDir makes a state directory with a path short enough for sockets.
