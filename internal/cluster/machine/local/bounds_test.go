@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/machine"
@@ -88,6 +89,11 @@ func TestBoundThoseThatRun(t *testing.T) {
 	}
 	is(want)
 	set("max")
+	for end := time.Now().Add(time.Minute); strings.TrimSpace(read(t, filepath.Join(dir, "pids.current"))) == "1"; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the machine has one process, and no other thread")
+		}
+	}
 	if err := groups.Limit(cgroupName(s.dir, machinetest.First), host.Limits{PIDs: 1, Memory: 1 << 30}); !errors.Is(err, host.ErrInUse) {
 		t.Errorf("one process for a machine: %v", err)
 	}
