@@ -206,6 +206,9 @@ func (h Hierarchy) create(name string, version int) error {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // G301: modes of control groups are shown to everybody
 			return err
 		}
+		if slices.Contains(h.Options, "memory") { // before Linux 5.11 a group counts those below it only if it is told to
+			_ = write(filepath.Join(dir, "memory.use_hierarchy"), "1")
+		}
 		if slices.Contains(h.Options, "cpuset") {
 			if err := inheritCpuset(parent, dir); err != nil {
 				return err

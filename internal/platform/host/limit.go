@@ -83,7 +83,16 @@ func limitMemory1(dir string, most int64) error {
 	// The bound of memory and swap together cannot be below that of memory alone, at any moment: it is first where both grow, and last where they
 	// shrink. A kernel that does not count swap has none.
 	_ = write(both, bytes)
-	err := errors.Join(write(memory, bytes), unlessMissing(write(both, bytes)))
+	before, err := readCount(memory)
+	if err != nil {
+		return err
+	}
+	err = write(memory, bytes)
+	if err == nil {
+		if err = unlessMissing(write(both, bytes)); err != nil { // what was swapped out for the bound of memory counts on
+			err = errors.Join(err, write(memory, strconv.FormatInt(before, 10)))
+		}
+	}
 	if errors.Is(err, unix.EBUSY) {
 		return fmt.Errorf("%w: memory that cannot be taken back, and %d bytes are allowed", ErrInUse, most)
 	}

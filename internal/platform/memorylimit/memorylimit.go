@@ -72,7 +72,13 @@ func (g Group) Hold(limit int64) error {
 	if err := g.groups.Create(g.name); err != nil {
 		return err
 	}
+	before, _ := g.Report()
 	err := g.groups.Limit(g.name, host.Limits{Memory: limit})
+	if err == nil && !g.unified && limit < before.Limit { // the most that was used is of the limit before (Report)
+		for _, most := range []string{"memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes"} {
+			_ = os.WriteFile(filepath.Join(g.dir, most), []byte("0"), 0)
+		}
+	}
 	if !errors.Is(err, host.ErrInUse) {
 		return err
 	}
