@@ -70,9 +70,10 @@ func (m *member) launch(restarts int) (*exec.Cmd, error) {
 	}
 	limited := m.group.Renew(m.spec.Memory)
 	m.seen = m.endedSoFar() // 0 but for a group that could not be made anew
-	if limited == nil {
+	_, inUse := errors.AsType[*memorylimit.InUse](limited)
+	if limited == nil || inUse {
 		if cmd, err := start(state, m.spec, restarts, m.group.Start); err == nil {
-			m.setLimit(nil)
+			m.setLimit(limited)
 			return cmd, nil
 		}
 	}
@@ -80,8 +81,8 @@ func (m *member) launch(restarts int) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	if limited == nil { // no process can be started in it, as in version 2 before Linux 5.7
-		limited = m.group.Take(cmd.Process.Pid)
+	if limited == nil || inUse { // no process can be started in it, as in version 2 before Linux 5.7
+		limited = errors.Join(m.group.Take(cmd.Process.Pid), limited)
 	}
 	m.setLimit(limited)
 	return cmd, nil
@@ -132,7 +133,8 @@ func (m *member) noteEnd() (reason string, atLimit bool) {
 	if err != nil || report.Ended <= m.seen {
 		return "", false
 	}
-	m.seen = report.Ended
+	_ = m.group.Renew(m.spec.Memory) // a supervisor of a moment later finds nothing to note
+	m.seen = m.endedSoFar()
 	end := MemoryEnd{At: time.Now(), Limit: report.Limit, Used: report.Peak}
 	m.set(func(s *Status) { s.Memory.Ended, s.Memory.Last = s.Memory.Ended+1, end })
 	reason = fmt.Sprintf("the kernel ended it at its memory limit: it used %d MiB, and the limit is %d MiB", end.Used>>20, end.Limit>>20)

@@ -150,6 +150,9 @@ func TestReasonOfTheEnd(t *testing.T) {
 	if reason, atLimit := m.noteEnd(); atLimit {
 		t.Errorf("it is noted twice: %q", reason)
 	}
+	if reason, atLimit := newMember(s, m.spec).noteEnd(); atLimit {
+		t.Errorf("the next supervisor notes it, too: %q", reason)
+	}
 }
 
 // Another limit restarts nothing. A process that an earlier Muster started without a group is moved into one in the same way.
@@ -203,6 +206,10 @@ func TestUnlimited(t *testing.T) {
 				return func(component.Spec) (MemoryGroup, error) { return nil, errTest }
 			},
 			want: Memory{Problem: errTest.Error()},
+		},
+		"another is in it": {
+			fails: map[string]error{"renew": &memorylimit.InUse{Asked: 64 << 20, Used: 80 << 20, Limit: 128 << 20}}, did: []string{"renew", "start"},
+			want: Memory{Limit: 128 << 20, Problem: "a limit of 64 MiB cannot take effect while 80 MiB are in use; the limit stays 128 MiB"},
 		},
 		"no group can be made":   {fails: map[string]error{"renew": errTest}, did: []string{"renew"}, want: Memory{Problem: errTest.Error()}},
 		"none can be started in": {fails: map[string]error{"start": errTest}, did: []string{"renew", "start", "take"}, want: Memory{Limit: 64 << 20}},

@@ -20,7 +20,7 @@ import (
 // component must not depend on who started it.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// oomScore is how soon components are ended when the memory of the host runs out: after all pods of all machines, of which a guaranteed one has -997
+// oomScore is how soon components are ended when the memory of the host runs out: after all pods of all machines but guaranteed ones, which have -997
 // (pkg/kubelet/qos/policy.go), and not never, since what grows without end may be a component.
 const oomScore = -998
 
