@@ -213,7 +213,7 @@ type ClusterAPIServer struct {
 
 	// MemoryLimit is the memory that kube-apiserver may have, such as 6Gi or 1536Mi. At this limit the kernel ends kube-apiserver, and it is started
 	// again. A change takes effect at once, without a restart; a limit below what kube-apiserver uses takes effect when it is started next. Empty
-	// means 6Gi.
+	// means 6Gi, or a quarter of the host's memory where that is less.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=16

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DefaultAPIServerMemoryLimit is the memory in bytes that a kube-apiserver may have where the spec of its cluster says nothing: twice what one took
+// DefaultAPIServerMemoryLimit is the memory in bytes that a kube-apiserver may have where the spec of its cluster says nothing and the host is large: twice what one took
 // with 500 nodes and 1,000 ConfigMaps of 1 MB. `make bench ARGS="-only memorylimit"` measures that as the most that was resident at a time while 500
 // simulated nodes join, eight clients write the ConfigMaps, and two at a time list them all: 2,948 MiB.
 const DefaultAPIServerMemoryLimit int64 = 6 << 30
@@ -22,12 +22,18 @@ const (
 
 var memoryLimitPattern = regexp.MustCompile(`^[1-9][0-9]{0,8}(Mi|Gi)$`)
 
-// MemoryBytes is the memory in bytes that the API server may have.
-func (a ClusterAPIServer) MemoryBytes() int64 {
+// hostShare is the part of a host's memory that an API server may have where the spec of its cluster says nothing: one in so many.
+const hostShare = 4
+
+// MemoryBytes is the memory in bytes that the API server may have on a host of so much memory, of which 0 is not known.
+func (a ClusterAPIServer) MemoryBytes(host int64) int64 {
 	if bytes, ok := memoryLimit(a.MemoryLimit); ok {
 		return bytes
 	}
-	return DefaultAPIServerMemoryLimit
+	if host == 0 {
+		return DefaultAPIServerMemoryLimit
+	}
+	return max(minAPIServerMemoryLimit, min(DefaultAPIServerMemoryLimit, host/hostShare))
 }
 
 func memoryLimit(text string) (bytes int64, ok bool) {

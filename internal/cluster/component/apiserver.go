@@ -111,7 +111,7 @@ func apiServer(c Config) (Spec, error) {
 		Address:     address(c.Ports.APIServer),
 		Credentials: sorted(credentials...),
 		Directories: []string{filepath.Dir(c.Dir.Audit(firstInstance))},
-		Memory:      c.Cluster.Spec.APIServer.MemoryBytes(),
+		Memory:      c.Cluster.Spec.APIServer.MemoryBytes(c.HostMemory),
 		Probe:       &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
 		After:       []string{Etcd, TokenSigner, WebhookProxy},
 	}, nil

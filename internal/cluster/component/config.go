@@ -61,6 +61,8 @@ type Config struct {
 	Release Release
 	// Network is the cluster's as it was resolved: what its spec leaves out was chosen.
 	Network clusternetwork.Network
+	// HostMemory is the memory of the host in bytes; 0 if it is not known.
+	HostMemory int64
 }
 
 // Release is a version of Kubernetes, and where its programs are: what an upgrade of a cluster changes.

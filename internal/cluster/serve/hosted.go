@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/cluster/auditlog"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
@@ -143,6 +144,9 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		return component.Config{}, fmt.Errorf("making directory %s for keys: %w", h.dir.PKI(), err)
 	}
 	specs := component.Config{Account: account, Dir: h.dir, Cluster: *wanted.Cluster}
+	if bounds, err := local.HostBounds(); err == nil {
+		specs.HostMemory = bounds.Memory
+	}
 	var err error
 	if specs.Release, err = releaseOf(account.BinDir, wanted.Cluster.Spec.Version); err != nil {
 		return component.Config{}, err
