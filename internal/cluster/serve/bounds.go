@@ -21,10 +21,10 @@ func (s *Service) boundMachines(ctx context.Context) {
 		err := local.Bound(s.cfg.State)
 		note := unbounded(err)
 		s.mu.Lock()
-		changed := s.boundNote != note
+		first := s.boundNote == "" // its figures change each time
 		s.boundNote = note
 		s.mu.Unlock()
-		if changed && note != "" {
+		if first && note != "" {
 			s.cfg.Log.Warn("machines are not bounded", "note", note)
 		}
 		if err == nil || pause(ctx, boundInterval) != nil {
