@@ -82,7 +82,7 @@ func endedAtTheLimit(t *testing.T, muster, blue side) {
 	for _, s := range []side{muster, blue} {
 		for _, p := range s.processesOf() {
 			ended := p.Name == component.ProcessPrefix("muster")+component.APIServer
-			if (p.PID != before[p.Name]) != ended && !strings.Contains(p.Name, "kube-controller-manager") && !strings.Contains(p.Name, "kube-scheduler") {
+			if (p.PID != before[p.Name]) != ended {
 				t.Errorf("%s was process %d, and is %d", p.Name, before[p.Name], p.PID)
 			}
 		}

@@ -58,8 +58,8 @@ func excessEndsInside(t *testing.T, i *installation) {
 	}
 	// A machine's other processes are not what the kernel ends first.
 	const hog = "echo 1000 >/proc/self/oom_score_adj; head -c 64G /dev/zero | tail >/dev/null"
-	if out, talk, err := i.try("exec", slices.Sorted(maps.Keys(running))[0], "--", "sh", "-c", hog); err == nil {
-		t.Errorf("root on a machine took 64 GiB of memory:\n%s%s", out, talk)
+	if out, talk, err := i.try("exec", slices.Sorted(maps.Keys(running))[0], "--", "sh", "-c", hog); !strings.Contains(fmt.Sprint(err), "137") { // SIGKILL
+		t.Errorf("root on a machine takes 64 GiB of memory: %v\n%s%s", err, out, talk)
 	}
 	for name, p := range i.processes() {
 		if before[name].PID != p.PID {
