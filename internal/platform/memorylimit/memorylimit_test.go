@@ -134,7 +134,7 @@ func TestEndedAtItsLimit(t *testing.T) {
 	if status, ok := held.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
 		t.Errorf("it ended: %v", err)
 	}
-	if report := g.report(t); report.Ended != 1 || report.Peak < 60<<20 || report.Peak > 64<<20 {
+	if report := g.report(t); report.Ended != 1 || report.Peak < 60<<20 || report.Peak > 65<<20 { // with pages that the kernel is about to refuse
 		t.Errorf("after its end: %+v", report)
 	}
 	if !beside.eat(100) {
