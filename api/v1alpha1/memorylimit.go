@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DefaultAPIServerMemoryLimit is the memory in bytes that a kube-apiserver may have where the spec of its cluster says nothing and the host is large: twice what one took
-// with 500 nodes and 1,000 ConfigMaps of 1 MB. `make bench ARGS="-only memorylimit"` measures that as the most that was resident at a time while 500
-// simulated nodes join, eight clients write the ConfigMaps, and two at a time list them all: 2,948 MiB.
+// DefaultAPIServerMemoryLimit is the memory in bytes that a kube-apiserver may have where the spec of its cluster says nothing and the host is large:
+// twice what one took with 500 nodes and 1,000 ConfigMaps of 1 MB. `make bench ARGS="-only memorylimit"` measures that as the most that was resident at
+// a time while 500 simulated nodes join, eight clients write the ConfigMaps, and two at a time list them all: 2,948 MiB.
 const DefaultAPIServerMemoryLimit int64 = 6 << 30
 
 // The bounds of a limit, in bytes. A kube-apiserver without any objects has some 300 MiB; below the least it would be ended while it starts.

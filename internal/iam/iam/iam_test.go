@@ -145,7 +145,7 @@ func TestDurations(t *testing.T) {
 			}
 		})
 	}
-	for want, err := range map[string]error{ // clients look for these
+	for want, err := range map[string]error{ // AWS's words
 		"The requested DurationSeconds exceeds the MaxSessionDuration set for this role.":                                                                    iam.CheckAssume(role, 3*time.Hour, false),
 		"The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.":                                                 iam.CheckAssume(role, 3*time.Hour, true),
 		"1 validation error detected: Value '123' at 'durationSeconds' failed to satisfy constraint: Member must have value greater than or equal to 900":    iam.CheckAssume(role, 123*time.Second, false),

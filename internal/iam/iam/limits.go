@@ -15,7 +15,7 @@ func CheckMaxSession(d time.Duration) error {
 	return checkDuration("maxSessionDuration", d, MinRoleSession, MaxRoleSession)
 }
 
-// TooLong says that a session would last longer than it may, in AWS's words: clients look for them, and fall back to an hour.
+// TooLong says that a session would last longer than it may, in AWS's words, by which people find what to do.
 type TooLong string
 
 func (e TooLong) Error() string { return "The requested DurationSeconds exceeds " + string(e) + "." }
