@@ -3,7 +3,6 @@
 package awsquery
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -22,9 +21,16 @@ type Page struct {
 	Marker      string `xml:",omitempty"`
 }
 
+// Markers makes the markers of one request's list, and reads those that pages of the same request ended with.
+type Markers interface {
+	Seal(last string) (string, error)
+	// Open returns the key behind which the next page begins; false for a marker that no page of such a request ended with.
+	Open(marker string) (last string, ok bool)
+}
+
 // PageOf sorts items by their key, which is unique, and cuts the page that begins behind the marker. A marker names the last key that was
 // given out, so items that come and go between two pages shift nothing.
-func PageOf[T any](items []T, key func(T) string, marker *string, most *int32) ([]T, Page, error) {
+func PageOf[T any](items []T, key func(T) string, markers Markers, marker *string, most *int32) ([]T, Page, error) {
 	size := defaultItems
 	if most != nil {
 		if *most < 1 || *most > maxItems {
@@ -35,15 +41,16 @@ func PageOf[T any](items []T, key func(T) string, marker *string, most *int32) (
 	sorted := slices.Clone(items)
 	slices.SortFunc(sorted, func(a, b T) int { return strings.Compare(key(a), key(b)) })
 	if marker != nil {
-		after, err := base64.RawURLEncoding.Strict().DecodeString(*marker)
-		if err != nil || len(after) == 0 {
-			return nil, Page{}, Errorf(ValidationError, "the Marker is not one that a page ended with: begin without it")
+		after, ok := markers.Open(*marker)
+		if !ok {
+			return nil, Page{}, Errorf(ValidationError, "Invalid Marker.")
 		}
-		sorted = slices.DeleteFunc(sorted, func(item T) bool { return key(item) <= string(after) })
+		sorted = slices.DeleteFunc(sorted, func(item T) bool { return key(item) <= after })
 	}
 	if len(sorted) <= size {
 		return sorted, Page{}, nil
 	}
 	sorted = sorted[:size]
-	return sorted, Page{IsTruncated: true, Marker: base64.RawURLEncoding.EncodeToString([]byte(key(sorted[size-1])))}, nil
+	next, err := markers.Seal(key(sorted[size-1]))
+	return sorted, Page{IsTruncated: true, Marker: next}, err
 }

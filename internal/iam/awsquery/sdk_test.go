@@ -115,7 +115,7 @@ func newServer(t *testing.T, admit awsquery.Admit) (*awsquery.Server, string, *c
 					AssumeRolePolicyDocument: awsquery.EncodeDocument(trusted + " "),
 				})
 			}
-			items, page, err := awsquery.PageOf(all, func(r role) string { return r.RoleName }, in.Marker, in.MaxItems)
+			items, page, err := awsquery.PageOf(all, func(r role) string { return r.RoleName }, plain{}, in.Marker, in.MaxItems)
 			return &struct {
 				awsquery.Page
 				Roles awsquery.List[role]

@@ -70,18 +70,18 @@ func (s *Service) registerAbsent(server *awsquery.Server) {
 		return c.aboutNamed(in.UserName)
 	}, func(c *call, in listServiceCredentialsIn) (*listServiceCredentialsOut, error) {
 		if in.AllUsers {
-			page, err := emptyPage(in.Marker, in.MaxItems)
+			page, err := c.emptyPage(in.Marker, in.MaxItems)
 			return &listServiceCredentialsOut{Page: page}, err
 		}
 		page, err := c.nothingOf(listKeysIn{in.UserName, in.Marker, in.MaxItems})
 		return &listServiceCredentialsOut{Page: page}, err
 	})
 	register(s, server, api, "ListVirtualMFADevices", reads, func(*call, listVirtualDevicesIn) (target, error) { return anything(), nil },
-		func(_ *call, in listVirtualDevicesIn) (*listVirtualDevicesOut, error) {
+		func(c *call, in listVirtualDevicesIn) (*listVirtualDevicesOut, error) {
 			if in.AssignmentStatus != nil && !slices.Contains([]string{"Assigned", "Unassigned", "Any"}, *in.AssignmentStatus) {
 				return nil, awsquery.Errorf(awsquery.ValidationError, "AssignmentStatus is %.20q: it must be Assigned, Unassigned or Any", *in.AssignmentStatus)
 			}
-			page, err := emptyPage(in.Marker, in.MaxItems)
+			page, err := c.emptyPage(in.Marker, in.MaxItems)
 			return &listVirtualDevicesOut{Page: page}, err
 		})
 	profile := func(c *call, in userNameIn) (target, error) { return c.aboutNamed(in.UserName) }
@@ -104,11 +104,11 @@ func (c *call) nothingOf(in listKeysIn) (awsquery.Page, error) {
 	if err != nil {
 		return awsquery.Page{}, err
 	}
-	return emptyPage(in.Marker, in.MaxItems)
+	return c.emptyPage(in.Marker, in.MaxItems)
 }
 
-func emptyPage(marker *string, most *int32) (awsquery.Page, error) {
-	_, page, err := awsquery.PageOf(nil, func(string) string { return "" }, marker, most)
+func (c *call) emptyPage(marker *string, most *int32) (awsquery.Page, error) {
+	_, page, err := awsquery.PageOf(nil, func(string) string { return "" }, c.markers, marker, most)
 	return page, err
 }
 

@@ -39,12 +39,13 @@ func (s *Service) registerAccount(server *awsquery.Server) {
 	api := awsquery.IAM()
 	register(s, server, api, "GetAccountSummary", reads, func(*call, none) (target, error) { return anything(), nil }, s.summary)
 	register(s, server, api, "ListAccountAliases", reads, func(*call, listAliasesIn) (target, error) { return anything(), nil },
-		func(c *call, _ listAliasesIn) (*listAliasesOut, error) {
-			out := &listAliasesOut{}
+		func(c *call, in listAliasesIn) (*listAliasesOut, error) {
+			var aliases []string
 			if a, ok := c.state.Account(c.account); ok && a.Alias != "" {
-				out.AccountAliases.Members = []string{a.Alias}
+				aliases = []string{a.Alias}
 			}
-			return out, nil
+			aliases, page, err := awsquery.PageOf(aliases, func(alias string) string { return alias }, c.markers, in.Marker, in.MaxItems)
+			return &listAliasesOut{Page: page, AccountAliases: awsquery.ListOf(aliases)}, err
 		})
 	register(s, server, api, "CreateAccountAlias", writes, func(*call, aliasIn) (target, error) { return anything(), nil }, s.setAlias)
 	register(s, server, api, "DeleteAccountAlias", writes, func(*call, aliasIn) (target, error) { return anything(), nil }, s.deleteAlias)

@@ -18,9 +18,10 @@ import (
 // call is one request whose sender is known.
 type call struct {
 	admitted
-	ctx    context.Context // of this request alone
-	state  *State
-	record *line
+	ctx     context.Context // of this request alone
+	state   *State
+	record  *line
+	markers markers // of the lists of the account
 }
 
 // target is what a request is about, for the caller's policies.
@@ -42,8 +43,9 @@ const (
 
 // register adds an action: its resource, and its effect if the caller may.
 func register[In, Out any](s *Service, server *awsquery.Server, api awsquery.API, action string, m mode, about func(*call, In) (target, error), do func(*call, In) (*Out, error)) {
-	awsquery.Register(server, api, action, func(ctx context.Context, _ awsquery.Call, in In) (*Out, error) {
+	awsquery.Register(server, api, action, func(ctx context.Context, asked awsquery.Call, in In) (*Out, error) {
 		c := &call{admitted: admittedOf(ctx), ctx: ctx, record: lineOf(ctx)}
+		c.markers = markers{s.config.Sealer.current.Load(), c.account, asked}
 		if m == writes {
 			select {
 			case s.writing <- struct{}{}:

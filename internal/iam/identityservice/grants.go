@@ -228,7 +228,7 @@ func (c *call) listInline(of subject, marker *string, most *int32) (*listPolicyN
 	if err != nil {
 		return nil, err
 	}
-	names, page, err := awsquery.PageOf(slices.Collect(maps.Keys(h.grants.Inline)), func(name string) string { return name }, marker, most)
+	names, page, err := awsquery.PageOf(slices.Collect(maps.Keys(h.grants.Inline)), func(name string) string { return name }, c.markers, marker, most)
 	return &listPolicyNamesOut{Page: page, PolicyNames: awsquery.ListOf(names)}, err
 }
 
@@ -292,7 +292,7 @@ func (s *Service) listAttached(c *call, of subject, in listIn) (*listAttachedOut
 			policies = append(policies, p)
 		}
 	}
-	policies, page, err := pageOf(policies, in, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
+	policies, page, err := pageOf(c, policies, in, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
 	out := &listAttachedOut{Page: page}
 	for _, p := range policies {
 		out.AttachedPolicies.Members = append(out.AttachedPolicies.Members, attachedPolicy{p.Name, p.ARN().String()})

@@ -103,7 +103,7 @@ func (s *Service) listKeys(c *call, in listKeysIn) (*listKeysOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, page, err := awsquery.PageOf(c.state.KeysOf(u.ID), func(k iam.AccessKey) string { return k.ID }, in.Marker, in.MaxItems)
+	keys, page, err := awsquery.PageOf(c.state.KeysOf(u.ID), func(k iam.AccessKey) string { return k.ID }, c.markers, in.Marker, in.MaxItems)
 	out := &listKeysOut{Page: page, UserName: u.Name}
 	for _, k := range keys {
 		out.AccessKeyMetadata.Members = append(out.AccessKeyMetadata.Members, infoOfKey(k))

@@ -12,7 +12,7 @@ import (
 )
 
 // pageOf is one page of the items whose path begins as asked for. at gives an item's path and name, and names differ.
-func pageOf[T any](items []T, in listIn, at func(T) (path, name string)) ([]T, awsquery.Page, error) {
+func pageOf[T any](c *call, items []T, in listIn, at func(T) (path, name string)) ([]T, awsquery.Page, error) {
 	if in.PathPrefix != nil {
 		if err := iam.CheckPathPrefix(*in.PathPrefix); err != nil {
 			return nil, awsquery.Page{}, err
@@ -22,7 +22,7 @@ func pageOf[T any](items []T, in listIn, at func(T) (path, name string)) ([]T, a
 			return !strings.HasPrefix(path, *in.PathPrefix)
 		})
 	}
-	return awsquery.PageOf(items, func(item T) string { _, name := at(item); return name }, in.Marker, in.MaxItems)
+	return awsquery.PageOf(items, func(item T) string { _, name := at(item); return name }, c.markers, in.Marker, in.MaxItems)
 }
 
 func pathOr(path *string) string {

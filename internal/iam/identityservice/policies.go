@@ -161,7 +161,7 @@ func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, er
 	if in.OnlyAttached || in.PolicyUsageFilter != nil && *in.PolicyUsageFilter == usedAsBoundary {
 		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return len(using(p.ARN().String())) == 0 })
 	}
-	policies, page, err := pageOf(policies, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
+	policies, page, err := pageOf(c, policies, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
 	out := &listPoliciesOut{Page: page}
 	for _, p := range policies {
 		out.Policies.Members = append(out.Policies.Members, c.infoOfPolicy(p, false))

@@ -49,7 +49,7 @@ func (s *Service) listHolders(c *call, in listHoldersIn) (*listHoldersOut, error
 		return nil, awsquery.Errorf(awsquery.ValidationError, "EntityFilter is %.40q: it must be one of %s", *in.EntityFilter, strings.Join(kinds, ", "))
 	}
 	all := slices.DeleteFunc(using(p.ARN().String()), func(h policyHolder) bool { return in.EntityFilter != nil && h.kind != *in.EntityFilter })
-	page, more, err := pageOf(all, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(h policyHolder) (string, string) { return h.path, h.kind + "/" + h.name })
+	page, more, err := pageOf(c, all, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(h policyHolder) (string, string) { return h.path, h.kind + "/" + h.name })
 	out := &listHoldersOut{Page: more}
 	for _, h := range page {
 		if h.kind == "User" {

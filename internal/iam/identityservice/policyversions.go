@@ -127,7 +127,7 @@ func (s *Service) policyVersions(c *call, in listVersionsIn) (*listVersionsOut, 
 	if err != nil {
 		return nil, err
 	}
-	versions, page, err := awsquery.PageOf(p.Versions, func(v iam.PolicyVersion) string { return v.ID }, in.Marker, in.MaxItems)
+	versions, page, err := awsquery.PageOf(p.Versions, func(v iam.PolicyVersion) string { return v.ID }, c.markers, in.Marker, in.MaxItems)
 	out := &listVersionsOut{Page: page}
 	for _, v := range versions {
 		out.Versions.Members = append(out.Versions.Members, policyVersionInfo{"", v.ID, v.ID == p.Default, awsquery.Time{Time: v.Created}})

@@ -103,7 +103,7 @@ func (c *call) aboutProfile(name string) target {
 }
 
 func (c *call) listProfiles(profiles []iam.InstanceProfile, in listIn) (*listProfilesOut, error) {
-	profiles, page, err := pageOf(profiles, in, func(p iam.InstanceProfile) (string, string) { return p.Path, p.Name })
+	profiles, page, err := pageOf(c, profiles, in, func(p iam.InstanceProfile) (string, string) { return p.Path, p.Name })
 	out := &listProfilesOut{Page: page}
 	for _, p := range profiles {
 		out.InstanceProfiles.Members = append(out.InstanceProfiles.Members, c.infoOfProfile(p, false))

@@ -115,7 +115,7 @@ func (s *Service) registerRoles(server *awsquery.Server) {
 	register(s, server, api, "ListRoles", reads, func(c *call, _ listIn) (target, error) {
 		return target{resource: iam.Role{Account: c.account, Name: "*"}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listRolesOut, error) {
-		roles, page, err := pageOf(c.state.Roles(c.account), in, func(r iam.Role) (string, string) { return r.Path, r.Name })
+		roles, page, err := pageOf(c, c.state.Roles(c.account), in, func(r iam.Role) (string, string) { return r.Path, r.Name })
 		out := &listRolesOut{Page: page}
 		for _, r := range roles {
 			out.Roles.Members = append(out.Roles.Members, c.infoOfRole(r, false))

@@ -98,8 +98,9 @@ type Sealer struct {
 
 // sealKeys are the keys of a moment.
 type sealKeys struct {
-	newest uint32
-	keys   map[uint32]cipher.AEAD
+	newest  uint32
+	keys    map[uint32]cipher.AEAD
+	markers map[uint32][]byte // see markerKey
 }
 
 const (
@@ -117,7 +118,7 @@ var (
 )
 
 func newSealKeys(ring keyring) (*sealKeys, error) {
-	s := &sealKeys{keys: map[uint32]cipher.AEAD{}}
+	s := &sealKeys{keys: map[uint32]cipher.AEAD{}, markers: map[uint32][]byte{}}
 	for _, k := range ring {
 		block, err := aes.NewCipher(k.Key)
 		if err != nil {
@@ -127,7 +128,7 @@ func newSealKeys(ring keyring) (*sealKeys, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading session key as AES-GCM: %w", err)
 		}
-		s.keys[k.ID], s.newest = aead, k.ID
+		s.keys[k.ID], s.markers[k.ID], s.newest = aead, markerKey(k.Key), k.ID
 	}
 	if len(s.keys) == 0 {
 		return nil, errors.New("there is no key to seal sessions with")

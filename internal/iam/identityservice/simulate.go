@@ -128,7 +128,7 @@ func (s *Service) simulate(c *call, in simulation, source string, page listIn) (
 			questions = append(questions, question{fmt.Sprintf("%08d", len(questions)), action, resource})
 		}
 	}
-	questions, more, err := awsquery.PageOf(questions, func(q question) string { return q.key }, page.Marker, page.MaxItems)
+	questions, more, err := awsquery.PageOf(questions, func(q question) string { return q.key }, c.markers, page.Marker, page.MaxItems)
 	out := &simulateOut{Page: more}
 	for _, q := range questions { // those of this page alone: a request may ask for many
 		out.EvaluationResults.Members = append(out.EvaluationResults.Members, c.evaluate(rights, source, iampolicy.Request{

@@ -131,7 +131,7 @@ func registerListTags[In any](s *Service, server *awsquery.Server, action string
 		if err != nil {
 			return nil, err
 		}
-		tags, page, err := awsquery.PageOf(has, func(t iam.Tag) string { return t.Key }, asked.marker, asked.most)
+		tags, page, err := awsquery.PageOf(has, func(t iam.Tag) string { return t.Key }, c.markers, asked.marker, asked.most)
 		return &listTagsOut{Page: page, Tags: awsquery.ListOf(tagsOf(tags))}, err
 	})
 }

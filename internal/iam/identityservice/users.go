@@ -89,7 +89,7 @@ func (s *Service) registerUsers(server *awsquery.Server) {
 	register(s, server, api, "ListUsers", reads, func(c *call, _ listIn) (target, error) {
 		return target{resource: iam.User{Account: c.account, Name: "*"}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listUsersOut, error) {
-		users, page, err := pageOf(c.state.Users(c.account), in, func(u iam.User) (string, string) { return u.Path, u.Name })
+		users, page, err := pageOf(c, c.state.Users(c.account), in, func(u iam.User) (string, string) { return u.Path, u.Name })
 		if err != nil {
 			return nil, err
 		}
@@ -103,8 +103,8 @@ func (s *Service) registerUsers(server *awsquery.Server) {
 	register(s, server, api, "DeleteUser", writes, func(c *call, in requiredUserIn) (target, error) { return c.aboutUser(in.UserName), nil }, s.deleteUser)
 	register(s, server, api, "ListGroupsForUser", reads, func(c *call, in listUserThingsIn) (target, error) { return c.aboutUser(in.UserName), nil },
 		func(c *call, in listUserThingsIn) (*listGroupsOut, error) { // muster has no groups; tools ask before they delete a user
-			_, err := c.user(in.UserName)
-			return &listGroupsOut{}, err
+			page, err := c.nothingOf(listKeysIn{&in.UserName, in.Marker, in.MaxItems})
+			return &listGroupsOut{Page: page}, err
 		})
 }
 
