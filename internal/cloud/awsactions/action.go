@@ -34,7 +34,7 @@ func (m Mark) String() string {
 type Action struct {
 	Name string
 	Mark Mark
-	// Resources are the types of resources that IAM decides about. Without any the resource of a request is "*".
+	// Resources are the types of resources that IAM decides about. Without any, "*" in a policy fits always.
 	Resources []string
 	// Keys are the condition keys that a request sets beside the global ones and those of its resources. KEY, NAME and TYPE stand for
 	// what a request names, as in aws:RequestTag/KEY.

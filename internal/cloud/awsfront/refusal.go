@@ -88,7 +88,11 @@ func refusedAtGate(table *awsshape.Service, e *awsquery.Error) *awsfault.Error {
 	if low && known.status < http.StatusInternalServerError {
 		known.status = http.StatusBadRequest
 	}
-	return &awsfault.Error{Code: known.code, Message: e.Message, Status: known.status, Cause: e.Cause}
+	message := e.Message
+	if known.code == "UnauthorizedOperation" {
+		message = "You are not authorized to perform this operation. " + message
+	}
+	return &awsfault.Error{Code: known.code, Message: message, Status: known.status, Cause: e.Cause}
 }
 
 // unsupported refuses parameters that an action would ignore in silence.

@@ -230,10 +230,10 @@ func TestRights(t *testing.T) {
 	w.ask("UntagLogGroup", named(`"tags":["k"]`), 200)
 	w.ask("DescribeLogGroups", `{}`, 200)
 	if want := []string{
-		"logs:CreateLogGroup " + blueARN + " aws:requesttag/team=a aws:tagkeys=team",
+		"logs:CreateLogGroup " + blueARN + ":log-stream: aws:requesttag/team=a aws:tagkeys=team",
 		"logs:TagResource " + blueARN + " aws:requesttag/k=v aws:resourcetag/team=a aws:tagkeys=k",
-		"logs:UntagLogGroup " + blueARN + " aws:resourcetag/k=v aws:resourcetag/team=a aws:tagkeys=k",
-		"logs:DescribeLogGroups *",
+		"logs:UntagLogGroup " + blueARN + ":log-stream: aws:resourcetag/k=v aws:resourcetag/team=a aws:tagkeys=k",
+		"logs:DescribeLogGroups arn:aws:logs:eu-west-1:000000000000:log-group::log-stream:",
 	}; !slices.Equal(w.gate.Asked, want) {
 		t.Errorf("asked:\n%s\nwant:\n%s", strings.Join(w.gate.Asked, "\n"), strings.Join(want, "\n"))
 	}

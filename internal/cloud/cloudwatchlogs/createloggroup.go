@@ -26,7 +26,7 @@ func (a *api) createLogGroup() awsfront.Spec[createInput, struct{}] {
 		About: func(_ context.Context, call *awsfront.Call, in *createInput) ([]awsfront.Target, error) {
 			conditions := map[string][]string{}
 			requestTags(conditions, in.Tags)
-			return []awsfront.Target{{Resource: a.arn(call, in.LogGroupName), Conditions: conditions}}, checkName(in.LogGroupName)
+			return []awsfront.Target{{Resource: a.resource(call, in.LogGroupName), Conditions: conditions}}, checkName(in.LogGroupName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *createInput) (*struct{}, error) {
 			if in.LogGroupClass != "" && !slices.Contains(classes(), in.LogGroupClass) {

@@ -52,7 +52,12 @@ func (a *api) show(call *awsfront.Call, r *awsrecord.Record[group]) shown {
 }
 
 func (a *api) describeLogGroups() awsfront.Spec[describeInput, describeOutput] {
-	return awsfront.Spec[describeInput, describeOutput]{Do: a.doDescribe}
+	return awsfront.Spec[describeInput, describeOutput]{
+		About: func(_ context.Context, call *awsfront.Call, _ *describeInput) ([]awsfront.Target, error) {
+			return []awsfront.Target{{Resource: a.resource(call, "")}}, nil
+		},
+		Do: a.doDescribe,
+	}
 }
 
 func (a *api) doDescribe(ctx context.Context, call *awsfront.Call, in *describeInput) (*describeOutput, error) {

@@ -4,6 +4,7 @@ package cloudwatchlogs
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,12 +142,20 @@ func (a *api) about(ctx context.Context, call *awsfront.Call, name string, condi
 			conditions["aws:ResourceTag/"+key] = []string{string(value)}
 		}
 	}
-	return []awsfront.Target{{Resource: a.arn(call, name), Conditions: conditions}}, nil
+	return []awsfront.Target{{Resource: a.resource(call, name), Conditions: conditions}}, nil
 }
 
 // named is about the log group of a name.
 func (a *api) named(ctx context.Context, call *awsfront.Call, name string) ([]awsfront.Target, error) {
 	return a.about(ctx, call, name, nil)
+}
+
+// resource is a log group as policies name it: log-group:NAME for the actions about the tags of an ARN, and log-group:NAME:* for all others.
+func (a *api) resource(call *awsfront.Call, name string) string {
+	if slices.Contains([]string{"ListTagsForResource", "TagResource", "UntagResource"}, call.Action) {
+		return a.arn(call, name)
+	}
+	return a.arn(call, name) + ":log-stream:"
 }
 
 // change changes a log group.

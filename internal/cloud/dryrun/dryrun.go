@@ -17,9 +17,3 @@ func Would(dry bool) error {
 	}
 	return awsfault.Errorf("DryRunOperation", "Request would have succeeded, but DryRun flag is set.").WithStatus(412)
 }
-
-// Unauthorized is the answer to a request, dry or not, whose caller may not send it. The reason says which policy decided.
-func Unauthorized(caller, action, resource, reason string) error {
-	return awsfault.Errorf("UnauthorizedOperation", "You are not authorized to perform this operation. User: %s is not authorized to perform: %s on resource: %s because %s",
-		caller, action, resource, reason).WithStatus(403)
-}

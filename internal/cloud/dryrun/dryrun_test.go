@@ -19,7 +19,6 @@ func TestAnswers(t *testing.T) {
 		status int
 	}{
 		{Would(true), "DryRunOperation", 412},
-		{Unauthorized("arn:aws:iam::000000000000:user/alice", "ec2:RunInstances", "*", "no policy allows it"), "UnauthorizedOperation", 403},
 	} {
 		var fault *awsfault.Error
 		if !errors.As(c.err, &fault) || fault.Code != c.code || fault.HTTPStatus() != c.status {

@@ -63,7 +63,7 @@ func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
 	return awsfront.Spec[createClusterInput, clusterOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createClusterInput) ([]awsfront.Target, error) {
 			passed, err := a.passes(ctx, in.RoleARN, principalEKS, a.clusterARN(call, in.Name))
-			return append([]awsfront.Target{{Resource: "*", Conditions: in.conditions()}}, passed...), err
+			return append([]awsfront.Target{{Resource: a.clusterARN(call, in.Name), Conditions: in.conditions()}}, passed...), err
 		},
 		Do: a.doCreateCluster,
 	}

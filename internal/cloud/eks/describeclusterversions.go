@@ -33,6 +33,9 @@ type clusterVersion struct {
 
 func (a *api) describeClusterVersions() awsfront.Spec[versionsInput, versionsOutput] {
 	return awsfront.Spec[versionsInput, versionsOutput]{
+		About: func(_ context.Context, call *awsfront.Call, _ *versionsInput) ([]awsfront.Target, error) {
+			return []awsfront.Target{{Resource: a.arn(call, "*")}}, nil
+		},
 		Do: func(_ context.Context, call *awsfront.Call, in *versionsInput) (*versionsOutput, error) {
 			if in.ClusterType != "" && in.ClusterType != service {
 				return nil, awsfault.Errorf(invalidParameter, "There are no clusters of type %.40q here: leave clusterType out, or write eks", in.ClusterType)

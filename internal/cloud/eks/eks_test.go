@@ -210,8 +210,8 @@ func TestALifeOfACluster(t *testing.T) {
 
 	asked := strings.Join(w.gate.Asked, "\n")
 	for _, want := range []string{
-		"eks:CreateCluster * aws:requesttag/team=a aws:tagkeys=team eks:authenticationmode=API eks:loggingtype/api=true eks:loggingtype/audit=true",
-		"eks:DescribeCluster arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a", "eks:ListClusters *",
+		"eks:CreateCluster arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:requesttag/team=a aws:tagkeys=team eks:authenticationmode=API eks:loggingtype/api=true eks:loggingtype/audit=true",
+		"eks:DescribeCluster arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a", "eks:ListClusters arn:aws:eks:eu-west-1:000000000000:cluster/*",
 		"eks:DeleteCluster arn:aws:eks:eu-west-1:000000000000:cluster/none",
 	} {
 		if !strings.Contains(asked, want) {

@@ -24,6 +24,9 @@ type listClustersOutput struct {
 
 func (a *api) listClusters() awsfront.Spec[listClustersInput, listClustersOutput] {
 	return awsfront.Spec[listClustersInput, listClustersOutput]{
+		About: func(_ context.Context, call *awsfront.Call, _ *listClustersInput) ([]awsfront.Target, error) {
+			return []awsfront.Target{{Resource: a.clusterARN(call, "*")}}, nil
+		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listClustersInput) (*listClustersOutput, error) {
 			for _, word := range in.Include {
 				if word != "all" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/iam/iam"
 )
 
 // Passwords, SSH keys, certificates, service-specific credentials and MFA devices do not exist here. Tools ask for a user's before they
@@ -76,7 +77,9 @@ func (s *Service) registerAbsent(server *awsquery.Server) {
 		page, err := c.nothingOf(listKeysIn{in.UserName, in.Marker, in.MaxItems})
 		return &listServiceCredentialsOut{Page: page}, err
 	})
-	register(s, server, api, "ListVirtualMFADevices", reads, func(*call, listVirtualDevicesIn) (target, error) { return anything(), nil },
+	register(s, server, api, "ListVirtualMFADevices", reads, func(c *call, _ listVirtualDevicesIn) (target, error) {
+		return target{resource: "arn:" + iam.Partition + ":iam::" + c.account + ":mfa/"}, nil
+	},
 		func(c *call, in listVirtualDevicesIn) (*listVirtualDevicesOut, error) {
 			if in.AssignmentStatus != nil && !slices.Contains([]string{"Assigned", "Unassigned", "Any"}, *in.AssignmentStatus) {
 				return nil, awsquery.Errorf(awsquery.ValidationError, "AssignmentStatus is %.20q: it must be Assigned, Unassigned or Any", *in.AssignmentStatus)

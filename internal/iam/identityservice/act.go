@@ -28,6 +28,8 @@ type call struct {
 type target struct {
 	resource string
 	context  map[string][]string
+	// shown is how a refusal names the resource, if not by its ARN.
+	shown string
 }
 
 // anything is the target of actions that are about no one resource.
@@ -87,7 +89,7 @@ func (s *Service) permit(c *call, action string, t target) error {
 	if err != nil {
 		return err
 	}
-	return denied(c.arn.String(), action, t.resource, rights.Decide(c.request(action, t)))
+	return denied(c.arn.String(), action, t, rights.Decide(c.request(action, t)))
 }
 
 // request is the question to policies.
@@ -121,29 +123,6 @@ func (c *call) request(action string, t target) iampolicy.Request {
 	}
 	maps.Copy(conditions, t.context)
 	return iampolicy.Request{Caller: caller, Action: action, Resource: t.resource, Context: conditions}
-}
-
-// denied is nil for an Allow, and else says no as AWS does.
-func denied(who, action, resource string, d iampolicy.Decision) error {
-	if d.Verdict == iampolicy.Allow {
-		return nil
-	}
-	article, kind := "an", "identity-based policy"
-	switch d.By {
-	case iampolicy.Boundary:
-		article, kind = "a", "permissions boundary"
-	case iampolicy.SessionLayer:
-		article, kind = "a", "session policy"
-	case iampolicy.Identity, iampolicy.TrustLayer:
-	}
-	why := "because no " + kind + " allows the " + action + " action"
-	if d.Verdict == iampolicy.Deny {
-		why = "with an explicit deny in " + article + " " + kind
-	}
-	return &awsquery.Error{
-		Code: awsquery.AccessDenied, Message: "User: " + who + " is not authorized to perform: " + action + " on resource: " + resource + " " + why,
-		Cause: errors.New(d.Policy + ": " + d.Reason),
-	}
 }
 
 // rights are the policies that bound what a caller may do. A policy that cannot be found or read might be one that denies, so that the

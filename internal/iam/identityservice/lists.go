@@ -25,6 +25,20 @@ func pageOf[T any](c *call, items []T, in listIn, at func(T) (path, name string)
 	return awsquery.PageOf(items, func(item T) string { _, name := at(item); return name }, c.markers, in.Marker, in.MaxItems)
 }
 
+// listedPath is the path that a list is about.
+func listedPath(in listIn) string {
+	if in.PathPrefix == nil || iam.CheckPathPrefix(*in.PathPrefix) != nil { // which the action refuses
+		return "/"
+	}
+	return *in.PathPrefix
+}
+
+// as is the target as IAM's refusals name it: role web, and not the ARN.
+func (t target) as(noun, name string) target {
+	t.shown = noun + " " + name
+	return t
+}
+
 func pathOr(path *string) string {
 	if path == nil || *path == "" {
 		return "/"

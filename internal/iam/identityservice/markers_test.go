@@ -58,7 +58,7 @@ func TestShortListsReadMarkers(t *testing.T) {
 	c, ctx := w.iam(w.admin()), t.Context()
 	bad, zero, admin := aws.String("YWRtaW4"), aws.Int32(0), aws.String("admin")
 	role := must[*iam.CreateRoleOutput](w)(c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String("r"), AssumeRolePolicyDocument: aws.String(forEC2)})).Role.RoleName
-	for name, list := range map[string]func(marker *string, most *int32) error {
+	for name, list := range map[string]func(marker *string, most *int32) error{
 		"ListAccountAliases": func(m *string, n *int32) error {
 			_, err := c.ListAccountAliases(ctx, &iam.ListAccountAliasesInput{Marker: m, MaxItems: n})
 			return err

@@ -84,7 +84,9 @@ func (s *Service) registerProviders(server *awsquery.Server) {
 			ThumbprintList: awsquery.ListOf(p.Thumbprints), Tags: shownTags(p.Tags),
 		}, nil
 	})
-	register(s, server, api, "ListOpenIDConnectProviders", reads, func(*call, none) (target, error) { return anything(), nil },
+	register(s, server, api, "ListOpenIDConnectProviders", reads, func(c *call, _ none) (target, error) {
+		return target{resource: iam.OIDCProvider{Account: c.account, URL: "*"}.ARN().String()}, nil
+	},
 		func(c *call, _ none) (*listProvidersOut, error) {
 			out := &listProvidersOut{}
 			for _, p := range c.state.Providers(c.account) {

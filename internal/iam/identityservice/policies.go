@@ -67,7 +67,7 @@ func (s *Service) registerPolicies(server *awsquery.Server) {
 	api := awsquery.IAM()
 	register(s, server, api, "CreatePolicy", writes, func(c *call, in createPolicyIn) (target, error) {
 		p := iam.Policy{Account: c.account, Path: pathOr(in.Path), Name: in.PolicyName}
-		return tagged(p.ARN().String(), nil, in.Tags), nil
+		return tagged(p.ARN().String(), nil, in.Tags).as("policy", p.Name), nil
 	}, s.createPolicy)
 	register(s, server, api, "GetPolicy", reads, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil },
 		func(c *call, in policyIn) (*policyOut, error) {
@@ -77,7 +77,9 @@ func (s *Service) registerPolicies(server *awsquery.Server) {
 			}
 			return &policyOut{c.infoOfPolicy(p, true)}, nil
 		})
-	register(s, server, api, "ListPolicies", reads, func(*call, listPoliciesIn) (target, error) { return anything(), nil }, s.listPolicies)
+	register(s, server, api, "ListPolicies", reads, func(_ *call, in listPoliciesIn) (target, error) {
+		return anything().as("policy path", listedPath(listIn{PathPrefix: in.PathPrefix})), nil
+	}, s.listPolicies)
 	register(s, server, api, "DeletePolicy", writes, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.deletePolicy)
 }
 
@@ -85,9 +87,9 @@ func (s *Service) registerPolicies(server *awsquery.Server) {
 func (s *Service) aboutPolicy(c *call, name string) target {
 	p, err := s.findPolicy(c, name)
 	if err != nil {
-		return tagged(name, nil, nil)
+		return tagged(name, nil, nil).as("policy", name)
 	}
-	return tagged(p.ARN().String(), p.Tags, nil)
+	return tagged(p.ARN().String(), p.Tags, nil).as("policy", name)
 }
 
 // findPolicy finds AWS's managed policies and those of the caller's account.

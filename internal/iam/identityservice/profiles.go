@@ -68,8 +68,8 @@ func (s *Service) registerProfiles(server *awsquery.Server) {
 			}
 			return &profileOut{c.infoOfProfile(p, true)}, nil
 		})
-	register(s, server, api, "ListInstanceProfiles", reads, func(c *call, _ listIn) (target, error) {
-		return target{resource: iam.InstanceProfile{Account: c.account, Name: "*"}.ARN().String()}, nil
+	register(s, server, api, "ListInstanceProfiles", reads, func(c *call, in listIn) (target, error) {
+		return target{resource: iam.InstanceProfile{Account: c.account, Path: listedPath(in)}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listProfilesOut, error) {
 		return c.listProfiles(c.state.Profiles(c.account), in)
 	})
@@ -99,7 +99,7 @@ func (c *call) aboutProfile(name string) target {
 	if !ok {
 		p = iam.InstanceProfile{Account: c.account, Path: "/", Name: name}
 	}
-	return tagged(p.ARN().String(), p.Tags, nil)
+	return tagged(p.ARN().String(), p.Tags, nil).as("instance profile", name)
 }
 
 func (c *call) listProfiles(profiles []iam.InstanceProfile, in listIn) (*listProfilesOut, error) {

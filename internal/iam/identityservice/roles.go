@@ -112,8 +112,8 @@ func (s *Service) registerRoles(server *awsquery.Server) {
 			}
 			return &roleOut{c.infoOfRole(r, true)}, nil
 		})
-	register(s, server, api, "ListRoles", reads, func(c *call, _ listIn) (target, error) {
-		return target{resource: iam.Role{Account: c.account, Name: "*"}.ARN().String()}, nil
+	register(s, server, api, "ListRoles", reads, func(c *call, in listIn) (target, error) {
+		return target{resource: iam.Role{Account: c.account, Path: listedPath(in)}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listRolesOut, error) {
 		roles, page, err := pageOf(c, c.state.Roles(c.account), in, func(r iam.Role) (string, string) { return r.Path, r.Name })
 		out := &listRolesOut{Page: page}
@@ -141,7 +141,7 @@ func (c *call) aboutRole(name string) target {
 	if !ok {
 		r = iam.Role{Account: c.account, Path: "/", Name: name}
 	}
-	return tagged(r.ARN().String(), r.Tags, nil)
+	return tagged(r.ARN().String(), r.Tags, nil).as("role", name)
 }
 
 func (s *Service) createRole(c *call, in createRoleIn) (*roleOut, error) {
@@ -267,5 +267,5 @@ func tagged(resource string, has []iam.Tag, sets []tag) target {
 		slices.Sort(keys)
 		conditions["aws:tagkeys"] = keys
 	}
-	return target{resource, conditions}
+	return target{resource: resource, context: conditions}
 }

@@ -148,7 +148,7 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 		actions = append(actions, "sts:SetSourceIdentity")
 	}
 	for _, action := range actions {
-		request := c.request(action, target{role.ARN().String(), conditions})
+		request := c.request(action, target{resource: role.ARN().String(), context: conditions})
 		if d := iampolicy.Assume(iampolicy.Named{Name: "trust policy of " + role.Name, Document: trust}, role.Account, rights, request); d.Verdict != iampolicy.Allow {
 			return nil, s.notAssumable(c, action, in.RoleArn, d)
 		}

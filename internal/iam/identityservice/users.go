@@ -86,8 +86,8 @@ func (s *Service) registerUsers(server *awsquery.Server) {
 		u, err := c.user(name)
 		return &userOut{infoOfUser(u, true)}, err
 	})
-	register(s, server, api, "ListUsers", reads, func(c *call, _ listIn) (target, error) {
-		return target{resource: iam.User{Account: c.account, Name: "*"}.ARN().String()}, nil
+	register(s, server, api, "ListUsers", reads, func(c *call, in listIn) (target, error) {
+		return target{resource: iam.User{Account: c.account, Path: listedPath(in)}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listUsersOut, error) {
 		users, page, err := pageOf(c, c.state.Users(c.account), in, func(u iam.User) (string, string) { return u.Path, u.Name })
 		if err != nil {
@@ -132,7 +132,7 @@ func (c *call) aboutUser(name string) target {
 	if !ok {
 		u = iam.User{Account: c.account, Path: "/", Name: name}
 	}
-	return tagged(u.ARN().String(), u.Tags, nil)
+	return tagged(u.ARN().String(), u.Tags, nil).as("user", name)
 }
 
 func (s *Service) createUser(c *call, in createUserIn) (*userOut, error) {
