@@ -4,7 +4,10 @@
 // people. The codecs of the protocols write them.
 package awsfault
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Error is a refusal. Its message is shown to the caller: no secrets, no inner errors.
 type Error struct {
@@ -18,6 +21,25 @@ type Error struct {
 // Errorf makes an Error.
 func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Nulls refuses a request without required members, by their paths, in the words of the front of most services of AWS. Names there begin with a small letter.
+func Nulls(code string, missing []string) *Error {
+	told := make([]string, 0, len(missing))
+	for _, path := range missing {
+		parts := strings.Split(path, ".")
+		for i, part := range parts {
+			if part != "" {
+				parts[i] = strings.ToLower(part[:1]) + part[1:]
+			}
+		}
+		told = append(told, fmt.Sprintf("Value null at '%s' failed to satisfy constraint: Member must not be null", strings.Join(parts, ".")))
+	}
+	noun := "errors"
+	if len(told) == 1 {
+		noun = "error"
+	}
+	return Errorf(code, "%d validation %s detected: %s", len(told), noun, strings.Join(told, "; "))
 }
 
 // WithStatus returns the error with another status.

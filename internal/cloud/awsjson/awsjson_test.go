@@ -43,7 +43,7 @@ func TestRequests(t *testing.T) {
 		"unknown":         {"POST", "AmazonSSM.Dance", "{}", `X-Amz-Target "AmazonSSM.Dance"`},
 		"body":            {"POST", "AmazonSSM.GetParameter", "{", "SerializationException: the body is not JSON"},
 		"value":           {"POST", "AmazonSSM.GetParameter", `{"Name":1}`, "SerializationException: Name: NUMBER_VALUE cannot be converted to a string"},
-		"required":        {"POST", "AmazonSSM.GetParameter", ``, "ValidationException: 1 validation error detected: Value null at 'Name'"},
+		"required":        {"POST", "AmazonSSM.GetParameter", ``, "ValidationException: 1 validation error detected: Value null at 'name'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.target, c.body)

@@ -42,8 +42,7 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 			return nil, err
 		}
 		if missing := op.Input.Missing(object); len(missing) > 0 {
-			return nil, awsfault.Errorf(ValidationException, "%d validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null",
-				len(missing), missing[0])
+			return nil, awsfault.Nulls(ValidationException, missing)
 		}
 		return object, nil
 	}}, nil

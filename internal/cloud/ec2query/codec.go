@@ -3,6 +3,8 @@
 package ec2query
 
 import (
+	"strings"
+
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/queryvalue"
@@ -55,7 +57,7 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 			return object, nil
 		}
 		if missing := op.Input.Missing(object); len(missing) > 0 {
-			return nil, awsfault.Errorf(MissingParameter, "the request must contain the parameter %s", missing[0])
+			return nil, awsfault.Errorf(MissingParameter, "The request must contain the parameter %s", strings.ToLower(missing[0][:1])+missing[0][1:])
 		}
 		return object, nil
 	}}, nil

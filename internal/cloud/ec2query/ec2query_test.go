@@ -48,7 +48,7 @@ func TestRequests(t *testing.T) {
 		"value":             {"POST", "Action=DescribeInstances&MaxResults=x" + version, "InvalidParameterValue: the parameter MaxResults"},
 		"unknown parameter": {"POST", "Action=DescribeInstances&Color=red" + version, "UnknownParameter: the parameter Color is not recognized"},
 		"the table's name":  {"POST", "Action=DescribeInstances&Filters.1.Name=a" + version, "UnknownParameter: the parameter Filters.1.Name"},
-		"required":          {"POST", "Action=RunInstances&MinCount=1" + version, "MissingParameter: the request must contain the parameter MaxCount"},
+		"required":          {"POST", "Action=RunInstances&MinCount=1" + version, "MissingParameter: The request must contain the parameter maxCount"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.body)

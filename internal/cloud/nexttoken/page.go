@@ -17,6 +17,7 @@ type Limits struct {
 	Least, Most, Default int
 	name                 string // of the parameter
 	code                 string // of a size that may not be
+	front                bool   // the front of AWS's services refuses it, in its own words
 }
 
 // LimitsOf are the sizes of an action's pages, from the API references.
@@ -43,9 +44,9 @@ func LimitsOf(service, action string) Limits {
 		}
 		return l
 	case "ssm":
-		return Limits{Least: 1, Most: 10, Default: 10, name: "MaxResults", code: "ValidationException"}
+		return Limits{Least: 1, Most: 10, Default: 10, name: "MaxResults", code: "ValidationException", front: true}
 	case "kms":
-		l := Limits{Least: 1, Most: 1000, Default: 100, name: "Limit", code: "ValidationException"}
+		l := Limits{Least: 1, Most: 1000, Default: 100, name: "Limit", code: "ValidationException", front: true}
 		if action == "ListResourceTags" {
 			l.Most, l.Default = 50, 50
 		}
@@ -63,7 +64,7 @@ func LimitsOf(service, action string) Limits {
 		}
 		return l
 	case "logs":
-		return Limits{Least: 1, Most: 50, Default: 50, name: "limit", code: "InvalidParameterException"}
+		return Limits{Least: 1, Most: 50, Default: 50, name: "limit", code: "InvalidParameterException", front: true}
 	default:
 		return Limits{Least: 1, Most: 1000, Default: 100, name: "MaxItems", code: "ValidationError"}
 	}
@@ -77,6 +78,14 @@ func (l Limits) Size(asked *int32) (int, error) {
 	if n := int(*asked); n < l.Least || n > l.Most {
 		if l.code == "InvalidParameterValue" && n < l.Least { // EC2's words, which the least value contradicts
 			return 0, awsfault.Errorf(l.code, "Value ( %d ) for parameter %s is invalid. Expecting a value greater than %d.", n, l.name, l.Least)
+		}
+		if l.front { // whose names begin with a small letter
+			bound := fmt.Sprintf("greater than or equal to %d", l.Least)
+			if n > l.Most {
+				bound = fmt.Sprintf("less than or equal to %d", l.Most)
+			}
+			return 0, awsfault.Errorf(l.code, "1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value %s",
+				n, strings.ToLower(l.name[:1])+l.name[1:], bound)
 		}
 		return 0, awsfault.Errorf(l.code, "Value ( %d ) for parameter %s is invalid: it must be from %d to %d", n, l.name, l.Least, l.Most)
 	}

@@ -45,8 +45,7 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 			return object, err
 		}
 		if missing := op.Input.Missing(object); len(missing) > 0 {
-			return nil, awsfault.Errorf(ValidationError, "%d validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null",
-				len(missing), missing[0])
+			return nil, awsfault.Nulls(ValidationError, missing)
 		}
 		return object, nil
 	}}, nil

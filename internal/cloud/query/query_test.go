@@ -40,7 +40,7 @@ func TestRequests(t *testing.T) {
 		"version":   {"POST", "Action=SetDesiredCapacity&Version=2009", "InvalidAction: could not find operation SetDesiredCapacity for version 2009"},
 		"form":      {"POST", "Action=%", "MalformedInput"},
 		"value":     {"POST", "Action=SetDesiredCapacity&Version=2011-01-01&DesiredCapacity=x", "MalformedInput: the parameter DesiredCapacity"},
-		"required":  {"POST", "Action=SetDesiredCapacity&Version=2011-01-01", "ValidationError: 2 validation error detected: Value null at 'AutoScalingGroupName'"},
+		"required":  {"POST", "Action=SetDesiredCapacity&Version=2011-01-01", "ValidationError: 2 validation errors detected: Value null at 'autoScalingGroupName' failed to satisfy constraint: Member must not be null; Value null at 'desiredCapacity'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.body)

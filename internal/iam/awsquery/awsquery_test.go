@@ -122,7 +122,7 @@ func TestDecode(t *testing.T) {
 		{"a list of structs", "UserName=a&Tags.member.1.Key=k&Tags.member.1.Value=v&Tags.member.2.Key=l", input{Name: "a", Tags: []tag{{"k", "v"}, {"l", ""}}}, ""},
 		{"a map", "UserName=a&Entries.entry.1.key=k&Entries.entry.1.value=v", input{Name: "a", Entries: map[string]string{"k": "v"}}, ""},
 		{"an empty list", "UserName=a&Tags=", input{Name: "a"}, ""},
-		{"a required value is missing", "Path=/", input{}, "UserName is missing"},
+		{"a required value is missing", "Path=/", input{}, "1 validation error detected: Value null at 'userName' failed to satisfy constraint: Member must not be null"},
 		{"a required value is empty", "UserName=", input{}, "UserName is empty"},
 		{"an unknown parameter", "UserName=a&PermissionsBoundary=x", input{}, `"PermissionsBoundary"`},
 		{"another case", "UserName=a&path=/", input{}, `"path"`},

@@ -41,6 +41,9 @@ func Decode(params url.Values, into any) error {
 	if err := d.structure("", target.Elem()); err != nil {
 		return err
 	}
+	if len(d.missing) > 0 {
+		return nulls(d.missing)
+	}
 	var unknown []string
 	for key := range params {
 		if !d.used[key] {
@@ -54,10 +57,35 @@ func Decode(params url.Values, into any) error {
 	return nil
 }
 
+// nulls says in AWS's words which parameters are missing: Tags.member.1.Key is tags.1.member.key there.
+func nulls(missing []string) error {
+	told := make([]string, 0, len(missing))
+	for _, key := range missing {
+		parts := strings.Split(key, ".")
+		for i, part := range parts {
+			parts[i] = strings.ToLower(part[:1]) + part[1:]
+		}
+		for i := 0; i+1 < len(parts); i++ {
+			if parts[i] == "member" {
+				parts[i], parts[i+1] = parts[i+1], parts[i]
+				i++
+			}
+		}
+		told = append(told, fmt.Sprintf("Value null at '%s' failed to satisfy constraint: Member must not be null", strings.Join(parts, ".")))
+	}
+	noun := "errors"
+	if len(told) == 1 {
+		noun = "error"
+	}
+	return Errorf(ValidationError, "%d validation %s detected: %s", len(told), noun, strings.Join(told, "; "))
+}
+
 type decoder struct {
 	params url.Values
 	used   map[string]bool
 	stems  map[string]bool // every parameter, and every beginning of one that ends before a dot
+	// missing are required parameters that are not there.
+	missing []string
 }
 
 func (d *decoder) structure(prefix string, target reflect.Value) error {
@@ -69,8 +97,8 @@ func (d *decoder) structure(prefix string, target reflect.Value) error {
 		}
 		key := prefix + name
 		if !d.stems[key] {
-			if option == "required" {
-				return Errorf(ValidationError, "the parameter %s is missing", key)
+			if option == "required" || option == "present" {
+				d.missing = append(d.missing, key)
 			}
 			continue
 		}

@@ -136,6 +136,7 @@ func From(err error) *Error {
 		invalid   *iam.Invalid
 		outside   *iam.OutOfRange
 		long      iam.TooLong
+		many      iam.TooManyItems
 		twice     *iam.DuplicateTag
 		limit     *iam.Limit
 		malformed *iampolicy.Malformed
@@ -149,6 +150,8 @@ func From(err error) *Error {
 		return &Error{Code: ValidationError, Message: outside.Error(), Cause: err}
 	case errors.As(err, &long):
 		return &Error{Code: ValidationError, Message: long.Error(), Cause: err}
+	case errors.As(err, &many):
+		return &Error{Code: ValidationError, Message: many.Error(), Cause: err}
 	case errors.As(err, &twice):
 		return &Error{Code: InvalidInput, Message: twice.Error(), Cause: err}
 	case errors.As(err, &limit):

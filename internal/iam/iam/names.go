@@ -189,7 +189,7 @@ func CheckDescription(s string) error {
 // CheckTags checks tags for being attached together: keys differ even when case is ignored, as IAM has it.
 func CheckTags(tags []Tag) error {
 	if len(tags) > MaxTags {
-		return &Limit{"tags", MaxTags, "remove some first"}
+		return TooManyItems("tags")
 	}
 	seen := map[string]bool{}
 	for i, tag := range tags {
@@ -212,10 +212,18 @@ func CheckTags(tags []Tag) error {
 	return nil
 }
 
+// CheckTagTotal checks how many tags something would have.
+func CheckTagTotal(tags []Tag) error {
+	if len(tags) > MaxTags {
+		return &Limit{"tags", MaxTags, "remove some first"}
+	}
+	return nil
+}
+
 // CheckTagKeys checks the keys of tags that are to be removed.
 func CheckTagKeys(keys []string) error {
 	if len(keys) > MaxTags {
-		return &Invalid{"TagKeys", fmt.Sprintf("%d keys", len(keys)), fmt.Sprintf("it must have %d at most", MaxTags)}
+		return TooManyItems("tagKeys")
 	}
 	for i, key := range keys {
 		if err := checkName(fmt.Sprintf("TagKeys.member.%d", i+1), key, 1, MaxTagKey, tagRune, tagPattern); err != nil {

@@ -52,12 +52,12 @@ type thumbprintsIn struct {
 
 type tagProviderIn struct {
 	OpenIDConnectProviderArn string `query:",required"`
-	Tags                     []tag
+	Tags                     []tag  `query:",present"`
 }
 
 type untagProviderIn struct {
-	OpenIDConnectProviderArn string `query:",required"`
-	TagKeys                  []string
+	OpenIDConnectProviderArn string   `query:",required"`
+	TagKeys                  []string `query:",present"`
 }
 
 type listProviderTagsIn struct {

@@ -236,7 +236,10 @@ func (s *Service) deleteRole(c *call, in roleIn) (*none, error) {
 }
 
 // tag is one tag on the wire.
-type tag struct{ Key, Value string }
+type tag struct {
+	Key   string `query:",present"`
+	Value string `query:",present"`
+}
 
 func tagsOf(tags []iam.Tag) []tag {
 	out := make([]tag, 0, len(tags))

@@ -3,7 +3,6 @@
 package identityservice
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -91,11 +90,10 @@ func checkSessionTags(tags []iam.Tag) error {
 		}
 		seen[lower] = true
 	}
-	err := iam.CheckTags(tags)
-	if limit := (*iam.Limit)(nil); errors.As(err, &limit) {
+	if len(tags) > iam.MaxTags {
 		return tooManyTags(len(tags))
 	}
-	return err
+	return iam.CheckTags(tags)
 }
 
 // addSessionTags adds the condition keys of tags that are passed to AssumeRole.

@@ -160,7 +160,7 @@ func addedTags(has []iam.Tag, sets []tag) ([]iam.Tag, error) {
 			all = append(all, t)
 		}
 	}
-	return all, iam.CheckTags(all)
+	return all, iam.CheckTagTotal(all)
 }
 
 func withoutTags(has []iam.Tag, keys []string) []iam.Tag {
@@ -171,42 +171,42 @@ func withoutTags(has []iam.Tag, keys []string) []iam.Tag {
 
 type tagUserIn struct {
 	UserName string `query:",required"`
-	Tags     []tag
+	Tags     []tag  `query:",present"`
 }
 
 type tagRoleIn struct {
 	RoleName string `query:",required"`
-	Tags     []tag
+	Tags     []tag  `query:",present"`
 }
 
 type tagProfileIn struct {
 	InstanceProfileName string `query:",required"`
-	Tags                []tag
+	Tags                []tag  `query:",present"`
 }
 
 type tagPolicyIn struct {
 	PolicyArn string `query:",required"`
-	Tags      []tag
+	Tags      []tag  `query:",present"`
 }
 
 type untagUserIn struct {
-	UserName string `query:",required"`
-	TagKeys  []string
+	UserName string   `query:",required"`
+	TagKeys  []string `query:",present"`
 }
 
 type untagRoleIn struct {
-	RoleName string `query:",required"`
-	TagKeys  []string
+	RoleName string   `query:",required"`
+	TagKeys  []string `query:",present"`
 }
 
 type untagProfileIn struct {
-	InstanceProfileName string `query:",required"`
-	TagKeys             []string
+	InstanceProfileName string   `query:",required"`
+	TagKeys             []string `query:",present"`
 }
 
 type untagPolicyIn struct {
-	PolicyArn string `query:",required"`
-	TagKeys   []string
+	PolicyArn string   `query:",required"`
+	TagKeys   []string `query:",present"`
 }
 
 type listProfileTagsIn struct {
