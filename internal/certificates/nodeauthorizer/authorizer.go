@@ -3,6 +3,7 @@
 package nodeauthorizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,10 @@ const (
 	// A node that is refused tries again and again: each certificate is logged once in a while.
 	logEvery = time.Minute
 	logMost  = 1024
+	// An API server waits for an answer for five seconds. A program that is started again has read the record and the machines within one.
+	starting  = 10 * time.Second
+	patience  = 4 * time.Second
+	lookAgain = 50 * time.Millisecond
 )
 
 // Certificates is the record of issued certificates.
@@ -47,12 +52,15 @@ type Config struct {
 	Metrics  prometheus.Registerer
 	Logger   *slog.Logger
 	Now      func() time.Time // time.Now if nil
+	// Starting is how long after New requests may wait for what has not been read yet; 10 seconds if 0.
+	Starting time.Duration
 }
 
 // Authorizer answers SubjectAccessReviews. It is safe for use by several goroutines.
 type Authorizer struct {
 	config  Config
 	answers *prometheus.CounterVec
+	started time.Time
 
 	mu     sync.Mutex
 	logged *lru.Map[pki.Fingerprint, time.Time]
@@ -66,7 +74,10 @@ func New(c Config) (*Authorizer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a := &Authorizer{config: c, logged: lru.New[pki.Fingerprint, time.Time](logMost), answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+	if c.Starting == 0 {
+		c.Starting = starting
+	}
+	a := &Authorizer{config: c, started: time.Now(), logged: lru.New[pki.Fingerprint, time.Time](logMost), answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "muster_certificates", Name: "node_requests_total", Help: "Requests of nodes by client certificate that an API server asked about, by result.",
 	}, []string{"result"})}
 	if err := c.Metrics.Register(a.answers); err != nil {
@@ -75,13 +86,30 @@ func New(c Config) (*Authorizer, error) {
 	return a, nil
 }
 
-// authorize judges a request of an API server's.
-func (a *Authorizer) authorize(spec authorizationv1.SubjectAccessReviewSpec) verdict {
+// authorize judges a request of an API server's. While the program is starting it waits for what has not been read yet; later, as when the list of machines
+// is damaged, waiting would only keep others of the API server's requests waiting.
+func (a *Authorizer) authorize(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) verdict {
 	node, is := strings.CutPrefix(spec.User, nodePrefix)
 	id, shown := policy.CredentialAmong(spec.Extra)
 	if !is || !shown {
 		return a.count(verdict{result: noOpinion})
 	}
+	v := a.judge(node, id)
+	until := time.Now().Add(min(patience, time.Until(a.started.Add(a.config.Starting))))
+	for v.result == unread && time.Now().Before(until) && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookAgain):
+		}
+		v = a.judge(node, id)
+	}
+	if v.denied() && a.news(id) {
+		a.config.Logger.Warn("request of a node refused", "node", node, "certificate", fmt.Sprintf("%x", id), "reason", v.reason)
+	}
+	return a.count(v)
+}
+
+func (a *Authorizer) judge(node string, id pki.Fingerprint) verdict {
 	read := a.config.Certificates.HasSynced()
 	var c policy.Fact[policy.Credential]
 	var machine policy.Fact[policy.Machine]
@@ -94,11 +122,7 @@ func (a *Authorizer) authorize(spec authorizationv1.SubjectAccessReviewSpec) ver
 			machine = of.LastSeen(name)
 		}
 	}
-	v := decide(node, read, c, machine, counts)
-	if v.denied() && a.news(id) {
-		a.config.Logger.Warn("request of a node refused", "node", node, "certificate", fmt.Sprintf("%x", id), "reason", v.reason)
-	}
-	return a.count(v)
+	return decide(node, read, c, machine, counts)
 }
 
 func (a *Authorizer) count(v verdict) verdict {

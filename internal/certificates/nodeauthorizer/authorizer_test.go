@@ -4,12 +4,14 @@ package nodeauthorizer
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +70,9 @@ func counted(t *testing.T, c Config) (*Authorizer, func() map[string]float64) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Starting == 0 {
+		c.Starting = time.Nanosecond
 	}
 	registry := prometheus.NewRegistry()
 	c.Metrics = registry
@@ -151,6 +156,38 @@ func asked(t *testing.T, a *Authorizer, spec authorizationv1.SubjectAccessReview
 	return w.Code, answer
 }
 
+// growing is a record that has been read once somebody has asked some times.
+type growing struct {
+	record
+	asked *atomic.Int32
+}
+
+func (g growing) HasSynced() bool { return g.asked.Add(1) > 3 }
+
+// A program that was just started has requests wait for the record; one that cannot read it for long refuses them at once.
+func TestRequestsWaitWhileTheProgramStarts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		starting time.Duration
+		denied   bool
+	}{"just started": {time.Minute, false}, "started long ago": {time.Nanosecond, true}} {
+		a, answers := counted(t, Config{Certificates: growing{record{read: true, machine: "machines|i-1"}, new(atomic.Int32)}, Starting: c.starting})
+		_, got := asked(t, a, by("system:node:a", pki.Fingerprint{1}))
+		if got.Status.Denied != c.denied {
+			t.Errorf("%s: %+v, want denied %t", name, got.Status, c.denied)
+		}
+		if n := answers(); len(n) != 1 {
+			t.Errorf("%s: counted %v", name, n)
+		}
+	}
+	a := made(t, Config{Certificates: record{}, Starting: time.Minute})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if v := a.authorize(ctx, by("system:node:a", pki.Fingerprint{1})); v.result != unread {
+		t.Errorf("an API server that hung up: %v", v)
+	}
+}
+
 // An API server denies what is answered with an error.
 func TestWhatIsNotAReviewIsAnError(t *testing.T) {
 	t.Parallel()
@@ -177,7 +214,7 @@ func TestARefusalIsLoggedOnceAMinute(t *testing.T) {
 	a := made(t, Config{Certificates: record{read: true, machine: "machines|i-2"}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: func() time.Time { return now }})
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} {
 		now = now.Add(after)
-		a.authorize(by("system:node:a", pki.Fingerprint{1}))
+		a.authorize(t.Context(), by("system:node:a", pki.Fingerprint{1}))
 	}
 	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "node=a certificate=01000000") || !strings.Contains(got, "i-2, which is gone") {
 		t.Errorf("the log says:\n%s", got)

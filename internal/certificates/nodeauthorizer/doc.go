@@ -11,7 +11,8 @@
 //
 // # What happens if
 //
-// The program has just started: requests of nodes with a certificate are denied until the register and the list of machines have been read.
+// The program has just started: requests of nodes with a certificate wait until the register and the list of machines have been read, for four seconds at
+// most. When ten seconds have passed since the start and they are not read, such requests are denied at once.
 //
 // The source of machines is away: the list that was read last counts, however old it is. Who takes a machine off the list is away as well.
 //

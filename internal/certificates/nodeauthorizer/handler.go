@@ -32,7 +32,7 @@ func (a *Authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "expected a SubjectAccessReview of "+want, http.StatusBadRequest)
 		return
 	}
-	v := a.authorize(review.Spec)
+	v := a.authorize(r.Context(), review.Spec)
 	answer := authorizationv1.SubjectAccessReview{
 		TypeMeta: review.TypeMeta, Status: authorizationv1.SubjectAccessReviewStatus{Denied: v.denied(), Reason: v.reason},
 	}
