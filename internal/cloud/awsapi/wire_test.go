@@ -92,6 +92,7 @@ func TestUnusualRequests(t *testing.T) {
 		{"kms TagResource {}", "400 ValidationException 2 validation errors detected: " + null("keyId", "tags") + `"`},
 		{"kms TagResource {\"KeyId\":\"x\",\"Tags\":[{\"TagKey\":\"a\"}]}", "400 ValidationException 1 validation error detected: " + null("tags.1.tagValue") + `"`},
 		{"ssm GetParameter {}", "400 ValidationException 1 validation error detected: " + null("name") + `"`},
+		{"logs PutRetentionPolicy {}", "400 InvalidParameterException 2 validation errors detected: " + null("logGroupName", "retentionInDays") + `"`},
 		{"ec2 DeleteVpc", "400 MissingParameter The request must contain the parameter vpcId<"},
 		{"ec2 DeleteRouteTable", "400 MissingParameter The request must contain the parameter routeTableId<"},
 		// Tags.

@@ -42,10 +42,18 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 			return nil, err
 		}
 		if missing := op.Input.Missing(object); len(missing) > 0 {
-			return nil, awsfault.Nulls(ValidationException, missing)
+			return nil, awsfault.Nulls(nullCode(service.Name), missing)
 		}
 		return object, nil
 	}}, nil
+}
+
+// nullCode is the code of a request without a required member. CloudWatch Logs has one of its own.
+func nullCode(service string) string {
+	if service == "logs" {
+		return "InvalidParameterException"
+	}
+	return ValidationException
 }
 
 // isJSON reports whether a body of that media type is read as JSON. Others, such as what a page in a browser can send, name no operation.

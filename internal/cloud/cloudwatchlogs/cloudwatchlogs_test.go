@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 		fifty = append(fifty, fmt.Sprintf(`"g%d"`, i))
 	}
 	for _, c := range []struct{ action, body, code string }{
-		{"CreateLogGroup", `{}`, validation},
+		{"CreateLogGroup", `{}`, invalidParameter},
 		{"CreateLogGroup", `{"logGroupName":""}`, invalidParameter},
 		{"CreateLogGroup", `{"logGroupName":"a b"}`, invalidParameter},
 		{"CreateLogGroup", `{"logGroupName":"` + strings.Repeat("x", 513) + `"}`, invalidParameter},
