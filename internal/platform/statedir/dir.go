@@ -113,6 +113,9 @@ func (d Dir) Issuers() string { return d.join("issuers.json") }
 // LoadBalancers says which range of the host new load balancers have addresses of; it is not there while that is the default.
 func (d Dir) LoadBalancers() string { return d.join("loadbalancers.json") }
 
+// HostRoot lists the clusters whose machines may be the host's equals; it is not there while there are none.
+func (d Dir) HostRoot() string { return d.join("host-root.json") }
+
 // Ports remembers the account's ports, which were chosen once and are kept.
 func (d Dir) Ports() string { return d.join("ports.json") }
 
