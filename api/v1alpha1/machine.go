@@ -125,7 +125,7 @@ type MachineSpec struct {
 
 	Provider Provider `json:"provider"`
 
-	// Isolation of the machine from the host. Empty means none.
+	// Isolation of the machine from the host. Empty means user-namespace for a local machine. One of an earlier version has that from its next boot on.
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
 
@@ -280,6 +280,10 @@ type MachineStatus struct {
 
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
+
+	// Isolation that the machine has from the host. A simulated one has none: it runs no programs.
+	// +optional
+	Isolation Isolation `json:"isolation,omitempty"`
 
 	// PodCIDR is the address range of the machine's pods, which the VPC routes to the machine. A simulated one has none.
 	// +optional

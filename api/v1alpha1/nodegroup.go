@@ -74,7 +74,8 @@ type NodeGroupSpec struct {
 	// +kubebuilder:default=local
 	Provider Provider `json:"provider,omitempty"`
 
-	// Isolation of the machines from the host. Empty means none. A change does not affect machines that exist.
+	// Isolation of the machines from the host. Empty means user-namespace for local machines. A change does not affect machines that exist. The
+	// cluster's machines may have none only if the owner of the host allows it (muster up --allow-host-root).
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
 

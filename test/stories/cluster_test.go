@@ -227,7 +227,7 @@ func (i *installation) vpcProcess() string {
 // find lists the processes of the cluster. Those of another user are only known to the service.
 func (i *installation) find() ([]supervise.Process, error) {
 	if i.as == nil {
-		return supervise.Find(i.dir)
+		return serve.Running(i.dir)
 	}
 	status, err := i.status()
 	if err != nil {

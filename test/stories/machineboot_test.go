@@ -35,7 +35,6 @@ func TestMachineBoot(t *testing.T) {
 		{"what the machine was told, and its certificates", toldOnMachine},
 		{"the metadata service answers the machine", metadataOnMachine},
 		{"and pods only where a hop more is allowed", metadataInPods},
-		{"a pod runs in a user namespace of its own", usersOfItsOwn},
 		{"the agent cannot be killed from within", killedFromWithin},
 		{"a machine whose agent is killed boots again, and its scripts do not run again", rebooted},
 		{"killed at any step of a boot it comes to the same", killedAtEachStep},
@@ -312,25 +311,4 @@ func rebooted(t *testing.T, i *installation) {
 	if events := i.mustKubectl("--context=muster-management", "get", "events", "-A", "-o", "jsonpath={.items[*].reason}"); !strings.Contains(events, "Relaunched") {
 		t.Errorf("no event tells that the machine was booted again: %s", events)
 	}
-}
-
-// usersOfItsOwn runs where limits cannot be raised, such as in CI, as well as where they can.
-func usersOfItsOwn(_ *testing.T, i *installation) {
-	i.apply(`apiVersion: v1
-kind: Pod
-metadata: {name: own-users}
-spec:
-  hostUsers: false
-  restartPolicy: Never
-  terminationGracePeriodSeconds: 1
-  containers: [{name: c, image: "muster.dev/workload:v1", args: [serve]}]
-`)
-	i.eventually("it runs", func() error {
-		out, err := i.kubectl("get", "pod", "own-users", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].state}")
-		if err == nil && !strings.HasPrefix(out, "Running ") {
-			err = errors.New(out)
-		}
-		return err
-	})
-	i.mustKubectl("delete", "pod", "own-users", "--wait=false")
 }

@@ -33,7 +33,7 @@ func World() []client.Object {
 	ready.Labels = map[string]string{v1alpha1.LabelCluster: "home", v1alpha1.LabelNodeGroup: "default"}
 	ready.Spec = v1alpha1.MachineSpec{ClusterName: "home", NodeGroup: "default", Provider: v1alpha1.ProviderLocal}
 	ready.Status = v1alpha1.MachineStatus{
-		Phase: v1alpha1.MachineReady, NodeName: FirstNode, ProviderID: "aws:///us-east-1a/" + FirstMachine, PodCIDR: "10.244.0.0/24",
+		Phase: v1alpha1.MachineReady, NodeName: FirstNode, ProviderID: "aws:///us-east-1a/" + FirstMachine, Isolation: v1alpha1.IsolationUserNamespace, PodCIDR: "10.244.0.0/24",
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.31.0.5"}, {Type: corev1.NodeInternalDNS, Address: FirstNode}},
 		Join: []v1alpha1.JoinRecord{
 			{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(Noon.Add(-time.Hour))},

@@ -91,8 +91,8 @@ Made again with the same settings it stays as it is. To change a group: muster s
   muster create nodegroup team --node-role team-nodes
   muster create nodegroup plain --bootstrap token
 
-  # Machines whose root is nobody on this host
-  muster create nodegroup tenants --isolation user-namespace
+  # Machines whose root is root on this host, after muster up --allow-host-root muster
+  muster create nodegroup builders --isolation none
 
   # A hundred nodes that run no pods
   muster create nodegroup many --provider simulated --nodes 100
@@ -109,7 +109,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.Int32Var(&c.maximum, "max", 0, fmt.Sprintf("most machines the group may be scaled to (default: %d, or --nodes if that is more; %d for simulated ones)",
 		v1alpha1.DefaultLocalMaxSize, v1alpha1.MaxGroupSize))
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
-	flags.StringVar(&c.isolation, "isolation", "", "what separates local machines from the host: none, or user-namespace, in which root is nobody outside (default: none)")
+	flags.StringVar(&c.isolation, "isolation", "", "what separates local machines from the host: none, or user-namespace, in which root is nobody outside (default: user-namespace)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
 	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.ClusterNodeRole("CLUSTER")+")")
 	plane.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster that the machines join (default: the only one there is)")

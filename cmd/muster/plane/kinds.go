@@ -198,7 +198,7 @@ func Machines() Kind {
 			col(headingCluster, func(m *v1alpha1.Machine) string { return m.Spec.ClusterName }).onlyWide(),
 			col("PROVIDER", func(m *v1alpha1.Machine) string { return string(m.Spec.Provider) }).onlyWide(),
 			col("ISOLATION", func(m *v1alpha1.Machine) string {
-				return string(nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation))
+				return string(m.Status.Isolation)
 			}).onlyWide(),
 			col("POD-CIDR", func(m *v1alpha1.Machine) string { return m.Status.PodCIDR }).onlyWide(),
 			col("JOINED-IN", joinedIn).onlyWide(),

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/loadbalancer"
 	"muster.dev/muster/internal/cluster/pullthroughconfig"
 	"muster.dev/muster/internal/cluster/region"
@@ -39,12 +40,13 @@ type upOptions struct {
 	issuerHost string
 	egress     string
 	balancers  string
+	hostRoot   []string
 	kubeconfig string
 	dryRun     bool
 	timeout    time.Duration
 	format     string
 
-	nodesSet, providerSet, issuerHostSet bool
+	nodesSet, providerSet, issuerHostSet, hostRootSet bool
 }
 
 // NewUpCommand returns "muster up".
@@ -77,6 +79,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			up.nodesSet, up.providerSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("provider")
 			up.issuerHostSet = cmd.Flags().Changed("issuer-host")
+			up.hostRootSet = cmd.Flags().Changed("allow-host-root")
 			if up.file != "" && (up.nodesSet || up.providerSet) {
 				return console.UsageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
 			}
@@ -106,6 +109,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept; \"\" is an address of the account's (default this host's name if that is a loopback address)")
 	flags.StringVar(&up.egress, "egress", "", "way out of the default VPC, chosen at the first start: NAT or None (default $"+egressVariable+" or NAT)")
 	flags.StringVar(&up.balancers, "load-balancer-range", "", "range of the host's addresses for load balancers made from now on, kept (default "+loadbalancer.DefaultRange.String()+")")
+	flags.StringSliceVar(&up.hostRoot, "allow-host-root", nil, "clusters that may have node groups with isolation none, where root on a machine is root on this host; kept, and \"\" is none (default none)")
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
@@ -173,7 +177,11 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := up.wanted(dir)
+	hostRoot, err := up.allowHostRoot()
+	if err != nil {
+		return err
+	}
+	wanted, err := up.wanted(dir, hostRoot)
 	if err != nil {
 		return err
 	}
@@ -193,13 +201,16 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	var outcomes []serve.Outcome
 	for _, config := range wanted {
 		session := serve.Session{
-			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, Explicit: up.file != "" || up.nodesSet,
+			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, HostRoot: hostRoot, Explicit: up.file != "" || up.nodesSet,
 			IssuerHost: up.issuerHost, IssuerByAddress: up.issuerHostSet && up.issuerHost == "",
 			Checked: tell,
 		}
 		outcome, err := session.Start(ctx)
 		if err != nil {
 			return err
+		}
+		if outcome.HostRootChanged {
+			tellHostRoot(up.Err, hostRoot)
 		}
 		if outcome.RangeChanged && !outcome.Created {
 			fmt.Fprintf(up.Err, "Load balancers made from now on have addresses of %s; those that are there keep theirs.\n", balancers)
@@ -274,7 +285,7 @@ func firstLook(name string, unmerged error) string {
 }
 
 // wanted is what the command line asks for: a file, or flags, or else what was set up before, which may be several clusters.
-func (up *upOptions) wanted(dir statedir.Dir) ([]clusterconfig.Config, error) {
+func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clusterconfig.Config, error) {
 	file := up.file
 	if file == "" && !dir.Exists() && !up.nodesSet && console.Exists(defaultFile) {
 		file = defaultFile
@@ -297,6 +308,7 @@ func (up *upOptions) wanted(dir statedir.Dir) ([]clusterconfig.Config, error) {
 		return []clusterconfig.Config{wanted}, err
 	}
 	wanted := clusterconfig.Default(int(up.nodes), v1alpha1.Provider(up.provider))
+	withoutIDs(dir, wanted, hostRoot)
 	return []clusterconfig.Config{wanted}, wanted.Validate()
 }
 

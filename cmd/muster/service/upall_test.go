@@ -55,7 +55,7 @@ func TestUpBringsUpAllClusters(t *testing.T) {
 		var talk bytes.Buffer
 		up := test.up
 		up.Options = &console.Options{Streams: console.Streams{Err: &talk}, StateDir: string(dir), Cluster: test.of}
-		configs, err := up.wanted(dir)
+		configs, err := up.wanted(dir, nil)
 		if test.err != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), test.err) {
 				t.Errorf("%s: %v, want %s", name, err, test.err)

@@ -13,6 +13,23 @@ import (
 // idsOfMachine is how many ids a machine has: as many as a system has that is alone on its host (16 bits).
 const idsOfMachine = 1 << 16
 
+// GiveIDs gives an instance that does not run ids of its own, and returns its record. One that has some keeps them.
+func (s *Store) GiveIDs(id string) (Record, error) {
+	unlock, err := s.lock()
+	if err != nil {
+		return Record{}, err
+	}
+	defer unlock()
+	record, err := s.read(id)
+	if err != nil || record.IDs.Own() {
+		return record, err
+	}
+	if record.IDs, err = s.chooseIDs(); err != nil {
+		return Record{}, err
+	}
+	return record, s.write(record)
+}
+
 // chooseIDs finds ids of the host that no instance has.
 func (s *Store) chooseIDs() (userns.IDs, error) {
 	if s.config.IDs == nil {

@@ -44,11 +44,29 @@ func TestMachinesShareNoIDs(t *testing.T) {
 	if got, err := put(3, false); err != nil || got.First != 1<<20+1<<16 {
 		t.Errorf("launched again without, it has %v: %v", got, err)
 	}
+	if got, err := s.GiveIDs(nth(3)); err != nil || got.IDs.First != 1<<20+1<<16 {
+		t.Errorf("one that has ids is given %v: %v", got.IDs, err)
+	}
+	if _, err := s.GiveIDs(nth(2)); err == nil || !strings.Contains(err.Error(), "are in use") {
+		t.Errorf("given where none is left: %v", err)
+	}
+	if _, err := s.GiveIDs(nth(9)); !errors.Is(err, machine.ErrNotFound) {
+		t.Errorf("given to none: %v", err)
+	}
 	if err := s.Delete(nth(1)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := put(6, true); err != nil || got.First != 1<<20 {
 		t.Errorf("after one is gone: %v, %v", got, err)
+	}
+	if err := s.Delete(nth(4)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.GiveIDs(nth(2)); err != nil || got.IDs.First != 1<<20+2<<16 {
+		t.Errorf("one without is given %v: %v", got.IDs, err)
+	}
+	if got, err := s.Get("local", nth(2)); err != nil || got.IDs.First != 1<<20+2<<16 {
+		t.Errorf("and has %v: %v", got.IDs, err)
 	}
 	none := errors.New("the host has none left")
 	config.Dir, config.IDs = t.TempDir(), func() (userns.IDs, error) { return userns.IDs{}, none }

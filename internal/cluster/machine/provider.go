@@ -60,8 +60,11 @@ type LaunchRequest struct {
 	PodSubnetIDs []string
 	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. One that runs already keeps its own.
 	SecurityGroups []string
-	// OwnIDs gives a new instance a user namespace, in which its root is nobody on the host. It keeps what it was first launched with.
+	// OwnIDs gives the instance a user namespace, in which its root is nobody on the host. One that was launched without has it from its next boot on,
+	// and none loses it.
 	OwnIDs bool
+	// HostRoot lets an instance that was launched without a user namespace boot without one where the host has none to give.
+	HostRoot bool
 }
 
 // DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of it.
@@ -86,6 +89,8 @@ type Instance struct {
 	// Zone is the availability zone that it is in.
 	Zone       string
 	LaunchTime time.Time
+	// OwnIDs reports whether it has a user namespace, in which its root is nobody on the host.
+	OwnIDs bool
 }
 
 // Provider makes instances and ends them.

@@ -174,14 +174,19 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	if grant.PodSubnetID != subnet.ID {
 		record.PodSubnet = grant.PodSubnetID
 	}
+	return record, s.write(record)
+}
+
+// write replaces the record of an instance, or makes it.
+func (s *Store) write(record Record) error {
 	raw, err := encode(record)
 	if err != nil {
-		return Record{}, err
+		return err
 	}
-	if err := atomicfile.Write(filepath.Join(s.Path(id), RecordFile), raw, 0o600); err != nil {
-		return Record{}, fmt.Errorf("writing record of machine %s: %w", id, err)
+	if err := atomicfile.Write(filepath.Join(s.Path(record.ID), RecordFile), raw, 0o600); err != nil {
+		return fmt.Errorf("writing record of machine %s: %w", record.ID, err)
 	}
-	return record, nil
+	return nil
 }
 
 // choose finds what a machine demands in its subnet, or if it names none in the first one with room.
@@ -397,5 +402,5 @@ func (r Record) InstanceType() string { return cmp.Or(r.Type, DefaultType) }
 
 // Instance is the record as the provider reports it.
 func (r Record) Instance(state State) Instance {
-	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, PodRange: r.PodRange, Zone: r.Zone, LaunchTime: r.LaunchTime}
+	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, PodRange: r.PodRange, Zone: r.Zone, LaunchTime: r.LaunchTime, OwnIDs: r.IDs.Own()}
 }

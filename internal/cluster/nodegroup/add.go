@@ -43,6 +43,15 @@ type parts struct {
 	nodeEvents     events.EventRecorder // of the cluster that machines join
 }
 
+// hostRoot reports whether a cluster may have machines whose root is root on the host.
+func (p parts) hostRoot(cluster string) (bool, error) {
+	if p.HostRoot == nil {
+		return false, nil
+	}
+	clusters, err := p.HostRoot()
+	return err == nil && clusters.Allow(cluster), err
+}
+
 // Add adds the controllers to a manager of the management plane, with what they need: the cluster's cache, the watch of the
 // providers' instances, and the follower of the audit log. The manager's scheme must know the kinds of Scheme.
 func Add(mgr manager.Manager, config Config) error {

@@ -29,6 +29,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusternetwork"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/machine"
 )
 
@@ -55,6 +56,8 @@ type Config struct {
 	Admitted <-chan struct{}
 	// Refused delivers the refusals of machines' tokens. Nil: none.
 	Refused <-chan Heard
+	// HostRoot reads which clusters may have machines whose root is root on the host. Nil: none may.
+	HostRoot func() (hostroot.Clusters, error)
 	// Health looks at the cluster.
 	Health func(ctx context.Context) Health
 	// Authorities carries out a request about kubelets' authorities, unless it is nil or was carried out before, and says what there is. Nil: nobody is asked.

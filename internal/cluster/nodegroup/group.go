@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/plan"
 )
 
@@ -91,7 +92,12 @@ const (
 	roleAgain = 2 * time.Second
 	// notYetAgain is how often it is looked whether the first role is there; a new cluster waits for it.
 	notYetAgain = 50 * time.Millisecond
+	// hostRootAgain is how often the owner's list is read by a group that is not on it.
+	hostRootAgain = 2 * time.Second
 )
+
+// reasonHostRoot is a group's whose machines would be root on a host whose owner has not allowed it.
+const reasonHostRoot = "HostRootNotAllowed"
 
 // problem is a state of a NodeGroup that trying again does not mend: somebody has to change something.
 type problem struct {
@@ -179,6 +185,16 @@ func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
 	}
 	if err != nil {
 		return fmt.Errorf("reading the cluster: %w", err)
+	}
+	if group.Spec.Isolation != v1alpha1.IsolationNone {
+		return nil
+	}
+	allowed, err := r.hostRoot(r.ClusterName)
+	if err == nil && !allowed {
+		err = hostroot.Refused{Cluster: r.ClusterName}
+	}
+	if err != nil {
+		return &problem{reason: reasonHostRoot, message: err.Error(), again: hostRootAgain}
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (p *provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if i < 0 {
 		n := 11 + len(p.instances)
 		p.instances = append(p.instances, machine.Instance{
-			ID: request.ID, LaunchTime: p.now(), PodRange: p.podRange,
+			ID: request.ID, LaunchTime: p.now(), PodRange: p.podRange, OwnIDs: request.OwnIDs,
 			PrivateIP:      netip.AddrFrom4([4]byte{192, 168, 64, byte(n)}),
 			PrivateDNSName: fmt.Sprintf("ip-192-168-64-%d.ec2.internal", n),
 			Zone:           "us-east-1a",

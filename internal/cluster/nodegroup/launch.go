@@ -15,8 +15,10 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/token"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 	"muster.dev/muster/internal/cluster/readiness"
 )
 
@@ -34,6 +36,13 @@ func (r *machines) launch(
 			return was, wait, nil
 		}
 	}
+	allowed, err := r.hostRoot(m.Spec.ClusterName)
+	if err != nil {
+		return was, 0, err
+	}
+	if m.Spec.Isolation == v1alpha1.IsolationNone && !allowed {
+		return was, 0, hostroot.Refused{Cluster: m.Spec.ClusterName}
+	}
 	boots := m.Spec.Provider == v1alpha1.ProviderLocal && was.State != machine.Running
 	if boots && !r.Boots.begin(m.Name, r.Now()) {
 		return was, bootAgain, errQueued
@@ -43,7 +52,8 @@ func (r *machines) launch(
 		revealed = t.Reveal()
 	}
 	started := r.Now()
-	instance, err := func() (machine.Instance, error) {
+	var instance machine.Instance
+	instance, err = func() (machine.Instance, error) {
 		data := m.Spec.UserData
 		if m.Spec.NodeGroup != "" {
 			rendered, err := r.UserData(m, revealed)
@@ -56,7 +66,8 @@ func (r *machines) launch(
 			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID),
 			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
 			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "", Pods: r.pods(m, data),
-			OwnIDs:       m.Spec.Isolation == v1alpha1.IsolationUserNamespace,
+			OwnIDs:       nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
+			HostRoot:     allowed,
 			PodSubnetIDs: r.Network.PodSubnetIDs(),
 		}
 		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it
@@ -103,6 +114,7 @@ func (r *machines) securityGroups(m *v1alpha1.Machine) []string {
 func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 	m.Status.ProviderID = v1alpha1.ProviderID(instance.Zone, m.Name)
 	m.Status.NodeName = instance.PrivateDNSName
+	m.Status.Isolation = isolationOf(m.Spec.Provider, instance)
 	m.Status.Addresses = nil
 	if instance.PrivateIP.IsValid() {
 		m.Status.Addresses = append(m.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: instance.PrivateIP.String()})
@@ -116,6 +128,17 @@ func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 	if !instance.LaunchTime.IsZero() {
 		m.Status.Join = joinlog.Merge(m.Status.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(instance.LaunchTime)})
 	}
+}
+
+// isolationOf is what separates an instance from the host as it is; simulated ones run nothing and have none.
+func isolationOf(provider v1alpha1.Provider, instance machine.Instance) v1alpha1.Isolation {
+	switch {
+	case provider != v1alpha1.ProviderLocal:
+		return ""
+	case instance.OwnIDs:
+		return v1alpha1.IsolationUserNamespace
+	}
+	return v1alpha1.IsolationNone
 }
 
 // redacted is an error whose text does not show a token, whatever put it there. The wrapped error is still available.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/readiness"
@@ -115,6 +116,8 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 				reason = reasonFull
 			case errors.Is(err, machine.ErrNoPodSubnet):
 				reason = reasonPodZone
+			case errors.Is(err, hostroot.Refused{Cluster: m.Spec.ClusterName}):
+				reason = reasonHostRoot
 			}
 			return 0, r.failed(m, reason, err)
 		}

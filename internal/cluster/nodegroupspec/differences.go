@@ -24,7 +24,7 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	}
 	note("name", is.Name, asked.Name)
 	note("provider", is.Provider, asked.Provider)
-	note("isolation", cmp.Or(is.Isolation, v1alpha1.IsolationNone), cmp.Or(asked.Isolation, v1alpha1.IsolationNone))
+	note("isolation", cmp.Or(Isolation(is.Provider, is.Isolation), "none"), cmp.Or(Isolation(asked.Provider, asked.Isolation), "none"))
 	note("bootstrap", Bootstrap(is), Bootstrap(asked))
 	note("nodeRole", cmp.Or(there.Role(), "none"), cmp.Or(wanted.Role(), "none"))
 	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)
@@ -41,7 +41,7 @@ func Isolation(provider v1alpha1.Provider, isolation v1alpha1.Isolation) v1alpha
 	if provider == v1alpha1.ProviderSimulated {
 		return ""
 	}
-	return cmp.Or(isolation, v1alpha1.IsolationNone)
+	return cmp.Or(isolation, v1alpha1.IsolationUserNamespace)
 }
 
 // Bootstrap returns how the machines of a group prove their identity, by the default if the spec does not say.

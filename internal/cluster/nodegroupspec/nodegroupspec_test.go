@@ -43,7 +43,7 @@ func TestFieldsThatDiffer(t *testing.T) {
 		"labels a=b, not none":          func(s *v1alpha1.NodeGroupSpec) { s.Labels = nil },
 		"labels a=b, not a=b,b=c":       func(s *v1alpha1.NodeGroupSpec) { s.Labels = v1alpha1.NodeLabels{"b": "c", "a": "b"} },
 		"taints a:NoSchedule, not none": func(s *v1alpha1.NodeGroupSpec) { s.Taints = nil },
-		"provider Local, not Simulated; bootstrap Role, not Token; nodeRole muster-node-blue, not none": func(s *v1alpha1.NodeGroupSpec) {
+		"provider Local, not Simulated; isolation user-namespace, not none; bootstrap Role, not Token; nodeRole muster-node-blue, not none": func(s *v1alpha1.NodeGroupSpec) {
 			s.Provider = v1alpha1.ProviderSimulated
 		},
 	} {
@@ -105,9 +105,10 @@ func TestIsolation(t *testing.T) {
 		provider       v1alpha1.Provider
 		asked, becomes v1alpha1.Isolation
 	}{
-		{v1alpha1.ProviderLocal, "", v1alpha1.IsolationNone},
-		{"", "", v1alpha1.IsolationNone},
+		{v1alpha1.ProviderLocal, "", v1alpha1.IsolationUserNamespace},
+		{"", "", v1alpha1.IsolationUserNamespace},
 		{v1alpha1.ProviderLocal, v1alpha1.IsolationUserNamespace, v1alpha1.IsolationUserNamespace},
+		{v1alpha1.ProviderLocal, v1alpha1.IsolationNone, v1alpha1.IsolationNone},
 		{v1alpha1.ProviderSimulated, "", ""},
 	} {
 		if got := Isolation(test.provider, test.asked); got != test.becomes {

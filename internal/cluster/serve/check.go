@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,11 +15,13 @@ import (
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/userns"
 )
 
 // check finds what would keep a cluster from starting, before anything is changed. running says that a service answers.
@@ -47,6 +48,11 @@ func (s Session) check(binDir string, running bool) error {
 	wantsLocal := s.wantsLocal()
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
 		if err := s.checkLocal(binDir, own); err != nil {
+			return err
+		}
+	}
+	if wantsLocal && (s.Explicit || !running) {
+		if err := s.checkIsolation(); err != nil {
 			return err
 		}
 	}
@@ -98,6 +104,41 @@ func (s Session) checkLocal(binDir string, own account.Account) error {
 	return err
 }
 
+// checkIsolation refuses node groups whose machines would be root on a host whose owner has not allowed it, and a host that cannot give machines ids of their
+// own unless the owner lets them do without.
+func (s Session) checkIsolation() error {
+	name := s.Wanted.Cluster.Spec.Name
+	clusters := s.HostRoot
+	if clusters == nil {
+		var err error
+		if clusters, err = hostroot.Read(s.State); err != nil {
+			return err
+		}
+	}
+	allowed := clusters.Allow(name)
+	for _, group := range s.Wanted.NodeGroups {
+		if group.Spec.Isolation == v1alpha1.IsolationNone && !allowed && (s.Explicit || !s.State.Exists()) {
+			return fmt.Errorf("node group %s: spec.isolation: %w", group.Spec.Name, hostroot.Refused{Cluster: name})
+		}
+	}
+	if allowed {
+		return nil
+	}
+	err := userns.Check(statedir.Nearest(s.State))
+	if volumes := s.State.FileSystems(); err == nil && isDir(volumes) { // which may be on a disk of their own
+		err = userns.Check(volumes)
+	}
+	if err != nil {
+		return fmt.Errorf("machines cannot have users of their own on this host: %w. Or let root on machines of this cluster be root on this host, as isolation none: muster up --allow-host-root %s", err, name)
+	}
+	return nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // checkDirectory refuses a directory with files that are not muster's, and one that cannot be read.
 func checkDirectory(dir statedir.Dir) error {
 	found, err := os.ReadDir(string(dir))
@@ -120,13 +161,7 @@ func checkDirectory(dir statedir.Dir) error {
 }
 
 func checkDisk(dir statedir.Dir) error {
-	path := string(dir)
-	for path != "/" {
-		if _, err := os.Stat(path); err == nil {
-			break
-		}
-		path = filepath.Dir(path)
-	}
+	path := statedir.Nearest(dir)
 	var stat unix.Statfs_t
 	if err := unix.Statfs(path, &stat); err != nil {
 		return fmt.Errorf("looking at the file system of %s: %w", path, err)
@@ -144,5 +179,17 @@ func checkInotify(groups []*v1alpha1.NodeGroup) error {
 	return capacity.Inotify(need, left, host.InotifyLimit())
 }
 
-// Running lists the processes of a state directory that are not inside a machine.
-func Running(dir statedir.Dir) ([]supervise.Process, error) { return supervise.Find(dir) }
+// Running lists the processes of a state directory, of each machine the first one.
+func Running(dir statedir.Dir) ([]supervise.Process, error) {
+	found, err := supervise.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := local.Running(dir) // whose users are their own
+	for id, pid := range machines {
+		if !slices.ContainsFunc(found, func(p supervise.Process) bool { return p.PID == pid }) {
+			found = append(found, supervise.Process{Name: local.ProcessName(id), PID: pid})
+		}
+	}
+	return found, err
+}

@@ -31,6 +31,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/launchdata"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
@@ -138,6 +139,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		Network:     c.Network,
 		Usage:       func() ([]machine.Usage, error) { return store.Usage(c.Network.VPCID) },
 		UserData:    userData,
+		HostRoot:    func() (hostroot.Clusters, error) { return hostroot.Read(c.State) },
 		Health:      health,
 		Authorities: h.kubeletAuthorities,
 		AuditLog:    c.Dir.Audit(0), // of the one instance

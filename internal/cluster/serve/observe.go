@@ -126,7 +126,7 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 			continue
 		}
 		machine := MachineStatus{
-			Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Isolation: nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation),
+			Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Isolation: m.Status.Isolation,
 			Phase: m.Status.Phase, Message: readiness.Message(m.Status.Conditions),
 		}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
@@ -164,6 +164,14 @@ func openMetadata(machines []v1alpha1.Machine, cluster string) []string {
 	return notes
 }
 
+// until says how long a machine that was launched with another isolation keeps that.
+func until(isolation v1alpha1.Isolation) string {
+	if isolation == v1alpha1.IsolationUserNamespace {
+		return "root there is root on this host until the machine boots next, or for good if isolation none was asked for"
+	}
+	return "a machine keeps its isolation until it is replaced"
+}
+
 // otherIsolation notes machines with another isolation than their node group makes machines with by now: a note for each node group.
 func otherIsolation(groups []NodeGroupStatus, machines []MachineStatus) []string {
 	var notes []string
@@ -174,14 +182,14 @@ func otherIsolation(groups []NodeGroupStatus, machines []MachineStatus) []string
 				continue
 			}
 			all++
-			if m.Isolation != g.Isolation {
+			if m.Isolation != "" && m.Isolation != g.Isolation {
 				other++
 			}
 		}
 		if other > 0 {
-			notes = append(notes, fmt.Sprintf("isolation %s of node group %s does not hold for %s, launched before it was set: a machine keeps its isolation until it is replaced "+
-				"(`muster get machines -o wide` shows each)",
-				g.Isolation, g.Name, readiness.Of(other, all, "machine", "machines")))
+			notes = append(notes, fmt.Sprintf("isolation %s of node group %s does not hold for %s, launched before it was set: %s "+
+				"(`muster get machines -o wide` shows each, `muster delete machine NAME` replaces one)",
+				g.Isolation, g.Name, readiness.Of(other, all, "machine", "machines"), until(g.Isolation)))
 		}
 	}
 	return notes

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -44,6 +45,8 @@ type Session struct {
 	Egress egresspolicy.Mode
 	// BalancerRange is the range of the host that new load balancers have addresses of; not valid for the one that is kept, or the default.
 	BalancerRange netip.Prefix
+	// HostRoot are the clusters that may have machines whose root is root on this host, from now on; nil for those that may now.
+	HostRoot hostroot.Clusters
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
 
@@ -66,6 +69,8 @@ type Outcome struct {
 	Unnamed error
 	// RangeChanged is true when new load balancers have addresses of another range now.
 	RangeChanged bool
+	// HostRootChanged is true when other clusters than before may have machines whose root is root on this host.
+	HostRootChanged bool
 }
 
 // Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells it
@@ -94,6 +99,11 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	if outcome.RangeChanged, err = s.keepBalancerRange(); err != nil {
 		return Outcome{}, err
 	}
+	if s.HostRoot != nil {
+		if outcome.HostRootChanged, err = hostroot.Keep(s.State, s.HostRoot); err != nil {
+			return Outcome{}, err
+		}
+	}
 	if askErr == nil && s.outdated() {
 		if err := StopService(ctx, s.State); err != nil {
 			return Outcome{}, err
@@ -116,7 +126,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	default:
-		outcome.Unchanged = !outcome.RangeChanged
+		outcome.Unchanged = !outcome.RangeChanged && !outcome.HostRootChanged
 	}
 	if s.Explicit && !made {
 		applied, err := s.apply(ctx)

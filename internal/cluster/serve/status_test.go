@@ -81,7 +81,10 @@ func objects() []client.Object {
 	}
 	going := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x"}}}
 	made := func(id, node string, phase v1alpha1.MachinePhase, steps ...v1alpha1.JoinStep) *v1alpha1.Machine {
-		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{ClusterName: "Blue", NodeGroup: "workers", Isolation: v1alpha1.IsolationUserNamespace}, Status: v1alpha1.MachineStatus{NodeName: node, Phase: phase}}
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{ClusterName: "Blue", NodeGroup: "workers"}, Status: v1alpha1.MachineStatus{NodeName: node, Phase: phase}}
+		if node != "" { // it has been launched
+			m.Status.Isolation = v1alpha1.IsolationUserNamespace
+		}
 		for i, step := range steps {
 			m.Status.Join = append(m.Status.Join, v1alpha1.JoinRecord{Step: step, Time: metav1.NewMicroTime(time.Unix(1000, 0).Add(time.Duration(i) * 100 * time.Millisecond))})
 		}
@@ -93,7 +96,7 @@ func objects() []client.Object {
 	elsewhere := group.DeepCopy()
 	elsewhere.Namespace, elsewhere.Generation = "another", 4
 	before := made("i-4", "ip-a", v1alpha1.MachineReady, v1alpha1.StepLaunched, v1alpha1.StepAPIReached, v1alpha1.StepReady)
-	before.Spec.Isolation = ""
+	before.Status.Isolation = v1alpha1.IsolationNone
 	return []client.Object{
 		cluster, other, group, going, foreign, elsewhere,
 		made("i-2", "", v1alpha1.MachinePending),
@@ -121,12 +124,12 @@ func TestObserve(t *testing.T) {
 		Settled: true, Name: "Blue", Version: "v1.36.3", Ready: true,
 		NodeGroups: []NodeGroupStatus{{Name: "workers", Provider: v1alpha1.ProviderLocal, Isolation: v1alpha1.IsolationUserNamespace, Desired: 3, Machines: 2, Ready: 1, Message: "2 of 3 machines"}},
 		Machines: []MachineStatus{
-			{Name: "i-1", NodeGroup: "workers", Isolation: v1alpha1.IsolationUserNamespace, Phase: v1alpha1.MachinePending},
-			{Name: "i-2", NodeGroup: "workers", Isolation: v1alpha1.IsolationUserNamespace, Phase: v1alpha1.MachinePending},
+			{Name: "i-1", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
+			{Name: "i-2", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
 			{Name: "i-4", NodeGroup: "workers", NodeName: "ip-a", Isolation: v1alpha1.IsolationNone, Phase: v1alpha1.MachineReady, Step: v1alpha1.StepReady},
 			{Name: "i-3", NodeGroup: "workers", NodeName: "ip-b", Isolation: v1alpha1.IsolationUserNamespace, Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepAPIReached},
 		},
-		Notes: []string{"isolation user-namespace of node group workers does not hold for 1 of 4 machines, launched before it was set: a machine keeps its isolation until it is replaced (`muster get machines -o wide` shows each)"},
+		Notes: []string{"isolation user-namespace of node group workers does not hold for 1 of 4 machines, launched before it was set: root there is root on this host until the machine boots next, or for good if isolation none was asked for (`muster get machines -o wide` shows each, `muster delete machine NAME` replaces one)"},
 	}
 	if diff := cmp.Diff(want, status, cmpopts.IgnoreUnexported(ClusterStatus{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

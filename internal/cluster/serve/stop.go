@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"muster.dev/muster/internal/cluster/component"
@@ -20,10 +19,10 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// machinePrefix begins the name of every machine's first process.
-const machinePrefix = "machine/"
+// machinesGrace is how long machines may take to shut down.
+const machinesGrace = 10 * time.Second
 
-// The order in which a cluster stops: first the processes that would start others again, then machines while their API server still
+// The order in which a cluster stops: first the processes that would start others again, then machines (Stop) while their API server still
 // answers, and etcd last. Stopping needs no running service, so it works after any crash.
 var stopOrder = []struct {
 	what   string
@@ -31,7 +30,6 @@ var stopOrder = []struct {
 	choose func(name string) bool
 }{
 	{"service", 10 * time.Second, isAny(ProcessGuard, ProcessServe)},
-	{"machines", 10 * time.Second, func(name string) bool { return strings.HasPrefix(name, machinePrefix) }},
 	{"controllers", 5 * time.Second, isAnyComponent(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator)},
 	{"API servers", 10 * time.Second, isAnyComponent(component.APIServer, component.Management)},
 	{"everything else", 10 * time.Second, func(string) bool { return true }},
@@ -52,7 +50,7 @@ func isAnyComponent(names ...string) func(string) bool {
 // Stop ends every process of a state directory, reports which it ended, removes their control groups, and detaches machines' loop devices. It removes
 // nothing of the directory.
 func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
-	for _, step := range stopOrder {
+	for i, step := range stopOrder {
 		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.
 		for {
 			stopped, err := supervise.Stop(ctx, dir, step.grace, func(p supervise.Process) bool { return step.choose(p.Name) })
@@ -63,6 +61,16 @@ func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, coun
 				break
 			}
 			progress(step.what, len(stopped))
+		}
+		if i > 0 {
+			continue
+		}
+		ended, err := local.End(ctx, dir, machinesGrace)
+		if err != nil {
+			return err
+		}
+		if ended > 0 {
+			progress("machines", ended)
 		}
 	}
 	return errors.Join(removeMemoryGroups(dir, ""), detachLoops(dir))

@@ -174,7 +174,7 @@ func (p *Provider) start(record machine.Record, of shared, log *os.File) (*first
 	}
 	cmd := exec.Command(filepath.Join(stagedRoot, ownPrograms, "muster"), "node", "boot") //nolint:noctx // the machine must outlive every context
 	cmd.Dir = "/"
-	cmd.Env = append(supervise.Marks(p.config.State, processPrefix+record.ID, ""), "PATH="+searchPath, "HOME=/root")
+	cmd.Env = append(supervise.Marks(p.config.State, ProcessName(record.ID), ""), "PATH="+searchPath, "HOME=/root")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{orderRead, reportWrite} // descriptors 3 and 4
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -146,6 +146,9 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	if _, running, err := p.find(request.ID); err != nil || running {
 		return record.Instance(machine.Running), err
 	}
+	if record, err = p.isolate(request, record); err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	}
 	p.setBooting(request.ID, true)
 	defer p.setBooting(request.ID, false)
 	if err := p.boot(ctx, record, request.SecurityGroups); err != nil {
@@ -288,6 +291,10 @@ func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 		return err
 	}
 	defer handle.Close()
+	return endHeld(ctx, handle, grace)
+}
+
+func endHeld(ctx context.Context, handle *process.Handle, grace time.Duration) error {
 	if grace > 0 {
 		if ended, err := ask(ctx, handle, grace); ended || err != nil {
 			return err

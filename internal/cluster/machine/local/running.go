@@ -20,6 +20,9 @@ import (
 // processPrefix begins the mark of a machine's first process.
 const processPrefix = "machine/"
 
+// ProcessName is what the first process of a machine is called among those of its state directory.
+func ProcessName(id string) string { return processPrefix + id }
+
 // running has hold of the first process of each machine that was seen to run. All processes of the host are read only when one of the
 // machines asked about is not among them: the service asks every moment, and nearly always nothing has changed.
 type running struct {

@@ -97,7 +97,8 @@ func (s shared) openDisk(ids userns.IDs) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking hold of the machine's disk: %w", err)
 	}
-	shown := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace.Fd())}
+	// Of before it had ids of its own it may have device files.
+	shown := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_NODEV, Userns_fd: uint64(namespace.Fd())}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &shown); err != nil {
 		return nil, errors.Join(fmt.Errorf("showing the machine's disk by ids of its own, which its file system has to be able to: %w", err), unix.Close(tree))
 	}
