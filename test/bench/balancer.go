@@ -19,7 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/host"
 )
@@ -135,15 +135,14 @@ func middle(all []float64) float64 {
 
 // serveOn runs a server in the network of a machine: by the first byte of a connection it sends without end, or sends each byte back.
 func (t trial) serveOn(ctx context.Context, machine string, at netip.AddrPort) (end func(), err error) {
-	processes, err := supervise.Find(t.state())
+	running, err := local.Running(t.state())
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(processes, func(p supervise.Process) bool { return p.Name == "machine/"+machine })
-	if i < 0 {
+	if running[machine] == 0 {
 		return nil, fmt.Errorf("machine %s does not run", machine)
 	}
-	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", processes[i].PID))
+	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", running[machine]))
 	if err != nil {
 		return nil, err
 	}

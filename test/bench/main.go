@@ -22,7 +22,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, logins, memory, memorylimit, podnetwork, pods, speed and volume are others")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, isolation, logins, memory, memorylimit, podnetwork, pods, speed and volume are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -72,6 +72,8 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 			err = benchImageLoad(ctx, bin, rounds)
 		case "pods":
 			err = benchPods(ctx, bin)
+		case "isolation":
+			err = benchIsolation(ctx, bin, rounds)
 		case "podnetwork":
 			err = benchPodNetwork(ctx, bin, rounds)
 		case "speed":

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -50,7 +50,7 @@ type memory struct {
 // measureMemory reads the memory of every process of a state directory, those inside machines by the name of their program.
 func measureMemory(dir statedir.Dir) (*memory, error) {
 	m := &memory{kib: map[string][]held{}}
-	found, err := supervise.Find(dir)
+	found, err := serve.Running(dir)
 	if err != nil {
 		return m, err
 	}

@@ -70,7 +70,7 @@ func benchPodNetwork(ctx context.Context, bin string, rounds int) error {
 	if err := t.settled(ctx, client); err != nil {
 		return err
 	}
-	pods, err := podWire(ctx, client)
+	pods, err := podWire(ctx, client, "", "bench")
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func benchPodNetwork(ctx context.Context, bin string, rounds int) error {
 	return report(first, second, rounds)
 }
 
-// podWire starts a pod on each of two nodes, and opens their networks.
-func podWire(ctx context.Context, client kubernetes.Interface) (wire, error) {
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+// podWire starts a pod on each of two nodes that a selector finds, called NAME-0 and NAME-1, and opens their networks.
+func podWire(ctx context.Context, client kubernetes.Interface, selector, name string) (wire, error) {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return wire{}, err
 	}
@@ -115,8 +115,8 @@ func podWire(ctx context.Context, client kubernetes.Interface) (wire, error) {
 	var networks []*os.File
 	var address netip.Addr // of the first, which serves
 	for n, node := range nodes.Items[:2] {
-		name := fmt.Sprint("bench-", n)
-		if _, err := startPod(ctx, client, benchPod(name, node.Name)); err != nil {
+		name := fmt.Sprintf("%s-%d", name, n)
+		if _, err := startPod(ctx, client, scratched(benchPod(name, node.Name))); err != nil {
 			return wire{}, err
 		}
 		pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
