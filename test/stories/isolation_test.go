@@ -95,6 +95,7 @@ func rootIsNobody(t *testing.T, i *installation) {
 		"mount -t proc none /mnt && echo x >/mnt/sys/kernel/core_pattern",
 		"mount -o remount,bind,rw /usr",
 		"mount -o remount,bind,rw /opt/muster/bin && touch /opt/muster/bin/here",
+		"mount -o remount,bind,rw /opt/muster/images && touch /opt/muster/images/here",
 		"umount -l /usr",
 		"mknod /tmp/disk b 254 0",
 		"losetup --find --show /etc/hostname",

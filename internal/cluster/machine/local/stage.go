@@ -40,7 +40,7 @@ func (s shared) stage(ids userns.IDs) error {
 		return err
 	}
 	defer func() { _ = disk.Close() }()
-	lent, err := s.lend(disk)
+	lent, err := s.lend(disk, ids)
 	defer func() {
 		for _, one := range lent {
 			_ = one.dir.Close()
@@ -52,7 +52,7 @@ func (s shared) stage(ids userns.IDs) error {
 	if err := makeDir(disk, "dev"); err != nil {
 		return err
 	}
-	root, err := s.openDisk(ids)
+	root, err := shownBy(ids, s.disk)
 	if err != nil {
 		return err
 	}
@@ -64,12 +64,7 @@ func (s shared) stage(ids userns.IDs) error {
 	if err := os.Mkdir(stagedRoot, 0o755); err != nil { //nolint:gosec // G301: the machine gets to it as any user
 		return err
 	}
-	if ids.Own() {
-		err = unix.MoveMount(int(root.Fd()), "", unix.AT_FDCWD, stagedRoot, unix.MOVE_MOUNT_F_EMPTY_PATH)
-	} else {
-		err = unix.Mount(opened(root), stagedRoot, "", unix.MS_BIND, "")
-	}
-	if err != nil {
+	if err := mountShown(ids, root, stagedRoot); err != nil {
 		return fmt.Errorf("mounting the machine's disk: %w", err)
 	}
 	for _, one := range lent {
@@ -83,26 +78,34 @@ func (s shared) stage(ids userns.IDs) error {
 	return nil
 }
 
-// openDisk opens the machine's disk: where the machine has ids of its own, as a mount that shows the owners of files by them.
-func (s shared) openDisk(ids userns.IDs) (*os.File, error) {
+// shownBy opens a directory of the host: for a machine that has ids of its own, as a mount that shows the owners of files by them.
+func shownBy(ids userns.IDs, dir string) (*os.File, error) {
 	if !ids.Own() {
-		return os.OpenFile(s.disk, os.O_RDONLY|unix.O_PATH|unix.O_DIRECTORY, 0)
+		return os.OpenFile(dir, os.O_RDONLY|unix.O_PATH|unix.O_DIRECTORY, 0)
 	}
 	namespace, err := ids.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = namespace.Close() }()
-	tree, err := unix.OpenTree(unix.AT_FDCWD, s.disk, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	tree, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("taking hold of the machine's disk: %w", err)
+		return nil, fmt.Errorf("taking hold of %s: %w", dir, err)
 	}
-	// Of before it had ids of its own it may have device files.
+	// A disk may have device files of before its machine had ids of its own.
 	shown := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_NODEV, Userns_fd: uint64(namespace.Fd())}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &shown); err != nil {
-		return nil, errors.Join(fmt.Errorf("showing the machine's disk by ids of its own, which its file system has to be able to: %w", err), unix.Close(tree))
+		return nil, errors.Join(fmt.Errorf("showing %s by ids of the machine's own, which its file system has to be able to: %w", dir, err), unix.Close(tree))
 	}
-	return os.NewFile(uintptr(tree), s.disk), nil
+	return os.NewFile(uintptr(tree), dir), nil
+}
+
+// mountShown mounts what shownBy opened.
+func mountShown(ids userns.IDs, dir *os.File, target string) error {
+	if ids.Own() {
+		return unix.MoveMount(int(dir.Fd()), "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	}
+	return unix.Mount(opened(dir), target, "", unix.MS_BIND, "")
 }
 
 // opened is a path that leads to an open file, whatever was mounted since.
@@ -112,16 +115,17 @@ func opened(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.
 type lent struct {
 	dir *os.File
 	at  string
+	ids userns.IDs // that its files are shown by; the zero value if anybody may read them
 }
 
 // lend opens what the machine reads, and makes on its disk the places for it.
-func (s shared) lend(disk *os.Root) (all []lent, err error) {
+func (s shared) lend(disk *os.Root, ids userns.IDs) (all []lent, err error) {
 	add := func(source, at string) error {
 		dir, err := os.OpenFile(source, unix.O_PATH|unix.O_DIRECTORY, 0)
 		if err != nil {
 			return err
 		}
-		all = append(all, lent{dir, at})
+		all = append(all, lent{dir: dir, at: at})
 		return makeDir(disk, at)
 	}
 	for _, name := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
@@ -144,7 +148,12 @@ func (s shared) lend(disk *os.Root) (all []lent, err error) {
 		return all, err
 	}
 	if s.images != "" {
-		if err := add(s.images, strings.TrimPrefix(loadedimages.Dir, "/")); err != nil {
+		dir, err := shownBy(ids, s.images) // only its owner may read them
+		if err != nil {
+			return all, err
+		}
+		all = append(all, lent{dir: dir, at: strings.TrimPrefix(loadedimages.Dir, "/"), ids: ids})
+		if err := makeDir(disk, all[len(all)-1].at); err != nil {
 			return all, err
 		}
 	}
@@ -193,7 +202,13 @@ func makeDir(disk *os.Root, name string) error {
 // mount shows the directory and what is mounted in it in the staged root, where nothing can be written.
 func (l lent) mount() error {
 	target := filepath.Join(stagedRoot, l.at)
-	if err := unix.Mount(opened(l.dir), target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	var err error
+	if l.ids.Own() {
+		err = mountShown(l.ids, l.dir, target)
+	} else {
+		err = unix.Mount(opened(l.dir), target, "", unix.MS_BIND|unix.MS_REC, "")
+	}
+	if err != nil {
 		return fmt.Errorf("mounting /%s of the machine: %w", l.at, err)
 	}
 	if err := readOnly(target); err != nil {
