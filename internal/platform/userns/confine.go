@@ -17,12 +17,14 @@ const (
 	seccompNumber   = 0
 	seccompArch     = 4
 	seccompArgument = 16 // the lower half of the first one; both architectures are little-endian
+	seccompSecond   = seccompArgument + 8
 )
 
 // seccompABI is one way in which programs of an architecture call the kernel.
 type seccompABI struct {
 	arch   uint32
 	socket uint32
+	ioctl  uint32
 	// refused are calls whose arguments a filter cannot see.
 	refused []uint32
 }
@@ -30,9 +32,9 @@ type seccompABI struct {
 // seccompABIs are those of the architecture that this program is for. Calls by others are refused: there are none.
 func seccompABIs() []seccompABI {
 	if runtime.GOARCH == "arm64" {
-		return []seccompABI{{unix.AUDIT_ARCH_AARCH64, 198, nil}, {unix.AUDIT_ARCH_ARM, 281, nil}}
+		return []seccompABI{{unix.AUDIT_ARCH_AARCH64, 198, 29, nil}, {unix.AUDIT_ARCH_ARM, 281, 54, nil}}
 	}
-	return []seccompABI{{unix.AUDIT_ARCH_X86_64, 41, nil}, {unix.AUDIT_ARCH_I386, 359, []uint32{102}}} // 102 is socketcall(2)
+	return []seccompABI{{unix.AUDIT_ARCH_X86_64, 41, 16, nil}, {unix.AUDIT_ARCH_I386, 359, 54, []uint32{102}}} // 102 is socketcall(2)
 }
 
 // First and last call of io_uring(7), the same in all ABIs, and what the calls of the x32 ABI begin with, which nobody uses.
@@ -41,9 +43,16 @@ const (
 	x32                       = 0x40000000
 )
 
+// What the driver of loop devices is asked by ioctl(2), up to what a later kernel may have (the kernel's include/uapi/linux/loop.h). By the node of a
+// device whoever may read it takes the file away from it; the kernel gives the number to the next program of the host then, and the node with it.
+const loopFirst, loopLast = 0x4c00, 0x4cff
+
+// loopHarmless only say what a device is.
+var loopHarmless = []uint32{unix.LOOP_GET_STATUS, unix.LOOP_GET_STATUS64}
+
 // Confine keeps the calling thread, and what it becomes or starts, from what no namespace separates: the keys of the host in the session keyring that
-// it was started with, sockets to the host by vsock(7), and io_uring(7), into which seccomp filters of pods do not see. Everything else is the
-// namespaces' to decide, and containerd's.
+// it was started with, sockets to the host by vsock(7), the driver of loop devices, and io_uring(7), into which seccomp filters do not see. Everything
+// else is the namespaces' to decide, and containerd's.
 func Confine() error {
 	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) { // a kernel without keys
 		return fmt.Errorf("leaving the host's session keyring: %w", err)
@@ -83,6 +92,7 @@ func theRest() []bpf.Instruction {
 		for _, call := range abi.refused {
 			block = append(block, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, refuse(unix.ENOSYS))
 		}
+		block = append(block, loopFilter(abi, refuse(unix.EPERM))...)
 		block = append(block,
 			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: abi.socket, SkipTrue: 3},
 			bpf.LoadAbsolute{Off: seccompArgument, Size: 4},
@@ -95,4 +105,19 @@ func theRest() []bpf.Instruction {
 	}
 	add(refuse(unix.ENOSYS))
 	return program
+}
+
+// loopFilter refuses what changes loop devices, and leaves the number of the call where it found it.
+func loopFilter(abi seccompABI, refuse bpf.Instruction) []bpf.Instruction {
+	asked := []bpf.Instruction{bpf.LoadAbsolute{Off: seccompSecond, Size: 4}}
+	for i, one := range loopHarmless {
+		asked = append(asked, bpf.JumpIf{Cond: bpf.JumpEqual, Val: one, SkipTrue: uint8(len(loopHarmless) - i + 2)}) //nolint:gosec // G115: two
+	}
+	asked = append(asked,
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: loopFirst, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: loopLast, SkipTrue: 1},
+		refuse,
+		bpf.LoadAbsolute{Off: seccompNumber, Size: 4},
+	)
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: abi.ioctl, SkipTrue: uint8(len(asked))}}, asked...) //nolint:gosec // G115: seven
 }

@@ -23,26 +23,36 @@ func TestTheRest(t *testing.T) {
 	abis := seccompABIs()
 	native, compatible := abis[0], abis[1]
 	for name, c := range map[string]struct {
-		arch, number, argument uint32
-		want                   int
+		arch, number, argument, second uint32
+		want                           int
 	}{
-		"a socket":                     {native.arch, native.socket, unix.AF_INET, allow},
-		"a socket to the host":         {native.arch, native.socket, unix.AF_VSOCK, refused(unix.EAFNOSUPPORT)},
-		"the same of 32 bits":          {compatible.arch, compatible.socket, unix.AF_VSOCK, refused(unix.EAFNOSUPPORT)},
-		"another call with that":       {native.arch, native.socket + 1, unix.AF_VSOCK, allow},
-		"before io_uring":              {native.arch, ioURingFirst - 1, 0, allow},
-		"io_uring_setup":               {native.arch, ioURingFirst, 0, refused(unix.ENOSYS)},
-		"io_uring_register, 32 bits":   {compatible.arch, ioURingLast, 0, refused(unix.ENOSYS)},
-		"after io_uring":               {native.arch, ioURingLast + 1, 0, allow},
-		"x32":                          {native.arch, x32 | 1, 0, refused(unix.ENOSYS)},
-		"another architecture":         {0x1234, 1, 0, refused(unix.ENOSYS)},
-		"a call of the other's socket": {native.arch, compatible.socket, unix.AF_VSOCK, allow},
+		"a socket":                           {native.arch, native.socket, unix.AF_INET, 0, allow},
+		"a socket to the host":               {native.arch, native.socket, unix.AF_VSOCK, 0, refused(unix.EAFNOSUPPORT)},
+		"the same of 32 bits":                {compatible.arch, compatible.socket, unix.AF_VSOCK, 0, refused(unix.EAFNOSUPPORT)},
+		"another call with that":             {native.arch, native.socket + 1, unix.AF_VSOCK, 0, allow},
+		"before io_uring":                    {native.arch, ioURingFirst - 1, 0, 0, allow},
+		"io_uring_setup":                     {native.arch, ioURingFirst, 0, 0, refused(unix.ENOSYS)},
+		"io_uring_register, 32 bits":         {compatible.arch, ioURingLast, 0, 0, refused(unix.ENOSYS)},
+		"after io_uring":                     {native.arch, ioURingLast + 1, 0, 0, allow},
+		"x32":                                {native.arch, x32 | 1, 0, 0, refused(unix.ENOSYS)},
+		"another architecture":               {0x1234, 1, 0, 0, refused(unix.ENOSYS)},
+		"a call of the other's socket":       {native.arch, compatible.socket, unix.AF_VSOCK, 0, allow},
+		"taking the file from a loop device": {native.arch, native.ioctl, 3, unix.LOOP_CLR_FD, refused(unix.EPERM)},
+		"the same of 32 bits, as one":        {compatible.arch, compatible.ioctl, 3, unix.LOOP_CLR_FD, refused(unix.EPERM)},
+		"the first of these":                 {native.arch, native.ioctl, 3, loopFirst, refused(unix.EPERM)},
+		"the last of these":                  {native.arch, native.ioctl, 3, loopLast, refused(unix.EPERM)},
+		"asking a loop device":               {native.arch, native.ioctl, 3, unix.LOOP_GET_STATUS64, allow},
+		"asking it as before":                {native.arch, native.ioctl, 3, unix.LOOP_GET_STATUS, allow},
+		"asking before these":                {native.arch, native.ioctl, 3, loopFirst - 1, allow},
+		"asking after these":                 {native.arch, native.ioctl, 3, loopLast + 1, allow},
+		"another call with that one":         {native.arch, native.ioctl + 1, 3, unix.LOOP_CLR_FD, allow},
 	} {
 		// The machine of package bpf reads numbers as networks have them, the kernel as the processor has them.
 		data := make([]byte, 64)
 		binary.BigEndian.PutUint32(data[seccompNumber:], c.number)
 		binary.BigEndian.PutUint32(data[seccompArch:], c.arch)
 		binary.BigEndian.PutUint32(data[seccompArgument:], c.argument)
+		binary.BigEndian.PutUint32(data[seccompSecond:], c.second)
 		if got, err := vm.Run(data); err != nil || uint32(got) != uint32(c.want) {
 			t.Errorf("%s: %#x, want %#x: %v", name, got, c.want, err)
 		}
@@ -51,18 +61,19 @@ func TestTheRest(t *testing.T) {
 
 // The kernel takes the filter, and it does what it says.
 func TestConfine(t *testing.T) {
-	done := make(chan [3]error, 1)
+	done := make(chan [4]error, 1)
 	go host.OnThread(func() {
-		var all [3]error
+		var all [4]error
 		all[0] = Confine()
 		_, all[1] = unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 		if all[2] = err; err == nil {
+			all[3] = unix.IoctlSetInt(fd, unix.LOOP_CLR_FD, 0)
 			_ = unix.Close(fd)
 		}
 		done <- all
 	})
-	if all := <-done; all[0] != nil || !errors.Is(all[1], unix.EAFNOSUPPORT) || all[2] != nil {
-		t.Errorf("the filter: %v; a socket to the host: %v; another: %v", all[0], all[1], all[2])
+	if all := <-done; all[0] != nil || !errors.Is(all[1], unix.EAFNOSUPPORT) || all[2] != nil || !errors.Is(all[3], unix.EPERM) {
+		t.Errorf("the filter: %v; a socket to the host: %v; another: %v; a loop device: %v", all[0], all[1], all[2], all[3])
 	}
 }
