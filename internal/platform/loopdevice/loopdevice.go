@@ -64,14 +64,21 @@ func (d Device) Node() string { return node(d.Number) }
 
 func node(number int) string { return "/dev/loop" + strconv.Itoa(number) }
 
-// Attach makes a regular file a block device of a name. The device reads and writes the file past the page cache where the file system can.
+// DeviceNumber is what the kernel knows a loop device by.
+func DeviceNumber(number int) uint64 { return unix.Mkdev(major, uint32(number)) } //nolint:gosec // G115: a minor number
+
+// IsDeviceNumber reports whether that is the number of a loop device.
+func IsDeviceNumber(device uint64) bool { return unix.Major(device) == major }
+
+// Attach makes a regular file, or another block device, a block device of a name. The device reads and writes the file past the page cache where the
+// file system can.
 func Attach(file *os.File, name string, readOnly bool) (Device, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return Device{}, err
 	}
-	if !info.Mode().IsRegular() || info.Size() < sector {
-		return Device{}, fmt.Errorf("%s cannot be a block device: it must be a regular file of at least %d bytes", file.Name(), sector)
+	if isBlock := info.Mode().Type() == fs.ModeDevice; !isBlock && (!info.Mode().IsRegular() || info.Size() < sector) {
+		return Device{}, fmt.Errorf("%s cannot be a block device: it must be a regular file of at least %d bytes, or a block device", file.Name(), sector)
 	}
 	if name == "" || len(name) > MaxName {
 		return Device{}, fmt.Errorf("invalid name %q of a loop device: must have 1 to %d bytes", name, MaxName)
@@ -122,7 +129,7 @@ func configure(number int, file *os.File, name string, readOnly bool) (Device, e
 
 // open opens a device: for reading, but to attach one that is to be written, since udev looks at what was open for writing when it is closed.
 func open(number, flags int) (int, error) {
-	return openNode(node(number), unix.S_IFBLK, unix.Mkdev(major, uint32(number)), flags) //nolint:gosec // G115: a minor number
+	return openNode(node(number), unix.S_IFBLK, DeviceNumber(number), flags)
 }
 
 // openNode opens a device by its node, which is made if need be.
