@@ -31,6 +31,9 @@ func main() {
 	if node.CalledCredentialProvider(os.Args[0]) {
 		os.Exit(node.RunCredentialProvider(console.StandardStreams()))
 	}
+	if node.CalledLosetup(os.Args[0]) {
+		os.Exit(node.RunLosetup(os.Args[1:], console.StandardStreams()))
+	}
 	os.Exit(run(os.Args[1:], console.StandardStreams()))
 }
 
