@@ -306,6 +306,9 @@ func (h host) Unmount(_, target string) error {
 	return nil
 }
 
+// WithdrawLoops implements [volumedriver.Machines].
+func (host) WithdrawLoops(...int) error { return nil }
+
 func (h host) LoopDevices() (map[int]bool, error) {
 	mounts, err := h.mounts()
 	if err != nil {

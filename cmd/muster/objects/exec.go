@@ -139,7 +139,7 @@ func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty 
 // language goes along; the rest is about this host.
 func machineEnvironment() []string {
 	env := []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/muster/bin", "HOME=/root", "USER=root", "LOGNAME=root",
+		"PATH=/run/muster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/muster/bin", "HOME=/root", "USER=root", "LOGNAME=root",
 		"AWS_CONFIG_FILE=/etc/aws/config",
 	}
 	for _, name := range []string{"TERM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "LC_CTYPE"} {

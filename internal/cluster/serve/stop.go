@@ -81,9 +81,6 @@ func detachLoops(dir statedir.Dir) error {
 	if !local.Possible() {
 		return nil
 	}
-	if err := volumedriver.DetachAll(filestore.New(dir.FileSystems())); err != nil {
-		return err
-	}
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("looking for machines: %w", err)
@@ -93,7 +90,7 @@ func detachLoops(dir statedir.Dir) error {
 			return err
 		}
 	}
-	return nil
+	return volumedriver.DetachAll(filestore.New(dir.FileSystems())) // which no machine is lent any more
 }
 
 // StopService ends the service and its guard only; components and machines go on.

@@ -168,7 +168,15 @@ func (d *disks) sweep() error {
 	if err != nil {
 		return err
 	}
-	return detach(unused(all, mine, used))
+	left := unused(all, mine, used)
+	var numbers []int
+	for _, one := range left {
+		numbers = append(numbers, one.Number)
+	}
+	if err := d.machines.WithdrawLoops(numbers...); err != nil {
+		return err
+	}
+	return detach(left)
 }
 
 // DetachAll detaches the devices of all volumes of all clusters. No machine of theirs runs.
@@ -194,6 +202,9 @@ type noMachines struct{ Machines }
 
 // LoopDevices implements [Machines].
 func (noMachines) LoopDevices() (map[int]bool, error) { return nil, nil } //nolint:nilnil // none
+
+// WithdrawLoops implements [Machines].
+func (noMachines) WithdrawLoops(...int) error { return nil }
 
 // resolved is the directory of all file systems, as the kernel shows it.
 func resolved(files *filestore.Store) (string, error) {

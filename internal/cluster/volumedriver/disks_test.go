@@ -86,6 +86,9 @@ func TestBlockVolume(t *testing.T) {
 		if left := w.attached(t); len(left) != 1-i {
 			t.Fatalf("after %d of 2 are gone: %+v", i+1, left)
 		}
+		if got := w.machines.withdrawn; len(got) != i || i == 1 && got[0] != attached[0].Number {
+			t.Errorf("after %d of 2 are gone, withdrawn before it is detached: %v", i+1, got)
+		}
 	}
 	path := filepath.Join(w.root, own, "data", v1alpha1.VolumeAccessPointID(clusterName, "pvc-1"))
 	if raw, err := os.ReadFile(path); err != nil || len(raw) != 1<<20 || !strings.HasPrefix(string(raw), "hello") {

@@ -45,6 +45,8 @@ type Machines interface {
 	Unmount(id, target string) error
 	// LoopDevices are the numbers of the loop devices that are mounted on machines which run.
 	LoopDevices() (map[int]bool, error)
+	// WithdrawLoops takes loop devices away from all machines that still have nodes of them, before they are detached.
+	WithdrawLoops(numbers ...int) error
 }
 
 // Config configures the driver of a cluster.

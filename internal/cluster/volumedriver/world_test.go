@@ -47,6 +47,8 @@ type machines struct {
 	ro      map[string]bool
 	failure error
 	boots   map[string]string
+
+	withdrawn []int // loop devices
 }
 
 func (m *machines) Boot(id string) (string, bool) { boot, ok := m.boots[id]; return boot, ok }
@@ -70,6 +72,11 @@ func (m *machines) LoopDevices() (map[int]bool, error) {
 		}
 	}
 	return all, m.failure
+}
+
+func (m *machines) WithdrawLoops(numbers ...int) error {
+	m.withdrawn = append(m.withdrawn, numbers...)
+	return m.failure
 }
 
 func (m *machines) Mount(_ string, source *os.File, target string, readOnly bool) error {

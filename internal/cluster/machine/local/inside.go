@@ -10,12 +10,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/userns"
@@ -129,7 +129,7 @@ func checkTarget(target string) error {
 // Mount shows a directory or a block device of the host at a path of a machine's. It is there once, however often it is asked for. Device files in a
 // directory open nothing there; containerd mounts it into containers again without nodev, where the container's rules for devices count. A mount that is
 // only read keeps nobody from writing to a block device: that has to be read-only itself.
-func (p *Provider) Mount(id string, source *os.File, target string, readOnly bool) error {
+func (p *Provider) Mount(id string, source *os.File, target string, readOnly bool) (err error) {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
 		return err
 	}
@@ -141,20 +141,24 @@ func (p *Provider) Mount(id string, source *os.File, target string, readOnly boo
 	if err != nil {
 		return err
 	}
-	tree, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
-	if err != nil {
-		return fmt.Errorf("taking hold of %s: %w", source.Name(), err)
+	if isBlock(want) && record.IDs.Own() {
+		node, made, err := lend(p.lentTo(id), lentAt(target), want.Rdev, record.IDs.Host(0))
+		if err != nil {
+			return fmt.Errorf("lending %s to machine %s: %w", source.Name(), id, err)
+		}
+		defer func() { _ = node.Close() }()
+		if err := p.show(id, node, target, deviceMount(readOnly)); err != nil {
+			if made {
+				err = errors.Join(err, withdraw(node.Name()))
+			}
+			return err
+		}
+		return nil
 	}
-	defer func() { _ = unix.Close(tree) }()
+	if isBlock(want) {
+		return p.show(id, source, target, deviceMount(readOnly))
+	}
 	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
-	isDevice := want.Mode&unix.S_IFMT == unix.S_IFBLK
-	if isDevice && record.IDs.Own() {
-		return fmt.Errorf("machine %s has a user namespace of its own (isolation: %s), where block devices cannot be used yet: take a volume with a file system, or a node group with isolation: %s",
-			id, v1alpha1.IsolationUserNamespace, v1alpha1.IsolationNone)
-	}
-	if isDevice {
-		attributes.Attr_set, attributes.Attr_clr = unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, unix.MOUNT_ATTR_NODEV
-	}
 	if readOnly {
 		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
@@ -167,26 +171,74 @@ func (p *Provider) Mount(id string, source *os.File, target string, readOnly boo
 		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attributes.Userns_fd = uint64(namespace.Fd())
 	}
+	return p.show(id, source, target, attributes)
+}
+
+// lentTo is where the nodes of devices are that a machine is lent.
+func (p *Provider) lentTo(id string) string { return filepath.Join(p.store.Path(id), lentDir) }
+
+func isBlock(stat unix.Stat_t) bool { return stat.Mode&unix.S_IFMT == unix.S_IFBLK }
+
+// deviceMount are the attributes of a mount of a device's node.
+func deviceMount(readOnly bool) unix.MountAttr {
+	attributes := unix.MountAttr{
+		Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC, Attr_clr: unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE,
+	}
+	if readOnly {
+		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	return attributes
+}
+
+// show mounts a directory or a node at a path of a machine's, unless that is what is there.
+func (p *Provider) show(id string, source *os.File, target string, attributes unix.MountAttr) error {
+	var want unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &want); err != nil {
+		return fmt.Errorf("looking at %s: %w", source.Name(), err)
+	}
+	tree, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("taking hold of %s: %w", source.Name(), err)
+	}
+	defer func() { _ = unix.Close(tree) }()
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
 		return fmt.Errorf("preparing the mount of %s: %w", source.Name(), err)
 	}
 	err = p.inside(id, func() error {
-		if err := makeTarget(target, isDevice); err != nil {
+		if err := makeTarget(target, isBlock(want)); err != nil {
 			return err
 		}
-		var is unix.Stat_t
-		if err := unix.Lstat(target, &is); err != nil {
+		is, err := uncover(target)
+		if err != nil {
 			return err
 		}
 		if is.Dev == want.Dev && is.Ino == want.Ino { // it is mounted
 			return nil
 		}
-		return unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return os.NewSyscallError("move_mount", err)
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("mounting %s on machine %s: %w", target, id, err)
 	}
 	return nil
+}
+
+// uncover takes away what is mounted at a path and has been withdrawn since: nothing can be mounted over it. It returns what is there.
+func uncover(target string) (is unix.Stat_t, err error) {
+	for {
+		if err := unix.Lstat(target, &is); err != nil {
+			return is, err
+		}
+		if is.Nlink > 0 || !isBlock(is) {
+			return is, nil
+		}
+		if err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil {
+			return is, os.NewSyscallError("umount", err)
+		}
+	}
 }
 
 // makeTarget makes what a directory or a device is mounted at.
@@ -215,6 +267,14 @@ func (p *Provider) Mounted(id string, source *os.File, target string) (mounted b
 	var want unix.Stat_t
 	if err := unix.Fstat(int(source.Fd()), &want); err != nil {
 		return false, fmt.Errorf("looking at %s: %w", source.Name(), err)
+	}
+	if lent, err := p.lentInstead(id, want); err != nil || lent {
+		if number, statErr := numberOf(filepath.Join(p.lentTo(id), lentAt(target))); err != nil || statErr != nil || number != want.Rdev {
+			return false, err
+		}
+		if err := unix.Lstat(filepath.Join(p.lentTo(id), lentAt(target)), &want); err != nil {
+			return false, err
+		}
 	}
 	err = p.inside(id, func() error {
 		var is unix.Stat_t
@@ -246,6 +306,12 @@ func (p *Provider) MountedAt(id string, source *os.File) (found []string, err er
 		return nil, fmt.Errorf("looking at the mounts of machine %s: %w", id, err)
 	}
 	targets := podMounts(mounts)
+	if lent, err := p.lentInstead(id, want); err != nil || lent {
+		return slices.DeleteFunc(targets, func(target string) bool {
+			number, err := numberOf(filepath.Join(p.lentTo(id), lentAt(target)))
+			return err != nil || number != want.Rdev
+		}), err
+	}
 	err = p.inside(id, func() error {
 		for _, target := range targets {
 			var is unix.Stat_t
@@ -258,14 +324,31 @@ func (p *Provider) MountedAt(id string, source *os.File) (found []string, err er
 	return found, err
 }
 
+// lentInstead reports whether what a machine has of a device is a node that it is lent.
+func (p *Provider) lentInstead(id string, source unix.Stat_t) (bool, error) {
+	if !isBlock(source) {
+		return false, nil
+	}
+	record, err := p.store.Get(providerName, id)
+	return record.IDs.Own(), err
+}
+
 // Unmount takes away what Mount has mounted on a machine, and the directory or file that it was mounted at. What is not mounted is unmounted.
 func (p *Provider) Unmount(id, target string) error {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
 		return err
 	}
+	if err := withdraw(filepath.Join(p.lentTo(id), lentAt(target))); err != nil { // before anything that the machine can hold up
+		return err
+	}
+	return p.hide(id, target, 0)
+}
+
+// hide takes away what show has mounted.
+func (p *Provider) hide(id, target string, flags int) error {
 	err := p.inside(id, func() error {
 		for {
-			err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW)
+			err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW|flags)
 			switch {
 			case errors.Is(err, unix.ENOENT):
 				return nil

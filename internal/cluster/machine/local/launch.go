@@ -57,8 +57,8 @@ const (
 // rootDir is a machine's disk, below its directory.
 const rootDir = "root"
 
-// searchPath is where programs are found on a machine.
-const searchPath = "/opt/muster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// searchPath is where programs are found on a machine: first those that take the place of the host's.
+const searchPath = instead + ":/opt/muster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // bootPatience is how long a machine may take from its order to running its own program.
 const bootPatience = 30 * time.Second
@@ -89,6 +89,12 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 		if err := p.cgroups.Give(p.cgroup(record.ID), record.IDs.Host(0)); err != nil {
 			return err
 		}
+	}
+	if err := DetachLoops(p.config.State, record.ID); err != nil { // of an earlier boot, too
+		return err
+	}
+	if err := beginLending(p.store.Path(record.ID), record.IDs); err != nil {
+		return err
 	}
 	root := filepath.Join(p.store.Path(record.ID), rootDir)
 	log, err := openLog(root)

@@ -15,11 +15,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// LoopDevices are the numbers of the loop devices that are mounted on machines which run.
+// LoopDevices are the numbers of the loop devices that are mounted on machines which run, or lent to them.
 func (p *Provider) LoopDevices() (map[int]bool, error) {
 	pids, err := Running(p.config.State)
 	if err != nil {
@@ -38,7 +39,7 @@ func (p *Provider) LoopDevices() (map[int]bool, error) {
 			all[number] = true
 		}
 	}
-	return all, nil
+	return all, p.lentVolumes(all)
 }
 
 var loopPattern = regexp.MustCompile(`^/loop(0|[1-9][0-9]{0,6})$`)
@@ -71,16 +72,23 @@ func podMounts(mounts []mount) []string {
 	return all
 }
 
-// DetachLoops detaches the loop devices that programs of a machine attached to files on its disk. None of them runs any more.
+// DetachLoops withdraws the devices that a machine was lent, and detaches the loop devices that it asked for or that its programs attached to files on
+// its disk. None of them runs any more.
 func DetachLoops(dir statedir.Dir, id string) error {
+	if machine.ValidateID(id) != nil {
+		return nil //nolint:nilerr // a file that is none of a machine's
+	}
 	disk := filepath.Join(dir.Machine(id), rootDir)
+	if err := withdrawAll(filepath.Join(dir.Machine(id), lentDir)); err != nil {
+		return err
+	}
 	all, err := loopdevice.List()
 	if err != nil {
 		return fmt.Errorf("looking at loop devices: %w", err)
 	}
 	var errs []error
 	for _, d := range all {
-		if !onDisk(d, disk) {
+		if d.Name != loopName(dir, id) && !onDisk(d, disk) {
 			continue
 		}
 		for _, lock := range all { // of a kubelet, which has such a device over each that pods use

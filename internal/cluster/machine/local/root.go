@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/node/losetup"
 )
 
 // hostRoot is where the host's root is while a machine's is being built.
@@ -133,8 +135,11 @@ func nameAuthenticator(bootOrder) error {
 // namesDir holds the names of muster's that are laid over the host's.
 const namesDir = "/var/lib/muster/names"
 
+// instead has programs of muster's that take the place of the host's on a machine with ids of its own.
+const instead = "/run/muster/bin"
+
 // mountRun makes what does not survive a reboot.
-func mountRun(bootOrder) error {
+func mountRun(order bootOrder) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return err
 	}
@@ -143,6 +148,11 @@ func mountRun(bootOrder) error {
 	}
 	if err := os.Mkdir("/run/muster", 0o700); err != nil {
 		return err
+	}
+	if order.Record.IDs.Own() { // losetup(8) of the host asks a driver that does not answer there
+		if err := errors.Join(os.Mkdir(instead, 0o700), os.Symlink("/opt/muster/bin/muster", instead+"/"+losetup.Program)); err != nil {
+			return err
+		}
 	}
 	// A pod in a user namespace may mount proc only where one is seen without anything mounted over it (the kernel's
 	// fs/namespace.c, mnt_already_visible). As LXC does, one is kept for that where nobody looks.
