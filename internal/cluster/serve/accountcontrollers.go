@@ -15,10 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/filesystemcontroller"
 	"muster.dev/muster/internal/cluster/instancecontroller"
+	"muster.dev/muster/internal/cluster/loopservice"
 	"muster.dev/muster/internal/cluster/updatecontroller"
 )
 
@@ -51,6 +53,11 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	}
 	if err := filesystemcontroller.Add(manager, s.files, s.cfg.Log); err != nil {
 		return err
+	}
+	if machines, ok := providers[v1alpha1.ProviderLocal].(loopservice.Machines); ok {
+		if err := manager.Add(&loopservice.Server{Machines: machines, Log: s.cfg.Log}); err != nil {
+			return fmt.Errorf("adding loop devices for machines: %w", err)
+		}
 	}
 	if err := manager.Start(ctx); err != nil {
 		return fmt.Errorf("running the account's controllers: %w", err)

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loopservice attaches files for machines with ids of their own: it is the host's side of package losetup.
+//
+// It trusts nothing that a machine says. A request is one line of bounded length; a file comes open, so no path of a machine is followed and nothing is
+// opened with the host's rights; a device is named only to be detached, and is one of the machine's own then or none.
+//
+// What happens if
+//
+//	a machine asks and never ends its request   the connection is closed after some seconds
+//	what it passes hangs (a FUSE file system)   one of its few connections hangs with it, and no other machine's
+//	the service is killed                       devices stay attached; its successor listens again, and finds them by their names
+//	a machine ends                              its devices are detached when the provider has ended it
+//	a program of the host detaches a device     the machine's node of it is withdrawn within some seconds
+package loopservice

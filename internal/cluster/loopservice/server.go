@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"muster.dev/muster/internal/node/losetup"
+	"muster.dev/muster/internal/platform/loopdevice"
+)
+
+const (
+	// lookInterval is how often it is looked which machines run.
+	lookInterval = time.Second
+	// checkInterval is how often it is looked whether devices were detached by others.
+	checkInterval = 10 * time.Second
+	// maxConnections is how many connections of a machine are answered at a time. Each may hang.
+	maxConnections = 4
+	// requestPatience is how long a machine may take for its request, and for reading the answer.
+	requestPatience = 5 * time.Second
+)
+
+// Machines are the machines of this host, as far as loop devices go.
+type Machines interface {
+	// Isolated are the machines that run and may ask, and which boot of theirs it is.
+	Isolated() (map[string]string, error)
+	// Listen makes a unix socket that root on the machine reaches at a path.
+	Listen(id, socket string) (net.Listener, error)
+	// Loops are the devices of a machine.
+	Loops(id string) ([]loopdevice.Device, error)
+	// AttachLoop makes a file that the machine has opened a device of it.
+	AttachLoop(id string, file *os.File, readOnly bool) (loopdevice.Device, error)
+	// DetachLoop takes the file from one of the machine's devices.
+	DetachLoop(id string, number int) error
+	// CheckLoops withdraws devices that somebody else has detached.
+	CheckLoops(id string) error
+}
+
+// Server answers all machines.
+type Server struct {
+	Machines Machines
+	Log      *slog.Logger
+}
+
+// Start answers machines until the context ends.
+func (s *Server) Start(ctx context.Context) error {
+	if s.Machines == nil || s.Log == nil {
+		return errors.New("loop devices need machines and a log")
+	}
+	all := map[string]*answering{}
+	said := map[string]string{}
+	ticker := time.NewTicker(lookInterval)
+	defer ticker.Stop()
+	for {
+		s.look(ctx, all, said)
+		select {
+		case <-ctx.Done():
+			for _, one := range all {
+				one.stop()
+			}
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// look begins with machines that have booted, and ends with those that are gone.
+func (s *Server) look(ctx context.Context, all map[string]*answering, said map[string]string) {
+	running, err := s.Machines.Isolated()
+	if err != nil {
+		s.warn(ctx, said, "", err)
+		return
+	}
+	delete(said, "")
+	for id, one := range all {
+		if running[id] != one.boot {
+			one.stop()
+			delete(all, id)
+		}
+	}
+	for id, boot := range running {
+		if all[id] != nil {
+			continue
+		}
+		one := &answering{id: id, boot: boot, machines: s.Machines, log: s.Log.With("machine", id)}
+		if err := one.begin(ctx); err != nil { // it is still booting, mostly
+			s.warn(ctx, said, id, err)
+			continue
+		}
+		delete(said, id)
+		all[id] = one
+	}
+}
+
+// warn says the same of a machine once.
+func (s *Server) warn(ctx context.Context, said map[string]string, id string, err error) {
+	if said[id] != err.Error() && ctx.Err() == nil {
+		s.Log.WarnContext(ctx, "a machine cannot have loop devices yet", "machine", id, "error", err)
+		said[id] = err.Error()
+	}
+}
+
+// answering is what answers one boot of a machine. What hangs on the machine is left behind when it stops: it ends with the machine.
+type answering struct {
+	id, boot string
+	machines Machines
+	log      *slog.Logger
+
+	listener net.Listener
+	ended    context.CancelFunc
+}
+
+func (a *answering) begin(ctx context.Context) error {
+	listener, err := a.machines.Listen(a.id, losetup.Socket)
+	if err != nil {
+		return fmt.Errorf("listening for its requests: %w", err)
+	}
+	a.listener = listener
+	ctx, a.ended = context.WithCancel(ctx)
+	go a.accept(ctx)
+	go a.check(ctx)
+	return nil
+}
+
+func (a *answering) stop() {
+	a.ended()
+	_ = a.listener.Close()
+}
+
+func (a *answering) accept(ctx context.Context) {
+	answered := make(chan struct{}, maxConnections)
+	for {
+		select {
+		case answered <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		connection, err := a.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			<-answered
+			select { // no descriptor is left, perhaps
+			case <-time.After(time.Second):
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		go func() {
+			defer func() { <-answered }()
+			a.answer(ctx, connection)
+		}()
+	}
+}
+
+// check looks for devices that others have detached.
+func (a *answering) check(ctx context.Context) {
+	ticker := time.NewTicker(checkInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := a.machines.CheckLoops(a.id); err != nil {
+			a.log.WarnContext(ctx, "looking after the loop devices of a machine", "error", err)
+		}
+	}
+}
