@@ -83,6 +83,7 @@ test: build .build/testcount .build/stories ## unit tests, and the core stories 
 		-- $(WITH_RACE) go -C pkcs11 test -json -vet=off $(RACE_FLAG) ./... \
 		-- $(RACED) -C egress test -json -vet=off $(RACE_FLAG) ./... \
 		$(if $(RACE_FLAG),-- $(AS_BUILT) go -C egress test -json -vet=off -run TestRightsAreGivenUp ./...) \
+		-- $(AS_BUILT) go -C runtime/containerd test -json -vet=off ./shim \
 		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \
 		-- $(AS_BUILT) go -C test/bench/iam test -json -vet=off ./... \
 		-- $(AS_BUILT) go -C test/awssdk test -json -vet=off ./... \
