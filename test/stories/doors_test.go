@@ -24,6 +24,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"muster.dev/muster/internal/cluster/machine/local"
 )
 
 // portForward asks a pod for its name through kubectl port-forward.
@@ -77,13 +79,21 @@ func (i *installation) mustCommandLine(name string) []string {
 // inMachine finds a daemon of the first machine, in order of names.
 func (i *installation) inMachine(program string) (pid int, ok bool) {
 	i.t.Helper()
-	running := i.processes()
-	for _, name := range slices.Sorted(maps.Keys(running)) {
-		if strings.HasPrefix(name, "machine/") {
-			return i.inMachineOf(running[name].PID, program)
-		}
+	running := i.machines()
+	for _, id := range slices.Sorted(maps.Keys(running)) {
+		return i.inMachineOf(running[id], program)
 	}
 	return 0, false
+}
+
+// machines are the first processes of machines that run, of whatever user of the host they are.
+func (i *installation) machines() map[string]int {
+	i.t.Helper()
+	running, err := local.Running(i.dir)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return running
 }
 
 // inMachineOf finds a program of the machine with a first process: one that is in its process namespace.

@@ -318,13 +318,12 @@ func takeOver(t *testing.T, i *installation) {
 }
 
 func powerLoss(t *testing.T, i *installation) {
-	for name := range i.processes() {
-		if !strings.HasPrefix(name, "machine/") {
-			continue
+	for id, pid := range i.machines() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
 		}
-		old := i.kill(name)
 		i.eventually("the machine boots again", func() error {
-			if p, ok := i.processes()[name]; !ok || p.PID == old.PID {
+			if again, ok := i.machines()[id]; !ok || again == pid {
 				return errors.New("not yet")
 			}
 			return nil
