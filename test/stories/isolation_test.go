@@ -37,7 +37,7 @@ spec:
 
 // TestIsolatedMachines has machines whose root is nobody on the host: pods work there as on others, and so do the ways in.
 //
-//story:about cluster/machine/local platform/userns platform/subid platform/nsenter
+//story:about cluster/machine/local platform/userns platform/subid platform/nsenter cluster/loopservice node/losetup
 func TestIsolatedMachines(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -61,6 +61,9 @@ func TestIsolatedMachines(t *testing.T) {
 		{"a pod that wants a user namespace of its own is told why it waits", noUserNamespace},
 		{"a pod that names no seccomp profile has the runtime's", seccompByDefault},
 		{"volumes have the owners that pods gave them", ownersOfVolumes},
+		{"pods share a block device", func(_ *testing.T, i *installation) { i.blockVolume() }},
+		{"machines have loop devices of their own", loopsOfMachines},
+		{"a privileged pod sees the devices of its machine", privilegedDevices},
 		{"what takes too much ends on its machine", excessEndsInside},
 		{"the service is taken over after kill -9", takeOver},
 		{"a machine that loses its power boots again", powerLoss},
@@ -98,7 +101,7 @@ func rootIsNobody(t *testing.T, i *installation) {
 		"mount -o remount,bind,rw /opt/muster/images && touch /opt/muster/images/here",
 		"umount -l /usr",
 		"mknod /tmp/disk b 254 0",
-		"losetup --find --show /etc/hostname",
+		"/usr/sbin/losetup --find --show /etc/passwd",
 		"echo 1 >/sys/fs/cgroup/memory/memory.limit_in_bytes",
 		"date -s 2000-01-01",
 	} {
