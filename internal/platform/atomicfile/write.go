@@ -9,10 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write replaces the file at path with content in one step and makes sure that it is on the disk. A file that has that
 // content and mode already is left alone. The directory must exist.
+//
+// A file that root has given to another user or group stays theirs, and the group may go on reading it.
 func Write(path string, content []byte, mode fs.FileMode) error {
 	return write(path, content, mode, true)
 }
@@ -24,8 +27,13 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 }
 
 func write(path string, content []byte, mode fs.FileMode, sync bool) error {
-	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+	info, err := os.Lstat(path)
+	var owner *syscall.Stat_t
+	if err == nil {
+		if owner = given(info); owner != nil {
+			mode |= info.Mode() & 0o040
+		}
+		if old, err := os.ReadFile(path); err == nil && info.Mode() == mode && bytes.Equal(old, content) {
 			return nil
 		}
 	}
@@ -35,6 +43,12 @@ func write(path string, content []byte, mode fs.FileMode, sync bool) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // nothing is there after the rename
+	if owner != nil {
+		if err := file.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+			_ = file.Close() // nothing was written
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+	}
 	if err := fill(file, content, mode, sync); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -45,6 +59,15 @@ func write(path string, content []byte, mode fs.FileMode, sync bool) error {
 		return nil
 	}
 	return syncDir(dir)
+}
+
+// given is the owner of a file that root has given away.
+func given(info fs.FileInfo) *syscall.Stat_t {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 || !info.Mode().IsRegular() || stat.Uid == 0 && stat.Gid == 0 {
+		return nil
+	}
+	return stat
 }
 
 func fill(file *os.File, content []byte, mode fs.FileMode, sync bool) error {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -152,4 +153,31 @@ func TestReadersNeverSeeAPart(t *testing.T) {
 	writers.Wait()
 	close(done)
 	readers.Wait()
+}
+
+// A file that root gave away is given away still when it is replaced.
+func TestWriteOfAnother(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	for _, content := range []string{"one", "two", "two"} {
+		if err := Write(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if content == "one" {
+			if err := errors.Join(os.Chown(path, 1234, 5678), os.Chmod(path, 0o640)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		contains(t, path, content, 0o640)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 1234 || stat.Gid != 5678 {
+			t.Errorf("it belongs to %d:%d", stat.Uid, stat.Gid)
+		}
+	}
 }
