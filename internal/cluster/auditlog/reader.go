@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -25,7 +27,7 @@ type reader struct {
 }
 
 func openReader(path string) (*reader, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // the API server may have put anything there
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}

@@ -13,7 +13,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // store is the file of the lines that are kept, with its older parts, NAME-00000001.log and so on: the first number that is left says whether a part was
@@ -58,7 +61,7 @@ func (s *store) open(ctx context.Context) error {
 	if s.older, err = older(s.path); err != nil {
 		return err
 	}
-	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+	if s.file, err = openOwn(s.path); err != nil {
 		return fmt.Errorf("opening the log of security: %w", err)
 	}
 	if s.size, err = wholeLines(s.file); err == nil {
@@ -69,6 +72,33 @@ func (s *store) open(ctx context.Context) error {
 		return fmt.Errorf("cutting off half a line of %s: %w", s.path, err)
 	}
 	return s.findFirst(ctx)
+}
+
+// openOwn opens a file of this user's to be written. What another user put there is removed: the API server, which may be one, makes its log in the same directory.
+func openOwn(path string) (*os.File, error) {
+	for range 2 {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+		if err != nil && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EISDIR) {
+			return nil, err
+		}
+		if err == nil {
+			info, err := file.Stat()
+			if err == nil && info.Mode().IsRegular() && ours(info) {
+				return file, nil
+			}
+			_ = file.Close() // nothing was written
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s is another user's file again and again: see who writes to %s", path, filepath.Dir(path))
+}
+
+// ours reports whether a file is this user's, and has no other name.
+func ours(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int64(stat.Uid) == int64(os.Geteuid()) && stat.Nlink == 1
 }
 
 // wholeLines returns the size of a file up to the end of its last whole line.
