@@ -193,10 +193,10 @@ func (s Store) render(k Kubelets) error {
 		return err
 	}
 	trusted = append(trusted, cluster)
-	if err := atomicfile.Write(s.kubelet(clientFile), bundle.PEM(trusted...), 0o600); err != nil {
+	if err := atomicfile.Write(s.kubelet(clientFile), bundle.PEM(trusted...), modePublic); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(s.kubelet(servingFile), serving, 0o600); err != nil {
+	if err := atomicfile.Write(s.kubelet(servingFile), serving, modePublic); err != nil {
 		return err
 	}
 	signing, err := s.kubeletAuthority(k.Signs())

@@ -129,8 +129,11 @@ func (s Store) ensureAuthority(name string, now time.Time) (pair, bool, error) {
 	if err := writeKey(keyPath, ca.key); err != nil {
 		return pair{}, false, err
 	}
-	return ca, true, atomicfile.Write(certPath, encodeCert(ca.cert), 0o600)
+	return ca, true, atomicfile.Write(certPath, encodeCert(ca.cert), modePublic)
 }
+
+// modePublic is that of files without keys, which components of a cluster read that are users of their own. The directories above are closed to all others.
+const modePublic = 0o644
 
 // newAuthority makes an authority in memory.
 func newAuthority(name string, now time.Time) (pair, error) {

@@ -111,8 +111,14 @@ func apiServer(c Config) (Spec, error) {
 		Address:     address(c.Ports.APIServer),
 		Credentials: sorted(credentials...),
 		Directories: []string{filepath.Dir(c.Dir.Audit(firstInstance))},
-		Memory:      c.Cluster.Spec.APIServer.MemoryBytes(c.HostMemory),
-		Probe:       &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
-		After:       []string{Etcd, TokenSigner, WebhookProxy},
+		View: &View{
+			Reads:  sorted(credentials...),
+			Public: sorted(c.KubeletClientCA(), c.KubeletServingCA(), c.Authority("front-proxy"), c.Authority("cluster"), c.Authority(Etcd)),
+			Adds:   []string{filepath.Dir(c.Dir.Audit(firstInstance))}, Prefix: "audit",
+			Connects: sorted(c.State.TokenSocket(c.Dir.Namespace()), selections.ControlPlane, selections.Cluster),
+		},
+		Memory: c.Cluster.Spec.APIServer.MemoryBytes(c.HostMemory),
+		Probe:  &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
+		After:  []string{Etcd, TokenSigner, WebhookProxy},
 	}, nil
 }

@@ -49,8 +49,13 @@ func authenticator(c Config) (Spec, error) {
 		Files:       []File{cluster, file},
 		Address:     address(c.Ports.Authenticator),
 		Credentials: sorted(c.Credential("authenticator"), c.Credential(CredentialAccountAuthenticator), c.AuthenticatorClient()),
-		Probe:       &Probe{URL: c.AuthenticatorURL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
-		After:       []string{APIServer},
+		View: &View{
+			Reads:  sorted(c.Credential("authenticator"), c.Credential(CredentialAccountAuthenticator)),
+			Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")), Fixed: []string{c.Account.Authority(authority.Account)},
+			Connects: []string{c.State.IdentitySocket()},
+		},
+		Probe: &Probe{URL: c.AuthenticatorURL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
+		After: []string{APIServer},
 	}, nil
 }
 

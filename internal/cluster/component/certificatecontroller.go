@@ -54,8 +54,12 @@ func certificateController(c Config) (Spec, error) {
 		Files:       []File{cluster, inventory, policy},
 		Address:     address,
 		Credentials: sorted(c.Credential("certificate-controller"), c.Credential(credentialInventory), c.KubeletSigner(), c.Authority("cluster"), c.AuthorityKey("cluster")),
-		Probe:       &Probe{URL: "http://" + address + "/readyz"},
-		After:       []string{APIServer},
+		View: &View{
+			Reads:  sorted(c.Credential("certificate-controller"), c.Credential(credentialInventory), c.KubeletSigner(), c.AuthorityKey("cluster")),
+			Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")), Fixed: []string{c.Account.Authority("management")},
+		},
+		Probe: &Probe{URL: "http://" + address + "/readyz"},
+		After: []string{APIServer},
 	}, nil
 }
 

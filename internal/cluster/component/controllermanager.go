@@ -45,8 +45,11 @@ func controllerManager(c Config) (Spec, error) {
 		Files:       []File{config},
 		Address:     address(c.Ports.ControllerManager),
 		Credentials: sorted(credential, c.SigningKey()),
-		Probe:       &Probe{URL: url(c.Ports.ControllerManager) + "/healthz", CAFile: c.Authority("cluster")},
-		After:       []string{APIServer},
+		View: &View{
+			Reads: []string{credential}, Shared: []string{c.SigningKey()}, Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")),
+		},
+		Probe: &Probe{URL: url(c.Ports.ControllerManager) + "/healthz", CAFile: c.Authority("cluster")},
+		After: []string{APIServer},
 	}, nil
 }
 

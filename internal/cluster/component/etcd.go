@@ -15,11 +15,14 @@ type store struct {
 
 // etcd keeps the state of a cluster.
 func etcd(c Config) (Spec, error) {
-	return store{
+	own := store{
 		name: Etcd, program: c.program("etcd"), data: c.Dir.Etcd(), client: c.Ports.Etcd, peer: c.Ports.EtcdPeer,
 		quota:     "4294967296", // 4 GiB: 5,000 machines with their leases and Events come near the default of 2 GiB
 		authority: c.Authority(Etcd), credential: c.Credential(Etcd), probe: c.Credential(probeOf(Etcd)),
-	}.spec(), nil
+	}
+	spec := own.spec()
+	spec.View = &View{Reads: []string{own.credential}, Public: []string{own.authority}, Writes: []string{own.data}}
+	return spec, nil
 }
 
 // managementEtcd keeps the state of the management plane, IAM included.

@@ -61,8 +61,12 @@ func podWebhook(c Config) (Spec, error) {
 		Files:       []File{cluster, file},
 		Address:     net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhook)),
 		Credentials: sorted(credential, trust),
-		Probe:       &Probe{URL: "http://" + health + "/readyz"},
-		After:       []string{APIServer},
+		View: &View{
+			Reads:  []string{credential},
+			Public: sorted(c.Authority(authority.Cluster), c.Authority(authority.FrontProxy)), Fixed: []string{trust},
+		},
+		Probe: &Probe{URL: "http://" + health + "/readyz"},
+		After: []string{APIServer},
 	}, nil
 }
 

@@ -32,6 +32,7 @@ func scheduler(c Config) (Spec, error) {
 		Files:       []File{config},
 		Address:     address(c.Ports.Scheduler),
 		Credentials: sorted(credential),
+		View:        &View{Reads: []string{credential}, Public: sorted(c.Authority("cluster"), c.Authority("front-proxy"))},
 		Probe:       &Probe{URL: url(c.Ports.Scheduler) + "/healthz", CAFile: c.Authority("cluster")},
 		After:       []string{APIServer},
 	}, nil

@@ -36,6 +36,8 @@ type Spec struct {
 	Address string `json:"address,omitempty"`
 	// Credentials are the files with certificates and keys that it reads, sorted: all that it needs besides Files.
 	Credentials []string `json:"credentials,omitempty"`
+	// View is what it sees where it runs as a user of its own; without one it runs as its supervisor does.
+	View *View `json:"view,omitempty"`
 	// Grace is how long it may take to end once it is told to; the supervisor's own if 0.
 	Grace metav1.Duration `json:"grace,omitzero"`
 	// Memory is the memory in bytes that it may have, together with the processes that it starts; not limited if 0.
@@ -93,6 +95,7 @@ type Probe struct {
 func (s Spec) Hash() string {
 	s.After, s.Grace = nil, metav1.Duration{} // how it starts and ends matters to no running process
 	s.Memory = 0                              // changes while it runs
+	s.View = nil                              // one that runs goes on as it was started
 	raw, err := json.Marshal(s)
 	if err != nil {
 		panic("component: a Spec is plain data and always marshals: " + err.Error())

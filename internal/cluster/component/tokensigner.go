@@ -29,6 +29,7 @@ func tokenSigner(c Config) (Spec, error) {
 		})...),
 		Directories: []string{c.State.Run()},
 		Credentials: sorted(c.SigningKey(), c.TokenKeys()),
+		View:        &View{Reads: sorted(c.SigningKey(), c.TokenKeys()), Listens: []string{socket}},
 		Probe:       &Probe{URL: "http://token-signer/readyz", Socket: socket},
 	}, nil
 }

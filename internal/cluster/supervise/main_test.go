@@ -56,6 +56,8 @@ func fakeComponent(what []string) {
 			directory, err := os.Getwd()
 			fatal(err)
 			fmt.Println(strings.Join(append(os.Environ(), fmt.Sprintf("session=%v", session == os.Getpid()), "directory="+directory, "end"), "\n"))
+		case "look": // at what is its own, and at what is not
+			look()
 		case "fork": // a child of another program that has the marks, as a container shim has containerd's
 			cmd := exec.Command("sleep", "300")
 			fatal(cmd.Start())
@@ -188,13 +190,20 @@ func quick() timing {
 // run supervises until the test ends or the returned function is called.
 func (w world) run(timing timing, specs ...component.Spec) (*Supervisor, func()) {
 	w.Helper()
-	return w.runIn(nil, timing, specs...)
+	return w.runAs(Config{}, timing, specs...)
 }
 
 // runIn is run with groups that hold processes to their memory.
 func (w world) runIn(memory func(component.Spec) (MemoryGroup, error), timing timing, specs ...component.Spec) (*Supervisor, func()) {
 	w.Helper()
-	s, err := New(Config{State: w.dir, Log: slog.New(slog.NewTextHandler(w.Output(), nil)), StopGrace: 500 * time.Millisecond, Memory: memory})
+	return w.runAs(Config{Memory: memory}, timing, specs...)
+}
+
+// runAs is run with more of a configuration.
+func (w world) runAs(config Config, timing timing, specs ...component.Spec) (*Supervisor, func()) {
+	w.Helper()
+	config.State, config.Log, config.StopGrace = w.dir, slog.New(slog.NewTextHandler(w.Output(), nil)), 500*time.Millisecond
+	s, err := New(config)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ type member struct {
 }
 
 func newMember(s *Supervisor, spec component.Spec) *member {
-	m := &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: Status{Name: spec.Name, State: Waiting, Since: time.Now()}}
+	m := &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: Status{Name: spec.Name, State: Waiting, User: uint32(os.Geteuid()), Since: time.Now()}} //nolint:gosec // G115: an id
 	m.prepareMemory()
 	return m
 }
@@ -134,7 +135,7 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Process(), "process_id", p.PID)
 		spare(p.PID)
 		m.set(func(s *Status) {
-			s.State, s.PID, s.Started, s.Restarts = Starting, p.PID, p.Started, max(s.Restarts, p.restarts)
+			s.State, s.PID, s.User, s.Started, s.Restarts = Starting, p.PID, p.User, p.Started, max(s.Restarts, p.restarts)
 		})
 		m.hold(h)
 		return h, true, nil

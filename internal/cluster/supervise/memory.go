@@ -17,8 +17,8 @@ import (
 type MemoryGroup interface {
 	// Renew prepares it for a process that is about to start.
 	Renew(limit int64) error
-	// Start starts a process in it.
-	Start(cmd *exec.Cmd) error
+	// Start starts a process in it by begin, on a thread that ends afterwards.
+	Start(cmd *exec.Cmd, begin func(*exec.Cmd) error) error
 	// Hold sets the limit under a process that runs. If more is in use, the error is a *memorylimit.InUse.
 	Hold(limit int64) error
 	// Take moves a process that runs into it.
@@ -65,19 +65,25 @@ func (m *member) prepareMemory() {
 // launch starts the process in its group. Where that cannot be it runs without a limit, and its status says so.
 func (m *member) launch(restarts int) (*exec.Cmd, error) {
 	state := m.supervisor.cfg.State
+	as, err := m.supervisor.ownOf(m.spec)
+	if err != nil {
+		return nil, err
+	}
+	m.set(func(s *Status) { s.User = as.user() })
 	if m.group == nil {
-		return start(state, m.spec, restarts, (*exec.Cmd).Start)
+		return start(state, m.spec, restarts, as, onThread)
 	}
 	limited := m.group.Renew(m.spec.Memory)
 	m.seen = m.endedSoFar() // 0 but for a group that could not be made anew
 	_, inUse := errors.AsType[*memorylimit.InUse](limited)
 	if limited == nil || inUse {
-		if cmd, err := start(state, m.spec, restarts, m.group.Start); err == nil {
+		inGroup := func(cmd *exec.Cmd, begin starter) error { return m.group.Start(cmd, begin) }
+		if cmd, err := start(state, m.spec, restarts, as, inGroup); err == nil {
 			m.setLimit(limited)
 			return cmd, nil
 		}
 	}
-	cmd, err := start(state, m.spec, restarts, (*exec.Cmd).Start)
+	cmd, err := start(state, m.spec, restarts, as, onThread)
 	if err != nil {
 		return nil, err
 	}

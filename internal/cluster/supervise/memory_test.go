@@ -41,11 +41,11 @@ func (g *fakeGroup) Renew(limit int64) error {
 	return err
 }
 
-func (g *fakeGroup) Start(cmd *exec.Cmd) error {
+func (g *fakeGroup) Start(cmd *exec.Cmd, begin func(*exec.Cmd) error) error {
 	if err := g.do("start"); err != nil {
 		return err
 	}
-	return cmd.Start()
+	return begin(cmd)
 }
 
 func (g *fakeGroup) Hold(limit int64) error { return g.do("hold", limit) }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"muster.dev/muster/internal/cluster/planeid"
 	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -36,6 +37,8 @@ type Process struct {
 	// Spec is the hash of the spec that it was started from.
 	Spec string
 	PID  int
+	// User of the host that it runs as.
+	User uint32
 	// Executable is the program's path; it ends in " (deleted)" when the file has been replaced since.
 	Executable string
 	Started    time.Time
@@ -51,7 +54,7 @@ func Marks(dir statedir.Dir, name, spec string) []string {
 	return []string{EnvState + "=" + string(dir), EnvProcess + "=" + name, EnvSpec + "=" + spec}
 }
 
-// Find lists the running processes of a state directory that belong to the calling user, oldest first. A process that
+// Find lists the running processes of a state directory that belong to the calling user, or to the users that its components have, oldest first. A process that
 // inherited the marks from one of them, as a container shim does from containerd, is listed too; see [Leader].
 func Find(dir statedir.Dir) ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
@@ -59,13 +62,13 @@ func Find(dir statedir.Dir) ([]Process, error) {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
 	var found []Process
-	patient := time.Now().Add(patience)
+	users, patient := usersOf(dir), time.Now().Add(patience)
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
 			continue
 		}
-		if p, ok := inspect(pid, dir, patient); ok {
+		if p, ok := inspect(pid, dir, users, patient); ok {
 			found = append(found, p)
 		}
 	}
@@ -95,17 +98,17 @@ func predecessor(processes []Process, name string) (Process, bool) {
 }
 
 // inspect reads one process. One that cannot be read belongs to another user, or has just ended.
-func inspect(pid int, dir statedir.Dir, patient time.Time) (Process, bool) {
+func inspect(pid int, dir statedir.Dir, users func(uint32) bool, patient time.Time) (Process, bool) {
 	root := filepath.Join("/proc", strconv.Itoa(pid))
 	var owner syscall.Stat_t
-	if err := syscall.Stat(root, &owner); err != nil || int(owner.Uid) != os.Geteuid() {
+	if err := syscall.Stat(root, &owner); err != nil || !users(owner.Uid) {
 		return Process{}, false
 	}
 	running, err := process.Read(root, patient)
 	if err != nil || !bytes.Contains(running.Environment, []byte(EnvState+"="+string(dir)+"\x00")) {
 		return Process{}, false
 	}
-	p := Process{PID: pid, Executable: running.Executable, Started: running.Started(), ticks: running.Ticks, session: running.Session == pid}
+	p := Process{PID: pid, User: owner.Uid, Executable: running.Executable, Started: running.Started(), ticks: running.Ticks, session: running.Session == pid}
 	marked := false
 	for variable := range bytes.SplitSeq(running.Environment, []byte{0}) {
 		switch name, value, _ := strings.Cut(string(variable), "="); name {
@@ -122,7 +125,7 @@ func inspect(pid int, dir statedir.Dir, patient time.Time) (Process, bool) {
 			p.restarts, _ = strconv.Atoi(value)
 		}
 	}
-	if !marked || p.Name == "" {
+	if !marked || p.Name == "" || !believed(dir, p) {
 		return Process{}, false
 	}
 	ours, err := os.Readlink("/proc/self/ns/pid")
@@ -137,6 +140,26 @@ func inspect(pid int, dir statedir.Dir, patient time.Time) (Process, bool) {
 	return p, true
 }
 
+// usersOf tells the users that processes of a state directory may run as: this one, and, for root, those of components.
+func usersOf(dir statedir.Dir) func(uint32) bool {
+	own := os.Geteuid()
+	if own != 0 {
+		return func(user uint32) bool { return int64(user) == int64(own) }
+	}
+	first, end := planeid.Range(dir)
+	return func(user uint32) bool { return user == 0 || first <= user && user < end }
+}
+
+// believed reports whether a process may have the name that its marks say: one of this user, or of the user that a component of that name has. Any user may
+// write such marks, and another component's user no less.
+func believed(dir statedir.Dir, p Process) bool {
+	if int64(p.User) == int64(os.Geteuid()) {
+		return true
+	}
+	own, found := planeid.Of(dir, p.Name)
+	return found && own == p.User
+}
+
 // patience is how long one look at all processes may wait in all for those in execve(2): a container may have any number of processes
 // that look so.
 const patience = time.Second
@@ -147,7 +170,7 @@ func open(p Process, dir statedir.Dir) (*process.Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	again, ok := inspect(p.PID, dir, time.Now().Add(patience))
+	again, ok := inspect(p.PID, dir, usersOf(dir), time.Now().Add(patience))
 	if !ok || again.Name != p.Name || again.Spec != p.Spec {
 		h.Close()
 		return nil, fmt.Errorf("%s (process %d) has ended", p.Name, p.PID)

@@ -22,7 +22,7 @@ func (w world) start(name, what string, env ...string) Process {
 	w.Helper()
 	spec := w.spec(name, what)
 	spec.Env = append(spec.Env, env...)
-	cmd, err := start(w.dir, spec, 0, (*exec.Cmd).Start)
+	cmd, err := start(w.dir, spec, 0, nil, onThread)
 	if err != nil {
 		w.Fatal(err)
 	}

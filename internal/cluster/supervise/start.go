@@ -44,8 +44,8 @@ func folderOf(dir statedir.Dir, spec component.Spec) string {
 }
 
 // start writes a spec's files and runs it as a process of its own session, so that neither the end of its supervisor nor
-// of a terminal ends it. It keeps for the next supervisor how often it was started again. run starts the command.
-func start(dir statedir.Dir, spec component.Spec, restarts int, run func(*exec.Cmd) error) (*exec.Cmd, error) {
+// of a terminal ends it. It keeps for the next supervisor how often it was started again. as is its user, nil for this process's; run has the command started.
+func start(dir statedir.Dir, spec component.Spec, restarts int, as *own, run func(*exec.Cmd, starter) error) (*exec.Cmd, error) {
 	log := LogOf(dir, spec)
 	for _, path := range append([]string{folderOf(dir, spec), filepath.Dir(log)}, spec.Directories...) {
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -56,6 +56,13 @@ func start(dir statedir.Dir, spec component.Spec, restarts int, run func(*exec.C
 		if err := atomicfile.Write(file.Path, []byte(file.Content), file.Mode); err != nil {
 			return nil, fmt.Errorf("writing file of %s: %w", spec.Name, err)
 		}
+	}
+	begin := starter((*exec.Cmd).Start)
+	if as != nil {
+		if err := give(dir, spec, as.id); err != nil {
+			return nil, err
+		}
+		begin = as.start
 	}
 	output, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -70,16 +77,23 @@ func start(dir statedir.Dir, spec component.Spec, restarts int, run func(*exec.C
 	cmd.Env = append(cmd.Env, envRestarts+"="+strconv.Itoa(restarts))
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := run(cmd); err != nil {
+	if err := run(cmd, begin); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
 	spare(cmd.Process.Pid)
 	return cmd, nil
 }
 
+// onThread starts a command on a thread that ends afterwards.
+func onThread(cmd *exec.Cmd, begin starter) error {
+	done := make(chan error, 1)
+	go host.OnThread(func() { done <- begin(cmd) })
+	return <-done
+}
+
 // Start runs a spec once, in the background, and leaves it to itself.
 func Start(dir statedir.Dir, spec component.Spec) error {
-	cmd, err := start(dir, spec, 0, (*exec.Cmd).Start)
+	cmd, err := start(dir, spec, 0, nil, onThread)
 	if err != nil {
 		return err
 	}

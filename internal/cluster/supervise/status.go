@@ -21,6 +21,8 @@ type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	PID   int    `json:"pid,omitempty"`
+	// User of the host that it runs as, or would: its supervisor's, or its own.
+	User uint32 `json:"user"`
 	// Started is when the process was started, maybe by a supervisor before this; zero if none runs.
 	Started time.Time `json:"started,omitzero"`
 	// Restarts counts the times that it had to be started again, also by supervisors before this: as long as a process of the same spec runs.

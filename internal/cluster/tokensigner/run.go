@@ -7,11 +7,8 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -21,6 +18,7 @@ import (
 
 	"muster.dev/muster/internal/cluster/tokenkeys"
 	"muster.dev/muster/internal/platform/httpserve"
+	"muster.dev/muster/internal/platform/socketdir"
 )
 
 const (
@@ -57,9 +55,9 @@ func Run(ctx context.Context, c Config) error {
 	if _, err := s.keys.Ring(); err != nil {
 		return err
 	}
-	listener, err := listen(ctx, c.Socket)
+	listener, err := socketdir.Listen(ctx, c.Socket)
 	if err != nil {
-		return err
+		return fmt.Errorf("making the socket of the token signer: %w", err)
 	}
 	set := httpserve.Set{Logger: c.Log, Grace: grace}
 	server := set.Handle(listener, handler(s))
@@ -100,20 +98,4 @@ func readLegacy(path string) (*ecdsa.PrivateKey, error) {
 		return nil, fmt.Errorf("reading the key of tokens in Secrets: %s is of type %T and must be an EC key", path, parsed)
 	}
 	return key, nil
-}
-
-// listen makes the socket in place of one that a killed process left.
-func listen(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("removing a stale socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("making the socket of the token signer: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = listener.Close()
-		return nil, fmt.Errorf("closing the socket of the token signer to others: %w", err)
-	}
-	return listener, nil
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/watchfile"
 )
 
@@ -157,10 +158,14 @@ func (d *door) listen(ctx context.Context) (parts []part, err error) {
 		parts = append(parts, part{listener, apiServer})
 	}
 	for socket, serve := range map[string]func(context.Context, net.Listener) error{d.EgressSocket: d.serveEgress, d.WebhookSocket: d.serveWebhooks} {
+		listen := listenPrivate
+		if socket == d.EgressSocket { // the API server's, which may be another user
+			listen = socketdir.Listen
+		}
 		if socket == "" { // described by an earlier version
 			continue
 		}
-		listener, err := listenPrivate(ctx, socket)
+		listener, err := listen(ctx, socket)
 		if err != nil {
 			return parts, err
 		}

@@ -6,14 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
 	"muster.dev/muster/internal/platform/connectproxy"
+	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/splice"
 )
 
@@ -41,7 +40,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, c.Socket)
+	listener, err := socketdir.Listen(ctx, c.Socket)
 	if err != nil {
 		return err
 	}
@@ -94,20 +93,4 @@ func (p *proxy) dialVPC(ctx context.Context, target string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, vpcTimeout)
 	defer cancel()
 	return connectproxy.Through(ctx, p.vpcSocket, target, vpcPatience)
-}
-
-// listen makes the socket in place of one that a killed process left.
-func listen(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("removing a stale socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("making the socket of the webhook proxy: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = listener.Close()
-		return nil, fmt.Errorf("closing the socket of the webhook proxy to others: %w", err)
-	}
-	return listener, nil
 }

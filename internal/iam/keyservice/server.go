@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/iam/caller"
+	"muster.dev/muster/internal/platform/socketdir"
 )
 
 // Bounds that the server keeps alone.
@@ -64,7 +65,10 @@ type ServerConfig struct {
 	// Credentials has it give the credentials of instances, and not verify tokens: a client that may ask for the one need not ask for the
 	// other.
 	Credentials bool
-	Logger      *slog.Logger
+	// Peers are other users of this host that may connect besides root and this one, by a socket whose directory they are shown (package socketdir). Nil for
+	// none.
+	Peers  func(user uint32) bool
+	Logger *slog.Logger
 	// Heartbeat is the longest time between two events; Heartbeat if 0.
 	Heartbeat time.Duration
 }
@@ -98,6 +102,14 @@ func (s *Server) Listen(ctx context.Context, socket string) (net.Listener, error
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return nil, fmt.Errorf("making directory of the key service's socket: %w", err)
 	}
+	own := &ownListener{logger: s.config.Logger, own: os.Geteuid(), peers: s.config.Peers}
+	if own.peers != nil {
+		var err error
+		if own.Listener, err = socketdir.Listen(ctx, socket); err != nil {
+			return nil, fmt.Errorf("listening for authenticators: %w", err)
+		}
+		return own, nil
+	}
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing stale socket: %w", err)
 	}
@@ -109,7 +121,8 @@ func (s *Server) Listen(ctx context.Context, socket string) (net.Listener, error
 		_ = listener.Close()
 		return nil, fmt.Errorf("restricting the socket of authenticators: %w", err)
 	}
-	return &ownListener{Listener: listener, logger: s.config.Logger, own: os.Geteuid()}, nil
+	own.Listener = listener
+	return own, nil
 }
 
 // Serve answers by TLS until the context ends, on a socket or any other listener.
@@ -308,11 +321,12 @@ func (s *Server) tell(w io.Writer, control *http.ResponseController, e Event) er
 	return control.Flush()
 }
 
-// ownListener lets in the processes of one user.
+// ownListener lets in the processes of one user, and of those that it is told.
 type ownListener struct {
 	net.Listener
 	logger *slog.Logger
 	own    int
+	peers  func(user uint32) bool
 }
 
 // Accept gives the next connection of a process of that user, or of root.
@@ -326,7 +340,7 @@ func (l *ownListener) Accept() (net.Conn, error) {
 		switch {
 		case err != nil:
 			l.logger.Warn("refused a connection: its peer credentials cannot be read", "error", err)
-		case !trustedPeer(peer.Uid, l.own):
+		case !trustedPeer(peer.Uid, l.own) && (l.peers == nil || !l.peers(peer.Uid)):
 			l.logger.Warn("refused a connection of another user", "uid", peer.Uid, "pid", peer.Pid)
 		default:
 			return connection, nil

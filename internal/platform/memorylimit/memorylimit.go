@@ -96,8 +96,10 @@ func (g Group) Renew(limit int64) error {
 	return g.Hold(limit)
 }
 
-// Start starts a program in the group, so that all of its memory is counted. cmd is not to be used again if that fails.
-func (g Group) Start(cmd *exec.Cmd) error {
+// Start starts a program in the group, so that all of its memory is counted: by begin, on a thread that ends afterwards. cmd is not to be used again if that
+// fails.
+func (g Group) Start(cmd *exec.Cmd, begin func(*exec.Cmd) error) error {
+	done := make(chan error, 1)
 	if g.unified {
 		dir, err := os.Open(g.dir)
 		if err != nil {
@@ -108,16 +110,16 @@ func (g Group) Start(cmd *exec.Cmd) error {
 			cmd.SysProcAttr = &syscall.SysProcAttr{}
 		}
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
-		return cmd.Start()
+		go host.OnThread(func() { done <- begin(cmd) })
+		return <-done
 	}
 	// A process begins in the group of the thread that made it. The thread ends with the goroutine.
-	done := make(chan error, 1)
 	go host.OnThread(func() {
 		if err := os.WriteFile(filepath.Join(g.dir, "tasks"), []byte(strconv.Itoa(unix.Gettid())), 0); err != nil {
 			done <- fmt.Errorf("entering control group: %w", err)
 			return
 		}
-		done <- cmd.Start()
+		done <- begin(cmd)
 	})
 	return <-done
 }

@@ -56,6 +56,11 @@ type eater struct {
 }
 
 // newEater starts one, and ends it with the test.
+// inGroup starts programs in a group.
+func inGroup(g Group) func(*exec.Cmd) error {
+	return func(cmd *exec.Cmd) error { return g.Start(cmd, (*exec.Cmd).Start) }
+}
+
 func newEater(t *testing.T, start func(*exec.Cmd) error) *eater {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
@@ -120,7 +125,7 @@ func TestEndedAtItsLimit(t *testing.T) {
 	if err := g.Renew(64 << 20); err != nil {
 		t.Fatal(err)
 	}
-	beside, held := newEater(t, (*exec.Cmd).Start), newEater(t, g.Start)
+	beside, held := newEater(t, (*exec.Cmd).Start), newEater(t, inGroup(g))
 	if !held.eat(8) {
 		t.Fatal("it ended below its limit")
 	}
@@ -143,7 +148,7 @@ func TestEndedAtItsLimit(t *testing.T) {
 	if err := g.Renew(256 << 20); err != nil {
 		t.Fatal(err)
 	}
-	if !newEater(t, g.Start).eat(100) {
+	if !newEater(t, inGroup(g)).eat(100) {
 		t.Error("the next one ended below its limit")
 	}
 	if report := g.report(t); report.Ended != 0 || report.Limit != 256<<20 {
@@ -157,7 +162,7 @@ func TestLimitChanges(t *testing.T) {
 	if err := g.Hold(96 << 20); err != nil {
 		t.Fatal(err)
 	}
-	held := newEater(t, g.Start)
+	held := newEater(t, inGroup(g))
 	if !held.eat(64) {
 		t.Fatal("it ended below its limit")
 	}
@@ -210,7 +215,7 @@ func TestRenewBesideAProcess(t *testing.T) {
 	if err := g.Renew(64 << 20); err != nil {
 		t.Fatal(err)
 	}
-	held := newEater(t, g.Start)
+	held := newEater(t, inGroup(g))
 	if err := g.Renew(128 << 20); err != nil {
 		t.Fatal(err)
 	}

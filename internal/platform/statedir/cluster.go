@@ -56,6 +56,9 @@ func (c Cluster) Issuer() string { return c.join("issuer.json") }
 // Network records the network of the cluster, which was chosen once and is kept: its VPC, subnets, addresses and the range of its pods.
 func (c Cluster) Network() string { return c.join("network.json") }
 
+// IDs says which users of the host the cluster's components are. It is removed last.
+func (c Cluster) IDs() string { return c.join("ids.json") }
+
 // Ports remembers the cluster's ports, which were chosen once and are kept.
 func (c Cluster) Ports() string { return c.join("ports.json") }
 

@@ -107,6 +107,9 @@ func (d Dir) Clusters() string { return d.join("clusters") }
 // Account says which account this is: its id, region and address.
 func (d Dir) Account() string { return d.join("account.json") }
 
+// IDs says which users of the host the components of clusters are.
+func (d Dir) IDs() string { return d.join("ids.json") }
+
 // Issuers says where the issuers of the account's clusters answer.
 func (d Dir) Issuers() string { return d.join("issuers.json") }
 
