@@ -84,6 +84,9 @@ func printStatus(o *console.Options, status serve.Status) error {
 	if status.UnlimitedMemory != "" {
 		printNotes(o.Out, []string{"API servers run without a memory limit: " + status.UnlimitedMemory})
 	}
+	if status.NoOwnUsers != "" {
+		printNotes(o.Out, []string{"control planes run as the user of the service: " + status.NoOwnUsers})
+	}
 	for _, cluster := range status.Clusters {
 		fmt.Fprintf(o.Out, "\nCluster   %s  %s  %s\n\n", cluster.Name, console.OrDash(cluster.Version), cluster.Endpoint)
 		if err := printCluster(o, cluster, now); err != nil {

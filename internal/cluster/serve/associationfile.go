@@ -76,5 +76,5 @@ func writeAssociations(path string, accounts []podidentity.ServiceAccount) error
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making directory of associations: %w", err)
 	}
-	return atomicfile.Write(path, raw, 0o600)
+	return atomicfile.Write(path, raw, 0o640) // the group is the webhook's, where it has a user of its own
 }

@@ -29,7 +29,7 @@ func TestWriteAssociations(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
+	if err != nil || info.Mode().Perm() != 0o640 {
 		t.Fatal(info, err)
 	}
 	// What says the same is not written again: the webhook would read it for nothing.

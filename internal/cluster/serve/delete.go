@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/planeid"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/statedir"
@@ -70,5 +71,5 @@ func deleteMachines(ctx context.Context, dir statedir.Dir) error {
 			return err
 		}
 	}
-	return errors.Join(local.ReleaseIDs(dir), removeVPCs(dir))
+	return errors.Join(local.ReleaseIDs(dir), planeid.Release(etc, dir), removeVPCs(dir))
 }

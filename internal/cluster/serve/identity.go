@@ -140,9 +140,13 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		begin(func() error { return service.ServeMachines(ctx, machines, certificate.get) })
 	}
 	for socket, credentials := range map[string]bool{c.State.IdentitySocket(): false, c.State.MetadataSocket(): true} {
+		var peers func(uint32) bool
+		if !credentials {
+			peers = s.isAuthenticator
+		}
 		keys, err := keyservice.NewServer(keyservice.ServerConfig{
 			Backend: service, Credential: accountCredential(c, component.CredentialAccount), Credentials: credentials,
-			Clusters: s.hasCluster, Logger: s.cfg.Log,
+			Clusters: s.hasCluster, Peers: peers, Logger: s.cfg.Log,
 		})
 		if err != nil {
 			return err

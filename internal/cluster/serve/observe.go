@@ -45,6 +45,7 @@ func (s *Service) Status(ctx context.Context) Status {
 		}
 	}
 	status.UnlimitedMemory = unlimitedMemory(status.Clusters)
+	status.NoOwnUsers = s.usersNote
 	return status
 }
 

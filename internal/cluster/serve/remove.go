@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"
+	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -62,7 +63,7 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 	for _, socket := range []string{
 		account.State.EgressSocket(dir.Namespace()), account.State.WebhookSocket(dir.Namespace()), account.State.ControlPlaneSocket(dir.Namespace()), account.State.TokenSocket(dir.Namespace()),
 	} {
-		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := socketdir.Remove(socket); err != nil {
 			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
 		}
 	}
@@ -147,7 +148,7 @@ func removeEndpoints(dir statedir.Dir, cluster string) error {
 }
 
 // removeFiles removes a cluster's directory. The record goes first, and the file that says so last: at no moment is there a part of a cluster
-// that would be run.
+// that would be run, nor a file of users that another cluster could get.
 func removeFiles(dir statedir.Cluster) error {
 	if err := os.Remove(dir.Record()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -157,7 +158,7 @@ func removeFiles(dir statedir.Cluster) error {
 		return err
 	}
 	for _, entry := range entries {
-		if path := filepath.Join(string(dir), entry.Name()); path != dir.Deleting() {
+		if path := filepath.Join(string(dir), entry.Name()); path != dir.Deleting() && path != dir.IDs() {
 			if err := removetree.RemoveAll(path); err != nil {
 				return err
 			}

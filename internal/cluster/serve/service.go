@@ -106,6 +106,9 @@ type Service struct {
 	issuerNote string
 	// boundNote says why machines are not held to their bounds.
 	boundNote string
+
+	// usersNote says why components of clusters have no users of their own. It is set before the first of them starts.
+	usersNote string
 }
 
 // NewService makes a service that does nothing yet.
@@ -163,6 +166,9 @@ func (s *Service) runAccount(ctx context.Context) error {
 	account, err := s.prepare()
 	if err != nil {
 		return err
+	}
+	if s.usersNote = reserveUsers(s.cfg.State); s.usersNote != "" {
+		s.cfg.Log.Warn("control planes have no users of their own", "reason", s.usersNote)
 	}
 	processes := component.AccountSpecs(account)
 	if s.cfg.Guarded {

@@ -26,6 +26,8 @@ type Status struct {
 	Notes []string `json:"notes,omitempty"`
 	// UnlimitedMemory is why API servers run without a memory limit; empty if they have one.
 	UnlimitedMemory string `json:"unlimitedMemory,omitempty"`
+	// NoOwnUsers is why components of clusters run as the user of the service; empty if each gets a user of its own when it starts.
+	NoOwnUsers string `json:"noOwnUsers,omitempty"`
 	// Components are the account's own; each cluster has its own besides.
 	Components []supervise.Status `json:"components"`
 	Clusters   []ClusterStatus    `json:"clusters"`
