@@ -35,7 +35,8 @@ func ClusterComponents(cluster statedir.Cluster) []Source {
 			// its own to security-<number>.log.
 			older, _ := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
 			slices.Sort(older)
-			sources = append(sources, Source{Name: name, Path: path, Older: older, Location: time.UTC})
+			// The API server, which may be taken over, must not make us read the host's files.
+			sources = append(sources, Source{Name: name, Path: path, Older: older, Root: filepath.Dir(path), Location: time.UTC})
 		}
 	}
 	slices.SortFunc(sources, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
