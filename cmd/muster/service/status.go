@@ -27,7 +27,7 @@ func NewStatusCommand(o *console.Options) *cobra.Command {
 		Use:   "status",
 		Short: "Show the service, its clusters, their components and node groups",
 		Long: `Show the service with the components that all clusters share, and of each cluster its components, its node groups, and the reason of each
-machine that is not Ready. SINCE is when the process of a component was started, and RESTARTS how often it had to be started again, whether or not the service
+machine that is not Ready. USER is the user of the host that a component runs as. SINCE is when its process was started, and RESTARTS how often it had to be started again, whether or not the service
 was. Exit code 1 means that something is not as configured.`,
 		Example: `  muster status
   muster status -o json | jq '.clusters[].components[] | select(.state != "Ready")'`,
@@ -124,16 +124,19 @@ func printNotes(out io.Writer, notes []string) {
 }
 
 func printComponents(o *console.Options, components []supervise.Status, now time.Time) error {
-	t := table.New(o.Out, "COMPONENT", "STATE", "PROCESS", "RESTARTS", "SINCE", "MESSAGE")
+	t := table.New(o.Out, "COMPONENT", "STATE", "PROCESS", "USER", "RESTARTS", "SINCE", "MESSAGE")
 	for _, c := range components {
-		process, since := "-", c.Since
+		process, user, since := "-", "-", c.Since
 		if c.PID != 0 {
-			process = strconv.Itoa(c.PID)
+			process, user = strconv.Itoa(c.PID), "root"
+			if c.User != 0 {
+				user = strconv.FormatUint(uint64(c.User), 10)
+			}
 		}
 		if !c.Started.IsZero() {
 			since = c.Started
 		}
-		t.Row(c.Name, string(c.State), process, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(since)), console.OrDash(c.Message))
+		t.Row(c.Name, string(c.State), process, user, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(since)), console.OrDash(c.Message))
 	}
 	return t.Flush()
 }

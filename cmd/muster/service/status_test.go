@@ -75,12 +75,14 @@ func TestStatusOfProcesses(t *testing.T) {
 	var out bytes.Buffer
 	ago := func(d time.Duration) time.Time { return clitest.Noon.Add(-d) }
 	err := printComponents(&console.Options{Streams: console.Streams{Out: &out}}, []supervise.Status{
-		{Name: "etcd", State: supervise.Ready, PID: 7, Restarts: 2, Since: ago(time.Minute), Started: ago(50 * time.Hour)},
+		{Name: "etcd", State: supervise.Ready, PID: 7, User: 2013265952, Restarts: 2, Since: ago(time.Minute), Started: ago(50 * time.Hour)},
+		{Name: "webhook-proxy", State: supervise.Ready, PID: 8, Since: ago(time.Minute), Started: ago(time.Minute)},
 		{Name: "kube-scheduler", State: supervise.Backoff, Restarts: 3, Since: ago(5 * time.Second), Message: "it ended"},
 	}, clitest.Noon)
-	want := "COMPONENT        STATE     PROCESS   RESTARTS   SINCE   MESSAGE\n" +
-		"etcd             Ready     7         2          2d2h    -\n" +
-		"kube-scheduler   Backoff   -         3          5s      it ended\n"
+	want := "COMPONENT        STATE     PROCESS   USER         RESTARTS   SINCE   MESSAGE\n" +
+		"etcd             Ready     7         2013265952   2          2d2h    -\n" +
+		"webhook-proxy    Ready     8         root         0          60s     -\n" +
+		"kube-scheduler   Backoff   -         -            3          5s      it ended\n"
 	if err != nil || out.String() != want {
 		t.Errorf("%v, printed\n%s\nwant\n%s", err, &out, want)
 	}
