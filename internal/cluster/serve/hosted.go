@@ -21,7 +21,6 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/nodegroup"
-	"muster.dev/muster/internal/cluster/planeid"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -45,6 +44,7 @@ type hosted struct {
 
 	mu          sync.Mutex
 	message     string
+	usersNote   string // why its components have no users of their own
 	refusal     string // of the last change that was asked for: it runs on as it was
 	refusedAt   int64  // the generation of the object that asked for it
 	supervisor  *supervise.Supervisor
@@ -101,7 +101,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log, OwnUsers: h.service.ownUsers(), Memory: memoryGroup(account.State)})
+	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log, OwnUsers: h.ownUsers(), Memory: memoryGroup(account.State)})
 	if err != nil {
 		return err
 	}
@@ -155,11 +155,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	if specs.Ports, err = h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port)); err != nil {
 		return component.Config{}, err
 	}
-	if h.service.ownUsers() {
-		if err := planeid.Ensure(account.State, h.dir); err != nil {
-			return component.Config{}, err
-		}
-	}
+	h.ensureUsers()
 	if specs.Issuer, err = ensureIssuer(account.State, h.dir); err != nil {
 		return component.Config{}, err
 	}

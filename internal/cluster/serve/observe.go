@@ -61,7 +61,7 @@ func ThisHost() capacity.Host {
 // status is the present state of one cluster.
 func (h *hosted) status(ctx context.Context) ClusterStatus {
 	h.mu.Lock()
-	reader, specs, message := h.reader, h.specs, h.message
+	reader, specs, message, users := h.reader, h.specs, h.message, h.usersNote
 	h.mu.Unlock()
 	status := ClusterStatus{
 		Name: cmp.Or(specs.Cluster.Spec.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,
@@ -79,6 +79,9 @@ func (h *hosted) status(ctx context.Context) ClusterStatus {
 	}
 	if note := h.issuerNote(specs, status.NodeGroups); note != "" {
 		status.Notes = append(status.Notes, note)
+	}
+	if users != "" && h.service.usersNote == "" {
+		status.Notes = append(status.Notes, "its control plane runs as the user of the service: "+users)
 	}
 	status.Notes = append(status.Notes, memoryNotes(apiServerMemory(status.Components))...)
 	return status

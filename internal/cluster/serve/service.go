@@ -167,7 +167,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.usersNote = reserveUsers(s.cfg.State); s.usersNote != "" {
+	if s.usersNote = reserveUsers(s.cfg.State, s.cfg.BinDir); s.usersNote != "" {
 		s.cfg.Log.Warn("control planes have no users of their own", "reason", s.usersNote)
 	}
 	processes := component.AccountSpecs(account)

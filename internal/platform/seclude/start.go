@@ -21,11 +21,30 @@ func Start(cmd *exec.Cmd, id uint32, view View) error {
 	return <-done
 }
 
+// Try reports why this host cannot give programs a view, nil if it can.
+func Try() error {
+	done := make(chan error, 1)
+	go host.OnThread(func() { done <- prepare(View{}) })
+	return <-done
+}
+
 // StartHere is Start on a thread that its caller is locked to and does nothing else on: it must end with what is done to it.
 func StartHere(cmd *exec.Cmd, id uint32, view View) error {
 	if id == 0 {
 		return errors.New("a program that sees a part of the host must not run as root")
 	}
+	if err := prepare(view); err != nil {
+		return err
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id, Gid: id} // and no other groups
+	return cmd.Start()
+}
+
+// prepare does to the calling thread what is done to what it starts.
+func prepare(view View) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("taking a mount namespace: %w", err)
 	}
@@ -38,14 +57,7 @@ func StartHere(cmd *exec.Cmd, id uint32, view View) error {
 	if err := userns.Confine(); err != nil {
 		return err
 	}
-	if err := renounce(); err != nil {
-		return err
-	}
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id, Gid: id} // and no other groups
-	return cmd.Start()
+	return renounce()
 }
 
 // renounce has what this thread starts never have a capability again, whatever program it becomes. The thread keeps its own: it has to change its user.

@@ -136,6 +136,19 @@ func TestViewFollows(t *testing.T) {
 	}
 }
 
+func TestTry(t *testing.T) {
+	before, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := seclude.Try(); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.Readlink("/proc/self/ns/mnt"); err != nil || after != before {
+		t.Errorf("this process was in %s and is in %s: %v", before, after, err)
+	}
+}
+
 func TestNeverRoot(t *testing.T) {
 	if err := seclude.Start(exec.Command("/bin/true"), 0, seclude.View{}); err == nil {
 		t.Error("a program was started as root")
