@@ -41,18 +41,7 @@ func give(dir statedir.Dir, spec component.Spec, id uint32) error {
 	for _, entry := range entries {
 		do(become(filepath.Join(folder, entry.Name()), user, user, 0))
 	}
-	for _, file := range slices.Concat(v.Reads, v.Shared, v.Public) {
-		do(become(filepath.Dir(file), asItIs, asItIs, modeShown))
-	}
-	for _, file := range v.Reads {
-		do(become(file, user, asItIs, 0))
-	}
-	for _, file := range v.Shared {
-		do(become(file, asItIs, user, 0o640))
-	}
-	for _, file := range slices.Concat(v.Public, v.Fixed) {
-		do(become(file, asItIs, asItIs, 0o644))
-	}
+	do(giveKeys(*v, user))
 	for _, path := range v.Writes {
 		do(giveTree(path, user, func(string) bool { return true }))
 		do(become(path, user, user, 0o700))
@@ -66,6 +55,25 @@ func give(dir statedir.Dir, spec component.Spec, id uint32) error {
 		return fmt.Errorf("giving %s its files: %w", spec.Name, err)
 	}
 	return nil
+}
+
+// giveKeys makes what a component reads readable to it. It is looked at again while it runs (keepGiven).
+func giveKeys(v component.View, user int) error {
+	var problems []error
+	do := func(err error) { problems = append(problems, err) }
+	for _, file := range slices.Concat(v.Reads, v.Shared, v.Public) {
+		do(become(filepath.Dir(file), asItIs, asItIs, modeShown))
+	}
+	for _, file := range v.Reads {
+		do(become(file, user, asItIs, 0))
+	}
+	for _, file := range v.Shared {
+		do(become(file, asItIs, user, 0o640))
+	}
+	for _, file := range slices.Concat(v.Public, v.Fixed) {
+		do(become(file, asItIs, asItIs, 0o644))
+	}
+	return errors.Join(problems...)
 }
 
 // giveSockets makes the directories of sockets.

@@ -3,11 +3,13 @@
 package supervise
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/planeid"
@@ -39,6 +41,34 @@ func (s *Supervisor) ownOf(spec component.Spec) (*own, error) {
 		return nil, err
 	}
 	return &own{id, view}, nil
+}
+
+// giveInterval is how often files of components that run are looked at.
+const giveInterval = time.Second
+
+// keepGiven gives components that run as users of their own the files that somebody made anew as root, as when one is restored from a backup. One that is
+// replaced keeps its owner by itself (package atomicfile).
+func (s *Supervisor) keepGiven(ctx context.Context) {
+	for s.cfg.OwnUsers {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(giveInterval):
+		}
+		s.mu.Lock()
+		running := map[uint32]component.Spec{}
+		for _, m := range s.members {
+			if m.spec.View != nil && m.status.PID != 0 && m.status.User != 0 {
+				running[m.status.User] = m.spec
+			}
+		}
+		s.mu.Unlock()
+		for user, spec := range running {
+			if err := giveKeys(*spec.View, int(user)); err != nil {
+				s.cfg.Log.Error("giving a component its files", "component", spec.Process(), "error", err)
+			}
+		}
+	}
 }
 
 // user is who a process runs as.

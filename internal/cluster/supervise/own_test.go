@@ -151,6 +151,14 @@ func TestOwnUser(t *testing.T) {
 			t.Errorf("%s: %s", what, lines[i])
 		}
 	}
+	if err := os.Remove(shared); err != nil {
+		t.Fatal(err)
+	}
+	w.put(shared) // as from a backup
+	eventually(t, "a file that was made anew is its group's", func() bool {
+		info, err := os.Stat(shared)
+		return err == nil && info.Sys().(*syscall.Stat_t).Gid == id && info.Mode().Perm() == 0o640
+	})
 	if err := atomicfile.Write(own, []byte("renewed"), 0o600); err != nil {
 		t.Fatal(err)
 	}

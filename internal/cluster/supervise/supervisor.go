@@ -73,6 +73,7 @@ func (s *Supervisor) Run(ctx context.Context, specs []component.Spec) error {
 		s.begin(m)
 	}
 	s.mu.Unlock()
+	group.Go(func() { s.keepGiven(ctx) })
 	s.rotateLogs(ctx)
 	s.mu.Lock()
 	s.begin = nil // the group begins nothing once it is waited for
