@@ -101,12 +101,12 @@ func benchIsolation(ctx context.Context, bin string, rounds int) error {
 
 // upIsolated makes a cluster with a node group of each isolation.
 func (t trial) upIsolated(ctx context.Context, nodes int, of ...v1alpha1.Isolation) error {
-	text := isolationDocs
+	text := []byte(isolationDocs)
 	for _, isolation := range of {
-		text += fmt.Sprintf(isolationGroup, isolation, nodes)
+		text = fmt.Appendf(text, isolationGroup, isolation, nodes)
 	}
 	file := filepath.Join(t.dir, "isolation.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
 	_, err := t.muster(ctx, "up", "-f", file, "--allow-host-root", "muster")

@@ -91,7 +91,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
   muster create nodegroup team --node-role team-nodes
   muster create nodegroup plain --bootstrap token
 
-  # Machines whose root is root on this host, after muster up --allow-host-root muster
+  # Machines whose root is root on this host, where muster up --allow-host-root names the cluster
   muster create nodegroup builders --isolation none
 
   # A hundred nodes that run no pods

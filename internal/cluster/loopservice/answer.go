@@ -121,7 +121,7 @@ func filesOf(raw []byte) (files []*os.File) {
 			continue
 		}
 		for _, descriptor := range descriptors {
-			files = append(files, os.NewFile(uintptr(descriptor), "the file")) //nolint:gosec // G115: a file descriptor
+			files = append(files, os.NewFile(uintptr(descriptor), "the file"))
 		}
 	}
 	return files

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,11 +41,7 @@ type machines struct {
 func (m *machines) Isolated() (map[string]string, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	all := map[string]string{}
-	for id, boot := range m.boots {
-		all[id] = boot
-	}
-	return all, nil
+	return maps.Clone(m.boots), nil
 }
 
 func (m *machines) boot(id, boot string) {
@@ -174,7 +171,7 @@ func TestHostileRequests(t *testing.T) {
 		"a long line":     {strings.Repeat(" ", 4096), 0, "more than 256 bytes"},
 		"rubbish":         {"\x00\n", 0, "not understood"},
 	} {
-		connection, err := net.Dial("unix", m.socket(one)) //nolint:noctx // a test's
+		connection, err := net.Dial("unix", m.socket(one))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -127,7 +127,7 @@ func Is(dir statedir.Dir, id uint32, name string) bool {
 }
 
 func read(path string) (r record, err error) {
-	raw, err := os.ReadFile(path) //nolint:gosec // G304: below the state directory
+	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return record{}, nil
 	}

@@ -53,10 +53,10 @@ func Ask(ctx context.Context, socket string, request Request, file *os.File) ([]
 	}
 	var answer Answer
 	if len(raw) > maxAnswer {
-		return nil, errors.New("Muster's service on the host answers more than it should")
+		return nil, errors.New("the service on the host answers more than it should")
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, fmt.Errorf("Muster's service on the host ended before it answered: %w; try again", err)
+		return nil, fmt.Errorf("the service on the host ended before it answered: %w; try again", err)
 	}
 	if answer.Error != "" {
 		return nil, errors.New(answer.Error)
@@ -77,7 +77,7 @@ func dial(ctx context.Context, socket string) (*net.UnixConn, error) {
 			return unixConnection, nil
 		}
 		if away := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED); !away || time.Now().After(until) {
-			return nil, fmt.Errorf("Muster's service on the host, which attaches files for this machine, does not answer: %w; it runs if `muster status` on the host says so", err)
+			return nil, fmt.Errorf("the service on the host, which attaches files for this machine, does not answer: %w; it runs if `muster status` on the host says so", err)
 		}
 		select {
 		case <-time.After(retryInterval):

@@ -165,7 +165,7 @@ func TestRun(t *testing.T) {
 // A whole conversation by a real socket: the file arrives open, with the rights that it was opened with.
 func TestAsk(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	listener, err := net.Listen("unix", socket) //nolint:noctx // a test's
+	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,14 +193,14 @@ func (c Command) of(all []Device, name string) ([]Device, error) {
 	if err := unix.Stat(name, &is); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
-	real, err := filepath.EvalSymlinks(name)
+	resolved, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return nil, err
 	}
-	if real, err = filepath.Abs(real); err != nil {
+	if resolved, err = filepath.Abs(resolved); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(d Device) bool {
-		return (d.FileSystem != is.Dev || d.Inode != is.Ino) && c.path(d) != real
+		return (d.FileSystem != is.Dev || d.Inode != is.Ino) && c.path(d) != resolved
 	}), nil
 }

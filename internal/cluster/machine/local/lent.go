@@ -44,10 +44,10 @@ func beginLending(machineDir string, ids userns.IDs) error {
 	if err := withdrawAll(dir); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil || !ids.Own() {
+	if err := os.RemoveAll(dir); err != nil || !ids.Own() { //nolint:gosec // G703: a machine's own directory
 		return err
 	}
-	return os.Mkdir(dir, 0o700)
+	return os.Mkdir(dir, 0o700) //nolint:gosec // G703: a machine's own directory
 }
 
 // lend makes the node of a device by a name, and reports whether it was not there before.
@@ -99,14 +99,14 @@ func numberOf(path string) (uint64, error) {
 // withdraw takes a node away. Wherever the machine still has it mounted, or keeps hold of it, it opens nothing there from now on: it belongs to the
 // host's root, over whose files nobody on the machine has any rights.
 func withdraw(path string) error {
-	err := os.Chmod(path, 0)
+	err := os.Chmod(path, 0) //nolint:gosec // G703: a machine's own directory
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := errors.Join(err, os.Chown(path, 0, 0)); err != nil {
+	if err := errors.Join(err, os.Chown(path, 0, 0)); err != nil { //nolint:gosec // G703: a machine's own directory
 		return fmt.Errorf("withdrawing a device: %w", err)
 	}
-	return os.Remove(path)
+	return os.Remove(path) //nolint:gosec // G703: a machine's own directory
 }
 
 // lentIn are the nodes in a directory by their names, with the numbers of their devices. None if there is no such directory.
