@@ -139,7 +139,7 @@ func rolesOfMachinesReadNothing(t *testing.T, blue side) {
 		t.Fatalf("cluster blue has the machines %q", all)
 	}
 	keys := w.machineKeys(all[0], all[1])
-	who := []string{"AWS_ACCESS_KEY_ID=" + keys.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey, "AWS_SESSION_TOKEN=" + keys.SessionToken, "AWS_DEFAULT_REGION=us-east-1"}
+	who := w.as(keys)
 	if out, err := w.aws(who, "sts", "get-caller-identity"); err != nil || !strings.Contains(out, all[1]) {
 		t.Errorf("the machine is %s: %v", out, err)
 	}
