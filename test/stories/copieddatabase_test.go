@@ -69,6 +69,17 @@ const databaseWriter = `setsid bash -c '
 for ((n = 1; ; n++)); do echo "INSERT INTO rows VALUES ($n, 1);"; done | psql -h /tmp -U postgres -q &
 while psql -h /tmp -U postgres -qc CHECKPOINT; do sleep 0.05; done' >/tmp/writer 2>&1 </dev/null &`
 
+const databaseCluster = `apiVersion: muster.dev/v1alpha1
+kind: Cluster
+metadata: {name: muster}
+spec: {name: muster}
+---
+apiVersion: muster.dev/v1alpha1
+kind: NodeGroup
+metadata: {namespace: muster, name: default}
+spec: {name: default, isolation: none, scalingConfig: {desiredSize: 1}}
+`
+
 // TestCopiedDatabase copies a block device while a PostgreSQL writes to the file system on it: one that starts from the copy has every row that was
 // acknowledged before, and no row without the one before it.
 //
@@ -78,7 +89,7 @@ func TestCopiedDatabase(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.volumesOnXFS()
-	i.muster("up", "--nodes", "1")
+	i.muster("up", "-f", i.manifest(databaseCluster), "--allow-host-root", "muster") // its pods mount a file system of a device
 	i.ready()
 	i.database("first", "")
 	i.mustSQL("first", "CREATE TABLE rows (n bigint PRIMARY KEY, filler int)")
