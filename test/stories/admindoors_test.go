@@ -100,7 +100,8 @@ func everyRightOfAPod(t *testing.T, muster, blue side) {
 	shell := func(script string) (string, error) {
 		return blue.kubectl("--context", "blue", "exec", "mighty", "--", "/usr/bin/env", "PATH=/usr/sbin:/usr/bin", "sh", "-c", script)
 	}
-	if out, err := shell("echo here; touch /machine/root/mine && cat /proc/1/comm && grep CapEff /proc/self/status"); err != nil || !strings.HasPrefix(out, "here\nmuster\n") {
+	// What is refused below is refused by the kernel, and not for want of a program.
+	if out, err := shell("echo here; touch /machine/root/mine && cat /proc/1/comm && for p in nsenter mount mknod head grep date; do command -v $p || exit 1; done"); err != nil || !strings.HasPrefix(out, "here\nmuster\n") {
 		t.Fatalf("the pod is not what it should be: %v\n%s", err, out)
 	}
 	var disk unix.Stat_t
@@ -108,6 +109,9 @@ func everyRightOfAPod(t *testing.T, muster, blue side) {
 		t.Fatal(err)
 	}
 	secret := muster.dir.ManagementKubeconfig()
+	if _, err := os.Stat(secret); err != nil {
+		t.Fatal(err)
+	}
 	for _, attempt := range []string{
 		"cat " + secret,
 		"cat /machine" + secret,

@@ -152,7 +152,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What is no request is answered with why, and does nothing.
+// A message that is not a request gets an answer with the reason, and nothing is done.
 func TestHostileRequests(t *testing.T) {
 	m := start(t)
 	if _, err := losetup.Ask(t.Context(), m.socket(one), losetup.Request{Op: losetup.List}, nil); err != nil { // it listens

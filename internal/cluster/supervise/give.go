@@ -29,7 +29,7 @@ const (
 // asItIs stands for an owner, a group or a mode that is not changed.
 const asItIs = -1
 
-// give makes the files of a spec those of its user, whoever's they were: an earlier Muster's are root's. It is done each time before the process starts, so it
+// give makes the user of a spec the owner of its files, whoever owned them before: files of an earlier Muster are root's. It is done each time before the process starts, so it
 // may be cut short at any moment, and what it did root reads as before.
 func give(dir statedir.Dir, spec component.Spec, id uint32) error {
 	user, v := int(id), spec.View

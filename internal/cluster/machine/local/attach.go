@@ -56,8 +56,8 @@ func (p *Provider) Loops(id string) ([]loopdevice.Device, error) {
 	return slices.DeleteFunc(all, func(d loopdevice.Device) bool { return d.Name != loopName(p.config.State, id) }), err
 }
 
-// AttachLoop makes a file that a machine has opened a loop device of that machine's, /dev/loopN there. No path is followed, and the device does no more
-// with the file than whoever opened it may.
+// AttachLoop attaches a file that a machine has opened to a loop device of that machine's, /dev/loopN there. The service follows no path of the machine's,
+// and the device allows nothing that the descriptor does not.
 func (p *Provider) AttachLoop(id string, file *os.File, readOnly bool) (loopdevice.Device, error) {
 	if err := machine.ValidateID(id); err != nil {
 		return loopdevice.Device{}, err

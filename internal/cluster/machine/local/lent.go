@@ -21,8 +21,8 @@ import (
 
 // A machine with ids of its own can make no device files. A block device that it is to use is lent to it: the service makes a node of that device alone,
 // which belongs to the machine's root, in a directory of the machine's that the machine does not see, and mounts it there. A node that is there means
-// that the device is used. Nobody detaches a device before its nodes are withdrawn: whoever comes by the number next would find the machine at his
-// files.
+// that the device is used. Nobody detaches a device before its nodes are withdrawn: otherwise the machine could open what the next program
+// of the host attaches under the same number.
 
 // lentDir has the nodes, below a machine's directory. It is made anew when a machine boots whose programs cannot ask the driver of loop devices
 // (userns.Confine): one that was booted before there was that filter has no such directory, and is lent nothing.
@@ -109,7 +109,7 @@ func withdraw(path string) error {
 	return os.Remove(path) //nolint:gosec // G703: a machine's own directory
 }
 
-// lentIn are the nodes in a directory by their names, with the numbers of their devices. None if there is no such directory.
+// lentIn returns the nodes in a directory by their names, with the numbers of their devices; it is empty if the directory does not exist.
 func lentIn(dir string) (map[string]uint64, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
