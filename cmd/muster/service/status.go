@@ -62,6 +62,9 @@ was. Exit code 1 means that something is not as configured.`,
 			if err := printStatus(o, status); err != nil {
 				return err
 			}
+			if status.Looking {
+				return fmt.Errorf("the service has just begun, and is looking for its clusters%s", plane.Because(status.Message))
+			}
 			for _, cluster := range status.Clusters {
 				if !cluster.AsAsked() {
 					return fmt.Errorf("cluster %s is not yet as configured%s", cluster.Name, plane.Because(cmp.Or(cluster.Message, status.Message)))

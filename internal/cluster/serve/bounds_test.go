@@ -17,7 +17,7 @@ func TestUnboundedMachines(t *testing.T) {
 		t.Errorf("machines that are bounded: %q", got)
 	}
 	s := newService(t)
-	s.boundNote = unbounded(errors.Join(fmt.Errorf("limiting control group /muster: %w: 5 bytes", host.ErrInUse), errors.New("more")))
+	s.found, s.boundNote = true, unbounded(errors.Join(fmt.Errorf("limiting control group /muster: %w: 5 bytes", host.ErrInUse), errors.New("more")))
 	const want = "some machines that ran before an upgrade are not held to their memory and processes yet (limiting control group /muster: more is in use: 5 bytes; more); " +
 		"nothing is ended for that, and they are when they use less, or boot next"
 	if status := s.Status(t.Context()); !slices.Equal(status.Notes, []string{want}) || status.Message != "" || !status.Ready() {

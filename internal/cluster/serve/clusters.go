@@ -35,6 +35,9 @@ func (s *Service) runClusters(ctx context.Context, account component.Account) {
 					group.Go(func() { h.run(account) })
 				}
 			}
+			s.mu.Lock()
+			s.found = true
+			s.mu.Unlock()
 			return nil
 		})
 		select {

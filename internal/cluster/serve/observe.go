@@ -32,10 +32,11 @@ func (s *Service) Status(ctx context.Context) Status {
 	if s.boundNote != "" {
 		notes = append(notes, s.boundNote)
 	}
+	looking := !s.found // before clusters are listed
 	s.mu.Unlock()
 	status := Status{
 		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message, Notes: notes,
-		Components: s.components(), Clusters: []ClusterStatus{}, Host: ThisHost(),
+		Components: s.components(), Clusters: []ClusterStatus{}, Looking: looking, Host: ThisHost(),
 	}
 	for _, h := range s.clusters() {
 		cluster := h.status(ctx)

@@ -95,6 +95,7 @@ type Service struct {
 	supervisor *supervise.Supervisor
 	identities identityservice.Store // while the identity service runs
 	hosted     map[statedir.Cluster]*hosted
+	found      bool // every cluster that has a record was hosted once
 	// podExplainer is there while the identity service runs.
 	podExplainer *podExplainer
 

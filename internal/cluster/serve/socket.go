@@ -66,7 +66,12 @@ func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) 
 	mux.HandleFunc("GET /pods/{namespace}/{name}/identity", s.explainPod)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		for _, cluster := range s.Status(r.Context()).Clusters {
+		status := s.Status(r.Context())
+		if status.Looking {
+			http.Error(w, "the service is looking for its clusters: "+status.Message, http.StatusServiceUnavailable)
+			return
+		}
+		for _, cluster := range status.Clusters {
 			if !cluster.Ready {
 				http.Error(w, "cluster "+cluster.Name+" is not ready: "+cluster.Message, http.StatusServiceUnavailable)
 				return

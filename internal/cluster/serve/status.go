@@ -31,6 +31,8 @@ type Status struct {
 	// Components are the account's own; each cluster has its own besides.
 	Components []supervise.Status `json:"components"`
 	Clusters   []ClusterStatus    `json:"clusters"`
+	// Looking is true until the service has found every cluster that it is to run.
+	Looking bool `json:"looking,omitempty"`
 	// Host is what the local nodes of all clusters share.
 	Host capacity.Host `json:"host"`
 }
@@ -110,7 +112,7 @@ func (m MachineStatus) Kept() bool {
 
 // Ready reports whether everything that was asked for is there, and may stay: each cluster and every node of every group.
 func (s Status) Ready() bool {
-	return !slices.ContainsFunc(s.Clusters, func(c ClusterStatus) bool { return !c.AsAsked() })
+	return !s.Looking && !slices.ContainsFunc(s.Clusters, func(c ClusterStatus) bool { return !c.AsAsked() })
 }
 
 // In returns the status of the cluster with a namespace, if it runs here.
@@ -123,9 +125,9 @@ func (s Status) In(namespace string) (ClusterStatus, bool) {
 	return ClusterStatus{}, false
 }
 
-// AsAsked reports whether the cluster is ready and every node of every group is.
+// AsAsked reports whether the cluster is ready, as its condition and each of its components say, and every node of every group is.
 func (c ClusterStatus) AsAsked() bool {
-	if !c.Settled || !c.Ready {
+	if !c.Settled || !c.Ready || slices.ContainsFunc(c.Components, func(p supervise.Status) bool { return p.State != supervise.Ready }) {
 		return false
 	}
 	for _, group := range c.NodeGroups {

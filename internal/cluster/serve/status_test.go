@@ -28,6 +28,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/supervise"
 )
 
 func TestReady(t *testing.T) {
@@ -39,6 +40,10 @@ func TestReady(t *testing.T) {
 		"no groups":         {func(s *ClusterStatus) { s.NodeGroups = nil }, true},
 		"nothing seen yet":  {func(s *ClusterStatus) { s.Settled = false }, false},
 		"cluster not ready": {func(s *ClusterStatus) { s.Ready = false }, false},
+		"a component waits": {func(s *ClusterStatus) {
+			s.Components = []supervise.Status{{State: supervise.Ready}, {State: supervise.Waiting}}
+		}, false},
+		"components serve":  {func(s *ClusterStatus) { s.Components = []supervise.Status{{State: supervise.Ready}} }, true},
 		"a node not ready":  {func(s *ClusterStatus) { s.NodeGroups[1].Ready = 1 }, false},
 		"a machine missing": {func(s *ClusterStatus) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
 		"one too many":      {func(s *ClusterStatus) { s.NodeGroups[0].Machines = 1 }, false},
@@ -62,6 +67,9 @@ func TestReady(t *testing.T) {
 	}
 	if !(Status{}).Ready() {
 		t.Error("an account without clusters is not ready")
+	}
+	if (Status{Looking: true}).Ready() {
+		t.Error("a service that has not looked for clusters yet is ready")
 	}
 }
 
