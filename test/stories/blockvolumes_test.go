@@ -48,7 +48,9 @@ func (i *installation) blockVolume() {
 	i.t.Logf("pods have the device %s after the claim was made", time.Since(begun).Round(100*time.Millisecond))
 	pods := strings.Fields(i.mustKubectl("get", "pods", "-l", "app=raw", "-o", "jsonpath={.items[*].metadata.name}"))
 	if len(pods) != 2 {
-		i.t.Fatalf("pods %q", pods)
+		nodes := i.mustKubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name}: since {.metadata.creationTimestamp}, taints {.spec.taints}, {.status.conditions[?(@.type=="Ready")]}{"\n"}{end}`)
+		events := i.mustKubectl("get", "events", "-A", "--field-selector", "involvedObject.kind=Node", "--sort-by", ".lastTimestamp")
+		i.t.Fatalf("pods %q, %s\nnodes:\n%s\nevents:\n%s", pods, i.mustKubectl("get", "daemonset/raw", "-o", "jsonpath={.status}"), nodes, events)
 	}
 	disk := func(pod string, args ...string) (string, error) {
 		return i.kubectl(append([]string{"exec", pod, "--", "/workload", "disk"}, append(args, "/dev/raw")...)...)
