@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"muster.dev/muster/test/earlier"
 )
 
 const (
@@ -42,9 +44,16 @@ func benchSpeed(ctx context.Context, bin string) error {
 	if err != nil {
 		return err
 	}
-	earlier, err := earlierPrograms(ctx, bin)
+	beside, err := earlier.Programs(ctx, ".", earlierCommit, bin)
 	if err != nil {
 		return fmt.Errorf("building the programs of %.7s: %w", earlierCommit, err)
+	}
+	changed, err := earlier.Changed(ctx, ".", earlierCommit)
+	if err != nil {
+		return err
+	}
+	if changed > 0 {
+		fmt.Printf("both run with the upstream programs and images of bin/; %d files that these are built from have changed since %.7s\n", changed, earlierCommit)
 	}
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -54,7 +63,7 @@ func benchSpeed(ctx context.Context, bin string) error {
 	var before, now []figures
 	for turn := range speedTurns {
 		measure := []func() error{
-			func() error { return appendFigures(ctx, &before, earlier) },
+			func() error { return appendFigures(ctx, &before, beside) },
 			func() error { return appendFigures(ctx, &now, bin) },
 		}
 		if turn%2 == 1 {

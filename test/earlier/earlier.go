@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package earlier makes programs of an earlier commit, to be run beside those of this tree or before them.
+package earlier
 
 import (
 	"bytes"
@@ -16,23 +17,27 @@ import (
 	"strings"
 )
 
-// speedBuilt are the flags of the build's programs (the Makefile's AS_BUILT).
-var speedBuilt = []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false"}
+// asBuilt are the flags of the build's programs (the Makefile's AS_BUILT).
+var asBuilt = []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false"}
 
-// ownPrograms are those that Muster's packages are in; of an earlier commit, the first two are built.
-var ownPrograms = []string{"muster", "muster-certificate-controller", "muster-egress"}
+// ownPrograms are those that Muster's packages are in. egressProgram is made of a few of them, and little of that changes.
+var ownPrograms = []string{"muster", "muster-certificate-controller"}
 
-// earlierPrograms returns a directory like bin/ with Muster of the earlier commit, beside the same upstream programs as now: what is measured is
-// Muster's part. Images that the earlier commit did not have are left out, since machines import all that there are.
-func earlierPrograms(ctx context.Context, bin string) (string, error) {
-	dir, err := filepath.Abs(filepath.Join(".build", "speed", earlierCommit[:12]))
+const egressProgram = "muster-egress"
+
+// Programs returns a directory like bin, that of this tree at root, with Muster of a commit, by its whole hash, beside the same upstream programs as now: what
+// differs is Muster's part. Images that the commit did not have are left out, since machines import all that there are. What is built is kept below
+// .build, for the next time.
+func Programs(ctx context.Context, root, commit, bin string) (string, error) {
+	dir, err := filepath.Abs(filepath.Join(root, ".build", "earlier", commit[:12]))
 	if err != nil {
 		return "", err
 	}
-	if err := buildEarlier(ctx, dir); err != nil {
+	tree := tree{root, commit}
+	if err := tree.build(ctx, dir); err != nil {
 		return "", err
 	}
-	images, err := gitLines(ctx, "ls-tree", "--name-only", earlierCommit, "images/")
+	has, err := tree.git(ctx, "ls-tree", "--name-only", commit, "egress", "images/")
 	if err != nil {
 		return "", err
 	}
@@ -40,40 +45,45 @@ func earlierPrograms(ctx context.Context, bin string) (string, error) {
 	if err := os.RemoveAll(programs); err != nil {
 		return "", err
 	}
-	if err := linkTree(bin, programs, func(name string) bool { return shared(images, name) }); err != nil {
+	if err := linkTree(bin, programs, func(name string) bool { return shared(has, name) }); err != nil {
 		return "", err
 	}
 	if err := linkTree(filepath.Join(dir, "own"), programs, func(string) bool { return true }); err != nil {
 		return "", err
 	}
-	changed, err := gitLines(ctx, "diff", "--name-only", earlierCommit, "HEAD", "--", "kubernetes", "etcd", "runtime", "images")
-	if err != nil {
-		return "", err
-	}
-	if len(changed) > 0 {
-		fmt.Printf("both run with the upstream programs and images of bin/; %d files that these are built from have changed since %.7s\n", len(changed), earlierCommit)
-	}
 	return programs, nil
 }
 
-// shared reports whether an earlier commit, which has these directories of images, runs with a file of bin/ as it is now.
-func shared(images []string, name string) bool {
+// Changed counts the files that upstream programs and images are built from and that are others now than they were in a commit.
+func Changed(ctx context.Context, root, commit string) (int, error) {
+	changed, err := tree{root, commit}.git(ctx, "diff", "--name-only", commit, "HEAD", "--", "kubernetes", "etcd", "runtime", "images")
+	return len(changed), err
+}
+
+// tree is a commit of the repository at a directory.
+type tree struct{ root, commit string }
+
+// shared reports whether a commit, which has these of the directories that images and the way out are made from, runs with a file of bin/ as it is now.
+func shared(has []string, name string) bool {
 	switch path.Dir(name) {
 	case "images":
-		return slices.Contains(images, "images/"+strings.ReplaceAll(strings.TrimSuffix(path.Base(name), ".tar"), "-", ""))
+		return slices.Contains(has, "images/"+strings.ReplaceAll(strings.TrimSuffix(path.Base(name), ".tar"), "-", ""))
 	case "addons":
 		return false
+	}
+	if name == egressProgram {
+		return slices.Contains(has, "egress")
 	}
 	return !slices.Contains(ownPrograms, name)
 }
 
-// buildEarlier builds the earlier commit's Muster into the directory own, unless its stamp says that this very compiler has done so.
-func buildEarlier(ctx context.Context, dir string) (err error) {
+// build builds the commit's Muster into the directory own, unless its stamp says that this very compiler has done so.
+func (t tree) build(ctx context.Context, dir string) (err error) {
 	version, err := exec.CommandContext(ctx, "go", "version").Output()
 	if err != nil {
 		return fmt.Errorf("go version: %w", err)
 	}
-	stamp, stampFile := strings.Join(append([]string{earlierCommit, strings.TrimSpace(string(version))}, speedBuilt...), "\n"), filepath.Join(dir, "stamp")
+	stamp, stampFile := strings.Join(append([]string{t.commit, strings.TrimSpace(string(version))}, asBuilt...), "\n"), filepath.Join(dir, "stamp")
 	if have, err := os.ReadFile(stampFile); err == nil && string(have) == stamp {
 		return nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -84,11 +94,12 @@ func buildEarlier(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(source)) }()
-	archive := exec.CommandContext(ctx, "git", "archive", "--output", filepath.Join(source, "archive.tar"), earlierCommit)
+	archive := exec.CommandContext(ctx, "git", "archive", "--output", filepath.Join(source, "archive.tar"), t.commit)
+	archive.Dir = t.root
 	extract := exec.CommandContext(ctx, "tar", "--extract", "--file=archive.tar")
 	extract.Dir = source
 	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", own+"/", "./cmd/"+ownPrograms[0], "./cmd/"+ownPrograms[1])
-	build.Dir, build.Env = source, append(os.Environ(), speedBuilt...)
+	build.Dir, build.Env = source, append(os.Environ(), asBuilt...)
 	for _, step := range []*exec.Cmd{archive, extract, build} {
 		if out, err := step.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", strings.Join(step.Args, " "), err, out)
@@ -122,9 +133,10 @@ func linkTree(from, to string, wanted func(name string) bool) error {
 	})
 }
 
-// gitLines are the lines that git prints.
-func gitLines(ctx context.Context, args ...string) ([]string, error) {
+// git are the words that git prints.
+func (t tree) git(ctx context.Context, args ...string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = t.root
 	var talk bytes.Buffer
 	cmd.Stderr = &talk
 	out, err := cmd.Output()
