@@ -138,15 +138,18 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-// outdated reports whether the program of the service that runs has been replaced since it started.
+// outdated reports whether the service that runs is of another program than this: it has been replaced since the service started, or another release
+// of Muster lies in another directory.
 func (s Session) outdated() bool {
+	own, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return false
+	}
 	running, err := supervise.Find(s.State)
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(running, func(p supervise.Process) bool {
-		return p.Name == ProcessServe && strings.HasSuffix(p.Executable, " (deleted)")
-	})
+	return slices.ContainsFunc(running, func(p supervise.Process) bool { return p.Name == ProcessServe && p.Executable != own })
 }
 
 // save makes the record of a cluster that there is none of yet; its objects are made from it. From then on they say what the cluster is, and
