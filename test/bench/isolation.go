@@ -84,7 +84,12 @@ func benchIsolation(ctx context.Context, bin string, rounds int) error {
 		return err
 	}
 	for _, one := range all {
-		if err := one.prepare(ctx, t, client); err != nil {
+		if one.memory, err = t.memoryOfMachines(ctx, client, one.isolation); err != nil {
+			return fmt.Errorf("%s: %w", one.isolation, err)
+		}
+	}
+	for _, one := range all {
+		if err := one.prepare(ctx, client); err != nil {
 			return fmt.Errorf("%s: %w", one.isolation, err)
 		}
 	}
@@ -128,15 +133,12 @@ func (one *isolated) measureUp(ctx context.Context, bin string) error {
 }
 
 // prepare starts two pods on two nodes, and a server in the network of one of them.
-func (one *isolated) prepare(ctx context.Context, t trial, client kubernetes.Interface) error {
+func (one *isolated) prepare(ctx context.Context, client kubernetes.Interface) error {
 	pods, err := podWire(ctx, client, one.selector(), string(one.isolation))
 	if err != nil {
 		return err
 	}
-	if one.network, err = pods.reach(ctx, string(one.isolation)); err != nil {
-		return err
-	}
-	one.memory, err = t.memoryOfMachines(ctx, one.isolation)
+	one.network, err = pods.reach(ctx, string(one.isolation))
 	return err
 }
 
@@ -180,8 +182,13 @@ func (t trial) fsyncIn(ctx context.Context, pod string) (median float64, err err
 	return median, err
 }
 
-// memoryOfMachines is the memory of what each machine of a group runs beside pods, in MiB of proportional memory.
-func (t trial) memoryOfMachines(ctx context.Context, isolation v1alpha1.Isolation) (mib []float64, err error) {
+// memoryOfMachines is the memory of what each machine of a group runs, in MiB of proportional memory. A machine that a pod is on is left out: containerd
+// and its shim take 25 MiB for the first one.
+func (t trial) memoryOfMachines(ctx context.Context, client kubernetes.Interface, isolation v1alpha1.Isolation) (mib []float64, err error) {
+	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
 	machines, err := t.machines(ctx)
 	if err != nil {
 		return nil, err
@@ -191,7 +198,8 @@ func (t trial) memoryOfMachines(ctx context.Context, isolation v1alpha1.Isolatio
 		return nil, err
 	}
 	for _, m := range machines {
-		if running[m.Name] == 0 || m.Status.Isolation != isolation {
+		busy := slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == m.Status.NodeName })
+		if running[m.Name] == 0 || m.Status.Isolation != isolation || busy {
 			continue
 		}
 		inside, err := machineProcesses(running[m.Name])
@@ -207,7 +215,7 @@ func (t trial) memoryOfMachines(ctx context.Context, isolation v1alpha1.Isolatio
 		mib = append(mib, float64(kib)/1024)
 	}
 	if len(mib) == 0 {
-		return nil, errors.New("no machine runs")
+		return nil, errors.New("no machine without pods runs")
 	}
 	return mib, nil
 }
