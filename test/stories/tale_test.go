@@ -159,6 +159,7 @@ func credentialsOfMachine(t *testing.T, i *installation) {
 		t.Errorf("muster node certs says:\n%s%s", out, talk)
 	}
 	old, _ := i.muster("exec", machine, "--", "readlink", "/var/lib/kubelet/pki/kubelet-server-current.pem")
+	before := time.Now().Truncate(time.Second)
 	if out, _ := i.muster("node", "rotate", machine); !strings.Contains(out, "server certificate ") || strings.Contains(out, "client") {
 		t.Errorf("muster node rotate says:\n%s", out)
 	}
@@ -180,6 +181,26 @@ func credentialsOfMachine(t *testing.T, i *installation) {
 	if secrets := i.mustKubectl("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token", "-o", "name"); secrets != "" {
 		t.Errorf("there are bootstrap tokens: %s", secrets)
 	}
+	i.kubeletIsBack(machine, before)
+}
+
+// kubeletIsBack waits until a kubelet that was restarted says that its node is Ready. It says first that it is not, and looks again after ten seconds
+// (nodeStatusUpdateFrequency): what is deployed meanwhile leaves the node out.
+func (i *installation) kubeletIsBack(machine string, after time.Time) {
+	i.t.Helper()
+	node := i.mustKubectl("--context=muster-management", "get", "machines", machine, "-o", "jsonpath={.status.nodeName}")
+	i.eventually("node "+node+" is Ready again", func() error {
+		said, err := i.kubectl("get", "node", node, "-o", `jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime}{end}`)
+		if err != nil {
+			return err
+		}
+		status, heartbeat, _ := strings.Cut(said, " ")
+		at, err := time.Parse(time.RFC3339, heartbeat)
+		if err == nil && (status != "True" || at.Before(after)) {
+			err = fmt.Errorf("it said %s at %s", status, heartbeat)
+		}
+		return err
+	})
 }
 
 func first(out, _ string) string { return out }
