@@ -21,8 +21,8 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
-	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, isolation, logins, memory, memorylimit, podnetwork, pods, speed and volume are others")
+	simulated := flag.Int("simulated", 500, "simulated nodes of the measurements simulated, memorylimit and joins")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, speed and volume are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -78,10 +78,12 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 			err = benchPodNetwork(ctx, bin, rounds)
 		case "speed":
 			err = benchSpeed(ctx, bin)
+		case "joins":
+			err = benchJoins(ctx, bin, simulated)
 		case "awsapi":
 			err = benchAWS(ctx, bin, instances)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, logins, memory, memorylimit, podnetwork, pods, speed, volume)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, speed, volume)", name)
 		}
 		if err != nil {
 			return err

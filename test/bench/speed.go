@@ -44,38 +44,11 @@ func benchSpeed(ctx context.Context, bin string) error {
 	if err != nil {
 		return err
 	}
-	beside, err := earlier.Programs(ctx, ".", earlierCommit, bin)
-	if err != nil {
-		return fmt.Errorf("building the programs of %.7s: %w", earlierCommit, err)
-	}
-	changed, err := earlier.Changed(ctx, ".", earlierCommit)
+	before, now, err := inTurns(ctx, bin, figures.all)
 	if err != nil {
 		return err
 	}
-	if changed > 0 {
-		fmt.Printf("both run with the upstream programs and images of bin/; %d files that these are built from have changed since %.7s\n", changed, earlierCommit)
-	}
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return err
-	}
-	fmt.Printf("load before: %s\n", bytes.TrimSpace(load))
-	var before, now []figures
-	for turn := range speedTurns {
-		measure := []func() error{
-			func() error { return appendFigures(ctx, &before, beside) },
-			func() error { return appendFigures(ctx, &now, bin) },
-		}
-		if turn%2 == 1 {
-			slices.Reverse(measure)
-		}
-		for _, one := range measure {
-			if err := one(); err != nil {
-				return err
-			}
-		}
-	}
-	ratios := compare(before, now)
+	ratios := compare(before, now, speedMeasures)
 	if err := printRatios(os.Stdout, ratios, allowed); err != nil {
 		return err
 	}
@@ -85,21 +58,64 @@ func benchSpeed(ctx context.Context, bin string) error {
 	return judge(ratios, allowed)
 }
 
-func appendFigures(ctx context.Context, all *[]figures, bin string) error {
-	f := figures{}
-	if err := f.joins(ctx, bin); err != nil {
-		return fmt.Errorf("%s: %w", bin, err)
+// benchJoins measures a number of simulated machines that join beside the earlier commit, in turns.
+func benchJoins(ctx context.Context, bin string, machines int) error {
+	before, now, err := inTurns(ctx, bin, func(f figures, ctx context.Context, bin string) error { return f.joins(ctx, bin, machines) })
+	if err != nil {
+		return err
 	}
-	if err := f.up(ctx, bin); err != nil {
-		return fmt.Errorf("%s: %w", bin, err)
+	return printRatios(os.Stdout, compare(before, now, []string{joinsCPU, joinsWall}), nil)
+}
+
+// inTurns measures the programs of the earlier commit and those of bin.
+func inTurns(ctx context.Context, bin string, measure func(figures, context.Context, string) error) (before, now []figures, err error) {
+	beside, err := earlier.Programs(ctx, ".", earlierCommit, bin)
+	if err != nil {
+		return nil, nil, fmt.Errorf("building the programs of %.7s: %w", earlierCommit, err)
 	}
-	*all = append(*all, f)
-	return nil
+	changed, err := earlier.Changed(ctx, ".", earlierCommit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if changed > 0 {
+		fmt.Printf("both run with the upstream programs and images of bin/; %d files that these are built from have changed since %.7s\n", changed, earlierCommit)
+	}
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return nil, nil, err
+	}
+	fmt.Printf("load before: %s\n", bytes.TrimSpace(load))
+	for turn := range speedTurns {
+		both := []string{beside, bin}
+		if turn%2 == 1 {
+			slices.Reverse(both)
+		}
+		for _, programs := range both {
+			f := figures{}
+			if err := measure(f, ctx, programs); err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", programs, err)
+			}
+			if programs == bin {
+				now = append(now, f)
+			} else {
+				before = append(before, f)
+			}
+		}
+	}
+	return before, now, nil
+}
+
+// all measures everything that speed is measured by.
+func (f figures) all(ctx context.Context, bin string) error {
+	if err := f.joins(ctx, bin, speedJoins); err != nil {
+		return err
+	}
+	return f.up(ctx, bin)
 }
 
 // joins measures simulated machines that join a cluster without nodes, from the command to the last Ready node, and the processor time of all
 // processes meanwhile and shortly after it.
-func (f figures) joins(ctx context.Context, bin string) error {
+func (f figures) joins(ctx context.Context, bin string, machines int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
 		return err
@@ -112,7 +128,7 @@ func (f figures) joins(ctx context.Context, bin string) error {
 	if err != nil {
 		return err
 	}
-	n, began := strconv.Itoa(speedJoins), time.Now()
+	n, began := strconv.Itoa(machines), time.Now()
 	if _, err := t.muster(ctx, "scale", "nodegroup", "default", "--nodes", n, "--max", n, "--wait"); err != nil {
 		return err
 	}

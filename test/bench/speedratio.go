@@ -41,7 +41,7 @@ type speedRatio struct {
 func (r speedRatio) ratio() float64 { return math.Round(100*r.now/r.earlier) / 100 }
 
 // compare compares the least of the turns of each measure.
-func compare(earlier, now []figures) []speedRatio {
+func compare(earlier, now []figures, measures []string) []speedRatio {
 	least := func(turns []figures, measure string) float64 {
 		low := math.Inf(1)
 		for _, turn := range turns {
@@ -50,7 +50,7 @@ func compare(earlier, now []figures) []speedRatio {
 		return low
 	}
 	var all []speedRatio
-	for _, measure := range speedMeasures {
+	for _, measure := range measures {
 		all = append(all, speedRatio{measure, least(earlier, measure), least(now, measure)})
 	}
 	return all

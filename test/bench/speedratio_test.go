@@ -44,23 +44,23 @@ func TestJudge(t *testing.T) {
 		"nothing measured":         {upWall, 0, "give no ratio"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ratios := compare([]figures{turn("", 1), turn("", 1)}, []figures{turn(c.measure, c.ratio), turn(c.measure, c.ratio)})
+			ratios := compare([]figures{turn("", 1), turn("", 1)}, []figures{turn(c.measure, c.ratio), turn(c.measure, c.ratio)}, speedMeasures)
 			err := judge(ratios, allowed)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}
-	if err := judge(compare(nil, nil), nil); err == nil {
+	if err := judge(compare(nil, nil, speedMeasures), nil); err == nil {
 		t.Error("no turn passes")
 	}
-	if err := judge(compare([]figures{{}}, []figures{turn("", 1)}), nil); err == nil {
+	if err := judge(compare([]figures{{}}, []figures{turn("", 1)}, speedMeasures), nil); err == nil {
 		t.Error("an earlier commit without figures passes")
 	}
 }
 
 func TestTheLeastOfTurnsCounts(t *testing.T) {
-	ratios := compare([]figures{turn(upWall, 1), turn(upWall, 3)}, []figures{turn(upWall, 2), turn(upWall, 1.5)})
+	ratios := compare([]figures{turn(upWall, 1), turn(upWall, 3)}, []figures{turn(upWall, 2), turn(upWall, 1.5)}, speedMeasures)
 	var out bytes.Buffer
 	if err := printRatios(&out, ratios, nil); err != nil {
 		t.Fatal(err)
