@@ -13,14 +13,14 @@ const (
 	DefaultServiceCIDR         = "10.100.0.0/16"
 	DefaultClusterDomain       = "cluster.local"
 	DefaultCertificateDuration = 168 * time.Hour
-	// MaxGroupSize is the most machines that a group may have, and the default of maxSize.
+	// MaxGroupSize is the most machines that a group may have, and the maxSize of a group of simulated ones for which nobody chose another.
 	MaxGroupSize = 5000
 	// DefaultLocalMaxSize is the maxSize of a group of local machines for which nobody chose one, or more.
 	DefaultLocalMaxSize = 5
 )
 
-// DefaultMaxSize is the maxSize of a group for which nobody chose one, where the provider is known: local machines share one host, and a number that
-// was mistyped must not start a hundred. The API server, which does not look at the provider, has MaxGroupSize for objects that leave it out.
+// DefaultMaxSize is the maxSize of a group for which nobody chose one: local machines share one host, and a number that
+// was mistyped must not start a hundred. The management plane's policy nodegroups.muster.dev does the same for objects that leave it out.
 func DefaultMaxSize(provider Provider, minSize, desiredSize int32) int32 {
 	if provider == ProviderSimulated {
 		return MaxGroupSize
@@ -62,6 +62,6 @@ func (g *NodeGroup) Default() {
 		g.Spec.Provider = ProviderLocal
 	}
 	if g.Spec.ScalingConfig.MaxSize == 0 {
-		g.Spec.ScalingConfig.MaxSize = MaxGroupSize
+		g.Spec.ScalingConfig.MaxSize = DefaultMaxSize(g.Spec.Provider, g.Spec.ScalingConfig.MinSize, g.Spec.ScalingConfig.DesiredSize)
 	}
 }

@@ -294,8 +294,9 @@ type ScalingConfig struct {
 	// +kubebuilder:validation:Minimum=0
 	MinSize int32 `json:"minSize"`
 
-	// +optional
-	// +kubebuilder:default=5000
+	// MaxSize is the most that desiredSize may become. Every stored group has one: the API server writes it where an object leaves it out. That is 5000 for
+	// simulated machines, and for local ones, which share one host, 5, or minSize or desiredSize if those are larger. A group that exists keeps its own.
+	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
 	MaxSize int32 `json:"maxSize"`

@@ -34,6 +34,7 @@ func TestFiveClustersAtOnce(t *testing.T) {
 	if out, err := i.kubectl("--context", "muster-management", "delete", "namespace", "muster-iam", "--dry-run=server"); err == nil || !strings.Contains(err.Error(), "is Muster's own") {
 		t.Errorf("the namespace of access keys can be deleted: %s, %v", out, err)
 	}
+	i.localGroupsStaySmall()
 	names := []string{"a", "default", "Upper_Case", strings.Repeat("n", 63), "Z" + strings.Repeat("9-_x", 24) + "end"}
 	var documents []string
 	for _, name := range names {
@@ -66,6 +67,42 @@ func TestFiveClustersAtOnce(t *testing.T) {
 	for _, name := range names {
 		i.eventually("cluster "+name+" is gone", func() error { return i.asAsked(name, v1alpha1.ClusterSlug(name), false) })
 	}
+}
+
+// localGroupsStaySmall applies node groups without a maxSize, in a namespace of no cluster: those of local machines have a small one, which a larger
+// scale has to raise.
+func (i *installation) localGroupsStaySmall() {
+	i.t.Helper()
+	const context = "--context=muster-management"
+	document := func(spec string) string {
+		return fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: small, namespace: default}, spec: {name: small, %s}}", spec)
+	}
+	for spec, want := range map[string]string{
+		"scalingConfig: {desiredSize: 1}":                      "5",
+		"scalingConfig: {desiredSize: 9}":                      "9",
+		"scalingConfig: {desiredSize: 1, maxSize: 20}":         "20",
+		"provider: simulated, scalingConfig: {desiredSize: 1}": "5000",
+	} {
+		out := i.mustKubectl("create", context, "--dry-run=server", "-o", "jsonpath={.spec.scalingConfig.maxSize}", "-f", i.manifest(document(spec)))
+		if out != want {
+			i.t.Errorf("%s: maxSize %s, want %s", spec, out, want)
+		}
+	}
+	i.apply(document("scalingConfig: {desiredSize: 0}"), context)
+	for _, arguments := range [][]string{
+		{"apply", "--dry-run=server", "-f", i.manifest(document("scalingConfig: {desiredSize: 9}"))},
+		{"replace", "--dry-run=server", "-f", i.manifest(document("scalingConfig: {desiredSize: 9}"))},
+		{"scale", "--namespace=default", "nodegroup/small", "--replicas=9"},
+	} {
+		if out, err := i.kubectl(append(arguments, context)...); err == nil || !strings.Contains(err.Error(), "desiredSize must be from minSize to maxSize") {
+			i.t.Errorf("kubectl %s of more than maxSize: %s, %v", arguments[0], out, err)
+		}
+	}
+	i.apply(document("scalingConfig: {desiredSize: 0, maxSize: 9}"), context)
+	if out := i.mustKubectl("get", context, "--namespace=default", "nodegroup/small", "-o", "jsonpath={.spec.scalingConfig.maxSize}"); out != "9" {
+		i.t.Errorf("maxSize %s, raised to 9", out)
+	}
+	i.mustKubectl("delete", context, "--namespace=default", "nodegroup/small", "--timeout=60s")
 }
 
 // badClusters are documents that the management plane refuses, each with what it says.

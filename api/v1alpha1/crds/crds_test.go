@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -79,6 +80,9 @@ func (s server) create(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.schema)
 	defaulting.Default(object, s.schema)
+	if object["kind"] == "NodeGroup" {
+		withMaxSize(t, object)
+	}
 	return s.check(t, object, nil)
 }
 
@@ -184,6 +188,9 @@ func agree(t *testing.T, api map[string]server, document string) {
 		group := &v1alpha1.NodeGroup{}
 		group.Default()
 		decode(t, document, group)
+		if scaling := &group.Spec.ScalingConfig; !strings.Contains(document, "maxSize: ") {
+			scaling.MaxSize = v1alpha1.DefaultMaxSize(group.Spec.Provider, scaling.MinSize, scaling.DesiredSize)
+		}
 		problems, decoded = v1alpha1.ValidateNodeGroup(group), group
 	default:
 		return
@@ -203,6 +210,23 @@ func agree(t *testing.T, api map[string]server, document string) {
 	decode(t, string(stored), fromServer)
 	if diff := cmp.Diff(fromServer, decoded); diff != "" {
 		t.Errorf("defaults (-API server +Go):\n%s", diff)
+	}
+}
+
+// withMaxSize gives a node group that leaves out its maxSize the default, as the management plane's policy does before an object is checked; a
+// test of that policy is beside it, in internal/cluster/baseline.
+func withMaxSize(t *testing.T, object map[string]any) {
+	t.Helper()
+	scaling, found, _ := unstructured.NestedMap(object, "spec", "scalingConfig")
+	if _, chosen := scaling["maxSize"]; !found || chosen {
+		return
+	}
+	provider, _, _ := unstructured.NestedString(object, "spec", "provider")
+	least, _ := scaling["minSize"].(int64)
+	desired, _ := scaling["desiredSize"].(int64)
+	scaling["maxSize"] = int64(v1alpha1.DefaultMaxSize(v1alpha1.Provider(provider), int32(least), int32(desired)))
+	if err := unstructured.SetNestedMap(object, scaling, "spec", "scalingConfig"); err != nil {
+		t.Fatal(err)
 	}
 }
 

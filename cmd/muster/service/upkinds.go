@@ -4,12 +4,15 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"muster.dev/muster/api/v1alpha1/crds"
@@ -25,8 +28,8 @@ const kindsTime = 30 * time.Second
 // kindsInterval is the time between two looks.
 const kindsInterval = 100 * time.Millisecond
 
-// waitForKinds returns when the management plane lists muster's kinds in its discovery documents. Objects of these kinds can be made before,
-// but not by kubectl, which fails with "no matches for kind".
+// waitForKinds returns when kubectl can make objects of muster's kinds: the management plane lists them in its discovery documents, without which kubectl
+// fails with "no matches for kind", and writes what objects leave out.
 func waitForKinds(ctx context.Context, dir statedir.Dir) error {
 	config, err := clientcmd.BuildConfigFromFlags("", dir.ManagementKubeconfig())
 	if err != nil {
@@ -37,7 +40,28 @@ func waitForKinds(ctx context.Context, dir statedir.Dir) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the management plane: %w", err)
 	}
-	return kindsShown(ctx, client, kindsTime, kindsInterval)
+	if err := kindsShown(ctx, client, kindsTime, kindsInterval); err != nil {
+		return err
+	}
+	return sizesWritten(ctx, client.RESTClient(), kindsTime, kindsInterval)
+}
+
+// sizesWritten returns when the management plane writes the maxSize of a node group that leaves it out, which it begins to do some seconds after it shows
+// the kind. It asks for one without having it made. A refusal that time does not mend is nothing to wait for.
+func sizesWritten(ctx context.Context, plane rest.Interface, timeout, interval time.Duration) error {
+	const group = `{"apiVersion": "muster.dev/v1alpha1", "kind": "NodeGroup", "metadata": {"name": "asked"}, "spec": {"name": "asked", "scalingConfig": {"desiredSize": 0}}}`
+	err := console.Poll(ctx, timeout, interval, func(ctx context.Context) (bool, error) {
+		err := plane.Post().AbsPath("/apis/muster.dev/v1alpha1/namespaces/default/nodegroups").Param("dryRun", metav1.DryRunAll).
+			SetHeader("Content-Type", "application/json").Body([]byte(group)).Do(ctx).Error()
+		if _, answered := errors.AsType[*apierrors.StatusError](err); !answered && err != nil || apierrors.IsServiceUnavailable(err) || apierrors.IsInvalid(err) {
+			return false, err
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the management plane writes the maxSize of node groups: %w", err)
+	}
+	return nil
 }
 
 // kindsShown asks as kubectl does.

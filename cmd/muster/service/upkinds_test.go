@@ -5,6 +5,8 @@ package service
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/api/v1alpha1/crds"
@@ -67,4 +70,54 @@ func TestUpDoesNotWaitForKindsForEver(t *testing.T) {
 			t.Errorf("interrupted: %v", err)
 		}
 	})
+}
+
+// The management plane refuses a node group without a maxSize for some seconds.
+func TestWaitForSizes(t *testing.T) {
+	const (
+		unavailable = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "ServiceUnavailable", "code": 503}`
+		invalid     = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}`
+		forbidden   = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`
+	)
+	for _, test := range []struct {
+		about   string
+		answers []string
+		asked   int
+		fails   bool
+	}{
+		{"at once", []string{""}, 1, false},
+		{"after a while", []string{unavailable, invalid, ""}, 3, false},
+		{"never", []string{unavailable}, 0, true},
+		{"what time does not mend", []string{forbidden}, 1, false},
+	} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost || r.URL.Path != "/apis/muster.dev/v1alpha1/namespaces/default/nodegroups" || r.URL.Query().Get("dryRun") != "All" {
+				t.Errorf("%s: asked %s %s", test.about, r.Method, r.URL)
+			}
+			answer := test.answers[min(asked, len(test.answers)-1)]
+			asked++
+			w.Header().Set("Content-Type", "application/json")
+			switch answer {
+			case unavailable:
+				w.WriteHeader(http.StatusServiceUnavailable)
+			case invalid:
+				w.WriteHeader(http.StatusUnprocessableEntity)
+			case forbidden:
+				w.WriteHeader(http.StatusForbidden)
+			default:
+				answer = `{"kind": "NodeGroup", "apiVersion": "muster.dev/v1alpha1"}`
+			}
+			_, _ = w.Write([]byte(answer))
+		}))
+		client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = sizesWritten(t.Context(), client.RESTClient(), 300*time.Millisecond, time.Millisecond)
+		server.Close()
+		if (err != nil) != test.fails || test.asked != 0 && asked != test.asked {
+			t.Errorf("%s: asked %d times, %v", test.about, asked, err)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
@@ -37,6 +38,7 @@ type values struct {
 	PodCIDR, ServiceCIDR                                 string
 	UserPodWebhook, PodWebhookURL                        string
 	FileSystem                                           string // id
+	MaxGroupSize, DefaultLocalMaxSize                    int32
 	EndpointAddresses                                    []netip.Addr
 	EndpointPort                                         uint16
 }
@@ -148,6 +150,7 @@ func BindingInventory(namespace string) string { return "muster:inventory:" + na
 func Management() ([]*unstructured.Unstructured, error) {
 	return render([]string{"management.yaml"}, values{
 		GroupAdministrators: component.GroupAdministrators,
+		MaxGroupSize:        v1alpha1.MaxGroupSize, DefaultLocalMaxSize: v1alpha1.DefaultLocalMaxSize,
 	})
 }
 

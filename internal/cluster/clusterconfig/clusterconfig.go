@@ -84,6 +84,7 @@ func newCluster() *v1alpha1.Cluster {
 func newNodeGroup() *v1alpha1.NodeGroup {
 	group := &v1alpha1.NodeGroup{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeGroup"}}
 	group.Default()
+	group.Spec.ScalingConfig.MaxSize = v1alpha1.MaxGroupSize // until the document is read: a maxSize that cannot be read refuses no desiredSize
 	return group
 }
 

@@ -36,9 +36,11 @@ func managementMapper() meta.RESTMapper {
 			"IAMPolicy",
 			"IAMOpenIDConnectProvider",
 		},
-		apiextensionsv1.SchemeGroupVersion:         {"CustomResourceDefinition"},
-		admissionregistrationv1.SchemeGroupVersion: {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		rbacv1.SchemeGroupVersion:                  {"ClusterRole", "ClusterRoleBinding"},
+		apiextensionsv1.SchemeGroupVersion: {"CustomResourceDefinition"},
+		admissionregistrationv1.SchemeGroupVersion: {
+			"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		},
+		rbacv1.SchemeGroupVersion: {"ClusterRole", "ClusterRoleBinding"},
 	} {
 		for _, kind := range kinds {
 			mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
