@@ -60,6 +60,8 @@ func (a *answering) do(ctx context.Context, connection net.Conn) losetup.Answer 
 		if device, err = a.machines.AttachLoop(a.id, files[0], request.ReadOnly); err == nil {
 			devices = []loopdevice.Device{device}
 			a.log.InfoContext(ctx, "a file of a machine was attached", "device", device.Node(), "file", device.Path, "read_only", device.ReadOnly)
+		} else {
+			a.refused(ctx, a.id, err)
 		}
 	case losetup.Detach:
 		if err = a.machines.DetachLoop(a.id, request.Number); err == nil {

@@ -46,12 +46,14 @@ type Machines interface {
 type Server struct {
 	Machines Machines
 	Log      *slog.Logger
+	// Refused is told why a machine was not given a device, with the error of Machines.AttachLoop. A machine may have it called often.
+	Refused func(ctx context.Context, machine string, err error)
 }
 
 // Start answers machines until the context ends.
 func (s *Server) Start(ctx context.Context) error {
-	if s.Machines == nil || s.Log == nil {
-		return errors.New("loop devices need machines and a log")
+	if s.Machines == nil || s.Log == nil || s.Refused == nil {
+		return errors.New("loop devices need machines, a log and somebody who is told of refusals")
 	}
 	all := map[string]*answering{}
 	said := map[string]string{}
@@ -88,7 +90,7 @@ func (s *Server) look(ctx context.Context, all map[string]*answering, said map[s
 		if all[id] != nil {
 			continue
 		}
-		one := &answering{id: id, boot: boot, machines: s.Machines, log: s.Log.With("machine", id)}
+		one := &answering{id: id, boot: boot, machines: s.Machines, refused: s.Refused, log: s.Log.With("machine", id)}
 		if err := one.begin(ctx); err != nil { // it is still booting, mostly
 			s.warn(ctx, said, id, err)
 			continue
@@ -110,6 +112,7 @@ func (s *Server) warn(ctx context.Context, said map[string]string, id string, er
 type answering struct {
 	id, boot string
 	machines Machines
+	refused  func(ctx context.Context, machine string, err error)
 	log      *slog.Logger
 
 	listener net.Listener

@@ -34,6 +34,7 @@ type machines struct {
 	contents []string // of files that were attached
 	detached []int
 	failure  error
+	refused  []string
 	listens  map[string]int
 	hang     map[string]chan struct{} // by machine
 }
@@ -90,6 +91,12 @@ func (m *machines) DetachLoop(_ string, number int) error {
 	return m.failure
 }
 
+func (m *machines) refuse(_ context.Context, id string, err error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.refused = append(m.refused, id+": "+err.Error())
+}
+
 func (m *machines) CheckLoops(string) error { return nil }
 
 // start starts the service for two machines.
@@ -98,7 +105,7 @@ func start(t *testing.T) *machines {
 	m := &machines{dir: t.TempDir(), boots: map[string]string{one: "1", two: "1"}, hang: map[string]chan struct{}{}, listens: map[string]int{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&Server{Machines: m, Log: slog.New(slog.DiscardHandler)}).Start(ctx) }()
+	go func() { ended <- (&Server{Machines: m, Log: slog.New(slog.DiscardHandler), Refused: m.refuse}).Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -149,6 +156,14 @@ func TestRequests(t *testing.T) {
 	m.mutex.Unlock()
 	if _, err := ask(losetup.Request{Op: losetup.Detach, Number: 8}, nil); err == nil || err.Error() != "it may not" {
 		t.Error(err)
+	}
+	if _, err := ask(losetup.Request{Op: losetup.Attach}, file(t)); err == nil || err.Error() != "it may not" {
+		t.Error(err)
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if want := []string{one + ": it may not"}; !slices.Equal(m.refused, want) {
+		t.Errorf("refused %q, want %q", m.refused, want)
 	}
 }
 
