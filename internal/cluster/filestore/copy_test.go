@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -154,5 +155,36 @@ func TestStill(t *testing.T) {
 	}
 	if err := s.Write(at(id, "/a"), func() error { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who is slow to begin to write is waited for by those who want to keep that place still, and by nobody else.
+func TestStillWaitsForTheSlow(t *testing.T) {
+	s := filestore.New(t.TempDir())
+	slow, other := filestore.Place{FileSystemID: id, Path: "/a"}, filestore.Place{FileSystemID: id, Path: "/b"}
+	none := func() error { return nil }
+	inside, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- s.Write(slow, func() error { close(inside); <-proceed; return nil })
+	}()
+	<-inside
+	written, still := false, make(chan error, 1)
+	go func() {
+		still <- s.Still(slow, func() error { written = true; return nil }, none)
+	}()
+	for err := error(nil); !errors.Is(err, filestore.ErrBeingCopied); err = s.Write(slow, none) { // until it is to be kept still
+		<-time.After(time.Millisecond)
+	}
+	if err := errors.Join(s.Write(other, none), s.Still(other, none, none)); err != nil {
+		t.Errorf("elsewhere: %v", err)
+	}
+	select {
+	case err := <-still:
+		t.Errorf("kept still while somebody begins to write: %v", err)
+	default:
+	}
+	close(proceed)
+	if err := errors.Join(<-done, <-still, s.Write(slow, none)); err != nil || !written {
+		t.Errorf("looked: %v, %v", written, err)
 	}
 }

@@ -105,7 +105,9 @@ func start(t *testing.T) *machines {
 	m := &machines{dir: t.TempDir(), boots: map[string]string{one: "1", two: "1"}, hang: map[string]chan struct{}{}, listens: map[string]int{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&Server{Machines: m, Log: slog.New(slog.DiscardHandler), Refused: m.refuse}).Start(ctx) }()
+	go func() {
+		ended <- (&Server{Machines: m, Log: slog.New(slog.DiscardHandler), Refused: m.refuse}).Start(ctx)
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

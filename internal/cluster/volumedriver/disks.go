@@ -25,7 +25,8 @@ type disks struct {
 	cluster  string
 	files    *filestore.Store
 	machines Machines
-	mutex    sync.Mutex // held from before a device is attached until it is mounted, so that it is not taken for one that nobody uses
+	mutex    sync.Mutex  // held while a device is chosen, attached or detached, and not while anything is done on a machine, which may hang
+	mounting map[int]int // the devices that are being mounted, by their numbers, and how often: they are not taken for ones that nobody uses
 }
 
 // prefix begins the names of devices of the cluster.
@@ -36,22 +37,11 @@ func (d *disks) prefix() string {
 
 // publish mounts the disk of an access point on a machine, as a block device.
 func (d *disks) publish(machine string, point *v1alpha1.AccessPoint, how mounting) error {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, how.readOnly)
+	device, err := d.hold(point, how.readOnly)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }()
-	device, ok, err := d.find(file, how.readOnly)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		if device, err = loopdevice.Attach(file, d.prefix()+point.Name, how.readOnly); err != nil {
-			return err
-		}
-	}
+	defer d.release(device)
 	// What another volume's device is mounted there, from before its number was given again, is not this one.
 	node, err := openNode(device)
 	if err != nil {
@@ -66,6 +56,37 @@ func (d *disks) publish(machine string, point *v1alpha1.AccessPoint, how mountin
 		}
 	}
 	return how.mount(d.machines, machine, node)
+}
+
+// hold returns the device of an access point's disk, attached if it was not, which stays so until it is released.
+func (d *disks) hold(point *v1alpha1.AccessPoint, readOnly bool) (loopdevice.Device, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, readOnly)
+	if err != nil {
+		return loopdevice.Device{}, err
+	}
+	defer func() { _ = file.Close() }()
+	device, ok, err := d.find(file, readOnly)
+	if err == nil && !ok {
+		device, err = loopdevice.Attach(file, d.prefix()+point.Name, readOnly)
+	}
+	if err != nil {
+		return loopdevice.Device{}, err
+	}
+	if d.mounting == nil {
+		d.mounting = map[int]int{}
+	}
+	d.mounting[device.Number]++
+	return device, nil
+}
+
+func (d *disks) release(device loopdevice.Device) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.mounting[device.Number]--; d.mounting[device.Number] == 0 {
+		delete(d.mounting, device.Number)
+	}
 }
 
 // openNode opens the node of a device, not the device.
@@ -167,6 +188,9 @@ func (d *disks) sweep() error {
 	used, err := d.machines.LoopDevices()
 	if err != nil {
 		return err
+	}
+	for number := range d.mounting {
+		used[number] = true
 	}
 	left := unused(all, mine, used)
 	var numbers []int

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/loopdevice"
@@ -255,4 +257,43 @@ func lockOver(t *testing.T, node *os.File) int {
 	}
 	t.Fatal("no loop device is free")
 	return -1
+}
+
+// A machine that does not answer delays no volume of another one, and the device that is being mounted on it stays.
+func TestOneMachineHangs(t *testing.T) {
+	w, handle := blockWorld(t, nil)
+	const hung = "i-0000000000000000f"
+	proceed := make(chan struct{})
+	w.machines.hang = map[string]chan struct{}{hung: proceed}
+	point := &v1alpha1.AccessPoint{}
+	if err := w.management.Get(t.Context(), client.ObjectKey{Name: v1alpha1.VolumeAccessPointID(clusterName, "pvc-1")}, point); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- w.disks.publish(hung, point, mounting{target: "/on/the/other"}) }()
+	for len(w.attached(t)) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	if _, err := w.node.NodePublishVolume(t.Context(), publishBlock(handle, target)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.node.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: handle, TargetPath: target}); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.attached(t); len(left) != 1 {
+		t.Errorf("while it is being mounted: %+v", left)
+	}
+	close(proceed)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := w.disks.sweep(); err != nil || len(w.attached(t)) != 1 {
+		t.Errorf("while it is mounted: %v, %+v", err, w.attached(t))
+	}
+	if err := w.machines.Unmount(hung, "/on/the/other"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.disks.sweep(); err != nil || len(w.attached(t)) != 0 {
+		t.Errorf("once it is mounted nowhere: %v, %+v", err, w.attached(t))
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -36,6 +37,7 @@ type node struct {
 	disks         *disks
 	usages        *usages
 	log           *slog.Logger
+	alone         sync.Mutex // held while a volume for one pod only is mounted on the machine
 }
 
 // NodeGetInfo implements [csi.NodeServer].
@@ -122,6 +124,10 @@ func (n *node) mount(handle efs.Handle, at place, how mounting) error {
 		}
 		defer func() { _ = source.Close() }()
 		return how.mount(n.machines, n.machine, source)
+	}
+	if how.alone {
+		n.alone.Lock()
+		defer n.alone.Unlock()
 	}
 	if how.readOnly {
 		return mount()

@@ -49,6 +49,8 @@ type machines struct {
 	boots   map[string]string
 
 	withdrawn []int // loop devices
+
+	hang map[string]chan struct{} // machines that do not answer until their channel is closed
 }
 
 func (m *machines) Boot(id string) (string, bool) { boot, ok := m.boots[id]; return boot, ok }
@@ -87,7 +89,10 @@ func (m *machines) Mount(_ string, source *os.File, target string, readOnly bool
 	return nil
 }
 
-func (m *machines) Mounted(_ string, source *os.File, target string) (bool, error) {
+func (m *machines) Mounted(id string, source *os.File, target string) (bool, error) {
+	if m.hang[id] != nil {
+		<-m.hang[id]
+	}
 	return m.mounted[target] == source.Name(), m.failure
 }
 

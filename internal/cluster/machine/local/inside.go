@@ -32,7 +32,20 @@ func (p *Provider) Boot(id string) (string, bool) {
 
 // inside calls fn on a thread that is in the mount namespace and the root directory of a machine. Every path that fn uses is the machine's, which
 // may make what it likes of it: links in it lead nowhere else. fn must not start goroutines or programs.
-func (p *Provider) inside(id string, fn func() error) error {
+//
+// A path of the machine's may also never answer. Then inside returns ErrHangs after a while, and fn goes on alone: it keeps to itself what it finds until
+// it has committed its visit, and uses nothing that the caller takes away.
+func (p *Provider) inside(id string, fn func(*visit) error) (err error) {
+	v, err := p.visits.begin(id)
+	if err != nil {
+		return fmt.Errorf("machine %s: %w", id, err)
+	}
+	begun := false
+	defer func() {
+		if !begun {
+			v.end()
+		}
+	}()
 	pid, running, err := p.find(id)
 	if err != nil {
 		return err
@@ -44,7 +57,11 @@ func (p *Provider) inside(id string, fn func() error) error {
 	if err != nil {
 		return fmt.Errorf("taking hold of machine %s: %w", id, err)
 	}
-	defer func() { _ = unix.Close(held) }()
+	defer func() {
+		if !begun {
+			_ = unix.Close(held)
+		}
+	}()
 	// The machine's first process is held elsewhere, too: if it runs now, the number was its own a moment ago.
 	if again, running, err := p.find(id); err != nil || !running || again != pid {
 		return errors.Join(ErrNotRunning, err)
@@ -54,8 +71,13 @@ func (p *Provider) inside(id string, fn func() error) error {
 		return err
 	}
 	done := make(chan error, 1)
-	go host.OnThread(func() { done <- enter(held, pid, record.IDs, fn) })
-	return <-done
+	begun = true
+	go host.OnThread(func() {
+		defer v.end()
+		defer func() { _ = unix.Close(held) }()
+		done <- enter(held, pid, record.IDs, func() error { return fn(v) })
+	})
+	return p.visits.wait(v, done)
 }
 
 // enter puts the calling thread into a machine, as root there: where the machine has ids of its own, nobody on the host.
@@ -92,24 +114,28 @@ func enter(held, pid int, ids userns.IDs, fn func() error) error {
 // process, which knows by the socket which machine it hears.
 func (p *Provider) Listen(id, socket string) (net.Listener, error) {
 	var listener *net.UnixListener
-	err := p.inside(id, func() error {
+	err := p.inside(id, func(v *visit) error {
 		if err := os.MkdirAll(path.Dir(socket), 0o750); err != nil {
 			return err
 		}
 		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		var err error
-		if listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"}); err != nil {
+		made, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+		if err != nil {
 			return err
 		}
-		listener.SetUnlinkOnClose(false) // the path would be the host's
-		return os.Chmod(socket, 0o600)
+		made.SetUnlinkOnClose(false) // the path would be the host's
+		if err := os.Chmod(socket, 0o600); err != nil {
+			return errors.Join(err, made.Close())
+		}
+		if err := v.commit(); err != nil {
+			return errors.Join(err, made.Close())
+		}
+		listener = made
+		return nil
 	})
 	if err != nil {
-		if listener != nil {
-			_ = listener.Close()
-		}
 		return nil, fmt.Errorf("listening at %s of machine %s: %w", socket, id, err)
 	}
 	return listener, nil
@@ -190,75 +216,6 @@ func deviceMount(readOnly bool) unix.MountAttr {
 	return attributes
 }
 
-// show mounts a directory or a node at a path of a machine's, unless that is what is there.
-func (p *Provider) show(id string, source *os.File, target string, attributes unix.MountAttr) error {
-	var want unix.Stat_t
-	if err := unix.Fstat(int(source.Fd()), &want); err != nil {
-		return fmt.Errorf("looking at %s: %w", source.Name(), err)
-	}
-	tree, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
-	if err != nil {
-		return fmt.Errorf("taking hold of %s: %w", source.Name(), err)
-	}
-	defer func() { _ = unix.Close(tree) }()
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
-		return fmt.Errorf("preparing the mount of %s: %w", source.Name(), err)
-	}
-	err = p.inside(id, func() error {
-		if err := makeTarget(target, isBlock(want)); err != nil {
-			return err
-		}
-		is, err := uncover(target)
-		if err != nil {
-			return err
-		}
-		if is.Dev == want.Dev && is.Ino == want.Ino { // it is mounted
-			return nil
-		}
-		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-			return os.NewSyscallError("move_mount", err)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("mounting %s on machine %s: %w", target, id, err)
-	}
-	return nil
-}
-
-// uncover takes away what is mounted at a path and has been withdrawn since: nothing can be mounted over it. It returns what is there.
-func uncover(target string) (is unix.Stat_t, err error) {
-	for {
-		if err := unix.Lstat(target, &is); err != nil {
-			return is, err
-		}
-		if is.Nlink > 0 || !isBlock(is) {
-			return is, nil
-		}
-		if err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil {
-			return is, os.NewSyscallError("umount", err)
-		}
-	}
-}
-
-// makeTarget makes what a directory or a device is mounted at.
-func makeTarget(target string, isDevice bool) error {
-	if !isDevice {
-		return os.MkdirAll(target, 0o750)
-	}
-	if err := os.MkdirAll(path.Dir(target), 0o750); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(target, os.O_RDONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return file.Close()
-}
-
 // Mounted reports whether a directory or device of the host is what a machine has at a path.
 func (p *Provider) Mounted(id string, source *os.File, target string) (mounted bool, err error) {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
@@ -276,11 +233,16 @@ func (p *Provider) Mounted(id string, source *os.File, target string) (mounted b
 			return false, err
 		}
 	}
-	err = p.inside(id, func() error {
+	err = p.inside(id, func(v *visit) error {
 		var is unix.Stat_t
-		err := unix.Lstat(target, &is)
-		mounted = err == nil && is.Dev == want.Dev && is.Ino == want.Ino
-		return err
+		if err := unix.Lstat(target, &is); err != nil {
+			return err
+		}
+		if err := v.commit(); err != nil {
+			return err
+		}
+		mounted = is.Dev == want.Dev && is.Ino == want.Ino
+		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -312,13 +274,18 @@ func (p *Provider) MountedAt(id string, source *os.File) (found []string, err er
 			return err != nil || number != want.Rdev
 		}), err
 	}
-	err = p.inside(id, func() error {
+	err = p.inside(id, func(v *visit) error {
+		var all []string
 		for _, target := range targets {
 			var is unix.Stat_t
 			if err := unix.Lstat(target, &is); err == nil && is.Dev == want.Dev && is.Ino == want.Ino {
-				found = append(found, target)
+				all = append(all, target)
 			}
 		}
+		if err := v.commit(); err != nil {
+			return err
+		}
+		found = all
 		return nil
 	})
 	return found, err
@@ -342,28 +309,4 @@ func (p *Provider) Unmount(id, target string) error {
 		return err
 	}
 	return p.hide(id, target, 0)
-}
-
-// hide takes away what show has mounted.
-func (p *Provider) hide(id, target string, flags int) error {
-	err := p.inside(id, func() error {
-		for {
-			err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW|flags)
-			switch {
-			case errors.Is(err, unix.ENOENT):
-				return nil
-			case errors.Is(err, unix.EINVAL): // nothing is mounted there any more; only a directory without anything in it, or a file, is removed
-				if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return err
-				}
-				return nil
-			case err != nil:
-				return err
-			}
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("unmounting %s on machine %s: %w", target, id, err)
-	}
-	return nil
 }

@@ -187,7 +187,7 @@ func TestLentVolume(t *testing.T) {
 		}
 		look(true)
 	}
-	if err := p.inside(id, func() error {
+	if err := p.inside(id, func(*visit) error {
 		fd, err := unix.Open(target, unix.O_RDWR|unix.O_CLOEXEC, 0)
 		if err == nil {
 			err = unix.Close(fd)

@@ -46,6 +46,7 @@ type Provider struct {
 	cgroups host.Cgroups
 	bounds  capacity.Bounds // of this host
 	running running
+	visits  visits
 
 	mutex   sync.Mutex
 	locks   map[string]*sync.Mutex
@@ -95,7 +96,7 @@ func New(config Config) (*Provider, error) {
 		return nil, err
 	}
 	return &Provider{
-		config: config, store: store, cgroups: cgroups, bounds: bounds, running: running{dir: config.State},
+		config: config, store: store, cgroups: cgroups, bounds: bounds, running: running{dir: config.State}, visits: visits{time: visitTime},
 		locks: map[string]*sync.Mutex{}, booting: map[string]bool{},
 	}, nil
 }

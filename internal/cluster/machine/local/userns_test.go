@@ -106,7 +106,7 @@ func TestIsolatedFromTheNextBootOn(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(disk, imagesOnDisk, "left")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("images unpacked by the host's root are there: %v", err)
 	}
-	if err := p.inside(machinetest.First, func() error {
+	if err := p.inside(machinetest.First, func(*visit) error {
 		file, err := os.Open("/null")
 		if err == nil {
 			_ = file.Close()
