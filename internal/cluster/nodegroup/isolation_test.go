@@ -5,9 +5,11 @@ package nodegroup
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/hostroot"
+	"muster.dev/muster/internal/cluster/machine"
 )
 
 // Local machines have a user namespace unless their group and the host's owner both say otherwise. Status says what a machine has.
@@ -81,5 +83,29 @@ func TestHostRootOfAGroupRefused(t *testing.T) {
 	machines := w.list(t)
 	if len(machines) != 2 || machines[0].Spec.Isolation != v1alpha1.IsolationNone || strings.Contains(w.group(t).Status.Conditions[0].Reason, reasonHostRoot) {
 		t.Errorf("once it is allowed: %+v", machines)
+	}
+}
+
+// A machine that was Ready and has ended says at once why it is not booted again, however often it is looked, and whatever its Node still says.
+func TestHostRootOfAMachineThatDies(t *testing.T) {
+	w, r := joined(t)
+	m := w.machine(t)
+	m.Spec.Isolation = v1alpha1.IsolationNone
+	if err := w.management.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	r.HostRoot = func() (hostroot.Clusters, error) { return hostroot.Of("another"), nil }
+	w.provider.instances[0].State = machine.Stopped
+	for range 3 {
+		if _, err := reconcileOnce(t, r, id); err == nil {
+			t.Error("it does not try again")
+		}
+		want(t, w.machine(t), v1alpha1.MachineNotReady, reasonHostRoot)
+		w.now = w.now.Add(500 * time.Millisecond)
+	}
+	r.HostRoot = func() (hostroot.Clusters, error) { return hostroot.Of("muster"), nil }
+	mustReconcile(t, r, id)
+	if w.provider.instances[0].State != machine.Running {
+		t.Error("it is not booted once it is allowed")
 	}
 }

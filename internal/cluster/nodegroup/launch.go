@@ -30,18 +30,18 @@ var errQueued = errors.New("it waits to boot: as many machines are booting as th
 func (r *machines) launch(
 	ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, was machine.Instance, t token.Token,
 ) (machine.Instance, time.Duration, error) {
-	died := was.State == machine.Stopped
-	if died {
-		if wait := r.relaunch.wait(m.Name, r.Now()); wait > 0 {
-			return was, wait, nil
-		}
-	}
 	allowed, err := r.hostRoot(m.Spec.ClusterName)
 	if err != nil {
 		return was, 0, err
 	}
 	if m.Spec.Isolation == v1alpha1.IsolationNone && !allowed {
 		return was, 0, hostroot.Refused{Cluster: m.Spec.ClusterName}
+	}
+	died := was.State == machine.Stopped
+	if died {
+		if wait := r.relaunch.wait(m.Name, r.Now()); wait > 0 {
+			return was, wait, nil
+		}
 	}
 	boots := m.Spec.Provider == v1alpha1.ProviderLocal && was.State != machine.Running
 	if boots && !r.Boots.begin(m.Name, r.Now()) {

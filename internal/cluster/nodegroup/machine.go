@@ -119,6 +119,9 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 			case errors.Is(err, hostroot.Refused{Cluster: m.Spec.ClusterName}):
 				reason = reasonHostRoot
 			}
+			if instance.State != machine.Running && m.Status.Phase == v1alpha1.MachineReady { // whatever its Node still says
+				m.Status.Phase = v1alpha1.MachineNotReady
+			}
 			return 0, r.failed(m, reason, err)
 		}
 	}
@@ -175,7 +178,7 @@ func (r *machines) failed(m *v1alpha1.Machine, reason string, err error) error {
 	if phase == "" {
 		phase = v1alpha1.MachinePending
 	}
-	if phase == v1alpha1.MachineReady && reason != "LaunchFailed" {
+	if phase == v1alpha1.MachineReady {
 		return err // a machine that serves goes on serving while something else about it fails
 	}
 	r.judge(m, phase, reason, err.Error())
