@@ -14,7 +14,11 @@ import (
 )
 
 func TestTheRest(t *testing.T) {
-	vm, err := bpf.NewVM(theRest())
+	vm, err := bpf.NewVM(theRest(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening, err := bpf.NewVM(theRest(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +49,7 @@ func TestTheRest(t *testing.T) {
 		"asking it as before":                {native.arch, native.ioctl, 3, unix.LOOP_GET_STATUS, allow},
 		"asking before these":                {native.arch, native.ioctl, 3, loopFirst - 1, allow},
 		"asking after these":                 {native.arch, native.ioctl, 3, loopLast + 1, allow},
+		"mounting anew":                      {native.arch, native.mounting[0], 0, 0, allow},
 		"another call with that one":         {native.arch, native.ioctl + 1, 3, unix.LOOP_CLR_FD, allow},
 	} {
 		// The machine of package bpf reads numbers as networks have them, the kernel as the processor has them.
@@ -55,6 +60,63 @@ func TestTheRest(t *testing.T) {
 		binary.BigEndian.PutUint32(data[seccompSecond:], c.second)
 		if got, err := vm.Run(data); err != nil || uint32(got) != uint32(c.want) {
 			t.Errorf("%s: %#x, want %#x: %v", name, got, c.want, err)
+		}
+		if c.arch == native.arch && c.number == native.mounting[0] {
+			continue
+		}
+		if got, err := listening.Run(data); err != nil || uint32(got) != uint32(c.want) {
+			t.Errorf("%s, with a listener: %#x, want %#x: %v", name, got, c.want, err)
+		}
+	}
+}
+
+// Who listens hears of mounts that are made anew, and of nothing else.
+func TestListening(t *testing.T) {
+	vm, err := bpf.NewVM(theRest(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	abis := seccompABIs()
+	native, compatible := abis[0], abis[1]
+	for name, c := range map[string]struct {
+		arch, number, flags uint32
+		heard               bool
+	}{
+		"anew":                            {native.arch, native.mounting[0], 0, true},
+		"anew, with flags":                {native.arch, native.mounting[0], unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RELATIME | unix.MS_LAZYTIME, true},
+		"anew, with magic":                {native.arch, native.mounting[0], magic | unix.MS_NODEV, true},
+		"other bits than magic":           {native.arch, native.mounting[0], magic | 1<<28, false},
+		"bind":                            {native.arch, native.mounting[0], unix.MS_BIND | unix.MS_REC, false},
+		"bind, with magic":                {native.arch, native.mounting[0], magic | unix.MS_BIND, false},
+		"again":                           {native.arch, native.mounting[0], unix.MS_REMOUNT | unix.MS_RDONLY, false},
+		"again, with magic":               {native.arch, native.mounting[0], magic | unix.MS_REMOUNT, false},
+		"moved":                           {native.arch, native.mounting[0], unix.MS_MOVE, false},
+		"private":                         {native.arch, native.mounting[0], unix.MS_PRIVATE | unix.MS_REC, false},
+		"slave":                           {native.arch, native.mounting[0], unix.MS_SLAVE, false},
+		"shared":                          {native.arch, native.mounting[0], unix.MS_SHARED, false},
+		"unbindable":                      {native.arch, native.mounting[0], unix.MS_UNBINDABLE, false},
+		"fsopen":                          {native.arch, native.mounting[1], 0, true},
+		"fsopen, whatever is in register": {native.arch, native.mounting[1], unix.MS_BIND, true},
+		"fsconfig":                        {native.arch, native.mounting[1] + 1, 0, false},
+		"umount2":                         {native.arch, native.mounting[0] + 1, 0, false},
+		"of 32 bits":                      {compatible.arch, native.mounting[0], 0, false},
+		"fsopen of 32 bits":               {compatible.arch, native.mounting[1], 0, false},
+	} {
+		data := make([]byte, 64)
+		binary.BigEndian.PutUint32(data[seccompNumber:], c.number)
+		binary.BigEndian.PutUint32(data[seccompArch:], c.arch)
+		binary.BigEndian.PutUint32(data[seccompFourth:], c.flags)
+		want := uint32(unix.SECCOMP_RET_ALLOW)
+		if c.heard {
+			want = unix.SECCOMP_RET_USER_NOTIF
+		}
+		if got, err := vm.Run(data); err != nil || uint32(got) != want {
+			t.Errorf("%s: %#x, want %#x: %v", name, got, want, err)
+		}
+		if c.number == native.mounting[0] && c.arch == native.arch {
+			if _, anew := IsNewMount(uint64(c.flags)); anew != c.heard {
+				t.Errorf("%s: IsNewMount says %v", name, anew)
+			}
 		}
 	}
 }
