@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package blockfs mounts file systems of block devices that strangers write, for user namespaces, in which nobody may: ext4, with ext2 and ext3, and XFS.
+//
+// The kernel reads what the stranger wrote, and may find it changed after it was checked. What it is told is Muster's, from a list of options; the mount shows
+// owners by the ids of the namespace, and gives neither rights of a file's (nosuid) nor devices (nodev), which nobody in the namespace can change.
+//
+// What happens if
+//
+//	the device is mounted already         it is another mount of the same file system, which is not checked again
+//	the file system was not unmounted     its journal is replayed before, by the program that checks it, which has no rights; one of XFS by the kernel,
+//	                                      or not at all if its log makes it look damaged
+//	the check finds more than it mends    the error is EUCLEAN, and nothing is mounted
+//	the check does not end                it is killed after some minutes
+//	this process is killed                nothing is mounted; the check may run to its end
+package blockfs
