@@ -24,9 +24,10 @@ func (a *answering) answer(ctx context.Context, connection net.Conn) {
 	if err := connection.SetDeadline(time.Now().Add(requestPatience)); err != nil {
 		return
 	}
-	answer := a.do(ctx, connection)
+	answer, with := a.do(ctx, connection)
+	defer func() { _ = with.Close() }() // nil or not
 	if answer.Error != "" {
-		a.log.InfoContext(ctx, "a machine's request for a loop device was refused", "why", answer.Error)
+		a.log.InfoContext(ctx, "a machine's request for a block device was refused", "why", answer.Error)
 	}
 	raw, err := json.Marshal(answer)
 	if err != nil {
@@ -35,11 +36,16 @@ func (a *answering) answer(ctx context.Context, connection net.Conn) {
 	if err := connection.SetDeadline(time.Now().Add(requestPatience)); err != nil { // the work may have taken a while
 		return
 	}
-	_, _ = connection.Write(raw) // it does not wait for it
+	stream, ok := connection.(*net.UnixConn)
+	if with == nil || !ok {
+		_, _ = connection.Write(raw) // it does not wait for it
+		return
+	}
+	_, _, _ = stream.WriteMsgUnix(raw, unix.UnixRights(int(with.Fd())), nil)
 }
 
-// do reads the request and does it.
-func (a *answering) do(ctx context.Context, connection net.Conn) losetup.Answer {
+// do reads the request and does it. A file goes with the answer to some.
+func (a *answering) do(ctx context.Context, connection net.Conn) (losetup.Answer, *os.File) {
 	line, files, err := receive(connection)
 	defer func() {
 		for _, file := range files {
@@ -47,31 +53,25 @@ func (a *answering) do(ctx context.Context, connection net.Conn) losetup.Answer 
 		}
 	}()
 	if err != nil {
-		return losetup.Answer{Error: err.Error()}
+		return losetup.Answer{Error: err.Error()}, nil
 	}
 	request, err := losetup.ParseRequest(line, len(files))
 	if err != nil {
-		return losetup.Answer{Error: err.Error()}
+		return losetup.Answer{Error: err.Error()}, nil
 	}
-	var devices []loopdevice.Device
-	switch request.Op {
-	case losetup.Attach:
-		var device loopdevice.Device
-		if device, err = a.machines.AttachLoop(a.id, files[0], request.ReadOnly); err == nil {
-			devices = []loopdevice.Device{device}
-			a.log.InfoContext(ctx, "a file of a machine was attached", "device", device.Node(), "file", device.Path, "read_only", device.ReadOnly)
-		} else {
-			a.refused(ctx, a.id, err)
+	if request.Op == losetup.Mount {
+		mount, err := a.machines.MountDevice(ctx, a.id, files[0], *request.FileSystem)
+		if err != nil {
+			var errno unix.Errno
+			_ = errors.As(err, &errno)
+			return losetup.Answer{Error: err.Error(), Errno: int(errno)}, nil
 		}
-	case losetup.Detach:
-		if err = a.machines.DetachLoop(a.id, request.Number); err == nil {
-			a.log.InfoContext(ctx, "a file of a machine was detached", "number", request.Number)
-		}
-	case losetup.List:
-		devices, err = a.machines.Loops(a.id)
+		a.log.InfoContext(ctx, "a file system of a machine was mounted", "device", mount.Name(), "type", request.FileSystem.Type)
+		return losetup.Answer{}, mount
 	}
+	devices, err := a.loop(ctx, request, files)
 	if err != nil {
-		return losetup.Answer{Error: err.Error()}
+		return losetup.Answer{Error: err.Error()}, nil
 	}
 	var answer losetup.Answer
 	for _, d := range devices {
@@ -79,7 +79,29 @@ func (a *answering) do(ctx context.Context, connection net.Conn) losetup.Answer 
 			Number: d.Number, FileSystem: d.FileSystem, Inode: d.Inode, ReadOnly: d.ReadOnly, Detaching: d.Detaching,
 		})
 	}
-	return answer
+	return answer, nil
+}
+
+// loop attaches, detaches or lists.
+func (a *answering) loop(ctx context.Context, request losetup.Request, files []*os.File) ([]loopdevice.Device, error) {
+	switch request.Op {
+	case losetup.Attach:
+		device, err := a.machines.AttachLoop(a.id, files[0], request.ReadOnly)
+		if err != nil {
+			a.refused(ctx, a.id, err)
+			return nil, err
+		}
+		a.log.InfoContext(ctx, "a file of a machine was attached", "device", device.Node(), "file", device.Path, "read_only", device.ReadOnly)
+		return []loopdevice.Device{device}, nil
+	case losetup.Detach:
+		if err := a.machines.DetachLoop(a.id, request.Number); err != nil {
+			return nil, err
+		}
+		a.log.InfoContext(ctx, "a file of a machine was detached", "number", request.Number)
+		return nil, nil
+	default:
+		return a.machines.Loops(a.id)
+	}
 }
 
 // receive reads a line and the open files that came with it.

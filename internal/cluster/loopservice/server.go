@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/node/losetup"
+	"muster.dev/muster/internal/platform/blockfs"
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
@@ -38,6 +39,8 @@ type Machines interface {
 	AttachLoop(id string, file *os.File, readOnly bool) (loopdevice.Device, error)
 	// DetachLoop takes the file from one of the machine's devices.
 	DetachLoop(id string, number int) error
+	// MountDevice makes a mount of the file system on a block device that the machine is lent and has opened. Errors wrap the errno that mount(2) has for them.
+	MountDevice(ctx context.Context, id string, device *os.File, fileSystem blockfs.Request) (*os.File, error)
 	// CheckLoops withdraws devices that somebody else has detached.
 	CheckLoops(id string) error
 }

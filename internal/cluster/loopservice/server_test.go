@@ -5,6 +5,7 @@ package loopservice
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/node/losetup"
+	"muster.dev/muster/internal/platform/blockfs"
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
@@ -97,6 +99,20 @@ func (m *machines) refuse(_ context.Context, id string, err error) {
 	m.refused = append(m.refused, id+": "+err.Error())
 }
 
+// MountDevice returns the device itself.
+func (m *machines) MountDevice(_ context.Context, _ string, device *os.File, fileSystem blockfs.Request) (*os.File, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.failure != nil {
+		return nil, m.failure
+	}
+	if fileSystem.Options != "discard" {
+		return nil, errors.New("another file system was asked for")
+	}
+	descriptor, err := unix.Dup(int(device.Fd()))
+	return os.NewFile(uintptr(descriptor), "mount"), err
+}
+
 func (m *machines) CheckLoops(string) error { return nil }
 
 // start starts the service for two machines.
@@ -169,6 +185,33 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// A mount comes open with the answer, and an error with its number.
+func TestMount(t *testing.T) {
+	m := start(t)
+	ask := func() (*os.File, error) {
+		return losetup.AskMount(t.Context(), m.socket(one), file(t), blockfs.Request{Type: "ext4", Options: "discard"})
+	}
+	mount, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(mount)
+	if err := errors.Join(err, mount.Close()); err != nil || string(content) != "hello" {
+		t.Errorf("what came has %q, %v", content, err)
+	}
+	for _, c := range []struct {
+		failure error
+		want    unix.Errno
+	}{{fmt.Errorf("damaged: %w", unix.EUCLEAN), unix.EUCLEAN}, {errors.New("no number"), unix.EPERM}} {
+		m.mutex.Lock()
+		m.failure = c.failure
+		m.mutex.Unlock()
+		if _, err := ask(); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.failure.Error()) {
+			t.Errorf("%v, want %v with its number", err, c.failure)
+		}
+	}
+}
+
 // A message that is not a request gets an answer with the reason, and nothing is done.
 func TestHostileRequests(t *testing.T) {
 	m := start(t)
@@ -185,7 +228,7 @@ func TestHostileRequests(t *testing.T) {
 		"five files":      {`{"op":"attach"}` + "\n", 5, "more than one open file"},
 		"a file too many": {`{"op":"list"}` + "\n", 1, "1 open files"},
 		"no line":         {`{"op":"list"}`, 0, "before its line"},
-		"a long line":     {strings.Repeat(" ", 4096), 0, "more than 256 bytes"},
+		"a long line":     {strings.Repeat(" ", 4096), 0, "more than 1024 bytes"},
 		"rubbish":         {"\x00\n", 0, "not understood"},
 	} {
 		connection, err := net.Dial("unix", m.socket(one))

@@ -23,25 +23,33 @@ func TestParseRequest(t *testing.T) {
 		want  Request
 		why   string
 	}{
-		`{"op":"attach"}`:                         {1, Request{Op: Attach}, ""},
-		`{"op":"attach","readOnly":true}`:         {1, Request{Op: Attach, ReadOnly: true}, ""},
-		`{"op":"detach","number":7}`:              {0, Request{Op: Detach, Number: 7}, ""},
-		`{"op":"detach"}`:                         {0, Request{Op: Detach}, ""},
-		`{"op":"list"}`:                           {0, Request{Op: List}, ""},
-		`{"op":"attach" }`:                        {0, Request{}, "0 open files"},
-		`{"op":"attach"  }`:                       {2, Request{}, "2 open files"},
-		`{"op":"list" }`:                          {1, Request{}, "1 open files"},
-		`{"op":"attach","number":1}`:              {1, Request{}, "not understood"},
-		`{"op":"list","readOnly":true}`:           {0, Request{}, "not understood"},
-		`{"op":"detach","number":-1}`:             {0, Request{}, "not understood"},
-		`{"op":"detach","number":1048576}`:        {0, Request{}, "not understood"},
-		`{"op":"detach","readOnly":true}`:         {0, Request{}, "not understood"},
-		`{"op":"resize"}`:                         {0, Request{}, "not understood"},
-		`{"op":"list","path":"/etc"}`:             {0, Request{}, "unknown field"},
-		`{"op":"list"}{"op":"list"}`:              {0, Request{}, "one JSON object"},
-		`{"op":"list"`:                            {0, Request{}, "not understood"},
-		``:                                        {0, Request{}, "not understood"},
-		`{"op":"list"` + strings.Repeat(" ", 300): {0, Request{}, "more than 256 bytes"},
+		`{"op":"attach"}`:                          {1, Request{Op: Attach}, ""},
+		`{"op":"attach","readOnly":true}`:          {1, Request{Op: Attach, ReadOnly: true}, ""},
+		`{"op":"detach","number":7}`:               {0, Request{Op: Detach, Number: 7}, ""},
+		`{"op":"detach"}`:                          {0, Request{Op: Detach}, ""},
+		`{"op":"list"}`:                            {0, Request{Op: List}, ""},
+		`{"op":"attach" }`:                         {0, Request{}, "0 open files"},
+		`{"op":"attach"  }`:                        {2, Request{}, "2 open files"},
+		`{"op":"list" }`:                           {1, Request{}, "1 open files"},
+		`{"op":"attach","number":1}`:               {1, Request{}, "not understood"},
+		`{"op":"list","readOnly":true}`:            {0, Request{}, "not understood"},
+		`{"op":"detach","number":-1}`:              {0, Request{}, "not understood"},
+		`{"op":"detach","number":1048576}`:         {0, Request{}, "not understood"},
+		`{"op":"detach","readOnly":true}`:          {0, Request{}, "not understood"},
+		`{"op":"resize"}`:                          {0, Request{}, "not understood"},
+		`{"op":"list","path":"/etc"}`:              {0, Request{}, "unknown field"},
+		`{"op":"list"}{"op":"list"}`:               {0, Request{}, "one JSON object"},
+		`{"op":"list"`:                             {0, Request{}, "not understood"},
+		``:                                         {0, Request{}, "not understood"},
+		`{"op":"list"` + strings.Repeat(" ", 1100): {0, Request{}, "more than 1024 bytes"},
+		`{"op":"mount"}`:                           {1, Request{}, "not understood"},
+		`{"op":"mount","fileSystem":{"type":"ext4"},"number":1}`:      {1, Request{}, "not understood"},
+		`{"op":"mount","fileSystem":{"type":"ext4"},"readOnly":true}`: {1, Request{}, "not understood"},
+		`{"op":"mount","fileSystem":{"type":"ext4"}}`:                 {0, Request{}, "0 open files"},
+		`{"op":"mount","fileSystem":{"type":"ext4","at":"/etc"}}`:     {1, Request{}, "unknown field"},
+		`{"op":"attach","fileSystem":{"type":"ext4"}}`:                {1, Request{}, "not understood"},
+		`{"op":"detach","fileSystem":{"type":"ext4"}}`:                {0, Request{}, "not understood"},
+		`{"op":"list","fileSystem":{"type":"ext4"}}`:                  {0, Request{}, "not understood"},
 	} {
 		got, err := ParseRequest([]byte(line), c.files)
 		if got != c.want || (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
@@ -61,7 +69,7 @@ func FuzzParseRequest(f *testing.F) {
 			}
 			return
 		}
-		if (files == 1) != (r.Op == Attach) || r.Number < 0 || r.Number > maxNumber {
+		if (files == 1) != (r.Op == Attach || r.Op == Mount) || r.Number < 0 || r.Number > maxNumber {
 			t.Errorf("%+v with %d files", r, files)
 		}
 	})

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"muster.dev/muster/internal/platform/blockfs"
 )
 
 // Program is the name that muster answers to as losetup(8).
@@ -26,15 +28,19 @@ const (
 	Detach Op = "detach"
 	// List lists the machine's devices.
 	List Op = "list"
+	// Mount makes a mount of the file system on a device of the machine's, which comes open with the request. The mount comes with the answer.
+	Mount Op = "mount"
 )
 
-// Request is what a machine asks, one for each connection: a line of JSON. An open file comes with Attach, and with nothing else.
+// Request is what a machine asks, one for each connection: a line of JSON. An open file comes with Attach and Mount, and with nothing else.
 type Request struct {
 	Op Op `json:"op"`
 	// ReadOnly makes a device that is only read (Attach).
 	ReadOnly bool `json:"readOnly,omitempty"`
 	// Number of a device (Detach).
 	Number int `json:"number,omitempty"`
+	// FileSystem is what is to be mounted, and how (Mount).
+	FileSystem *blockfs.Request `json:"fileSystem,omitempty"`
 }
 
 // Device is a loop device of the machine's.
@@ -50,13 +56,15 @@ type Device struct {
 
 // Answer is what the host says: why it was not done, or the device that was attached, or all there are.
 type Answer struct {
-	Error   string   `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Errno is that of mount(2) for the error (Mount).
+	Errno   int      `json:"errno,omitempty"`
 	Devices []Device `json:"devices,omitempty"`
 }
 
 const (
 	// MaxRequest is how long a request may be, in bytes.
-	MaxRequest = 256
+	MaxRequest = 1024
 	// maxAnswer bounds an answer: a machine has some hundred devices.
 	maxAnswer = 64 << 10
 	// maxNumber is the highest number of a device: the kernel's minor numbers have 20 bits.
@@ -79,9 +87,11 @@ func ParseRequest(line []byte, files int) (Request, error) {
 	}
 	want := 0
 	switch {
-	case r.Op == Attach && r.Number == 0:
+	case r.Op == Attach && r.Number == 0 && r.FileSystem == nil:
 		want = 1
-	case r.Op == Detach && !r.ReadOnly && r.Number >= 0 && r.Number <= maxNumber:
+	case r.Op == Mount && r.FileSystem != nil && !r.ReadOnly && r.Number == 0:
+		want = 1
+	case r.Op == Detach && !r.ReadOnly && r.FileSystem == nil && r.Number >= 0 && r.Number <= maxNumber:
 	case r == Request{Op: List}:
 	default:
 		return Request{}, fmt.Errorf("the request is not understood: %+v", r)
