@@ -83,6 +83,7 @@ func Run(ctx context.Context, config Config) error {
 		kubelet:    &program{name: "kubelet", repeats: true, restart: make(chan struct{}, 1)},
 		credential: machineCredential(), said: map[step]string{},
 	}
+	a.answerMounts()
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReaping()
 	go a.reaper.run(reaping)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/node/devicemount"
 	"muster.dev/muster/internal/platform/userns"
 )
 
@@ -62,12 +63,19 @@ func boot(source *os.File) error {
 		files.Cur = min(files.Max, openFiles)
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
 	}
+	env := os.Environ()
 	if order.Record.IDs.Own() {
-		if err := userns.Confine(); err != nil {
+		listener, err := userns.ConfineListening()
+		if err != nil {
 			return err
 		}
+		if listener >= 0 { // the agent answers: nothing on the machine is mounted without it
+			if env, err = devicemount.Pass(listener, env); err != nil {
+				return err
+			}
+		}
 	}
-	if err := syscall.Exec("/opt/muster/bin/muster", []string{"muster", "node"}, os.Environ()); err != nil {
+	if err := syscall.Exec("/opt/muster/bin/muster", []string{"muster", "node"}, env); err != nil {
 		return fmt.Errorf("running muster node: %w", err)
 	}
 	return nil
