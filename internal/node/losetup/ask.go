@@ -46,14 +46,24 @@ func AskMount(ctx context.Context, socket string, device *os.File, fileSystem bl
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", err, unix.EAGAIN)
 	case answer.Error != "" && answer.Errno > 0 && answer.Errno < maxErrno:
-		return nil, fmt.Errorf("%s: %w", answer.Error, unix.Errno(answer.Errno))
+		return nil, &refusal{answer.Error, unix.Errno(answer.Errno)}
 	case answer.Error != "":
-		return nil, fmt.Errorf("%s: %w", answer.Error, unix.EPERM)
+		return nil, &refusal{answer.Error, unix.EPERM}
 	case mount == nil:
 		return nil, fmt.Errorf("the service on the host answers without a mount: %w", unix.EIO)
 	}
 	return mount, nil
 }
+
+// refusal is the host's reason for not mounting a device.
+type refusal struct {
+	why   string
+	errno unix.Errno
+}
+
+func (r *refusal) Error() string { return r.why }
+
+func (r *refusal) Unwrap() error { return r.errno }
 
 // maxErrno is above all errors of the kernel.
 const maxErrno = 4096

@@ -39,8 +39,24 @@ func (p plan) checker() (args []string, fine []int) {
 	return []string{"e2fsck", "-f", "-p", checkedAs}, []int{0, 1} // mended
 }
 
+// recognize looks for what a file system of the kind begins with.
+func recognize(device *os.File, kind string) error {
+	magic, at := "\x53\xef", int64(1024+56)
+	if kind == "xfs" {
+		magic, at = "XFSB", 0
+	}
+	found := make([]byte, len(magic))
+	if _, err := device.ReadAt(found, at); err != nil || string(found) != magic {
+		return fmt.Errorf("no %s is on the device: %w", kind, unix.EINVAL)
+	}
+	return nil
+}
+
 // check has a program look at a file system, as the first of the ids and without any rights: it belongs to them.
 func check(ctx context.Context, device *os.File, p plan, ids userns.IDs) error {
+	if err := recognize(device, p.kind); err != nil {
+		return err
+	}
 	args, fine := p.checker()
 	program, err := exec.LookPath(args[0])
 	if err != nil {
@@ -68,7 +84,7 @@ func check(ctx context.Context, device *os.File, p plan, ids userns.IDs) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s finds damage, or no such file system (%w): %s: %w", args[0], err, said, unix.EUCLEAN)
+	return fmt.Errorf("%s finds damage (%w): %s: %w", args[0], err, said, unix.EUCLEAN)
 }
 
 // tail keeps the end of what is written to it.

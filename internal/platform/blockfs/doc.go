@@ -7,10 +7,10 @@
 //
 // What happens if
 //
-//	the device is mounted already         it is another mount of the same file system, which is not checked again
-//	the file system was not unmounted     its journal is replayed before, by the program that checks it, which has no rights; one of XFS by the kernel,
-//	                                      or not at all if its log makes it look damaged
-//	the check finds more than it mends    the error is EUCLEAN, and nothing is mounted
-//	the check does not end                it is killed after some minutes
-//	this process is killed                nothing is mounted; the check may run to its end
+//	the device is mounted already        it is another mount of the same file system, which is not checked again
+//	ext4 was not unmounted               its journal is replayed before, by the program that checks it, which has no rights
+//	XFS was not unmounted                it is refused as damaged: only the kernel can replay its log, and a check is worth nothing before
+//	the check finds more than it mends   the error is EUCLEAN, and nothing is mounted
+//	the check does not end               it is killed after some minutes
+//	this process is killed               nothing is mounted; the check may run to its end
 package blockfs

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -188,5 +189,75 @@ func TestMount(t *testing.T) {
 				t.Errorf("it printed %q", out)
 			}
 		})
+	}
+}
+
+// What is damaged is not mounted, nor what is another file system or none; what was not unmounted is.
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind     string
+		mkfs     []string
+		do       string // to the device, $1
+		flags    uint64
+		readOnly bool
+		want     error
+	}{
+		"nothing":               {kind: "ext4", want: unix.EINVAL},
+		"nothing, as XFS":       {kind: "xfs", want: unix.EINVAL},
+		"another":               {kind: "xfs", mkfs: []string{"mkfs.ext4", "-q"}, want: unix.EINVAL},
+		"damaged":               {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q", "-b", "4096"}, do: "dd if=/dev/urandom of=$1 bs=4k seek=1 count=60 conv=notrunc status=none", want: unix.EUCLEAN},
+		"damaged XFS":           {kind: "xfs", mkfs: []string{"mkfs.xfs", "-q"}, do: "dd if=/dev/urandom of=$1 bs=512 seek=1 count=8 conv=notrunc status=none", want: unix.EUCLEAN},
+		"may panic":             {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q", "-e", "panic"}},
+		"not unmounted":         {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, do: "debugfs -w -R 'feature needs_recovery' $1 2>/dev/null"},
+		"read-only device":      {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, flags: unix.MS_RDONLY, readOnly: true},
+		"read-only device, not": {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, readOnly: true, want: unix.EUCLEAN}, // MountDevice does not come so far
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened, d := device(t, c.readOnly, c.mkfs...)
+			if c.do != "" {
+				if out, err := exec.Command("sh", "-ec", c.do+"; sync $1", "sh", d.Node()).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			mount, err := Mount(t.Context(), opened, d.Node(), Request{Type: c.kind, Flags: c.flags}, ids())
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			if err == nil {
+				_ = mount.Close()
+			}
+		})
+	}
+}
+
+// A device that is mounted has one file system, however often it is mounted; one that somebody else has for themselves is not mounted.
+func TestMountedAlready(t *testing.T) {
+	opened, d := device(t, false, "mkfs.ext4", "-q")
+	first, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, ids())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, ids())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(first.Close(), second.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var fd int
+	for until := time.Now().Add(10 * time.Second); ; { // the kernel takes a moment to unmount it
+		if fd, err = unix.Open(d.Node(), unix.O_RDWR|unix.O_EXCL, 0); err == nil || time.Now().After(until) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("what nobody has hold of any more is mounted: %v", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if _, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, ids()); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("a device that somebody has for themselves: %v", err)
+	}
+	if _, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, userns.IDs{}); !errors.Is(err, unix.EPERM) {
+		t.Errorf("with the host's ids: %v", err)
 	}
 }
