@@ -63,6 +63,8 @@ func memory(_ context.Context, device *os.File, fileSystem blockfs.Request) (*os
 		return nil, fmt.Errorf("damaged: %w", unix.EUCLEAN)
 	case "away":
 		return nil, fmt.Errorf("no service: %w", unix.EAGAIN)
+	case "tell":
+		fmt.Println("asked")
 	case "slow":
 		time.Sleep(time.Second)
 	}
