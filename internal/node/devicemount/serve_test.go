@@ -70,6 +70,7 @@ func TestServe(t *testing.T) {
 		"at a file":                  {"touch file; mount -t ext4 /tmp/device /tmp/file", "file"},
 		"by this process's links":    {"mount -c -t ext4 /tmp/magic /tmp/at", "symbolic links"},
 		"without the right":          {"setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin mount -i -t ext4 -o tell /tmp/device /tmp/at", "permission denied"},
+		"by its own rights":          {"chown 5 device; setpriv --bounding-set=-all,+sys_admin --inh-caps=-all mount -i -t ext4 -o tell /tmp/device /tmp/at", "cannot mount /tmp/device read-only"},
 		"in a user namespace":        {"unshare -Urm mount -i -t ext4 -o tell /tmp/device /tmp/at", "mount: /tmp/at: "},
 		"killed meanwhile":           {"timeout -s KILL 0.2 mount -t ext4 -o slow /tmp/device /tmp/at; sleep 1.5; test -z \"$(ls at)\" && echo nothing", "nothing\n"},
 		"not held up by another":     {"mount -t ext4 -o slow /tmp/device /tmp/at & for n in 1 2 3; do mount -t tmpfs none /tmp/other; done; ls at; echo before; wait; ls at", "before\next4-rw-slow\n"},

@@ -4,6 +4,7 @@ package blockfs
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,9 +22,11 @@ const (
 	// Patience is how long a check may take.
 	Patience = 5 * time.Minute
 	// checkMemory is how much memory it may have, in bytes of addresses.
-	checkMemory = 2 << 30
+	checkMemory = 1 << 30
 	// checkedAs is the descriptor by which the program has the device.
 	checkedAs = "/proc/self/fd/3"
+	// superblockEnd is where the superblock of ext4 ends (Documentation/filesystems/ext4/super.rst of the kernel), and that of XFS has ended.
+	superblockEnd = 2048
 	// lastWords is how much of what it printed is told, in bytes.
 	lastWords = 300
 )
@@ -39,15 +42,28 @@ func (p plan) checker() (args []string, fine []int) {
 	return []string{"e2fsck", "-f", "-p", checkedAs}, []int{0, 1} // mended
 }
 
-// recognize looks for what a file system of the kind begins with.
+// recognize looks for what a file system of the kind begins with, and refuses one that names other devices: they would be the host's.
 func recognize(device *os.File, kind string) error {
-	magic, at := "\x53\xef", int64(1024+56)
-	if kind == "xfs" {
-		magic, at = "XFSB", 0
+	begin := make([]byte, superblockEnd)
+	if _, err := device.ReadAt(begin, 0); err != nil {
+		return fmt.Errorf("no %s is on the device, which cannot be read: %w", kind, unix.EINVAL)
 	}
-	found := make([]byte, len(magic))
-	if _, err := device.ReadAt(found, at); err != nil || string(found) != magic {
-		return fmt.Errorf("no %s is on the device: %w", kind, unix.EINVAL)
+	if kind == "xfs" {
+		if string(begin[:4]) != "XFSB" {
+			return fmt.Errorf("no XFS is on the device: %w", unix.EINVAL)
+		}
+		return nil
+	}
+	superblock := begin[1024:]
+	if binary.LittleEndian.Uint16(superblock[0x38:]) != 0xef53 {
+		return fmt.Errorf("no ext4 is on the device: %w", unix.EINVAL)
+	}
+	const journalDevice = 0x8
+	switch {
+	case binary.LittleEndian.Uint32(superblock[0x60:])&journalDevice != 0, binary.LittleEndian.Uint32(superblock[0xe8:]) != 0:
+		return fmt.Errorf("the file system has its journal elsewhere: %w", unix.EINVAL)
+	case superblock[0x200] != 0:
+		return fmt.Errorf("the file system brings options of its own, which tune2fs -E mount_opts= takes away: %w", unix.EINVAL)
 	}
 	return nil
 }

@@ -208,6 +208,9 @@ func TestCheck(t *testing.T) {
 		"damaged":               {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q", "-b", "4096"}, do: "dd if=/dev/urandom of=$1 bs=4k seek=1 count=60 conv=notrunc status=none", want: unix.EUCLEAN},
 		"damaged XFS":           {kind: "xfs", mkfs: []string{"mkfs.xfs", "-q"}, do: "dd if=/dev/urandom of=$1 bs=512 seek=1 count=8 conv=notrunc status=none", want: unix.EUCLEAN},
 		"may panic":             {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q", "-e", "panic"}},
+		"options of its own":    {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, do: "tune2fs -E mount_opts=discard $1", want: unix.EINVAL},
+		"journal elsewhere":     {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, do: "debugfs -w -R 'ssv journal_dev 0x0801' $1 2>/dev/null", want: unix.EINVAL},
+		"a journal":             {kind: "ext4", mkfs: []string{"mke2fs", "-q", "-O", "journal_dev"}, want: unix.EINVAL},
 		"not unmounted":         {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, do: "debugfs -w -R 'feature needs_recovery' $1 2>/dev/null"},
 		"read-only device":      {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, flags: unix.MS_RDONLY, readOnly: true},
 		"read-only device, not": {kind: "ext4", mkfs: []string{"mkfs.ext4", "-q"}, readOnly: true, want: unix.EUCLEAN}, // MountDevice does not come so far

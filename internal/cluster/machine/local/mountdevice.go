@@ -41,6 +41,7 @@ func (p *Provider) MountDevice(ctx context.Context, id string, device *os.File, 
 	if err != nil {
 		return nil, err
 	}
+	defer p.lock("mounts/" + id)() // a check is work that the host does for the machine: one at a time
 	mount, err := blockfs.Mount(ctx, device, d.Node(), fileSystem, record.IDs)
 	if err != nil {
 		return nil, err
