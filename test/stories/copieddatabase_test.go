@@ -77,7 +77,7 @@ spec: {name: muster}
 apiVersion: muster.dev/v1alpha1
 kind: NodeGroup
 metadata: {namespace: muster, name: default}
-spec: {name: default, isolation: none, scalingConfig: {desiredSize: 1}}
+spec: {name: default, scalingConfig: {desiredSize: 1}}
 `
 
 // TestCopiedDatabase copies a block device while a PostgreSQL writes to the file system on it: one that starts from the copy has every row that was
@@ -89,7 +89,7 @@ func TestCopiedDatabase(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.volumesOnXFS()
-	i.muster("up", "-f", i.manifest(databaseCluster), "--allow-host-root", "muster") // its pods mount a file system of a device
+	i.up(databaseCluster)
 	i.ready()
 	i.database("first", "")
 	i.mustSQL("first", "CREATE TABLE rows (n bigint PRIMARY KEY, filler int)")
