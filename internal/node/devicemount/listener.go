@@ -32,6 +32,9 @@ type response struct {
 // goOn has the kernel do the call as if nobody had heard of it (SECCOMP_USER_NOTIF_FLAG_CONTINUE).
 const goOn = 1
 
+// wakeInTurn is SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
+const wakeInTurn = 1
+
 // sizes is the kernel's struct seccomp_notif_sizes.
 type sizes struct{ notification, response, data uint16 }
 
@@ -48,6 +51,8 @@ func newListener(fd int) (*listener, error) {
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&s))); errno != 0 { //nolint:gosec // G103: the call takes a pointer
 		return nil, fmt.Errorf("asking for the size of notifications: %w", errno)
 	}
+	// Whoever waits and whoever answers take turns, so they had best be on one processor. Linux before 6.6 does not know that.
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, wakeInTurn)
 	words := func(kernels uint16, own uintptr) []uint64 { return make([]uint64, (max(uintptr(kernels), own)+7)/8) }
 	return &listener{
 		fd: fd, buffer: words(s.notification, unsafe.Sizeof(notification{})), answer: words(s.response, unsafe.Sizeof(response{})),
