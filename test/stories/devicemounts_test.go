@@ -90,7 +90,7 @@ func devicesMounted(t *testing.T, i *installation) {
 	onMachine := func(script string) string {
 		return fmt.Sprintf("nsenter --target 1 --mount -- sh -c 'set -e; PATH=/run/muster/bin:$PATH; cd /tmp; %s'", script)
 	}
-	must(onMachine("mkdir -p lent; truncate -s 400M lent-disk; mkfs.xfs -q lent-disk; d=$(losetup -f --show lent-disk); mount -t xfs $d /tmp/lent; echo hello >lent/file; cat lent/file; umount lent; mount -t xfs -o ro $d /tmp/lent; cat lent/file; umount lent; losetup -d $d"), "hello\nhello")
+	must(onMachine("mkdir -p lent; truncate -s 400M lent-disk; mkfs.xfs -q lent-disk; d=$(losetup -f --show lent-disk); mount -t xfs $d /tmp/lent; echo hello >lent/file; cat lent/file; umount lent; mount -t xfs -o ro $d /tmp/lent; wc -c <lent/file; umount lent; losetup -d $d"), "hello\n6")
 	must(onMachine("truncate -s 16M lent-disk; d=$(losetup -f --show lent-disk); mkfs.ext4 -q $d; mount -t ext4 $d /tmp/lent; echo hello >lent/file; losetup -d $d; cat lent/file; umount lent; test ! -e $d"), "hello")
 	i.mustKubectl("delete", "pod/mounting", "pvc/formatted")
 }

@@ -83,7 +83,7 @@ func Run(ctx context.Context, config Config) error {
 		kubelet:    &program{name: "kubelet", repeats: true, restart: make(chan struct{}, 1)},
 		credential: machineCredential(), said: map[step]string{},
 	}
-	a.answerMounts()
+	a.answerMounts(context.WithoutCancel(ctx))
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReaping()
 	go a.reaper.run(reaping)

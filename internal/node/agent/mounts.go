@@ -12,7 +12,7 @@ import (
 )
 
 // answerMounts answers the machine's mounts for as long as the machine runs, shutting down included, if they are to be answered.
-func (a *agent) answerMounts() {
+func (a *agent) answerMounts(ctx context.Context) {
 	listener, ok := devicemount.Passed()
 	if !ok {
 		return
@@ -21,7 +21,7 @@ func (a *agent) answerMounts() {
 		return losetup.AskMount(ctx, losetup.Socket, device, fileSystem)
 	}
 	go func() {
-		if err := devicemount.Serve(listener, ask, a.log); err != nil {
+		if err := devicemount.Serve(ctx, listener, ask, a.log); err != nil {
 			a.log.Error("nothing can be mounted on this machine", "error", err)
 		}
 	}()

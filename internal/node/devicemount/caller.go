@@ -131,7 +131,7 @@ func readString(tid uint32, address uint64) (string, error) {
 			return "", unix.EFAULT
 		}
 		read = append(read, part...)
-		address += uint64(n)
+		address += uint64(len(part))
 	}
 	return "", unix.ENAMETOOLONG
 }
@@ -175,8 +175,8 @@ func (c *caller) become() error {
 	if err := unix.Capget(&header, &sets[0]); err != nil {
 		return fmt.Errorf("reading capabilities: %w", err)
 	}
-	sets[0].Effective = sets[0].Permitted & uint32(c.effective)     //nolint:gosec // G115: the lower half
-	sets[1].Effective = sets[1].Permitted & uint32(c.effective>>32) //nolint:gosec // G115: the upper half
+	sets[0].Effective = sets[0].Permitted & uint32(c.effective) //nolint:gosec // G115: the lower half
+	sets[1].Effective = sets[1].Permitted & uint32(c.effective>>32)
 	if err := unix.Capset(&header, &sets[0]); err != nil {
 		return fmt.Errorf("giving up capabilities: %w", err)
 	}

@@ -40,8 +40,8 @@ func machine(script string) error {
 			done <- fmt.Errorf("there is no listener: %w", err)
 			return
 		}
-		go func() { _ = Serve(fd, memory, slog.New(slog.DiscardHandler)) }()
-		cmd := exec.Command("/bin/sh", "-c", script) //nolint:noctx // it ends with this process
+		go func() { _ = Serve(context.Background(), fd, memory, slog.New(slog.DiscardHandler)) }() //nolint:forbidigo // there is no test in this process
+		cmd := exec.Command("/bin/sh", "-c", script)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
 		done <- cmd.Run()
 	})
@@ -66,7 +66,7 @@ func memory(_ context.Context, device *os.File, fileSystem blockfs.Request) (*os
 	case "tell":
 		fmt.Println("asked")
 	case "slow":
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 	}
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {

@@ -60,8 +60,8 @@ type server struct {
 }
 
 // Serve answers mounts that a descriptor of userns.ConfineListening hears of, as long as this process runs: nothing mounts anything on the machine
-// while nobody answers.
-func Serve(fd int, ask Ask, log *slog.Logger) error {
+// while nobody answers. The context is the host's to be asked with, and does not end it.
+func Serve(ctx context.Context, fd int, ask Ask, log *slog.Logger) error {
 	l, err := newListener(fd)
 	if err != nil {
 		return err
@@ -77,12 +77,12 @@ func Serve(fd int, ask Ask, log *slog.Logger) error {
 			time.Sleep(retryInterval)
 			continue
 		}
-		s.hear(n)
+		s.hear(ctx, n) //nolint:gosec // G118: it does not end with the context
 	}
 }
 
 // hear answers a call, or has it answered.
-func (s *server) hear(n notification) {
+func (s *server) hear(ctx context.Context, n notification) {
 	typeAt := n.args[2]
 	if n.call == unix.SYS_FSOPEN {
 		typeAt = n.args[0]
@@ -98,7 +98,7 @@ func (s *server) hear(n notification) {
 		case s.making <- struct{}{}:
 			go func() {
 				defer func() { <-s.making }()
-				s.answer(n, s.mount(n))
+				s.answer(n, s.mount(ctx, n))
 			}()
 		default:
 			s.answer(n, unix.EAGAIN)
@@ -115,7 +115,7 @@ func (s *server) answer(n notification, err error) {
 	case errors.Is(err, errNotOurs):
 		r.flags = goOn
 	case errors.As(err, &errno):
-		r.errno = -int32(errno) //nolint:gosec // G115: below 4096
+		r.errno = -int32(errno)
 	default:
 		r.errno = -int32(unix.EPERM)
 	}
@@ -152,7 +152,7 @@ func read(n notification) (a asked, err error) {
 }
 
 // mount does what a caller has asked for.
-func (s *server) mount(n notification) error {
+func (s *server) mount(ctx context.Context, n notification) error {
 	a, err := read(n)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *server) mount(n notification) error {
 		return err
 	}
 	defer func() { _ = device.Close() }()
-	mount, err := s.askFor(device, a.fileSystem)
+	mount, err := s.askFor(ctx, device, a.fileSystem)
 	if err != nil {
 		s.log.Warn("a device was not mounted", "device", a.source, "at", a.target, "type", a.fileSystem.Type, "error", err)
 		return err
@@ -198,10 +198,10 @@ func (s *server) mount(n notification) error {
 }
 
 // askFor asks the host when its turn has come.
-func (s *server) askFor(device *os.File, fileSystem blockfs.Request) (*os.File, error) {
+func (s *server) askFor(ctx context.Context, device *os.File, fileSystem blockfs.Request) (*os.File, error) {
 	s.asking <- struct{}{}
 	defer func() { <-s.asking }()
-	return s.ask(context.Background(), device, fileSystem) //nolint:contextcheck // it has a patience of its own
+	return s.ask(ctx, device, fileSystem)
 }
 
 // openDevice opens a block device by a path of the caller's. Links that lead elsewhere by themselves (/proc/PID/fd) are not followed: they would be this

@@ -46,7 +46,7 @@ func device(t *testing.T) func() error {
 }
 
 const begin = `exec 2>&1
-mount -t proc proc /proc; cd /tmp; mkdir at other secret; chmod 700 secret; ln -s device link; ln -s at atlink; ln -s /proc/1/root/tmp/device magic
+mount -t proc none /proc; cd /tmp; mkdir at other secret; chmod 700 secret; ln -s device link; ln -s at atlink; ln -s /proc/1/root/tmp/device magic
 `
 
 func TestServe(t *testing.T) {

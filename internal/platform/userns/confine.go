@@ -108,7 +108,7 @@ func install(rest []bpf.Instruction, flags uintptr) (int, error) {
 	if errno != 0 {
 		return -1, fmt.Errorf("filtering system calls: %w", errno)
 	}
-	return int(result), nil //nolint:gosec // G115: a descriptor
+	return int(result), nil
 }
 
 // theRest is the filter: with or without somebody who listens.
