@@ -6,6 +6,8 @@
 // rights of whoever calls it, and passes it open to the service on the host, which attaches it and lends the machine a node of the device. The kubelet
 // calls it for each block device that a pod uses, and people do.
 //
+// Process number one asks by the same socket for mounts of devices (package devicemount).
+//
 // It trusts the socket, which root on the machine could make, too: whoever is that needs no more rights. What the host answers is bounded.
 // Options that would name a device before it is attached, or change one that is, are refused with what to do instead.
 package losetup
