@@ -8,6 +8,7 @@
 // What happens if
 //
 //	another process takes the number that was free   the next free one is tried
+//	a process is killed that held a device           the device goes, unless it is mounted
 //	a device is detached that a program has open     it goes when the last program closes it; until then it is Detaching
 //	/dev has no node of a device, as in a container  the node is made
 package loopdevice
@@ -73,58 +74,113 @@ func IsDeviceNumber(device uint64) bool { return unix.Major(device) == major }
 // Attach makes a regular file, or another block device, a block device of a name. The device reads and writes the file past the page cache where the
 // file system can.
 func Attach(file *os.File, name string, readOnly bool) (Device, error) {
-	info, err := file.Stat()
+	device, held, err := attach(file, name, readOnly, 0)
 	if err != nil {
 		return Device{}, err
 	}
+	_ = held.Close()
+	return device, nil
+}
+
+// Hold makes a file a block device as Attach does, that goes when nobody has it open or mounted any more: if the caller closes what it is returned, or is
+// killed, before it has mounted the device, none is left. A device that the file is behind already is that one: two file systems of one file would
+// write over each other.
+func Hold(file *os.File, name string) (Device, *os.File, error) {
+	if device, held, err := reopen(file); err != nil || held != nil {
+		return device, held, err
+	}
+	return attach(file, name, false, unix.LO_FLAGS_AUTOCLEAR)
+}
+
+// reopen opens the device that a file is behind; nil if there is none.
+func reopen(file *os.File) (Device, *os.File, error) {
+	var is unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &is); err != nil {
+		return Device{}, nil, err
+	}
+	all, err := List()
+	if err != nil {
+		return Device{}, nil, err
+	}
+	for _, seen := range all {
+		if seen.Inode != is.Ino || seen.FileSystem != is.Dev || seen.Over >= 0 {
+			continue
+		}
+		fd, err := open(seen.Number, unix.O_RDONLY)
+		if errors.Is(err, unix.ENXIO) {
+			continue
+		}
+		if err != nil {
+			return Device{}, nil, err
+		}
+		held := os.NewFile(uintptr(fd), seen.Node()) // from here on it does not go by itself
+		if now, err := look(seen.Number, fd); err == nil && now.Inode == is.Ino && now.FileSystem == is.Dev && now.Over < 0 {
+			return now, held, nil
+		}
+		_ = held.Close()
+	}
+	return Device{}, nil, nil
+}
+
+func attach(file *os.File, name string, readOnly bool, flags uint32) (Device, *os.File, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return Device{}, nil, err
+	}
 	if isBlock := info.Mode().Type() == fs.ModeDevice; !isBlock && (!info.Mode().IsRegular() || info.Size() < sector) {
-		return Device{}, fmt.Errorf("%s cannot be a block device: it must be a regular file of at least %d bytes, or a block device", file.Name(), sector)
+		return Device{}, nil, fmt.Errorf("%s cannot be a block device: it must be a regular file of at least %d bytes, or a block device", file.Name(), sector)
 	}
 	if name == "" || len(name) > MaxName {
-		return Device{}, fmt.Errorf("invalid name %q of a loop device: must have 1 to %d bytes", name, MaxName)
+		return Device{}, nil, fmt.Errorf("invalid name %q of a loop device: must have 1 to %d bytes", name, MaxName)
 	}
 	control, err := openNode(controlPath, unix.S_IFCHR, unix.Mkdev(10, 237), unix.O_RDWR)
 	if err != nil {
 		if _, statErr := os.Stat("/sys/devices/virtual/misc/loop-control"); errors.Is(statErr, fs.ErrNotExist) {
-			return Device{}, ErrUnsupported
+			return Device{}, nil, ErrUnsupported
 		}
-		return Device{}, err
+		return Device{}, nil, err
 	}
 	defer func() { _ = unix.Close(control) }()
 	for range attempts {
 		number, err := unix.IoctlRetInt(control, unix.LOOP_CTL_GET_FREE)
 		if err != nil {
-			return Device{}, fmt.Errorf("asking for a free loop device: %w", err)
+			return Device{}, nil, fmt.Errorf("asking for a free loop device: %w", err)
 		}
-		device, err := configure(number, file, name, readOnly)
+		device, held, err := configure(number, file, name, readOnly, flags)
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENXIO) { // another process was faster, or removed it
 			continue
 		}
-		return device, err
+		return device, held, err
 	}
-	return Device{}, fmt.Errorf("attaching %s: other processes took %d free loop devices meanwhile", file.Name(), attempts)
+	return Device{}, nil, fmt.Errorf("attaching %s: other processes took %d free loop devices meanwhile", file.Name(), attempts)
 }
 
-func configure(number int, file *os.File, name string, readOnly bool) (Device, error) {
-	flags := unix.O_RDWR
+func configure(number int, file *os.File, name string, readOnly bool, flags uint32) (_ Device, _ *os.File, err error) {
+	access := unix.O_RDWR
 	if readOnly {
-		flags = unix.O_RDONLY
+		access = unix.O_RDONLY
 	}
-	fd, err := open(number, flags)
+	fd, err := open(number, access)
 	if err != nil {
-		return Device{}, err
+		return Device{}, nil, err
 	}
-	defer func() { _ = unix.Close(fd) }()
+	held := os.NewFile(uintptr(fd), node(number))
+	defer func() {
+		if err != nil {
+			_ = held.Close()
+		}
+	}()
 	config := unix.LoopConfig{Fd: uint32(file.Fd())} //nolint:gosec // G115: a file descriptor
-	config.Info.Flags = unix.LO_FLAGS_DIRECT_IO
+	config.Info.Flags = unix.LO_FLAGS_DIRECT_IO | flags
 	if readOnly {
 		config.Info.Flags |= unix.LO_FLAGS_READ_ONLY
 	}
 	copy(config.Info.File_name[:MaxName], name)
 	if err := unix.IoctlLoopConfigure(fd, &config); err != nil {
-		return Device{}, fmt.Errorf("attaching %s to %s: %w", file.Name(), node(number), err)
+		return Device{}, nil, fmt.Errorf("attaching %s to %s: %w", file.Name(), node(number), err)
 	}
-	return look(number, fd)
+	device, err := look(number, fd)
+	return device, held, err
 }
 
 // open opens a device: for reading, but to attach one that is to be written, since udev looks at what was open for writing when it is closed.

@@ -137,6 +137,33 @@ func TestReadOnly(t *testing.T) {
 	gone(t, f)
 }
 
+// A device that is held goes with the last who has it open, and a file is behind one at a time.
+func TestHold(t *testing.T) {
+	supported(t)
+	f := file(t, 1<<20)
+	first, held, err := Hold(f, "muster-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, again, err := Hold(f, "muster-other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second != first || first.Name != "muster-test" || !first.Detaching || len(of(t, f)) != 1 {
+		t.Errorf("held twice: %+v, %+v, and of the file there are %+v", first, second, of(t, f))
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(of(t, f)) != 1 {
+		t.Error("it goes with the first who closes it")
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, f)
+}
+
 func TestAttachRefuses(t *testing.T) {
 	f := file(t, 100)
 	if _, err := Attach(f, "muster-test", false); err == nil {
