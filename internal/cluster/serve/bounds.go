@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // boundInterval is how often machines that use more than they may have are looked at again.
@@ -31,6 +32,18 @@ func (s *Service) boundMachines(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// unboundedDisks says how many machines may fill the host's disk; nothing if none may.
+func unboundedDisks(dir statedir.Dir) string {
+	count, err := local.UnboundedDisks(dir)
+	if err != nil {
+		return "whether machines' disks have a bound is not known: " + err.Error()
+	}
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("machines' disks have no bound: %d of an earlier version, or of a host without mkfs.ext4 (package e2fsprogs) or loop devices, may fill this host's; muster delete machine NAME replaces one", count)
 }
 
 // unbounded says why machines are not held to their bounds; nothing if they are.

@@ -32,6 +32,9 @@ func (s *Service) Status(ctx context.Context) Status {
 	if s.boundNote != "" {
 		notes = append(notes, s.boundNote)
 	}
+	if note := unboundedDisks(s.cfg.State); note != "" {
+		notes = append(notes, note)
+	}
 	looking := !s.found // before clusters are listed
 	s.mu.Unlock()
 	status := Status{

@@ -47,7 +47,7 @@ func isAnyComponent(names ...string) func(string) bool {
 	}
 }
 
-// Stop ends every process of a state directory, reports which it ended, removes their control groups, and detaches machines' loop devices. It removes
+// Stop ends every process of a state directory, reports which it ended, removes their control groups, and unmounts machines' disks. It removes
 // nothing of the directory.
 func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
 	for i, step := range stopOrder {
@@ -73,11 +73,11 @@ func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, coun
 			progress("machines", ended)
 		}
 	}
-	return errors.Join(removeMemoryGroups(dir, ""), detachLoops(dir))
+	return errors.Join(removeMemoryGroups(dir, ""), releaseDisks(dir))
 }
 
-// detachLoops detaches the loop devices that machines had, none of which runs: those of volumes, and those of files on their disks.
-func detachLoops(dir statedir.Dir) error {
+// releaseDisks unmounts the disks of machines, none of which runs, and detaches the loop devices that they had: those of files on their disks, and those of volumes.
+func releaseDisks(dir statedir.Dir) error {
 	if !local.Possible() {
 		return nil
 	}
@@ -86,7 +86,7 @@ func detachLoops(dir statedir.Dir) error {
 		return fmt.Errorf("looking for machines: %w", err)
 	}
 	for _, entry := range entries {
-		if err := local.DetachLoops(dir, entry.Name()); err != nil {
+		if err := local.ReleaseDisk(dir, entry.Name()); err != nil {
 			return err
 		}
 	}

@@ -233,6 +233,9 @@ func (d Dir) Machines() string { return d.join("machines") }
 // Machine is the folder of one machine.
 func (d Dir) Machine(id string) string { return d.join("machines", id) }
 
+// MachineDisk is the file in which a local machine's disk is, which is mounted at root in the machine's directory.
+func (d Dir) MachineDisk(id string) string { return d.join("machines", id, "disk") }
+
 // MachineLogs is where a machine keeps its logs.
 func (d Dir) MachineLogs(id string) string { return d.join("machines", id, "root", "var", "log") }
 

@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/platform/sparsedisk"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -51,6 +52,9 @@ func Read(dir statedir.Dir, cluster string, authorities map[string]*x509.Certifi
 		if record.Cluster != cluster {
 			continue
 		}
+		if err := readable(dir, record.ID); err != nil {
+			return nil, err
+		}
 		root, err := os.OpenRoot(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -71,6 +75,18 @@ func Read(dir statedir.Dir, cluster string, authorities map[string]*x509.Certifi
 		nodes = append(nodes, node)
 	}
 	return nodes, nil
+}
+
+// readable refuses to look for certificates on a disk that is not mounted, as after a reboot of the host: that there are none is not known before.
+func readable(dir statedir.Dir, id string) error {
+	if _, err := os.Lstat(dir.MachineDisk(id)); err != nil {
+		return nil //nolint:nilerr // its disk is a directory
+	}
+	mounted, err := sparsedisk.Mounted(filepath.Join(dir.Machine(id), "root"))
+	if err == nil && !mounted {
+		err = fmt.Errorf("the disk of machine %s is not mounted before it boots again: wait for that, or delete the machine", id)
+	}
+	return err
 }
 
 // diskCertificate reads one file of a machine. The machine may have put anything there, but it deceives only itself: it loses

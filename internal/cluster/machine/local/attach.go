@@ -111,10 +111,14 @@ func (p *Provider) takeBack(id string, d loopdevice.Device) error {
 }
 
 // Kinds of file systems, as statfs(2) has them.
-const tmpfs = 0x01021994
+const (
+	tmpfs   = 0x01021994
+	fuse    = 0x65735546
+	overlay = 0x794c7630
+)
 
 // mayAttach refuses what a machine has opened and no device may be of, and reports whether it is open for reading only. Files are of the kind of file
-// system that the machine's disk is, which machines cannot mount themselves, or of memory: what is behind a device answers the kernel at once, and is not
+// system that the machine's disk is, or that volumes are on, which machines cannot mount themselves, or of memory: what is behind a device answers the kernel at once, and is not
 // a program of the machine's, on which the host would wait (FUSE), alone or below an overlay.
 func (p *Provider) mayAttach(id string, file *os.File) (readOnly bool, err error) {
 	flags, err := unix.FcntlInt(file.Fd(), unix.F_GETFL, 0)
@@ -124,7 +128,7 @@ func (p *Provider) mayAttach(id string, file *os.File) (readOnly bool, err error
 	if flags&unix.O_PATH != 0 || flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_ACCMODE != unix.O_RDWR {
 		return false, errors.New("the file must be open for reading, or for reading and writing")
 	}
-	var kind, disk unix.Statfs_t
+	var kind, disk, volumes unix.Statfs_t
 	if err := unix.Fstatfs(int(file.Fd()), &kind); err != nil {
 		return false, fmt.Errorf("looking at the file: %w", err)
 	}
@@ -135,6 +139,9 @@ func (p *Provider) mayAttach(id string, file *os.File) (readOnly bool, err error
 	if err := unix.Statfs(filepath.Join(p.store.Path(id), rootDir), &disk); err != nil {
 		return false, fmt.Errorf("looking at the machine's disk: %w", err)
 	}
+	if err := unix.Statfs(statedir.Nearest(statedir.Dir(p.config.State.FileSystems())), &volumes); err != nil {
+		return false, fmt.Errorf("looking at the disk of volumes: %w", err)
+	}
 	readOnly = flags&unix.O_ACCMODE == unix.O_RDONLY
 	switch is.Mode & unix.S_IFMT {
 	case unix.S_IFBLK:
@@ -142,7 +149,7 @@ func (p *Provider) mayAttach(id string, file *os.File) (readOnly bool, err error
 			return false, fmt.Errorf("device %d:%d is not a loop device", unix.Major(is.Rdev), unix.Minor(is.Rdev))
 		}
 	case unix.S_IFREG:
-		if kind.Type != disk.Type && kind.Type != tmpfs {
+		if kind.Type != tmpfs && kind.Type != disk.Type && kind.Type != volumes.Type || kind.Type == fuse || kind.Type == overlay {
 			return false, errors.New("the file must be on the machine's disk, on a volume or in memory (tmpfs), not on an overlay or a FUSE file system")
 		}
 	default:

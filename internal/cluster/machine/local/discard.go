@@ -12,7 +12,7 @@ import (
 )
 
 // Discard ends a machine of a state directory and removes what it has outside of it, whatever its record says or whether
-// there is one at all. Its link goes with its network namespace, its mounts with its mount namespace. The disk stays.
+// there is one at all. Its link goes with its network namespace, its mounts with its mount namespace. The disk is unmounted and stays.
 func Discard(ctx context.Context, dir statedir.Dir, cgroups host.Cgroups, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's
@@ -29,7 +29,7 @@ func Discard(ctx context.Context, dir statedir.Dir, cgroups host.Cgroups, id str
 	if err := cgroups.Remove(cgroupName(dir, id), endPatience); err != nil {
 		return fmt.Errorf("removing machine %s: %w", id, err)
 	}
-	if err := DetachLoops(dir, id); err != nil {
+	if err := ReleaseDisk(dir, id); err != nil {
 		return fmt.Errorf("removing machine %s: %w", id, err)
 	}
 	return nil

@@ -54,7 +54,7 @@ const (
 	reportFD = 4
 )
 
-// rootDir is a machine's disk, below its directory.
+// rootDir is where a machine's disk is mounted, below its directory, or the disk itself if it has no bound.
 const rootDir = "root"
 
 // searchPath is where programs are found on a machine: first those that take the place of the host's.
@@ -90,9 +90,6 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 			return err
 		}
 	}
-	if err := DetachLoops(p.config.State, record.ID); err != nil { // of an earlier boot, too
-		return err
-	}
 	if err := beginLending(p.store.Path(record.ID), record.IDs); err != nil {
 		return err
 	}
@@ -103,7 +100,11 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	}
 	defer func() { _ = log.Close() }()
 
-	started, err := p.start(record, shared{disk: root, programs: p.config.BinDir, images: p.images(ctx, record)}, log)
+	bounded, err := hasDisk(p.config.State, record.ID)
+	if err != nil {
+		return err
+	}
+	started, err := p.start(record, shared{disk: root, bounded: bounded, programs: p.config.BinDir, images: p.images(ctx, record)}, log)
 	if err != nil {
 		return err
 	}

@@ -131,8 +131,8 @@ func TestReboot(t *testing.T) {
 	if err := os.WriteFile(kept, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if mounts := s.mounts(t); strings.Count(mounts, "\n") != 1 || !strings.Contains(mounts, "nsfs") {
-		t.Errorf("mounts on the host, want the VPC's namespace only:\n%s", mounts)
+	if mounts := s.mounts(t); strings.Count(mounts, "\n") != 2 || !strings.Contains(mounts, "nsfs") || !strings.Contains(mounts, " ext4 /dev/loop") {
+		t.Errorf("mounts on the host, want the VPC's namespace and the machine's disk only:\n%s", mounts)
 	}
 	boot := read(t, filepath.Join("/proc", strconv.Itoa(pid), "root/proc/sys/kernel/random/boot_id"))
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
@@ -217,6 +217,9 @@ func TestUserData(t *testing.T) {
 		t.Errorf("the machine goes on, and reports %+v", got)
 	}
 	if err := p.Stop(t.Context(), machinetest.First, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.prepareDisk(t.Context(), machinetest.First); err != nil { // for this test to write there
 		t.Fatal(err)
 	}
 	if err := os.Truncate(nodeLog, 0); err != nil {

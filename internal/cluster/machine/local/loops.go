@@ -72,9 +72,9 @@ func podMounts(mounts []mount) []string {
 	return all
 }
 
-// DetachLoops withdraws the devices that a machine was lent, and detaches the loop devices that it asked for or that its programs attached to files on
+// detachLoops withdraws the devices that a machine was lent, and detaches the loop devices that it asked for or that its programs attached to files on
 // its disk. None of them runs any more.
-func DetachLoops(dir statedir.Dir, id string) error {
+func detachLoops(dir statedir.Dir, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's
 	}

@@ -63,7 +63,7 @@ func TestDetachLoops(t *testing.T) {
 		t.Cleanup(func() { _ = loopdevice.Detach(d) })
 		attached[id] = d
 	}
-	if err := DetachLoops(dir, one); err != nil {
+	if err := detachLoops(dir, one); err != nil {
 		t.Fatal(err)
 	}
 	all, err := loopdevice.List()

@@ -147,6 +147,9 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	if _, running, err := p.find(request.ID); err != nil || running {
 		return record.Instance(machine.Running), err
 	}
+	if err := p.prepareDisk(ctx, request.ID); err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	}
 	if record, err = p.isolate(request, record); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
@@ -247,7 +250,7 @@ func (p *Provider) Stop(ctx context.Context, id string, grace time.Duration) err
 	return nil
 }
 
-// end ends a machine's processes and removes its link, its control groups and its loop devices.
+// end ends a machine's processes, removes its link, its control groups and its loop devices, and unmounts its disk.
 func (p *Provider) end(ctx context.Context, id string, grace time.Duration) error {
 	pid, running, err := p.find(id)
 	if err != nil {
@@ -266,7 +269,7 @@ func (p *Provider) end(ctx context.Context, id string, grace time.Duration) erro
 	if err := p.cgroups.Remove(p.cgroup(id), endPatience); err != nil {
 		return err
 	}
-	return DetachLoops(p.config.State, id)
+	return ReleaseDisk(p.config.State, id)
 }
 
 // detach removes a machine's link, which went with its VPC if that is gone.

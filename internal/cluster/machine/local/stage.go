@@ -29,6 +29,7 @@ const (
 // shared is what a machine has of the host: its disk, which it writes, and directories that it reads.
 type shared struct {
 	disk, programs string
+	bounded        bool   // the disk is a file system of its own, on which the host lets nothing be run
 	images         string // the images that were loaded for its cluster; empty for a machine of no cluster
 }
 
@@ -52,7 +53,11 @@ func (s shared) stage(ids userns.IDs) error {
 	if err := makeDir(disk, "dev"); err != nil {
 		return err
 	}
-	root, err := shownBy(ids, s.disk)
+	hidden := uint64(0)
+	if s.bounded {
+		hidden = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+	}
+	root, err := shownBy(ids, s.disk, hidden)
 	if err != nil {
 		return err
 	}
@@ -67,6 +72,11 @@ func (s shared) stage(ids userns.IDs) error {
 	if err := mountShown(ids, root, stagedRoot); err != nil {
 		return fmt.Errorf("mounting the machine's disk: %w", err)
 	}
+	if s.bounded && !ids.Own() { // whose mount has all flags of the host's
+		if err := unix.Mount("", stagedRoot, "", unix.MS_REMOUNT|unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("letting the machine run what is on its disk: %w", err)
+		}
+	}
 	for _, one := range lent {
 		if err := one.mount(); err != nil {
 			return err
@@ -78,8 +88,9 @@ func (s shared) stage(ids userns.IDs) error {
 	return nil
 }
 
-// shownBy opens a directory of the host: for a machine that has ids of its own, as a mount that shows the owners of files by them.
-func shownBy(ids userns.IDs, dir string) (*os.File, error) {
+// shownBy opens a directory of the host: for a machine that has ids of its own, as a mount that shows the owners of files by them and is without some
+// attributes of the host's.
+func shownBy(ids userns.IDs, dir string, without uint64) (*os.File, error) {
 	if !ids.Own() {
 		return os.OpenFile(dir, os.O_RDONLY|unix.O_PATH|unix.O_DIRECTORY, 0)
 	}
@@ -93,7 +104,7 @@ func shownBy(ids userns.IDs, dir string) (*os.File, error) {
 		return nil, fmt.Errorf("taking hold of %s: %w", dir, err)
 	}
 	// A disk may have device files of before its machine had ids of its own.
-	shown := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_NODEV, Userns_fd: uint64(namespace.Fd())}
+	shown := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_NODEV, Attr_clr: without, Userns_fd: uint64(namespace.Fd())}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &shown); err != nil {
 		return nil, errors.Join(fmt.Errorf("showing %s by ids of the machine's own, which its file system has to be able to: %w", dir, err), unix.Close(tree))
 	}
@@ -148,7 +159,7 @@ func (s shared) lend(disk *os.Root, ids userns.IDs) (all []lent, err error) {
 		return all, err
 	}
 	if s.images != "" {
-		dir, err := shownBy(ids, s.images) // only its owner may read them
+		dir, err := shownBy(ids, s.images, 0) // only its owner may read them
 		if err != nil {
 			return all, err
 		}

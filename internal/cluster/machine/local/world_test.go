@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/userdata"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -40,12 +41,15 @@ type site struct {
 	binDir string
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) *site { t.Helper(); return newSiteIn(t, t.TempDir()) }
+
+// newSiteIn makes a site in a directory that is there.
+func newSiteIn(t *testing.T, dir string) *site {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test makes machines out of namespaces, which needs root")
 	}
-	s := &site{dir: statedir.Dir(t.TempDir()), binDir: filepath.Join(t.TempDir(), "bin")}
+	s := &site{dir: statedir.Dir(dir), binDir: filepath.Join(t.TempDir(), "bin")}
 	linkPrograms(t, s.binDir)
 	if _, err := authority.NewAccountStore(s.dir.PKI()).Ensure(nil, time.Now()); err != nil {
 		t.Fatal(err)
@@ -102,6 +106,15 @@ func (s *site) nothingLeft(t *testing.T, id string) {
 	if _, err := os.Stat(s.dir.Machine(id)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("machine %s still has files: %v", id, err)
 	}
+	devices, err := loopdevice.List()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, d := range devices {
+		if strings.HasPrefix(d.Path, s.dir.Machine(id)) && !d.Detaching { // the kernel takes a moment
+			t.Errorf("machine %s still has %s of %s", id, d.Node(), d.Path)
+		}
+	}
 	network, err := vpc.Open(s.dir.VPCs(), machinetest.VPCID)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +132,7 @@ func (s *site) mounts(t *testing.T) string {
 	t.Helper()
 	var found strings.Builder
 	for line := range strings.Lines(read(t, "/proc/self/mountinfo")) {
-		if strings.Contains(line, string(s.dir)) || strings.Contains(line, s.binDir) {
+		if strings.Contains(line, string(s.dir)+"/") || strings.Contains(line, s.binDir) {
 			found.WriteString(line)
 		}
 	}
