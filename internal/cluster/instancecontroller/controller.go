@@ -35,6 +35,7 @@ const (
 	reasonFailed      = "LaunchFailed"
 	reasonStopped     = "InstanceStopped"
 	reasonTermination = "TerminationFailed"
+	reasonReserve     = "DiskReserve"
 )
 
 const (
@@ -156,6 +157,10 @@ func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 			ID: m.Name, UserData: m.Spec.UserData, SubnetID: string(m.Spec.SubnetID),
 			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups,
 		})
+		if errors.Is(err, machine.ErrDiskReserve) {
+			r.judge(m, v1alpha1.MachineNotReady, reasonReserve, err.Error())
+			return lookAgain, nil
+		}
 		if err != nil {
 			r.Log.WarnContext(ctx, "launching an instance failed", "machine", m.Name, "error", err)
 			r.judge(m, v1alpha1.MachinePending, reasonFailed, err.Error())

@@ -133,6 +133,20 @@ func TestLaunchFails(t *testing.T) {
 	want(t, w.get(t), v1alpha1.MachineReady, reasonRunning)
 }
 
+// An instance that was stopped for the reserve of the host's disk says so until it may boot.
+func TestStoppedForReserve(t *testing.T) {
+	w := newWorld(t, newMachine())
+	w.reconcile(t)
+	w.provider.Stop(id)
+	w.provider.Fail(fake.Launch, machine.ErrDiskReserve)
+	if result := w.reconcile(t); result.RequeueAfter != lookAgain {
+		t.Errorf("tries again after %v", result.RequeueAfter)
+	}
+	want(t, w.get(t), v1alpha1.MachineNotReady, reasonReserve)
+	w.reconcile(t)
+	want(t, w.get(t), v1alpha1.MachineReady, reasonRunning)
+}
+
 // Machines of clusters are those of the clusters' controllers.
 func TestMachineOfACluster(t *testing.T) {
 	m := newMachine()

@@ -23,6 +23,9 @@ var ErrSubnetFull = errors.New("the subnet has too few free addresses")
 // ErrPodsFull is the [ErrSubnetFull] of a subnet that has no range for the pods that are asked for.
 var ErrPodsFull = fmt.Errorf("allocating addresses of pods: %w", ErrSubnetFull)
 
+// ErrDiskReserve says that an instance was stopped because its disk had taken room that the host needs, and is not booted before there is room again.
+var ErrDiskReserve = errors.New("the host's disk has less room left than it needs itself")
+
 // State is what an instance is doing.
 type State string
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -82,6 +83,10 @@ func (r *machines) launch(
 	if err != nil {
 		r.Boots.end(m.Name)
 		err = redact(err, t)
+		if errors.Is(err, machine.ErrDiskReserve) {
+			r.stoppedForReserve(m, err)
+			return was, 0, err
+		}
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", readiness.Shorten(err.Error()))
 		return was, 0, err
 	}
@@ -97,6 +102,20 @@ func (r *machines) launch(
 		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "Launched", "Launch", "the instance was launched as %s", instance.PrivateDNSName)
 	}
 	return instance, 0, nil
+}
+
+// reasonReserve says that a machine was stopped because its disk took room that the host needs itself.
+const reasonReserve = "DiskReserve"
+
+// reserveAgain is how often it is tried whether the host has room for a machine that was stopped for its reserve.
+const reserveAgain = 5 * time.Second
+
+// stoppedForReserve says once that the machine was stopped because it took room of the host's disk.
+func (r *machines) stoppedForReserve(m *v1alpha1.Machine, err error) {
+	r.relaunch.forget(m.Name) // it did not die by itself, and waits for nothing else
+	if was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); was == nil || was.Reason != reasonReserve {
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, reasonReserve, "Launch", "%s", readiness.Shorten(err.Error()))
+	}
 }
 
 // securityGroups are those that a machine boots in; what its object says later is put in force while it runs.

@@ -118,6 +118,9 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 				reason = reasonPodZone
 			case errors.Is(err, hostroot.Refused{Cluster: m.Spec.ClusterName}):
 				reason = reasonHostRoot
+			case errors.Is(err, machine.ErrDiskReserve):
+				r.judge(m, v1alpha1.MachineNotReady, reasonReserve, err.Error())
+				return reserveAgain, nil
 			}
 			if instance.State != machine.Running && m.Status.Phase == v1alpha1.MachineReady { // whatever its Node still says
 				m.Status.Phase = v1alpha1.MachineNotReady

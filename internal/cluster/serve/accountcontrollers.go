@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -21,6 +22,7 @@ import (
 	"muster.dev/muster/internal/cluster/filesystemcontroller"
 	"muster.dev/muster/internal/cluster/instancecontroller"
 	"muster.dev/muster/internal/cluster/loopservice"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/updatecontroller"
 )
 
@@ -58,6 +60,11 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 		server := &loopservice.Server{Machines: machines, Log: s.cfg.Log, Refused: loopsUsedUp(manager.GetClient(), manager.GetEventRecorder("muster"))}
 		if err := manager.Add(server); err != nil {
 			return fmt.Errorf("adding loop devices for machines: %w", err)
+		}
+	}
+	if machines, ok := providers[v1alpha1.ProviderLocal].(*local.Provider); ok {
+		if err := manager.Add(ctrlmanager.RunnableFunc(machines.KeepReserve)); err != nil {
+			return fmt.Errorf("adding the reserve of the host's disk: %w", err)
 		}
 	}
 	if err := manager.Start(ctx); err != nil {

@@ -23,6 +23,9 @@ func Memory() (int64, error) { return readMemory("MemTotal") }
 // counts memory that holds copies of files.
 func MemoryAvailable() (int64, error) { return readMemory("MemAvailable") }
 
+// MemoryDirty is how many bytes programs have written to files that are not on a disk yet.
+func MemoryDirty() (int64, error) { return readMemory("Dirty") }
+
 func readMemory(name string) (int64, error) {
 	raw, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -147,6 +147,9 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	if _, running, err := p.find(request.ID); err != nil || running {
 		return record.Instance(machine.Running), err
 	}
+	if err := p.checkReserve(request.ID); err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	}
 	if err := p.prepareDisk(ctx, request.ID); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
