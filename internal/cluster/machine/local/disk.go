@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/platform/sparsedisk"
 	"muster.dev/muster/internal/platform/statedir"
@@ -19,8 +21,8 @@ import (
 // diskSize is how much a machine's disk can hold, in bytes: what the volume of a node has on EKS if nobody says otherwise (diskSize of CreateNodegroup).
 const diskSize = 20 << 30
 
-// diskName is what the loop device of a machine's disk is called.
-func diskName(id string) string { return "muster-disk-" + id }
+// diskName is what the loop device of a machine's disk is called: not as those are that machines may be lent ([Provider.CheckLoops]).
+func diskName(id string) string { return "machine-disk-" + id }
 
 // prepareDisk mounts the disk of a machine that does not run, and makes that of a new one: a file system in a file. A machine of an earlier version, or that
 // was launched where the host could not make one, has a directory and keeps it.
@@ -48,7 +50,16 @@ func (p *Provider) prepareDisk(ctx context.Context, id string) error {
 		}
 		return errors.Join(p.unbounded(id, err), os.Remove(file))
 	}
-	return nil
+	return p.withdrawDisk(at)
+}
+
+// withdrawDisk takes the device of a disk that is mounted from every machine that was lent one of its number, which a program of the host has detached since.
+func (p *Provider) withdrawDisk(at string) error {
+	var disk unix.Stat_t
+	if err := unix.Stat(at, &disk); err != nil {
+		return fmt.Errorf("looking at the machine's disk: %w", err)
+	}
+	return p.WithdrawLoops(int(unix.Minor(disk.Dev)))
 }
 
 // unbounded lets a new machine have a directory in place of a disk, if that is all that the host can give.
@@ -94,6 +105,9 @@ func ReleaseDisk(dir statedir.Dir, id string) error {
 	if err := detachLoops(dir, id); err != nil {
 		return err
 	}
+	if has, err := hasDisk(dir, id); err != nil || !has {
+		return err
+	}
 	if err := sparsedisk.Unmount(filepath.Join(dir.Machine(id), rootDir)); err != nil {
 		return fmt.Errorf("unmounting the disk of machine %s: %w", id, err)
 	}
@@ -115,11 +129,14 @@ func UnboundedDisks(dir statedir.Dir) (count int, err error) {
 		if err != nil {
 			return 0, err
 		}
+		if has {
+			continue
+		}
 		used, err := isUsed(filepath.Join(dir.Machine(id), rootDir))
 		if err != nil {
 			return 0, err
 		}
-		if used && !has {
+		if used {
 			count++
 		}
 	}

@@ -139,6 +139,33 @@ func TestDiskGoesOn(t *testing.T) {
 	}
 }
 
+// A machine that was lent a device opens it no more when another's disk has its number.
+func TestDiskTakesNumber(t *testing.T) {
+	s := newSite(t)
+	p := s.isolating(t, 7)
+	at := filepath.Join(s.dir.Machine(machinetest.First), rootDir)
+	mustLaunch(t, p, machine.LaunchRequest{ID: machinetest.First, UserData: []byte("none"), OwnIDs: true})
+	var disk unix.Stat_t
+	if err := unix.Stat(at, &disk); err != nil {
+		t.Fatal(err)
+	}
+	lentTo := p.lentTo(machinetest.Second)
+	if err := os.MkdirAll(lentTo, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	node, _, err := lend(lentTo, lentLoop(int(unix.Minor(disk.Dev))), disk.Dev, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = node.Close()
+	if err := p.withdrawDisk(at); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := lentIn(lentTo); err != nil || len(left) > 0 {
+		t.Errorf("still lent: %v, %v", left, err)
+	}
+}
+
 // A machine of before keeps its directory. So does a new one where the host cannot make disks, and nowhere else.
 func TestDirectoryInPlaceOfADisk(t *testing.T) {
 	s := newSite(t)
