@@ -37,7 +37,7 @@ spec:
 
 // TestIsolatedMachines has machines whose root is nobody on the host: pods work there as on others, and so do the ways in.
 //
-//story:about cluster/machine/local platform/userns platform/subid platform/nsenter cluster/loopservice node/losetup node/devicemount platform/blockfs
+//story:about cluster/machine/local platform/sparsedisk platform/userns platform/subid platform/nsenter cluster/loopservice node/losetup node/devicemount platform/blockfs
 func TestIsolatedMachines(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -66,6 +66,7 @@ func TestIsolatedMachines(t *testing.T) {
 		{"a privileged pod sees the devices of its machine", privilegedDevices},
 		{"a privileged pod mounts its device", devicesMounted},
 		{"what takes too much ends on its machine", excessEndsInside},
+		{"a full disk is felt by its machine alone", disksAreBounded},
 		{"the service is taken over after kill -9", takeOver},
 		{"a machine that loses its power boots again", powerLoss},
 		{"the owner of the host may let root be the host's", hostRootAllowed},
