@@ -15,7 +15,7 @@ const reasonNoEffect = "NoEffect"
 func (r *groups) reportKept(group *v1alpha1.NodeGroup) {
 	if size := group.Spec.EKS.DiskSize; size != 0 {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonNoEffect, "Create",
-			"diskSize %d is kept and has no effect yet: the disk of a machine is a directory of the host, of no fixed size", size)
+			"diskSize %d is kept and has no effect yet: the disk of a machine has 20 GiB", size)
 	}
 	if access := group.Spec.EKS.RemoteAccess; access != nil {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonNoEffect, "Create",

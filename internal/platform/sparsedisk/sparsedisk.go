@@ -60,7 +60,7 @@ func Make(ctx context.Context, path string, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, mkfsPatience)
 	defer cancel()
 	// Nothing is kept for root, who is the one that fills it; a journal of 64 MiB is what the file takes at most for it.
-	out, err := exec.CommandContext(ctx, program, "-q", "-F", "-m", "0", "-b", "4096", "-I", "256", "-J", "size=64", //nolint:gosec // G204: found on the system's path
+	out, err := exec.CommandContext(ctx, program, "-q", "-F", "-m", "0", "-b", "4096", "-I", "256", "-J", "size=64",
 		"-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", unfinished).CombinedOutput()
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %w: %s", mkfs, err, lastLine(out)), os.Remove(unfinished))
@@ -161,7 +161,7 @@ func mend(ctx context.Context, device string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fsckPatience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "-p", "-f", device).CombinedOutput() //nolint:gosec // G204: found on the system's path
+	out, err := exec.CommandContext(ctx, program, "-p", "-f", device).CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode()&^3 == 0 { // it has mended something (e2fsck(8))
 		return nil

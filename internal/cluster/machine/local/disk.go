@@ -48,7 +48,7 @@ func (p *Provider) prepareDisk(ctx context.Context, id string) error {
 		if has || !errors.Is(err, sparsedisk.ErrUnsupported) {
 			return err
 		}
-		return errors.Join(p.unbounded(id, err), os.Remove(file))
+		return errors.Join(p.unbounded(id, err), os.Remove(file)) //nolint:gosec // G703: a machine's own directory
 	}
 	return p.withdrawDisk(at)
 }
@@ -90,7 +90,7 @@ func isUsed(dir string) (bool, error) {
 
 // hasDisk reports whether a machine has a disk of its own, mounted or not.
 func hasDisk(dir statedir.Dir, id string) (bool, error) {
-	_, err := os.Lstat(dir.MachineDisk(id))
+	_, err := os.Lstat(dir.MachineDisk(id)) //nolint:gosec // G703: a machine's own directory
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -67,10 +67,10 @@ func TestDisk(t *testing.T) {
 			if err := unix.Statfs(path, &stat); err != nil {
 				t.Fatal(err)
 			}
-			if got := uint64(stat.Flags) & (unix.ST_NODEV | unix.ST_NOSUID | unix.ST_NOEXEC); got != want { //nolint:gosec // G115: a set of flags
+			if got := uint64(stat.Flags) & (unix.ST_NODEV | unix.ST_NOSUID | unix.ST_NOEXEC); got != want {
 				t.Errorf("with ids of its own %v: %s has the flags %#x, want %#x", own, path, got, want)
 			}
-			if size := int64(stat.Blocks) * stat.Bsize; size > diskSize || size < diskSize*95/100 { //nolint:gosec // G115: it is small
+			if size := int64(stat.Blocks) * stat.Bsize; size > diskSize || size < diskSize*95/100 {
 				t.Errorf("%s has room for %d bytes", path, size)
 			}
 		}

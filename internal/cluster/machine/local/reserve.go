@@ -160,7 +160,7 @@ func (p *Provider) stopForReserve(ctx context.Context, id string, pid int, now r
 // checkReserve refuses to boot a machine that was stopped for the reserve, until there is room.
 func (p *Provider) checkReserve(id string) error {
 	mark := filepath.Join(p.store.Path(id), reserveFile)
-	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // G703: a machine's own directory
 		return nil
 	}
 	now, err := roomOf(p.config.State)
@@ -170,7 +170,7 @@ func (p *Provider) checkReserve(id string) error {
 	if err := now.check(p.config.State, id); err != nil {
 		return err
 	}
-	return os.Remove(mark)
+	return os.Remove(mark) //nolint:gosec // G703: the same
 }
 
 // check says why a machine that was stopped is not booted yet.
