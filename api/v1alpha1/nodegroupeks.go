@@ -30,7 +30,7 @@ type NodeGroupEKS struct {
 	// +kubebuilder:validation:XValidation:rule="!self",message="Muster has no node auto repair; set it to false or leave it out"
 	NodeRepairEnabled *bool `json:"nodeRepairEnabled,omitempty"`
 
-	// DiskSize is the requested size of a machine's root volume in GiB. A machine's disk is a directory of the host.
+	// DiskSize is the requested size of a machine's root volume in GiB. It has no effect yet: a machine's disk has 20 GiB.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
