@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -136,5 +137,22 @@ func write(t *testing.T, path, content string) {
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// That a machine has no certificates is not believed of a disk that is not mounted.
+func TestReadDiskNotMounted(t *testing.T) {
+	t.Parallel()
+	dir := statedir.Dir(t.TempDir())
+	path := newMachine(t, dir, "i-00000000000000001", "local-1")
+	write(t, dir.MachineDisk("i-00000000000000001"), "")
+	if err := os.Mkdir(filepath.Join(path, "root"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Read(dir, "Blue", nil); err == nil || !strings.Contains(err.Error(), "i-00000000000000001") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := Read(dir, "green", nil); err != nil || len(got) > 0 {
+		t.Errorf("of another cluster: %+v, %v", got, err)
 	}
 }
