@@ -93,6 +93,13 @@ func (m *machines) DetachLoop(_ string, number int) error {
 	return m.failure
 }
 
+// look has a test read or change what the server's threads use.
+func (m *machines) look(fn func()) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	fn()
+}
+
 func (m *machines) refuse(_ context.Context, id string, err error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -157,32 +164,35 @@ func TestRequests(t *testing.T) {
 	if got, err := ask(losetup.Request{Op: losetup.Attach, ReadOnly: true}, file(t)); err != nil || len(got) != 1 || got[0] != (losetup.Device{Number: 9, ReadOnly: true}) {
 		t.Errorf("attached %+v, %v", got, err)
 	}
-	if !slices.Equal(m.contents, []string{"hello"}) {
-		t.Errorf("attached files have %q", m.contents)
-	}
+	m.look(func() {
+		if !slices.Equal(m.contents, []string{"hello"}) {
+			t.Errorf("attached files have %q", m.contents)
+		}
+	})
 	if got, err := ask(losetup.Request{Op: losetup.List}, nil); err != nil || !slices.Equal(got, []losetup.Device{{Number: 'a', Inode: 5, ReadOnly: true}}) {
 		t.Errorf("lists %+v, %v", got, err)
 	}
-	if _, err := ask(losetup.Request{Op: losetup.Detach, Number: 7}, nil); err != nil || !slices.Equal(m.detached, []int{7}) {
-		t.Errorf("detached %v, %v", m.detached, err)
-	}
+	_, err := ask(losetup.Request{Op: losetup.Detach, Number: 7}, nil)
+	m.look(func() {
+		if err != nil || !slices.Equal(m.detached, []int{7}) {
+			t.Errorf("detached %v, %v", m.detached, err)
+		}
+	})
 	if _, err := ask(losetup.Request{Op: losetup.Attach}, nil); err == nil || !strings.Contains(err.Error(), "0 open files") {
 		t.Error(err)
 	}
-	m.mutex.Lock()
-	m.failure = errors.New("it may not")
-	m.mutex.Unlock()
+	m.look(func() { m.failure = errors.New("it may not") })
 	if _, err := ask(losetup.Request{Op: losetup.Detach, Number: 8}, nil); err == nil || err.Error() != "it may not" {
 		t.Error(err)
 	}
 	if _, err := ask(losetup.Request{Op: losetup.Attach}, file(t)); err == nil || err.Error() != "it may not" {
 		t.Error(err)
 	}
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	if want := []string{one + ": it may not"}; !slices.Equal(m.refused, want) {
-		t.Errorf("refused %q, want %q", m.refused, want)
-	}
+	m.look(func() {
+		if want := []string{one + ": it may not"}; !slices.Equal(m.refused, want) {
+			t.Errorf("refused %q, want %q", m.refused, want)
+		}
+	})
 }
 
 // A mount comes open with the answer, and an error with its number.
@@ -203,9 +213,7 @@ func TestMount(t *testing.T) {
 		failure error
 		want    unix.Errno
 	}{{fmt.Errorf("damaged: %w", unix.EUCLEAN), unix.EUCLEAN}, {errors.New("no number"), unix.EPERM}} {
-		m.mutex.Lock()
-		m.failure = c.failure
-		m.mutex.Unlock()
+		m.look(func() { m.failure = c.failure })
 		if _, err := ask(); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.failure.Error()) {
 			t.Errorf("%v, want %v with its number", err, c.failure)
 		}
@@ -255,9 +263,11 @@ func TestHostileRequests(t *testing.T) {
 			t.Errorf("%s: answers %q, want %q", name, answer, c.why)
 		}
 	}
-	if len(m.contents) > 0 {
-		t.Errorf("attached %q", m.contents)
-	}
+	m.look(func() {
+		if len(m.contents) > 0 {
+			t.Errorf("attached %q", m.contents)
+		}
+	})
 }
 
 // A machine whose requests all hang delays no other, and gets no more of the service than it may.
