@@ -8,6 +8,7 @@
 // What happens if
 //
 //	the device is mounted already        it is another mount of the same file system, which is not checked again
+//	somebody has it for themselves       the error is EBUSY: it is not waited for what was not checked
 //	ext4 was not unmounted               its journal is replayed before, by the program that checks it, which has no rights
 //	XFS was not unmounted                it is refused as damaged: only the kernel can replay its log, and a check is worth nothing before
 //	the check finds more than it mends   the error is EUCLEAN, and nothing is mounted

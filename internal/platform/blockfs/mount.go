@@ -33,12 +33,17 @@ func Mount(ctx context.Context, device *os.File, path string, r Request, ids use
 	if err != nil {
 		return nil, err
 	}
+	if err := recognize(device, p.kind); err != nil {
+		return nil, err
+	}
+	patience := time.Duration(0) // with who has the device for themselves and has not mounted it: nothing was checked
 	if free {
 		if err := check(ctx, device, p, ids); err != nil {
 			return nil, err
 		}
+		patience = settlePatience
 	}
-	mount, err := p.mount(path, number)
+	mount, err := p.mount(path, number, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +86,9 @@ func unclaimed(device *os.File) (bool, error) {
 // settlePatience is how long it is waited for a device that somebody else has open for themselves: programs that look at devices do so for a moment.
 const settlePatience, settleInterval = 2 * time.Second, 20 * time.Millisecond
 
-// mount mounts the file system of a device at a path, which has to have a number.
-func (p plan) mount(path string, number uint64) (*os.File, error) {
-	for until := time.Now().Add(settlePatience); ; {
+// mount mounts the file system of a device at a path, which has to have a number, and waits for a while for who has the device.
+func (p plan) mount(path string, number uint64, patience time.Duration) (*os.File, error) {
+	for until := time.Now().Add(patience); ; {
 		mount, err := p.mountOnce(path)
 		if errors.Is(err, unix.EBUSY) && time.Now().Before(until) {
 			<-time.After(settleInterval)

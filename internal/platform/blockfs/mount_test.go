@@ -138,7 +138,7 @@ func leave(t *testing.T, d loopdevice.Device, kind string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mount, err := p.mount(d.Node(), loopdevice.DeviceNumber(d.Number))
+	mount, err := p.mount(d.Node(), loopdevice.DeviceNumber(d.Number), settlePatience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,9 +256,12 @@ func TestMountedAlready(t *testing.T) {
 	if err != nil {
 		t.Fatalf("what nobody has hold of any more is mounted: %v", err)
 	}
-	defer func() { _ = unix.Close(fd) }()
+	let := time.AfterFunc(settlePatience/4, func() { _ = unix.Close(fd) }) // so that what was not checked would be mounted
 	if _, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, ids()); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("a device that somebody has for themselves: %v", err)
+	}
+	if let.Stop() {
+		_ = unix.Close(fd)
 	}
 	if _, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, userns.IDs{}); !errors.Is(err, unix.EPERM) {
 		t.Errorf("with the host's ids: %v", err)
