@@ -79,7 +79,7 @@ get their certificates and turn Ready with nobody's help.`,
 	add(groupMain, join.NewCommand(o), join.NewLeaveCommand(o))
 	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewDeleteCommand(o), objects.NewExecCommand(o))
 	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewCommand(), podwebhook.NewCommand(), node.NewCommand(o))
-	for _, hidden := range []*cobra.Command{service.NewGuardCommand(o), service.NewVPCCommand(), service.NewBalancerCommand(), service.NewSimulatorCommand(), service.NewRegistryCommand(), service.NewTokenSignerCommand(), service.NewWebhookProxyCommand()} {
+	for _, hidden := range []*cobra.Command{service.NewGuardCommand(o), service.NewVPCCommand(), service.NewBalancerCommand(), service.NewSimulatorCommand(), service.NewRegistryCommand()} {
 		hidden.Hidden = true
 		root.AddCommand(hidden)
 	}

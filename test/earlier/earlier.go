@@ -20,8 +20,8 @@ import (
 // asBuilt are the flags of the build's programs (the Makefile's AS_BUILT).
 var asBuilt = []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false"}
 
-// ownPrograms are those that Muster's packages are in. egressProgram is made of a few of them, and little of that changes.
-var ownPrograms = []string{"muster", "muster-certificate-controller"}
+// ownPrograms are those that Muster's packages are in; a commit may have fewer of them. egressProgram is made of a few packages, and little of that changes.
+var ownPrograms = []string{"muster", "muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy"}
 
 const egressProgram = "muster-egress"
 
@@ -98,7 +98,17 @@ func (t tree) build(ctx context.Context, dir string) (err error) {
 	archive.Dir = t.root
 	extract := exec.CommandContext(ctx, "tar", "--extract", "--file=archive.tar")
 	extract.Dir = source
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", own+"/", "./cmd/"+ownPrograms[0], "./cmd/"+ownPrograms[1])
+	has, err := t.git(ctx, "ls-tree", "--name-only", t.commit, "cmd/")
+	if err != nil {
+		return err
+	}
+	args := []string{"build", "-ldflags=-s -w", "-o", own + "/"}
+	for _, name := range ownPrograms {
+		if slices.Contains(has, "cmd/"+name) {
+			args = append(args, "./cmd/"+name)
+		}
+	}
+	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir, build.Env = source, append(os.Environ(), asBuilt...)
 	for _, step := range []*exec.Cmd{archive, extract, build} {
 		if out, err := step.CombinedOutput(); err != nil {

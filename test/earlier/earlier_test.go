@@ -11,7 +11,7 @@ import (
 
 func TestProgramsOfBoth(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "bin")
-	for _, name := range []string{"kubernetes", "muster", "muster-egress", "cni/bridge", "images/coredns.tar", "images/metrics-server.tar", "addons/traefik.tar"} {
+	for _, name := range []string{"kubernetes", "muster", "muster-webhook-proxy", "muster-egress", "cni/bridge", "images/coredns.tar", "images/metrics-server.tar", "addons/traefik.tar"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o750); err != nil {
 			t.Fatal(err)
 		}

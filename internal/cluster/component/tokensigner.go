@@ -20,13 +20,13 @@ func tokenSigner(c Config) (Spec, error) {
 	socket := c.State.TokenSocket(c.Dir.Namespace())
 	return Spec{
 		Name: TokenSigner,
-		Path: c.program("muster"),
-		Args: append([]string{"token-signer"}, flags(map[string]string{
+		Path: c.program("muster-token-signer"),
+		Args: flags(map[string]string{
 			"issuer":     c.Issuer.URL,
 			"keys":       c.TokenKeys(),
 			"legacy-key": c.SigningKey(),
 			"socket":     socket,
-		})...),
+		}),
 		Directories: []string{c.State.Run()},
 		Credentials: sorted(c.SigningKey(), c.TokenKeys()),
 		View:        &View{Reads: sorted(c.SigningKey(), c.TokenKeys()), Listens: []string{socket}},

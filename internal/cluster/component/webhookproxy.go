@@ -13,8 +13,8 @@ func webhookProxy(c Config) (Spec, error) {
 	}
 	return Spec{
 		Name:        WebhookProxy,
-		Path:        c.program("muster"),
-		Args:        append([]string{"webhook-proxy"}, flags(values)...),
+		Path:        c.program("muster-webhook-proxy"),
+		Args:        flags(values),
 		Directories: []string{c.State.Run()},
 		Probe:       &Probe{URL: "http://webhook-proxy/readyz", Socket: socket},
 	}, nil

@@ -20,7 +20,10 @@ import (
 const etc = "/etc"
 
 // planePrograms are what components run that have users of their own.
-var planePrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster", "muster-certificate-controller"}
+var planePrograms = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+	"muster", "muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy",
+}
 
 // reserveUsers reserves the users of the host that components of clusters run as. The note says in one line why they run as this user instead: an installation
 // from before goes on where they cannot have users.

@@ -15,6 +15,7 @@ import (
 // programs are what must lie beside muster's own program for a cluster to run.
 var programs = []string{
 	"etcd", "generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+	"muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy",
 }
 
 // machinePrograms are what a local machine needs besides. `make up` builds these and programs before it starts a cluster, and all else
