@@ -97,7 +97,7 @@ func (s Session) applied(ctx context.Context, what string, change func(client.Cl
 func applyCluster(ctx context.Context, c client.Client, wanted *v1alpha1.Cluster) (changed bool, err error) {
 	var current v1alpha1.Cluster
 	if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), &current); err != nil {
-		return false, err
+		return false, readError{err}
 	}
 	if apiequality.Semantic.DeepEqual(current.Spec, wanted.Spec) {
 		return false, nil
@@ -105,6 +105,10 @@ func applyCluster(ctx context.Context, c client.Client, wanted *v1alpha1.Cluster
 	current.Spec = wanted.Spec
 	return true, c.Update(ctx, &current)
 }
+
+// readError is of reading what is to be changed, and never final: whoever applies may read everything, and an API server that has not loaded its rules
+// yet forbids that.
+type readError struct{ error }
 
 // invalid reports whether an error is final, unlike that of a management plane that is not there yet.
 func invalid(err error) bool {
@@ -119,7 +123,7 @@ func applyNodeGroup(ctx context.Context, c client.Client, of clusterconfig.Confi
 		return true, c.Create(ctx, wanted.DeepCopy())
 	}
 	if err != nil {
-		return false, err
+		return false, readError{err}
 	}
 	if err := of.KeepMaxSize(wanted, &current); err != nil {
 		return false, err
