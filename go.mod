@@ -12,6 +12,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/iam v1.64.8
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8
 	github.com/aws/smithy-go v1.28.8
+	github.com/cilium/ebpf v0.21.0
 	github.com/container-storage-interface/spec v1.13.0
 	github.com/containerd/containerd/api v1.10.0
 	github.com/distribution/reference v0.6.0
