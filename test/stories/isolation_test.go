@@ -3,6 +3,7 @@
 package stories
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
@@ -37,7 +40,7 @@ spec:
 
 // TestIsolatedMachines has machines whose root is nobody on the host: pods work there as on others, and so do the ways in.
 //
-//story:about cluster/machine/local platform/sparsedisk platform/userns platform/subid platform/nsenter cluster/loopservice node/losetup node/devicemount platform/blockfs
+//story:about cluster/machine/local platform/sparsedisk platform/userns platform/devicerules platform/subid platform/nsenter cluster/loopservice node/losetup node/devicemount platform/blockfs
 func TestIsolatedMachines(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -51,6 +54,7 @@ func TestIsolatedMachines(t *testing.T) {
 		run  func(*testing.T, *installation)
 	}{
 		{"root is nobody outside", rootIsNobody},
+		{"device files from elsewhere open nothing", devicesRefused},
 		{"nothing gets out", nothingGetsOut},
 		{"pods on different nodes reach each other", podsTalk},
 		{"names resolve in pods and on machines", namesResolve},
@@ -109,6 +113,37 @@ func rootIsNobody(t *testing.T, i *installation) {
 	} {
 		if out, talk, err := i.try("exec", one, "--", "sh", "-c", "echo tried; "+attempt); err == nil || !strings.HasPrefix(out, "tried\n") {
 			t.Errorf("root on a machine may do %q, or it was not tried: %v\n%s%s", attempt, err, out, talk)
+		}
+	}
+}
+
+// devicesRefused puts device files on a machine that nobody there could make, for everybody to open.
+func devicesRefused(t *testing.T, i *installation) {
+	running, err := local.Running(i.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := slices.Sorted(maps.Keys(running))[0]
+	for name, device := range map[string]struct {
+		kind         uint32
+		major, minor uint32
+		opens        bool
+	}{
+		"full-again":   {syscall.S_IFCHR, 1, 7, true}, // as /dev/full, which machines have
+		"kernel-log":   {syscall.S_IFCHR, 1, 11, false},
+		"loop-control": {syscall.S_IFCHR, 10, 237, false},
+		"disk":         {syscall.S_IFBLK, 254, 0, false},
+	} {
+		node := fmt.Sprintf("/proc/%d/root/dev/%s", running[id], name)
+		if err := errors.Join(unix.Mknod(node, device.kind, int(unix.Mkdev(device.major, device.minor))), os.Chmod(node, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		_, talk, err := i.try("exec", id, "--", "sh", "-c", "exec 3<>/dev/"+name)
+		if opens := err == nil; opens != device.opens || !opens && !strings.Contains(talk, "Operation not permitted") {
+			t.Errorf("opening %s on a machine: %v, %s", name, err, talk)
+		}
+		if err := os.Remove(node); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/platform/devicerules"
+	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/userns"
 )
 
@@ -35,6 +37,21 @@ func devices() []device {
 		{name: "tty", major: 5, minor: 0, mode: 0o666},
 		{name: "fuse", major: 10, minor: 229, mode: 0o666, optional: true},
 	}
+}
+
+// deviceRules are the devices that programs of a machine with ids of its own may open, whatever device files it came by: those that it has, terminals
+// (devices.txt of the kernel), and loop devices, which it opens by the files that it is lent.
+func deviceRules() []devicerules.Rule {
+	rules := []devicerules.Rule{
+		{Major: 5, Minor: 1},
+		{Major: 5, Minor: 2},
+		{Major: 136, EveryMinor: true},
+		{Block: true, Major: unix.Major(loopdevice.DeviceNumber(0)), EveryMinor: true},
+	}
+	for _, d := range devices() {
+		rules = append(rules, devicerules.Rule{Block: d.block, Major: d.major, Minor: d.minor})
+	}
+	return rules
 }
 
 // loopDevices is how many loop devices a machine has nodes of. They are the kernel's, and so the host's and all machines': a kubelet has one over each

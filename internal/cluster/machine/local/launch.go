@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/devicerules"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/userns"
 )
@@ -86,6 +87,9 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 		return err
 	}
 	if record.IDs.Own() {
+		if err := devicerules.Limit(p.cgroups, p.cgroup(record.ID), deviceRules()); err != nil {
+			p.config.Log.Warn("the host has no device control for a machine: which device files it has, and their modes, are all that keeps it from devices", "machine", record.ID, "error", err)
+		}
 		if err := p.cgroups.Give(p.cgroup(record.ID), record.IDs.Host(0)); err != nil {
 			return err
 		}
