@@ -57,7 +57,7 @@ func (a *api) listUpdates() awsfront.Spec[listUpdatesInput, listUpdatesOutput] {
 			if err != nil {
 				return nil, err
 			}
-			newest := func(u v1alpha1.Update) string { return nexttoken.NewestFirst(u.CreationTimestamp.Time, u.Name) }
+			newest := func(u v1alpha1.Update) string { return nexttoken.NewestFirst(updateTime(u), u.Name) }
 			cut, next, err := page(a, call, in.updateTarget, all, newest, in.NextToken, in.MaxResults)
 			if err != nil {
 				return nil, err

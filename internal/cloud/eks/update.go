@@ -123,7 +123,7 @@ func (a *api) repeated(ctx context.Context, sent token, of *v1alpha1.Cluster, gr
 
 // accept makes the object of a change. Its controller does the rest.
 func (a *api) accept(ctx context.Context, sent token, p planned) (*updateOutput, error) {
-	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: p.of.Namespace, Name: uuid.NewString()}, Spec: v1alpha1.UpdateSpec{
+	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: p.of.Namespace, Name: newUpdateID()}, Spec: v1alpha1.UpdateSpec{
 		ClusterName: p.of.Spec.Name, TargetUID: string(p.of.UID), Type: p.kind, Params: p.params, Change: p.change,
 	}}
 	if p.group != nil {

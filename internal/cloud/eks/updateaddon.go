@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -81,7 +80,7 @@ func (a *api) acceptAddon(ctx context.Context, sent token, of *v1alpha1.Cluster,
 	change := &v1alpha1.UpdateAddonSettings{
 		Version: &known.Version, ConfigurationValues: in.ConfigurationValues, ServiceAccountRoleARN: &in.ServiceAccountRoleARN, ResolveConflicts: wanted.ResolveConflicts,
 	}
-	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: uuid.NewString()}, Spec: v1alpha1.UpdateSpec{
+	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: newUpdateID()}, Spec: v1alpha1.UpdateSpec{
 		ClusterName: of.Spec.Name, Addon: found.Name, TargetUID: string(found.UID), Type: v1alpha1.UpdateAddon, Change: v1alpha1.UpdateChange{Addon: change},
 	}}
 	for _, p := range []struct{ name, value string }{
