@@ -91,7 +91,7 @@ func tell(t *testing.T, h *host.Host) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 	defer cancel()
-	for _, unit := range []string{"kubelet", "containerd", "kube-proxy"} {
+	for _, unit := range []string{"kubelet", "containerd", "kube-proxy", "muster-node-watch"} {
 		out, err := h.Run(ctx, "journalctl", "--no-pager", "--output=cat", "--lines=15", "--unit="+unit)
 		t.Logf("%s on %s:\n%s%v", unit, h.Name, out, err)
 	}
