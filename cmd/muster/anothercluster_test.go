@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -29,7 +29,7 @@ func TestAnotherCluster(t *testing.T) {
 	if err := os.Mkdir(open, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if (&console.Options{StateDir: statedir.Default()}).Named() || !(&console.Options{StateDir: open}).Named() {
+	if (&terminal.Options{StateDir: statedir.Default()}).Named() || !(&terminal.Options{StateDir: open}).Named() {
 		t.Error("the default is named, or another one is not")
 	}
 	none := filepath.Join(dir, "s")
@@ -40,7 +40,7 @@ func TestAnotherCluster(t *testing.T) {
 			{"--state-dir " + open, "is open to others"},
 		} {
 			var out, talk bytes.Buffer
-			code := run(strings.Fields(command+" "+test.flags), console.Streams{Out: &out, Err: &talk})
+			code := run(strings.Fields(command+" "+test.flags), terminal.Streams{Out: &out, Err: &talk})
 			if code != 1 || !strings.Contains(talk.String(), test.want) {
 				t.Errorf("%s %s: exit %d, said %q", command, test.flags, code, &talk)
 			}

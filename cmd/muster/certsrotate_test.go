@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/cluster/serve"
@@ -96,7 +96,7 @@ func commandLine(t *testing.T, service *fakeService, serves bool, args ...string
 		t.Cleanup(func() { _ = server.Close() })
 	}
 	var stdout, stderr bytes.Buffer
-	code = run(append([]string{"--state-dir", path}, args...), console.Streams{Out: &stdout, Err: &stderr})
+	code = run(append([]string{"--state-dir", path}, args...), terminal.Streams{Out: &stdout, Err: &stderr})
 	service.mu.Lock()
 	defer service.mu.Unlock()
 	return stdout.String(), stderr.String(), code

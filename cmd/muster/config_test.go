@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 )
 
 // TestPageOfNodeConfig runs what docs/node-config.md shows: files are written as they stand there, and commands print what stands
@@ -39,7 +39,7 @@ func TestPageOfNodeConfig(t *testing.T) {
 		for _, transcript := range strings.Split("\n"+block[3], "\n$ ")[1:] {
 			command, want, _ := strings.Cut(strings.TrimSuffix(transcript, "\n"), "\n")
 			var out bytes.Buffer
-			run(strings.Fields(command)[1:], console.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+			run(strings.Fields(command)[1:], terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
 			if diff := cmp.Diff(want, strings.TrimSuffix(out.String(), "\n")); diff != "" {
 				t.Errorf("%s (-page +printed):\n%s", command, diff)
 			}

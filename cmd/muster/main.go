@@ -15,30 +15,30 @@ import (
 	"strings"
 	"syscall"
 
-	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/node"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/token"
 	"muster.dev/muster/internal/node/agent"
 )
 
 func main() {
 	if node.CalledBootstrapScript(os.Args[0]) {
-		os.Exit(node.RunBootstrapScript(os.Args[1:], agent.DropInDir, console.StandardStreams()))
+		os.Exit(node.RunBootstrapScript(os.Args[1:], agent.DropInDir, terminal.StandardStreams()))
 	}
 	if token.CalledIAMAuthenticator(os.Args[0]) {
-		os.Exit(token.RunIAMAuthenticator(os.Args[1:], console.StandardStreams()))
+		os.Exit(token.RunIAMAuthenticator(os.Args[1:], terminal.StandardStreams()))
 	}
 	if node.CalledCredentialProvider(os.Args[0]) {
-		os.Exit(node.RunCredentialProvider(console.StandardStreams()))
+		os.Exit(node.RunCredentialProvider(terminal.StandardStreams()))
 	}
 	if node.CalledLosetup(os.Args[0]) {
-		os.Exit(node.RunLosetup(os.Args[1:], console.StandardStreams()))
+		os.Exit(node.RunLosetup(os.Args[1:], terminal.StandardStreams()))
 	}
-	os.Exit(run(os.Args[1:], console.StandardStreams()))
+	os.Exit(run(os.Args[1:], terminal.StandardStreams()))
 }
 
 // run executes one command line and returns the exit code: 0 done, 1 it could not be done, 2 the command line is wrong.
-func run(args []string, streams console.Streams) int {
+func run(args []string, streams terminal.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -48,11 +48,11 @@ func run(args []string, streams console.Streams) int {
 	if err == nil {
 		return 0
 	}
-	if status, ok := errors.AsType[console.ExitStatus](err); ok { // a command run on a machine: its own exit code, and it has said why itself
+	if status, ok := errors.AsType[terminal.ExitStatus](err); ok { // a command run on a machine: its own exit code, and it has said why itself
 		return int(status)
 	}
 	fmt.Fprintf(streams.Err, "Error: %s\n", inWords(ctx, err))
-	if _, ok := errors.AsType[console.UsageError](err); ok {
+	if _, ok := errors.AsType[terminal.UsageError](err); ok {
 		return 2
 	}
 	return 1

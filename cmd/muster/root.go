@@ -10,7 +10,6 @@ import (
 	"muster.dev/muster/cmd/muster/auth"
 	"muster.dev/muster/cmd/muster/authenticator"
 	"muster.dev/muster/cmd/muster/certs"
-	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/csr"
 	"muster.dev/muster/cmd/muster/image"
 	"muster.dev/muster/cmd/muster/join"
@@ -18,6 +17,7 @@ import (
 	"muster.dev/muster/cmd/muster/objects"
 	"muster.dev/muster/cmd/muster/podwebhook"
 	"muster.dev/muster/cmd/muster/service"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/token"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/platform/statedir"
@@ -26,8 +26,8 @@ import (
 
 const groupMain, groupObjects, groupParts = "main", "objects", "parts"
 
-func newRootCommand(s console.Streams) *cobra.Command {
-	o := &console.Options{Streams: s}
+func newRootCommand(s terminal.Streams) *cobra.Command {
+	o := &terminal.Options{Streams: s}
 	root := &cobra.Command{
 		Use:   "muster",
 		Short: "Kubernetes clusters that machines join by themselves, and only those that should",
@@ -51,7 +51,7 @@ get their certificates and turn Ready with nobody's help.`,
 		Version:           version.Version,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		Args:              console.UsageArgs(cobra.NoArgs),
+		Args:              terminal.UsageArgs(cobra.NoArgs),
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
@@ -59,7 +59,7 @@ get their certificates and turn Ready with nobody's help.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return console.UsageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		return terminal.UsageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	root.PersistentFlags().StringVar(&o.StateDir, "state-dir", statedir.Default(), "directory of everything muster keeps; $"+statedir.Env+" sets it too")
 	root.PersistentFlags().StringVar(&o.Cluster, "cluster", "", "name of the cluster; needed where there are several")
@@ -71,7 +71,7 @@ get their certificates and turn Ready with nobody's help.`,
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
-			console.CheckUsage(c)
+			terminal.CheckUsage(c)
 			root.AddCommand(c)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -50,7 +50,7 @@ func TestStatusAsData(t *testing.T) {
 		{"table", "Error: cluster blue is not yet as configured: starting etcd\n"},
 	} {
 		var out, talk bytes.Buffer
-		code := run([]string{"--state-dir", string(dir), "status", "-o", test.format}, console.Streams{In: bytes.NewReader(nil), Out: &out, Err: &talk})
+		code := run([]string{"--state-dir", string(dir), "status", "-o", test.format}, terminal.Streams{In: bytes.NewReader(nil), Out: &out, Err: &talk})
 		if code != 1 || out.Len() == 0 || talk.String() != test.talk {
 			t.Errorf("%s: exit %d, printed %q, said %q, want %q", test.format, code, &out, &talk, test.talk)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -49,7 +49,7 @@ func TestUpRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, talk bytes.Buffer
-		code := run(append([]string{"--state-dir", path, "up"}, test.args...), console.Streams{Out: &out, Err: &talk})
+		code := run(append([]string{"--state-dir", path, "up"}, test.args...), terminal.Streams{Out: &out, Err: &talk})
 		if code != test.code || !strings.HasPrefix(talk.String(), "Error: "+test.want) || out.Len() > 0 {
 			t.Errorf("%v: exit %d, printed %q, said %q", test.args, code, &out, &talk)
 		}
@@ -60,7 +60,7 @@ func TestAnEmptyStateDirectoryIsNotThisOne(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"down", "--delete"}, {"csr", "list"}} {
 		var out, talk bytes.Buffer
-		code := run(append([]string{"--state-dir", ""}, args...), console.Streams{Out: &out, Err: &talk})
+		code := run(append([]string{"--state-dir", ""}, args...), terminal.Streams{Out: &out, Err: &talk})
 		if code != 2 || talk.String() != "Error: --state-dir is empty: name a directory, or leave it out\n" {
 			t.Errorf("%v: exit %d, said %q", args, code, &talk)
 		}
@@ -72,7 +72,7 @@ func TestUsageIsToldOnce(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"env", "foo"}, {"node", "config", "foo"}, {"node", "config", "show", "foo"}, {"auth", "check", "a", "b"}} {
 		var out, talk bytes.Buffer
-		if code := run(args, console.Streams{Out: &out, Err: &talk}); code != 2 || strings.Count(talk.String(), "usage:") != 1 {
+		if code := run(args, terminal.Streams{Out: &out, Err: &talk}); code != 2 || strings.Count(talk.String(), "usage:") != 1 {
 			t.Errorf("%v: exit %d, said %q", args, code, &talk)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 )
 
 // A wrong number of arguments is one line that names the argument, and none of cobra's words.
@@ -35,7 +35,7 @@ func TestWrongNumbersOfArguments(t *testing.T) {
 		"auth chek":                  `there is no muster auth "chek"; did you mean "check"?; there are: check, pod; usage: muster auth [flags]`,
 	} {
 		var out, talk bytes.Buffer
-		code := run(strings.Fields(line), console.Streams{Out: &out, Err: &talk})
+		code := run(strings.Fields(line), terminal.Streams{Out: &out, Err: &talk})
 		if code != 2 || talk.String() != "Error: "+want+"\n" || out.Len() > 0 {
 			t.Errorf("muster %s: exit %d, printed %q, said\n%swant\n%s", line, code, &out, &talk, want)
 		}

@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 )
 
 // NewCommand returns "muster auth".
-func NewCommand(o *console.Options) *cobra.Command {
-	var way plane.Access
+func NewCommand(o *terminal.Options) *cobra.Command {
+	var way kinds.Access
 	c := &authCommand{Options: o, cluster: way.AuthReader}
 	cmd := c.command()
 	way.AddFlags(cmd.PersistentFlags())
@@ -30,9 +30,9 @@ func (c *authCommand) command() *cobra.Command {
 			if len(args) == 0 {
 				return fmt.Errorf("muster auth needs a subcommand: %s", strings.Join(verbs, ", "))
 			}
-			return fmt.Errorf("there is no muster auth %q%s; there are: %s", args[0], console.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
+			return fmt.Errorf("there is no muster auth %q%s; there are: %s", args[0], terminal.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
 		},
-		RunE: console.NothingToDo,
+		RunE: terminal.NothingToDo,
 	}
 	cmd.AddCommand(c.check(), (&podCommand{Options: c.Options, ask: askService}).command())
 	return cmd

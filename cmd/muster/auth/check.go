@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/iam/authcheck"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 	"muster.dev/muster/internal/iam/identity"
@@ -24,8 +24,8 @@ import (
 
 // authCommand is what "muster auth" commands have.
 type authCommand struct {
-	*console.Options
-	cluster func(*console.Options) (*plane.Client, error)
+	*terminal.Options
+	cluster func(*terminal.Options) (*kinds.Client, error)
 }
 
 // authCheck holds the flags of "muster auth check".
@@ -83,7 +83,7 @@ The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise
 	flags.StringVar(&a.instance, "instance", "", "suppose that the session is proven to be this instance's")
 	flags.StringVar(&a.privateDNSName, "private-dns-name", "", "private DNS name of that instance")
 	flags.StringVar(&a.machineCluster, "machine-cluster", "", "cluster that the instance was launched for; default: none")
-	console.AddFormatFlag(cmd, &a.output, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &a.output, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
@@ -91,7 +91,7 @@ The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise
 }
 
 func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) error {
-	if err := console.CheckOutput(a.output, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+	if err := terminal.CheckOutput(a.output, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 		return err
 	}
 	options, err := a.options()
@@ -99,7 +99,7 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 		return err
 	}
 	if options.Cluster = cmp.Or(options.Cluster, c.Cluster); options.Cluster == "" && a.machineCluster != "" {
-		return console.UsageError{Err: errors.New("--machine-cluster needs --cluster or --config, which say of which cluster the entries are")}
+		return terminal.UsageError{Err: errors.New("--machine-cluster needs --cluster or --config, which say of which cluster the entries are")}
 	}
 	var principal *identity.Principal
 	if len(args) == 1 {
@@ -122,15 +122,15 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 		fmt.Fprintln(c.Err, termsafe.Line(note))
 	}
 	switch {
-	case a.output != console.FormatTable:
-		err = console.PrintData(c.Out, a.output, out)
+	case a.output != terminal.FormatTable:
+		err = terminal.PrintData(c.Out, a.output, out)
 	case out.Outcome != nil:
 		err = c.printOutcome(a, out)
 	default:
 		err = c.printProblems(out)
 	}
 	if err == nil && !out.Good() {
-		return console.ExitStatus(1)
+		return terminal.ExitStatus(1)
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (a authCheck) options() (identity.Options, error) {
 		o.RolePatterns = a.rolePatterns
 	}
 	if modes := identity.Modes(); !slices.Contains(modes, o.Mode) {
-		return o, console.UsageError{Err: fmt.Errorf("unknown authentication mode %q; there are: %v", o.Mode, modes)}
+		return o, terminal.UsageError{Err: fmt.Errorf("unknown authentication mode %q; there are: %v", o.Mode, modes)}
 	}
 	return o, nil
 }
@@ -169,13 +169,13 @@ func (a authCheck) principal(text string) (*identity.Principal, error) {
 		supposed.Instance = &identity.Instance{ID: a.instance, PrivateDNSName: a.privateDNSName}
 		supposed.MachineCluster = a.machineCluster
 	case a.privateDNSName != "":
-		return nil, console.UsageError{Err: errors.New("--private-dns-name needs --instance, the instance that has the name")}
+		return nil, terminal.UsageError{Err: errors.New("--private-dns-name needs --instance, the instance that has the name")}
 	case a.machineCluster != "":
-		return nil, console.UsageError{Err: errors.New("--machine-cluster needs --instance, the instance that was launched for it")}
+		return nil, terminal.UsageError{Err: errors.New("--machine-cluster needs --instance, the instance that was launched for it")}
 	}
 	p, err := supposed.Principal()
 	if err != nil {
-		return nil, console.UsageError{Err: err}
+		return nil, terminal.UsageError{Err: err}
 	}
 	return p, nil
 }
@@ -187,7 +187,7 @@ func (c *authCommand) printProblems(out authcheck.Result) error {
 		}
 	}
 	if len(out.Problems) == 0 {
-		_, err := fmt.Fprintf(c.Out, "Nothing is wrong with %s.\n", console.Count(out.Entries, "entry", "entries"))
+		_, err := fmt.Fprintf(c.Out, "Nothing is wrong with %s.\n", terminal.Count(out.Entries, "entry", "entries"))
 		return err
 	}
 	t := table.New(c.Out, "SOURCE", "ENTRY", "FIELD", "USED", "WHAT IS WRONG", "WHAT TO DO")
@@ -196,7 +196,7 @@ func (c *authCommand) printProblems(out authcheck.Result) error {
 		if p.Unused {
 			used = "no"
 		}
-		t.Row(string(p.Source), console.OrDash(p.Entry), console.OrDash(p.Field), used, "it "+p.Saw, console.OrDash(p.Fix))
+		t.Row(string(p.Source), terminal.OrDash(p.Entry), terminal.OrDash(p.Field), used, "it "+p.Saw, terminal.OrDash(p.Fix))
 	}
 	return t.Flush()
 }

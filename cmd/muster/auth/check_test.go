@@ -26,8 +26,8 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamauthenticatorv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/iam/authcheck"
 )
 
@@ -80,13 +80,13 @@ spec: {principalARN: "arn:aws:iam::111122223333:role/%s", type: EC2_LINUX}
 func authBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) (*clitest.Bench, func(args ...string) error) {
 	t.Helper()
 	b := clitest.NewBench(t, interceptor.Funcs{})
-	scheme, err := plane.NewAuthScheme()
+	scheme, err := kinds.NewAuthScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
-	c := &authCommand{Options: b.O, cluster: func(*console.Options) (*plane.Client, error) {
-		return &plane.Client{WithWatch: reader, Name: plane.TheCluster, Address: "127.0.0.1:1"}, nil
+	c := &authCommand{Options: b.O, cluster: func(*terminal.Options) (*kinds.Client, error) {
+		return &kinds.Client{WithWatch: reader, Name: kinds.TheCluster, Address: "127.0.0.1:1"}, nil
 	}}
 	return b, func(args ...string) error {
 		return b.Run(t.Context(), c.command(), append([]string{"check"}, args...)...)
@@ -132,7 +132,7 @@ func TestAuthCheckOfFiles(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b, check := authBench(t, interceptor.Funcs{})
 			err := check(tc.args...)
-			var status console.ExitStatus
+			var status terminal.ExitStatus
 			if errors.As(err, &status); int(status) != tc.status || err != nil && status == 0 {
 				t.Fatalf("%v, want status %d\n%s", err, tc.status, b.Err.String())
 			}
@@ -185,7 +185,7 @@ func TestAuthCheckRefusesWhatItCannotRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, check := authBench(t, interceptor.Funcs{})
 			err := check(tc.args...)
-			_, usage := errors.AsType[console.UsageError](err)
+			_, usage := errors.AsType[terminal.UsageError](err)
 			if err == nil || usage != tc.usage || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v (usage: %v), want %q", err, usage, tc.want)
 			}
@@ -313,13 +313,13 @@ spec: {principalARN: "`+nodes+`", type: EC2_LINUX}
 		t.Run(name, func(t *testing.T) {
 			b, check := authBench(t, interceptor.Funcs{})
 			err := check(tc.args...)
-			if usage, ok := errors.AsType[console.UsageError](err); ok {
+			if usage, ok := errors.AsType[terminal.UsageError](err); ok {
 				if tc.status != -1 || !strings.Contains(usage.Error(), tc.want) {
 					t.Errorf("%v", err)
 				}
 				return
 			}
-			var status console.ExitStatus
+			var status terminal.ExitStatus
 			if errors.As(err, &status); int(status) != tc.status || !strings.Contains(b.Out.String(), tc.want) {
 				t.Errorf("%v, want status %d and %q in:\n%s", err, tc.status, tc.want, b.Out.String())
 			}
@@ -366,7 +366,7 @@ spec: {principalARN: "`+hybrid+`", type: HYBRID_LINUX}
 		t.Run(tc.name, func(t *testing.T) {
 			b, check := authBench(t, interceptor.Funcs{})
 			err := check(append([]string{"-f", manifest}, tc.args...)...)
-			var status console.ExitStatus
+			var status terminal.ExitStatus
 			if errors.As(err, &status); int(status) != tc.status || err != nil && status == 0 {
 				t.Fatalf("%v, want status %d\n%s", err, tc.status, b.Err.String())
 			}

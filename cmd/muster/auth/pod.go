@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/table"
@@ -21,13 +21,13 @@ import (
 
 // podCommand is "muster auth pod".
 type podCommand struct {
-	*console.Options
-	ask    func(ctx context.Context, o *console.Options, namespace, pod string) (podidentity.Explanation, error)
+	*terminal.Options
+	ask    func(ctx context.Context, o *terminal.Options, namespace, pod string) (podidentity.Explanation, error)
 	output string
 }
 
 // askService asks the service of the state directory.
-func askService(ctx context.Context, o *console.Options, namespace, pod string) (podidentity.Explanation, error) {
+func askService(ctx context.Context, o *terminal.Options, namespace, pod string) (podidentity.Explanation, error) {
 	dir, err := o.Open()
 	if err != nil {
 		return podidentity.Explanation{}, err
@@ -59,17 +59,17 @@ The exit code is 0 if the pod gets credentials by the way that its SDKs take, or
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
-	console.AddFormatFlag(cmd, &c.output, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 
 func (c *podCommand) run(ctx context.Context, name string) error {
-	if err := console.CheckOutput(c.output, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+	if err := terminal.CheckOutput(c.output, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 		return err
 	}
 	namespace, pod, ok := strings.Cut(name, "/")
 	if !ok || namespace == "" || pod == "" || strings.Contains(pod, "/") {
-		return console.UsageError{Err: fmt.Errorf("invalid pod %q: write NAMESPACE/POD, such as default/web-0", name)}
+		return terminal.UsageError{Err: fmt.Errorf("invalid pod %q: write NAMESPACE/POD, such as default/web-0", name)}
 	}
 	e, err := c.ask(ctx, c.Options, namespace, pod)
 	if errors.Is(err, serve.ErrNotRunning) {
@@ -78,13 +78,13 @@ func (c *podCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if c.output != console.FormatTable {
-		err = console.PrintData(c.Out, c.output, e)
+	if c.output != terminal.FormatTable {
+		err = terminal.PrintData(c.Out, c.output, e)
 	} else {
 		err = c.print(e)
 	}
 	if err == nil && e.Way != "" && !e.Has {
-		return console.ExitStatus(1)
+		return terminal.ExitStatus(1)
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (c *podCommand) print(e podidentity.Explanation) error {
 		if w.Has {
 			works = "yes"
 		}
-		t.Row(w.Way, works, console.OrDash(w.Role), termsafe.Line(w.Why), console.OrDash(termsafe.Line(w.Fix)))
+		t.Row(w.Way, works, terminal.OrDash(w.Role), termsafe.Line(w.Why), terminal.OrDash(termsafe.Line(w.Fix)))
 	}
 	return t.Flush()
 }

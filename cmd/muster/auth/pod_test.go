@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/cluster/serve"
 )
@@ -42,7 +42,7 @@ func TestAuthPod(t *testing.T) {
 		"no such pod": {err: errors.New(`pods "web" not found`), status: 2},
 	} {
 		b := clitest.NewBench(t, interceptor.Funcs{})
-		cmd := &podCommand{Options: b.O, ask: func(_ context.Context, _ *console.Options, namespace, pod string) (podidentity.Explanation, error) {
+		cmd := &podCommand{Options: b.O, ask: func(_ context.Context, _ *terminal.Options, namespace, pod string) (podidentity.Explanation, error) {
 			if namespace != "shop" || pod != "web" {
 				t.Errorf("asked for %s/%s", namespace, pod)
 			}
@@ -50,7 +50,7 @@ func TestAuthPod(t *testing.T) {
 		}}
 		err := b.Run(t.Context(), cmd.command(), append([]string{"shop/web"}, c.args...)...)
 		status := 0
-		if exit, ok := errors.AsType[console.ExitStatus](err); ok {
+		if exit, ok := errors.AsType[terminal.ExitStatus](err); ok {
 			status = int(exit)
 		} else if err != nil {
 			status = 2
@@ -66,7 +66,7 @@ func TestAuthPod(t *testing.T) {
 	}
 	for _, wrong := range []string{"web", "shop/", "/web", "a/b/c"} {
 		b := clitest.NewBench(t, interceptor.Funcs{})
-		cmd := &podCommand{Options: b.O, ask: func(context.Context, *console.Options, string, string) (podidentity.Explanation, error) {
+		cmd := &podCommand{Options: b.O, ask: func(context.Context, *terminal.Options, string, string) (podidentity.Explanation, error) {
 			t.Error("asked")
 			return podidentity.Explanation{}, nil
 		}}

@@ -13,7 +13,7 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamauthenticatorv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/iam/authcheck"
 )
 
@@ -66,7 +66,7 @@ const maxAuthFile = 8 << 20
 func readFiles(in io.Reader, manifests, files []string) (*authcheck.Entries, error) {
 	entries := &authcheck.Entries{}
 	for _, name := range manifests {
-		data, err := console.ReadInput(in, name, "entries", maxAuthFile)
+		data, err := terminal.ReadInput(in, name, "entries", maxAuthFile)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func readFiles(in io.Reader, manifests, files []string) (*authcheck.Entries, err
 		}
 	}
 	for _, name := range files {
-		data, err := console.ReadInput(in, name, "entries", maxAuthFile)
+		data, err := terminal.ReadInput(in, name, "entries", maxAuthFile)
 		if err != nil {
 			return nil, err
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/table"
 )
 
 // NewCommand returns "muster certs".
-func NewCommand(o *console.Options) *cobra.Command {
+func NewCommand(o *terminal.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:     "certs",
@@ -48,8 +48,8 @@ rotate", which also replaces the keys of service account tokens. Each authority 
 				return err
 			}
 			entries = append(entries, account...)
-			if format != console.FormatTable {
-				return console.PrintData(o.Out, format, entries)
+			if format != terminal.FormatTable {
+				return terminal.PrintData(o.Out, format, entries)
 			}
 			t := table.New(o.Out, "NAME", "AUTHORITY", "ROLE", "SUBJECT", "LEFT", "RENEWED IN", "NAMES")
 			now := time.Now()
@@ -58,7 +58,7 @@ rotate", which also replaces the keys of service account tokens. Each authority 
 				if !e.Renewal.IsZero() {
 					renewed = Left(e.Renewal, now)
 				}
-				t.Row(e.Name, console.OrDash(e.Authority), console.OrDash(e.Role), e.Subject, Left(e.NotAfter, now), renewed, console.OrDash(strings.Join(e.Names, ",")))
+				t.Row(e.Name, terminal.OrDash(e.Authority), terminal.OrDash(e.Role), e.Subject, Left(e.NotAfter, now), renewed, terminal.OrDash(strings.Join(e.Names, ",")))
 			}
 			if err := t.Flush(); err != nil {
 				return err
@@ -79,7 +79,7 @@ rotate", which also replaces the keys of service account tokens. Each authority 
 			return tokenKeyTable(o.Out, c.TokenKeys, now)
 		},
 	}
-	console.AddOutputFlag(cmd, &format)
+	terminal.AddOutputFlag(cmd, &format)
 	cmd.AddCommand(newCertsIssuedCommand(o), newCertsRotateCommand(o))
 	return cmd
 }

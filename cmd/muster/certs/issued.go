@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/certificates/policy"
@@ -24,29 +24,29 @@ import (
 
 // issuedCommand holds the flags of "muster certs issued".
 type issuedCommand struct {
-	*console.Options
-	load      func(ctx context.Context, o *console.Options, namespace string) ([]issued.Entry, error)
+	*terminal.Options
+	load      func(ctx context.Context, o *terminal.Options, namespace string) ([]issued.Entry, error)
 	now       func() time.Time
 	namespace string
 	output    string
 	all       bool
 }
 
-func newCertsIssuedCommand(o *console.Options) *cobra.Command {
-	var way plane.Access
-	c := &issuedCommand{Options: o, now: time.Now, load: func(ctx context.Context, o *console.Options, namespace string) ([]issued.Entry, error) {
+func newCertsIssuedCommand(o *terminal.Options) *cobra.Command {
+	var way kinds.Access
+	c := &issuedCommand{Options: o, now: time.Now, load: func(ctx context.Context, o *terminal.Options, namespace string) ([]issued.Entry, error) {
 		config, elsewhere, err := way.Find(o)
 		if err != nil {
 			return nil, err
 		}
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
-			return nil, fmt.Errorf("connecting to %s: %w", plane.TheCluster, err)
+			return nil, fmt.Errorf("connecting to %s: %w", kinds.TheCluster, err)
 		}
-		ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
+		ctx, cancel := context.WithTimeout(ctx, kinds.AnswerTime)
 		defer cancel()
 		entries, err := issued.Load(ctx, client, namespace)
-		return entries, (&plane.Client{Name: plane.TheCluster, Address: strings.TrimPrefix(config.Host, "https://"), Elsewhere: elsewhere}).Explain(err)
+		return entries, (&kinds.Client{Name: kinds.TheCluster, Address: strings.TrimPrefix(config.Host, "https://"), Elsewhere: elsewhere}).Explain(err)
 	}}
 	cmd := c.command()
 	way.AddFlags(cmd.Flags())
@@ -69,18 +69,18 @@ This works with any cluster whose requests muster certificate-controller decides
 	}
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "muster-system", "namespace of the register")
 	cmd.Flags().BoolVar(&c.all, "all", false, "also those that a newer one replaces")
-	console.AddFormatFlag(cmd, &c.output, console.FormatTable, console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatTable, terminal.FormatTable, terminal.FormatWide, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 
 // complete offers the nodes and people that have a certificate.
 func (c *issuedCommand) complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), plane.CompletionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), kinds.CompletionTime)
 	defer cancel()
 	entries, _ := c.load(ctx, c.Options, c.namespace) // silent, whatever is wrong
 	var owners []string
 	for _, e := range entries {
-		if owner := console.Or(e.Node, e.Subject); !slices.Contains(owners, owner) && !slices.Contains(args, owner) {
+		if owner := terminal.Or(e.Node, e.Subject); !slices.Contains(owners, owner) && !slices.Contains(args, owner) {
 			owners = append(owners, owner)
 		}
 	}
@@ -102,7 +102,7 @@ type issuedCertificate struct {
 }
 
 func (c *issuedCommand) run(ctx context.Context, names []string) error {
-	if err := console.CheckOutput(c.output, console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML); err != nil {
+	if err := terminal.CheckOutput(c.output, terminal.FormatTable, terminal.FormatWide, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 		return err
 	}
 	entries, damaged := c.load(ctx, c.Options, c.namespace)
@@ -114,7 +114,7 @@ func (c *issuedCommand) run(ctx context.Context, names []string) error {
 		unknown[name] = true
 	}
 	for _, e := range slices.Backward(newest(entries, c.all)) {
-		owner := console.Or(e.Node, e.Subject)
+		owner := terminal.Or(e.Node, e.Subject)
 		if len(names) > 0 && !slices.Contains(names, owner) {
 			continue
 		}
@@ -129,7 +129,7 @@ func (c *issuedCommand) run(ctx context.Context, names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		missing = errors.Join(missing, fmt.Errorf("no certificate of %q is on record; muster certs issued shows those there are", name))
 	}
-	if len(list) == 0 && missing != nil && c.output != console.FormatJSON && c.output != console.FormatYAML {
+	if len(list) == 0 && missing != nil && c.output != terminal.FormatJSON && c.output != terminal.FormatYAML {
 		return missing
 	}
 	if err := c.print(list); err != nil {
@@ -167,20 +167,20 @@ func onRecord(machine string) string {
 
 func (c *issuedCommand) print(list []issuedCertificate) error {
 	switch {
-	case c.output == console.FormatJSON, c.output == console.FormatYAML:
-		return console.PrintData(c.Out, c.output, list)
+	case c.output == terminal.FormatJSON, c.output == terminal.FormatYAML:
+		return terminal.PrintData(c.Out, c.output, list)
 	case len(list) == 0:
 		_, err := fmt.Fprintln(c.Err, "No certificates on record.")
 		return err
 	}
-	wide := c.output == console.FormatWide
+	wide := c.output == terminal.FormatWide
 	headings := []string{"OWNER", "SIGNER", "MACHINE", "LEFT", "REQUEST"}
 	if wide {
 		headings = append(headings, "ISSUER", "SERIAL", "NOT BEFORE", "NOT AFTER")
 	}
 	t := table.New(c.Out, headings...)
 	for _, i := range list {
-		cells := []string{i.Owner, csrview.ShortSigner(i.Signer), console.OrDash(onRecord(i.Machine)), Left(i.NotAfter, c.now()), i.Request}
+		cells := []string{i.Owner, csrview.ShortSigner(i.Signer), terminal.OrDash(onRecord(i.Machine)), Left(i.NotAfter, c.now()), i.Request}
 		if wide {
 			cells = append(cells, i.Issuer, i.Serial, i.NotBefore.UTC().Format(time.RFC3339), i.NotAfter.UTC().Format(time.RFC3339))
 		}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/certificates/pki"
 )
@@ -36,7 +36,7 @@ func TestCertsIssued(t *testing.T) {
 	var damage error
 	b := clitest.NewBench(t, interceptor.Funcs{})
 	run := func(args ...string) error {
-		c := &issuedCommand{Options: b.O, now: func() time.Time { return clitest.Noon }, load: func(_ context.Context, _ *console.Options, namespace string) ([]issued.Entry, error) {
+		c := &issuedCommand{Options: b.O, now: func() time.Time { return clitest.Noon }, load: func(_ context.Context, _ *terminal.Options, namespace string) ([]issued.Entry, error) {
 			if namespace != "muster-system" {
 				t.Errorf("looked in %s", namespace)
 			}
@@ -61,7 +61,7 @@ func TestCertsIssued(t *testing.T) {
 	if !strings.Contains(b.Out.String(), "vip") {
 		t.Errorf("the other is not shown: %q", b.Out.String())
 	}
-	c := &issuedCommand{Options: b.O, namespace: "muster-system", load: func(context.Context, *console.Options, string) ([]issued.Entry, error) { return entries, nil }}
+	c := &issuedCommand{Options: b.O, namespace: "muster-system", load: func(context.Context, *terminal.Options, string) ([]issued.Entry, error) { return entries, nil }}
 	cmd := c.command()
 	cmd.SetContext(t.Context())
 	if owners, _ := cmd.ValidArgsFunction(cmd, []string{"vip"}, ""); !slices.Equal(owners, []string{clitest.FirstNode}) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/tokenkeys"
@@ -29,13 +29,13 @@ const (
 const rotatedLately = time.Hour
 
 type rotateOptions struct {
-	*console.Options
+	*terminal.Options
 	noWait, again   bool
 	timeout, notice time.Duration
 	format          string
 }
 
-func newCertsRotateCommand(o *console.Options) *cobra.Command {
+func newCertsRotateCommand(o *terminal.Options) *cobra.Command {
 	r := &rotateOptions{Options: o}
 	cmd := &cobra.Command{
 		Use:   "rotate " + kubeletAuthority + "|" + tokenKeys,
@@ -69,7 +69,7 @@ the notice: "muster oidc jwks".`,
 				return r.runTokenKeys(cmd.Context())
 			}
 			if cmd.Flags().Changed("notice") {
-				return console.UsageError{Err: errors.New("--notice is of " + tokenKeys + " alone")}
+				return terminal.UsageError{Err: errors.New("--notice is of " + tokenKeys + " alone")}
 			}
 			return r.run(cmd.Context())
 		},
@@ -79,7 +79,7 @@ the notice: "muster oidc jwks".`,
 	flags.BoolVar(&r.again, "again", false, "begin even if another rotation ended less than an hour ago")
 	flags.DurationVar(&r.notice, "notice", tokenkeys.Notice, "service-account-keys: how long the new key is published before it signs")
 	flags.DurationVar(&r.timeout, "timeout", 0, "how long to wait for its end; 0: as long as it takes")
-	console.AddOutputFlag(cmd, &r.format)
+	terminal.AddOutputFlag(cmd, &r.format)
 	return cmd
 }
 
@@ -114,7 +114,7 @@ func (r *rotateOptions) run(ctx context.Context) error {
 		if status, err = r.wait(ctx, service, namespace, status); err != nil {
 			return err
 		}
-	} else if r.format == console.FormatTable {
+	} else if r.format == terminal.FormatTable {
 		fmt.Fprintln(r.Err, "The service goes on; `muster certs` shows how far it is.")
 	}
 	return r.print(status)
@@ -124,12 +124,12 @@ func (r *rotateOptions) run(ctx context.Context) error {
 func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespace string, status serve.RotationStatus) (serve.RotationStatus, error) {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, console.ErrTimeUp)
+		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, terminal.ErrTimeUp)
 		defer cancel()
 	}
-	progress := console.NewWaitProgress(r.Err)
+	progress := terminal.NewWaitProgress(r.Err)
 	defer progress.End()
-	ticker := time.NewTicker(console.WaitInterval)
+	ticker := time.NewTicker(terminal.WaitInterval)
 	defer ticker.Stop()
 	for status.Rotation != nil {
 		progress.Show(describeRotation(status))
@@ -137,7 +137,7 @@ func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespa
 		case <-ctx.Done():
 			progress.End()
 			const then = "the service goes on with it; run the command again to wait, or see `muster certs`"
-			if errors.Is(context.Cause(ctx), console.ErrTimeUp) {
+			if errors.Is(context.Cause(ctx), terminal.ErrTimeUp) {
 				return status, fmt.Errorf("the rotation is not complete after %s: %s", r.timeout, then)
 			}
 			return status, errors.New("interrupted: " + then)
@@ -152,8 +152,8 @@ func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespa
 }
 
 func (r *rotateOptions) print(status serve.RotationStatus) error {
-	if r.format != console.FormatTable {
-		return console.PrintData(r.Out, r.format, status)
+	if r.format != terminal.FormatTable {
+		return terminal.PrintData(r.Out, r.format, status)
 	}
 	_, err := fmt.Fprintln(r.Out, describeRotation(status))
 	return err

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/table"
 )
@@ -48,7 +48,7 @@ func (r *rotateOptions) runTokenKeys(ctx context.Context) error {
 		return fmt.Errorf("asking the service to rotate: %w", err)
 	}
 	switch {
-	case r.format != console.FormatTable:
+	case r.format != terminal.FormatTable:
 	case r.noWait:
 		fmt.Fprintln(r.Err, "The service goes on; `muster certs` shows how far it is.")
 	}
@@ -64,12 +64,12 @@ func (r *rotateOptions) runTokenKeys(ctx context.Context) error {
 func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client, namespace string, keys []serve.TokenKeyStatus) ([]serve.TokenKeyStatus, error) {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, console.ErrTimeUp)
+		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, terminal.ErrTimeUp)
 		defer cancel()
 	}
-	progress := console.NewWaitProgress(r.Err)
+	progress := terminal.NewWaitProgress(r.Err)
 	defer progress.End()
-	ticker := time.NewTicker(console.WaitInterval)
+	ticker := time.NewTicker(terminal.WaitInterval)
 	defer ticker.Stop()
 	for len(keys) > 0 && !keys[len(keys)-1].Signs {
 		last := keys[len(keys)-1]
@@ -78,7 +78,7 @@ func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client
 		case <-ctx.Done():
 			progress.End()
 			const then = "the service goes on with it; run the command again to wait, or see `muster certs`"
-			if errors.Is(context.Cause(ctx), console.ErrTimeUp) {
+			if errors.Is(context.Cause(ctx), terminal.ErrTimeUp) {
 				return keys, fmt.Errorf("the new key does not sign after %s: %s", r.timeout, then)
 			}
 			return keys, errors.New("interrupted: " + then)
@@ -93,8 +93,8 @@ func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client
 }
 
 func (r *rotateOptions) printTokenKeys(keys []serve.TokenKeyStatus) error {
-	if r.format != console.FormatTable {
-		return console.PrintData(r.Out, r.format, keys)
+	if r.format != terminal.FormatTable {
+		return terminal.PrintData(r.Out, r.format, keys)
 	}
 	return tokenKeyTable(r.Out, keys, time.Now())
 }

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 )
 
 // SaysBadUserData is the condition of a machine that reports user data that failed.
@@ -53,36 +53,36 @@ func MadeBefore(name string, age time.Duration) metav1.ObjectMeta {
 
 // Bench is a command line with fake planes behind it.
 type Bench struct {
-	O        *console.Options
-	Planes   plane.Dialers
+	O        *terminal.Options
+	Planes   kinds.Dialers
 	Client   client.WithWatch
 	Out, Err bytes.Buffer
 
 	Bindings []rbacv1.ClusterRoleBinding
 	Unseen   error // what becomes of reading them
 
-	Asked console.Options // with which a plane was connected to last
+	Asked terminal.Options // with which a plane was connected to last
 }
 
 // NewBench returns a command line in a new state directory, before API servers that hold objects. Requests go through funcs.
 func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *Bench {
 	t.Helper()
-	scheme, err := plane.NewScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &Bench{}
-	b.Client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(plane.NewMapper()).WithObjects(objects...).
+	b.Client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kinds.NewMapper()).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).WithIndex(&corev1.Secret{}, "type", secretType).Build()
-	b.O = &console.Options{Streams: console.Streams{In: strings.NewReader(""), Out: &b.Out, Err: &b.Err}, StateDir: t.TempDir()}
+	b.O = &terminal.Options{Streams: terminal.Streams{In: strings.NewReader(""), Out: &b.Out, Err: &b.Err}, StateDir: t.TempDir()}
 	if err := os.Chmod(b.O.StateDir, 0o700); err != nil { //nolint:gosec // it is a directory
 		t.Fatal(err)
 	}
-	answer := func(o *console.Options) (*plane.Client, error) {
+	answer := func(o *terminal.Options) (*kinds.Client, error) {
 		b.Asked = *o
-		return &plane.Client{WithWatch: b.Client, Name: "the management plane", Address: "127.0.0.1:1"}, nil
+		return &kinds.Client{WithWatch: b.Client, Name: "the management plane", Address: "127.0.0.1:1"}, nil
 	}
-	b.Planes = plane.Dialers{Management: answer, Cluster: answer}
+	b.Planes = kinds.Dialers{Management: answer, Cluster: answer}
 	return b
 }
 
@@ -111,7 +111,7 @@ func WantErr(t *testing.T, err error, want string, usage bool) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want one with %q", err, want)
 	}
-	var u console.UsageError
+	var u terminal.UsageError
 	if errors.As(err, &u) != usage {
 		t.Fatalf("error %v: usage error is %v, want %v", err, !usage, usage)
 	}

@@ -15,22 +15,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/platform/decision"
 )
 
 // csrCommand is what all "muster csr" commands have.
 type csrCommand struct {
-	*console.Options
-	cluster func(*console.Options) (*plane.Client, error)
+	*terminal.Options
+	cluster func(*terminal.Options) (*kinds.Client, error)
 	now     func() time.Time
 }
 
 // NewCommand returns "muster csr".
-func NewCommand(o *console.Options) *cobra.Command {
-	var way plane.Access
+func NewCommand(o *terminal.Options) *cobra.Command {
+	var way kinds.Access
 	c := &csrCommand{Options: o, cluster: way.Connect, now: time.Now}
 	cmd := c.command()
 	way.AddFlags(cmd.PersistentFlags())
@@ -49,9 +49,9 @@ with any cluster whose requests muster certificate-controller decides, not only 
 			if len(args) == 0 {
 				return fmt.Errorf("muster csr needs a subcommand: %s", strings.Join(verbs, ", "))
 			}
-			return fmt.Errorf("there is no muster csr %q%s; there are: %s", args[0], console.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
+			return fmt.Errorf("there is no muster csr %q%s; there are: %s", args[0], terminal.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
 		},
-		RunE: console.NothingToDo,
+		RunE: terminal.NothingToDo,
 	}
 	cmd.AddCommand(c.list(), c.explain(), c.simulate(), c.machines(), c.approve(), c.deny())
 	return cmd
@@ -103,7 +103,7 @@ func (c *csrCommand) completeRequests(cmd *cobra.Command, args []string, _ strin
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), plane.CompletionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), kinds.CompletionTime)
 	defer cancel()
 	requests, err := p.Requests(ctx, nil)
 	if err != nil {

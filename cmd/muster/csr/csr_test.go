@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
@@ -217,7 +217,7 @@ inventory: {sources: [{static: {file: `+machines+`}}]}
 		t.Run(tc.name, func(t *testing.T) {
 			b := clitest.NewBench(t, interceptor.Funcs{})
 			err := runCSR(t.Context(), b, append([]string{"simulate"}, tc.args...)...)
-			var status console.ExitStatus
+			var status terminal.ExitStatus
 			if errors.As(err, &status) != (tc.code != 0) || err != nil && int(status) != tc.code {
 				t.Fatalf("exit %v", err)
 			}

@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/certificates/policy"
 )
@@ -55,11 +55,11 @@ func (c *csrCommand) decide(v verdictByHand, cmd *cobra.Command) *cobra.Command 
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.ValidArgsFunction = c.completeRequests
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := console.CheckOutput(output, console.FormatTable, console.FormatName, console.FormatJSON, console.FormatYAML); err != nil {
+		if err := terminal.CheckOutput(output, terminal.FormatTable, terminal.FormatName, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 			return err
 		}
 		if reason = strings.TrimSpace(reason); reason == "" {
-			return console.UsageError{Err: errNoReason}
+			return terminal.UsageError{Err: errNoReason}
 		}
 		p, err := c.cluster(c.Options)
 		if err != nil {
@@ -82,7 +82,7 @@ func (c *csrCommand) decide(v verdictByHand, cmd *cobra.Command) *cobra.Command 
 		return nil
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in a sentence (required); it is kept in the request")
-	console.AddFormatFlag(cmd, &output, console.FormatTable, console.FormatTable, console.FormatName, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &output, terminal.FormatTable, terminal.FormatTable, terminal.FormatName, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 
@@ -101,13 +101,13 @@ func possible(csr *certificatesv1.CertificateSigningRequest, v verdictByHand) er
 }
 
 // write sets the condition, over changes that others make at the same time.
-func (c *csrCommand) write(ctx context.Context, p *plane.Client, name string, v verdictByHand, reason, output string) error {
-	ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
+func (c *csrCommand) write(ctx context.Context, p *kinds.Client, name string, v verdictByHand, reason, output string) error {
+	ctx, cancel := context.WithTimeout(ctx, kinds.AnswerTime)
 	defer cancel()
 	for {
 		var csr certificatesv1.CertificateSigningRequest
 		if err := p.Read(ctx, name, &csr); err != nil {
-			return plane.MissingCSR(name, err)
+			return kinds.MissingCSR(name, err)
 		}
 		if err := possible(&csr, v); err != nil {
 			return err
@@ -139,12 +139,12 @@ func done(csr *certificatesv1.CertificateSigningRequest, v verdictByHand) bool {
 
 func (c *csrCommand) say(csr *certificatesv1.CertificateSigningRequest, what, output string) error {
 	switch output {
-	case console.FormatJSON, console.FormatYAML:
-		return console.PrintData(c.Out, output, csrview.Of(csr, nil))
-	case console.FormatName:
-		_, err := fmt.Fprintln(c.Out, plane.SigningRequests().Qualified(csr.Name))
+	case terminal.FormatJSON, terminal.FormatYAML:
+		return terminal.PrintData(c.Out, output, csrview.Of(csr, nil))
+	case terminal.FormatName:
+		_, err := fmt.Fprintln(c.Out, kinds.SigningRequests().Qualified(csr.Name))
 		return err
 	}
-	_, err := fmt.Fprintf(c.Out, "%s %s\n", plane.SigningRequests().Qualified(csr.Name), what)
+	_, err := fmt.Fprintf(c.Out, "%s %s\n", kinds.SigningRequests().Qualified(csr.Name), what)
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/platform/decision"
 	"muster.dev/muster/internal/platform/termsafe"
@@ -31,20 +31,20 @@ write there. A request that still waits has them in an Event, which says so: nod
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeRequests,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := console.CheckOutput(output, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+			if err := terminal.CheckOutput(output, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 				return err
 			}
 			reviews, err := c.reviews(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if output != console.FormatTable {
-				return console.PrintData(c.Out, output, reviews[0])
+			if output != terminal.FormatTable {
+				return terminal.PrintData(c.Out, output, reviews[0])
 			}
 			return c.tell(c.Out, reviews[0])
 		},
 	}
-	console.AddFormatFlag(cmd, &output, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &output, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/platform/table"
@@ -38,11 +38,11 @@ func (c *csrCommand) list() *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.completeRequests,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := console.CheckOutput(output, csrFormats()...); err != nil {
+			if err := terminal.CheckOutput(output, csrFormats()...); err != nil {
 				return err
 			}
 			if len(args) > 0 && (open || signer != "") {
-				return console.UsageError{Err: errors.New("give names or filters (--pending, --signer), not both")}
+				return terminal.UsageError{Err: errors.New("give names or filters (--pending, --signer), not both")}
 			}
 			reviews, err := c.reviews(cmd.Context(), args...)
 			if err != nil {
@@ -54,7 +54,7 @@ func (c *csrCommand) list() *cobra.Command {
 			return c.printList(cmd.Context(), reviews, output)
 		},
 	}
-	console.AddFormatFlag(cmd, &output, console.FormatTable, csrFormats()...)
+	terminal.AddFormatFlag(cmd, &output, terminal.FormatTable, csrFormats()...)
 	cmd.Flags().BoolVar(&open, "pending", false, "only those that nobody has approved or denied")
 	cmd.Flags().StringVar(&signer, "signer", "", "only those of this signer, such as kubelet-serving")
 	_ = cmd.RegisterFlagCompletionFunc("signer", cobra.FixedCompletions( // the flag exists
@@ -63,19 +63,19 @@ func (c *csrCommand) list() *cobra.Command {
 }
 
 func csrFormats() []string {
-	return []string{console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML, console.FormatName}
+	return []string{terminal.FormatTable, terminal.FormatWide, terminal.FormatJSON, terminal.FormatYAML, terminal.FormatName}
 }
 
 func (c *csrCommand) printList(_ context.Context, reviews []csrview.Review, output string) error {
 	switch output {
-	case console.FormatJSON, console.FormatYAML:
+	case terminal.FormatJSON, terminal.FormatYAML:
 		if reviews == nil {
 			reviews = []csrview.Review{}
 		}
-		return console.PrintData(c.Out, output, reviews)
-	case console.FormatName:
+		return terminal.PrintData(c.Out, output, reviews)
+	case terminal.FormatName:
 		for _, r := range reviews {
-			if _, err := fmt.Fprintln(c.Out, plane.SigningRequests().Qualified(r.Name)); err != nil {
+			if _, err := fmt.Fprintln(c.Out, kinds.SigningRequests().Qualified(r.Name)); err != nil {
 				return err
 			}
 		}
@@ -86,19 +86,19 @@ func (c *csrCommand) printList(_ context.Context, reviews []csrview.Review, outp
 		return err
 	}
 	headings := []string{"NAME", "AGE", "SIGNER", "REQUESTER", "FOR", "STATE", "VERDICT", "WHY"}
-	if output == console.FormatWide {
+	if output == terminal.FormatWide {
 		headings = []string{"NAME", "AGE", "SIGNER", "REQUESTER", "COMMON-NAME", "NAMES", "KEY", "STATE", "VERDICT", "RULE", "WHY"}
 	}
 	t := table.New(c.Out, headings...)
 	for _, r := range reviews {
 		age := duration.HumanDuration(c.now().Sub(r.Created))
-		if output == console.FormatWide {
+		if output == terminal.FormatWide {
 			t.Row(r.Name, age, r.SignerName, r.Requester.Username, r.Asked.CommonName,
 				strings.Join(append(slices.Clone(r.Asked.DNSNames), r.Asked.Addresses...), ","), r.Asked.Key,
 				string(r.State), string(r.Verdict), string(r.Rule), why(r))
 			continue
 		}
-		t.Row(r.Name, age, csrview.ShortSigner(r.SignerName), requester(r), console.Shorten(asked(r), 60), string(r.State), string(r.Verdict), console.Shorten(why(r), 100))
+		t.Row(r.Name, age, csrview.ShortSigner(r.SignerName), requester(r), terminal.Shorten(asked(r), 60), string(r.State), string(r.Verdict), terminal.Shorten(why(r), 100))
 	}
 	return t.Flush()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -58,7 +58,7 @@ func (c *csrCommand) nodes(ctx context.Context, file string) ([]corev1.Node, err
 		err = p.ReadAll(ctx, &list)
 		return list.Items, err
 	}
-	data, err := console.ReadInput(c.In, file, "the nodes", maxNodes)
+	data, err := terminal.ReadInput(c.In, file, "the nodes", maxNodes)
 	if err != nil {
 		return nil, err
 	}

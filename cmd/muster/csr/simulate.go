@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/certificates/policy"
@@ -70,7 +70,7 @@ The exit code is 0 if it would be approved, otherwise 1.`,
 	flags.BoolVar(&s.approved, "approved", false, "assume that a person has approved it")
 	flags.BoolVar(&s.nodeExists, "node-exists", false, "assume that a Node of the name exists")
 	flags.BoolVar(&s.noAccess, "no-access", false, "assume that RBAC does not allow the requester to ask")
-	console.AddFormatFlag(cmd, &s.output, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &s.output, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json", "pem", "csr")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("machines", "yaml", "yml")
@@ -78,17 +78,17 @@ The exit code is 0 if it would be approved, otherwise 1.`,
 }
 
 func (c *csrCommand) runSimulation(s simulation, expires bool) error {
-	if err := console.CheckOutput(s.output, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+	if err := terminal.CheckOutput(s.output, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 		return err
 	}
 	if s.file == "" {
-		return console.UsageError{Err: errors.New("no request given: name its file with -f; - reads standard input")}
+		return terminal.UsageError{Err: errors.New("no request given: name its file with -f; - reads standard input")}
 	}
 	p, machines, err := s.rules()
 	if err != nil {
 		return err
 	}
-	data, err := console.ReadInput(c.In, s.file, "the request", maxRequest)
+	data, err := terminal.ReadInput(c.In, s.file, "the request", maxRequest)
 	if err != nil {
 		return err
 	}
@@ -102,13 +102,13 @@ func (c *csrCommand) runSimulation(s simulation, expires bool) error {
 		return fmt.Errorf("%s %w", s.file, err)
 	}
 	decided := csrview.Simulate(p, csr, csrview.Assumptions{Machines: machines, NodeExists: s.nodeExists, AccessRefused: s.noAccess}, now)
-	if s.output == console.FormatTable {
+	if s.output == terminal.FormatTable {
 		_, err = io.WriteString(c.Out, termsafe.Lines(decided.String()))
 	} else {
-		err = console.PrintData(c.Out, s.output, decided)
+		err = terminal.PrintData(c.Out, s.output, decided)
 	}
 	if err == nil && decided.Verdict != decision.Approve {
-		return console.ExitStatus(1)
+		return terminal.ExitStatus(1)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/imagearchive"
 	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/platform/statedir"
@@ -22,7 +22,7 @@ import (
 )
 
 // NewCommand returns "muster image".
-func NewCommand(o *console.Options) *cobra.Command {
+func NewCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "image",
 		Aliases: []string{"images"},
@@ -35,7 +35,7 @@ its name with imagePullPolicy IfNotPresent or Never; IfNotPresent is the default
   kubectl create deployment myapp --image=myapp:dev
   muster image ls
   muster image rm myapp:dev`,
-		Args: console.UsageArgs(cobra.NoArgs),
+		Args: terminal.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newLoadCommand(o), newListCommand(o), newRemoveCommand(o))
@@ -43,7 +43,7 @@ its name with imagePullPolicy IfNotPresent or Never; IfNotPresent is the default
 }
 
 // namespacesOf are the namespaces of the clusters that --cluster names; none for all. Each must exist.
-func namespacesOf(o *console.Options, dir statedir.Dir) ([]string, error) {
+func namespacesOf(o *terminal.Options, dir statedir.Dir) ([]string, error) {
 	if o.Cluster == "" {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ type printed struct {
 	Loaded   time.Time `json:"loaded"`
 }
 
-func newListCommand(o *console.Options) *cobra.Command {
+func newListCommand(o *terminal.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:     "ls",
@@ -82,7 +82,7 @@ func newListCommand(o *console.Options) *cobra.Command {
 		Short:   "List the images that were loaded",
 		Example: `  muster image ls
   muster image ls --cluster blue -o json`,
-		Args: console.UsageArgs(cobra.NoArgs),
+		Args: terminal.UsageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := o.OpenExisting()
 			if err != nil {
@@ -106,13 +106,13 @@ func newListCommand(o *console.Options) *cobra.Command {
 			return printList(o, format, list)
 		},
 	}
-	console.AddOutputFlag(cmd, &format)
+	terminal.AddOutputFlag(cmd, &format)
 	return cmd
 }
 
-func printList(o *console.Options, format string, list []printed) error {
-	if format != console.FormatTable {
-		return console.PrintData(o.Out, format, list)
+func printList(o *terminal.Options, format string, list []printed) error {
+	if format != terminal.FormatTable {
+		return terminal.PrintData(o.Out, format, list)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(o.Err, "No images are loaded.")
@@ -142,7 +142,7 @@ func humanSize(bytes int64) string {
 	return resource.NewQuantity((bytes+1023)/1024*1024, resource.BinarySI).String()
 }
 
-func newRemoveCommand(o *console.Options) *cobra.Command {
+func newRemoveCommand(o *terminal.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME...",
 		Aliases: []string{"remove", "delete"},
@@ -151,7 +151,7 @@ func newRemoveCommand(o *console.Options) *cobra.Command {
 and pulls it if it can.`,
 		Example: `  muster image rm myapp:dev
   muster image rm --cluster blue myapp:dev`,
-		Args: console.UsageArgs(cobra.MinimumNArgs(1)),
+		Args: terminal.UsageArgs(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: func(_ *cobra.Command, taken []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return completeNames(o, taken), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -168,7 +168,7 @@ and pulls it if it can.`,
 			for _, arg := range args {
 				name, err := imagearchive.Name(arg)
 				if err != nil {
-					return console.UsageError{Err: err}
+					return terminal.UsageError{Err: err}
 				}
 				names = append(names, name)
 			}
@@ -184,7 +184,7 @@ and pulls it if it can.`,
 	}
 }
 
-func completeNames(o *console.Options, taken []string) []string {
+func completeNames(o *terminal.Options, taken []string) []string {
 	dir, err := o.OpenExisting()
 	if err != nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/imagearchive"
 	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/cluster/machine/local"
@@ -31,7 +31,7 @@ const (
 	pollInterval = 20 * time.Millisecond
 )
 
-func newLoadCommand(o *console.Options) *cobra.Command {
+func newLoadCommand(o *terminal.Options) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "load FILE|DIRECTORY|-",
@@ -45,14 +45,14 @@ An image that was loaded under the same name is replaced. The command returns wh
 		Example: `  docker save myapp:dev | muster image load -
   muster image load myapp.tar
   muster image load --cluster blue --name myapp:dev ./layout`,
-		Args: console.UsageArgs(cobra.ExactArgs(1)),
+		Args: terminal.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return load(cmd.Context(), o, args[0], name) },
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the image, such as myapp:dev, where the archive has one image and no name or another one")
 	return cmd
 }
 
-func load(ctx context.Context, o *console.Options, from, name string) error {
+func load(ctx context.Context, o *terminal.Options, from, name string) error {
 	dir, err := o.OpenExisting()
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func load(ctx context.Context, o *console.Options, from, name string) error {
 	}
 	if name != "" {
 		if _, err := imagearchive.Name(name); err != nil {
-			return console.UsageError{Err: fmt.Errorf("--name: %w", err)}
+			return terminal.UsageError{Err: fmt.Errorf("--name: %w", err)}
 		}
 	}
 	store := imagestore.New(dir)
@@ -87,13 +87,13 @@ func load(ctx context.Context, o *console.Options, from, name string) error {
 	return wait(ctx, o, dir, namespaces)
 }
 
-func read(ctx context.Context, o *console.Options, from string, blobs imagearchive.Blobs, name string) ([]loadedimages.Image, error) {
+func read(ctx context.Context, o *terminal.Options, from string, blobs imagearchive.Blobs, name string) ([]loadedimages.Image, error) {
 	platform := ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH}
 	if from != "-" {
 		return imagearchive.Read(ctx, from, blobs, platform, name)
 	}
 	if file, ok := o.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return nil, console.UsageError{Err: errNothing}
+		return nil, terminal.UsageError{Err: errNothing}
 	}
 	images, err := imagearchive.ReadStream(ctx, o.In, blobs, platform, name)
 	if err != nil {
@@ -104,7 +104,7 @@ func read(ctx context.Context, o *console.Options, from string, blobs imagearchi
 }
 
 // wait waits until all machines that run have the images that their cluster is to have now.
-func wait(ctx context.Context, o *console.Options, dir statedir.Dir, namespaces []string) error {
+func wait(ctx context.Context, o *terminal.Options, dir statedir.Dir, namespaces []string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	store, wanted := imagestore.New(dir), map[string]string{}
@@ -141,16 +141,16 @@ func wait(ctx context.Context, o *console.Options, dir statedir.Dir, namespaces 
 		select {
 		case <-ctx.Done():
 			slices.Sort(late)
-			return fmt.Errorf("%s not have it after %s, and will be tried again: %s", console.Count(len(late), "machine does", "machines do"), patience, strings.Join(late, "; "))
+			return fmt.Errorf("%s not have it after %s, and will be tried again: %s", terminal.Count(len(late), "machine does", "machines do"), patience, strings.Join(late, "; "))
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
-func tell(o *console.Options, have, booting int) {
-	fmt.Fprintf(o.Err, "%s up to date", console.Count(have, "machine is", "machines are"))
+func tell(o *terminal.Options, have, booting int) {
+	fmt.Fprintf(o.Err, "%s up to date", terminal.Count(have, "machine is", "machines are"))
 	if booting > 0 {
-		fmt.Fprintf(o.Err, "; %s booting and will be before pods are placed there", console.Count(booting, "is", "are"))
+		fmt.Fprintf(o.Err, "; %s booting and will be before pods are placed there", terminal.Count(booting, "is", "are"))
 	}
 	fmt.Fprintln(o.Err)
 }

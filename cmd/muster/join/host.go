@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/hostjoin"
@@ -32,7 +32,7 @@ func programsDir() (string, error) {
 }
 
 // NewHost is this host, with the steps shown as they happen.
-func NewHost(o *console.Options) (*hostjoin.Host, error) {
+func NewHost(o *terminal.Options) (*hostjoin.Host, error) {
 	programs, err := programsDir()
 	if err != nil {
 		return nil, err

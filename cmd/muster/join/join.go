@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 )
 
 type joinCommand struct {
-	*console.Options
+	*terminal.Options
 	endpoint        string
 	token           string
 	tokenFile       string
@@ -33,7 +33,7 @@ type joinCommand struct {
 }
 
 // NewCommand returns "muster join".
-func NewCommand(o *console.Options) *cobra.Command {
+func NewCommand(o *terminal.Options) *cobra.Command {
 	j := &joinCommand{Options: o}
 	cmd := &cobra.Command{
 		Use:   "join [HOST:PORT]",
@@ -79,7 +79,7 @@ Flags have kubeadm's names, too: --discovery-token, --discovery-token-ca-cert-ha
 	flags.BoolVar(&j.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy to the cluster, for one that runs it as a DaemonSet (as kubeadm's do) or has something else in its place")
 	flags.BoolVar(&j.dryRun, "dry-run", false, "print what would be written and started, and change nothing")
 	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "how long to wait until the node is Ready")
-	console.AddFormatFlag(cmd, &j.format, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &j.format, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(kubeadmName(name))
 	})
@@ -100,7 +100,7 @@ func kubeadmName(name string) string {
 }
 
 func (j *joinCommand) run(ctx context.Context) error {
-	if err := console.CheckOutput(j.format, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+	if err := terminal.CheckOutput(j.format, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 		return err
 	}
 	if err := CheckTimeout(j.timeout); err != nil {
@@ -125,8 +125,8 @@ func (j *joinCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if j.format != console.FormatTable {
-		return console.PrintData(j.Out, j.format, report)
+	if j.format != terminal.FormatTable {
+		return terminal.PrintData(j.Out, j.format, report)
 	}
 	fmt.Fprintf(j.Err, "\nNode %s has joined %s in %.1f s, of which muster itself took %.2f s.\n", report.NodeName, report.Endpoint, report.Seconds, report.OwnSeconds)
 	return nil
@@ -135,7 +135,7 @@ func (j *joinCommand) run(ctx context.Context) error {
 // CheckTimeout refuses a --timeout that is over before anything is tried, which would look as if nobody answered.
 func CheckTimeout(timeout time.Duration) error {
 	if timeout <= 0 {
-		return console.UsageError{Err: fmt.Errorf("invalid --timeout %s: must be more than 0, such as 5m", timeout)}
+		return terminal.UsageError{Err: fmt.Errorf("invalid --timeout %s: must be more than 0, such as 5m", timeout)}
 	}
 	return nil
 }

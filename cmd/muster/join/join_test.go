@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 	"muster.dev/muster/internal/node/discovery"
 	"muster.dev/muster/internal/node/hostjoin"
@@ -37,7 +37,7 @@ func TestTokensOfJoin(t *testing.T) {
 		"standard input": {joinCommand{token: "-"}, "ghijkl.0123456789abcdef"},
 		"none":           {joinCommand{}, "."},
 	} {
-		c.j.Options = &console.Options{Streams: console.Streams{In: strings.NewReader("ghijkl.0123456789abcdef\nrest")}}
+		c.j.Options = &terminal.Options{Streams: terminal.Streams{In: strings.NewReader("ghijkl.0123456789abcdef\nrest")}}
 		got, err := c.j.readToken()
 		if err != nil || got.Reveal() != c.want {
 			t.Errorf("%s: %s, %v", name, got.Reveal(), err)
@@ -47,7 +47,7 @@ func TestTokensOfJoin(t *testing.T) {
 		"both":    {token: "abcdef.0123456789abcdef", tokenFile: file},
 		"no file": {tokenFile: file + "x"},
 		"no form": {token: "abcdef.98765432109876aX"},
-		"endless": {token: "-", Options: &console.Options{Streams: console.Streams{In: strings.NewReader(strings.Repeat("a", 1<<20))}}},
+		"endless": {token: "-", Options: &terminal.Options{Streams: terminal.Streams{In: strings.NewReader(strings.Repeat("a", 1<<20))}}},
 	} {
 		if _, err := j.readToken(); err == nil || strings.Contains(err.Error(), "98765") {
 			t.Errorf("%s: %v", name, err)
@@ -56,7 +56,7 @@ func TestTokensOfJoin(t *testing.T) {
 }
 
 func TestKubeadmsFlags(t *testing.T) {
-	cmd := NewCommand(&console.Options{})
+	cmd := NewCommand(&terminal.Options{})
 	err := cmd.ParseFlags([]string{
 		"--discovery-token", "a", "--discovery-token-ca-cert-hash", "sha256:1", "--ca-cert-hash", "sha256:2", "--discovery-file", "f",
 		"--discovery-token-unsafe-skip-ca-verification", "--ignore-preflight-errors", "swap,disk",
@@ -102,11 +102,11 @@ func TestFlagsWinOverConfiguration(t *testing.T) {
 // An address and a file that says where the cluster is are one too many: that is a mistake of the command line, told before anything is
 // asked or changed.
 func TestJoinByAnAddressAndAFile(t *testing.T) {
-	cmd := NewCommand(&console.Options{Streams: console.Streams{In: strings.NewReader("")}})
+	cmd := NewCommand(&terminal.Options{Streams: terminal.Streams{In: strings.NewReader("")}})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs([]string{"10.0.0.1:6443", "--discovery-file", "cluster.yaml", "--token", "-"})
 	err := cmd.ExecuteContext(t.Context())
-	var usage console.UsageError
+	var usage terminal.UsageError
 	if !errors.As(err, &usage) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--discovery-file") {
 		t.Errorf("got %v", err)
 	}
@@ -119,11 +119,11 @@ func TestJoinByAnAddressAndAFile(t *testing.T) {
 // No time at all is a mistake of the command line, and not of the network.
 func TestJoinWithoutTime(t *testing.T) {
 	for _, timeout := range []string{"0s", "0", "-1m"} {
-		cmd := NewCommand(&console.Options{Streams: console.Streams{In: strings.NewReader(""), Err: io.Discard}})
+		cmd := NewCommand(&terminal.Options{Streams: terminal.Streams{In: strings.NewReader(""), Err: io.Discard}})
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs([]string{"127.0.0.1:1", "--token", "abcdef.0123456789abcdef", "--ca-cert-hash", "sha256:" + strings.Repeat("0", 64), "--timeout", timeout})
 		err := cmd.ExecuteContext(t.Context())
-		var usage console.UsageError
+		var usage terminal.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "invalid --timeout") {
 			t.Errorf("%s: %v", timeout, err)
 		}
@@ -133,7 +133,7 @@ func TestJoinWithoutTime(t *testing.T) {
 // A join that finds no cluster in its time ends with what it has been waiting for, not with the end of the time.
 func TestJoinSaysWhatItWaitedFor(t *testing.T) {
 	j := joinCommand{
-		Options: &console.Options{Streams: console.Streams{In: strings.NewReader(""), Err: io.Discard}}, endpoint: "127.0.0.1:1", token: "abcdef.0123456789abcdef",
+		Options: &terminal.Options{Streams: terminal.Streams{In: strings.NewReader(""), Err: io.Discard}}, endpoint: "127.0.0.1:1", token: "abcdef.0123456789abcdef",
 		hashes: []string{"sha256:" + strings.Repeat("0", 64)}, timeout: time.Second,
 	}
 	r, err := j.request(t.Context())
@@ -160,9 +160,9 @@ func TestJoinRefusesWhatCannotWork(t *testing.T) {
 		"no hash":      {"10.0.0.1:443", nil, "a token alone does not tell the cluster from somebody else"},
 		"a wrong hash": {"10.0.0.1:443", []string{"foo"}, `the CA hash "foo" is not of the form sha256:`},
 	} {
-		j := joinCommand{Options: &console.Options{Streams: console.Streams{In: strings.NewReader(""), Err: io.Discard}}, token: "abcdef.0123456789abcdef", endpoint: tc.endpoint, hashes: tc.hashes}
+		j := joinCommand{Options: &terminal.Options{Streams: terminal.Streams{In: strings.NewReader(""), Err: io.Discard}}, token: "abcdef.0123456789abcdef", endpoint: tc.endpoint, hashes: tc.hashes}
 		_, err := j.request(t.Context())
-		var usage console.UsageError
+		var usage terminal.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}

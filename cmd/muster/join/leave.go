@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/hostjoin"
 )
 
 type leaveCommand struct {
-	*console.Options
+	*terminal.Options
 	request    hostjoin.LeaveRequest
 	kubeconfig string
 	context    string
@@ -24,7 +24,7 @@ type leaveCommand struct {
 }
 
 // NewLeaveCommand returns "muster leave".
-func NewLeaveCommand(o *console.Options) *cobra.Command {
+func NewLeaveCommand(o *terminal.Options) *cobra.Command {
 	l := &leaveCommand{Options: o}
 	cmd := &cobra.Command{
 		Use:   "leave",
@@ -47,12 +47,12 @@ administrator has to run is printed. A node whose certificate has expired or is 
 	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig of somebody who may drain and delete the Node, and delete the bootstrap token")
 	flags.StringVar(&l.context, "context", "", "context of that kubeconfig")
 	flags.DurationVar(&l.timeout, "timeout", 5*time.Minute, "how long all of it may take")
-	console.AddFormatFlag(cmd, &l.format, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &l.format, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 
 func (l *leaveCommand) run(ctx context.Context) error {
-	if err := console.CheckOutput(l.format, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+	if err := terminal.CheckOutput(l.format, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 		return err
 	}
 	if err := CheckTimeout(l.timeout); err != nil {
@@ -78,8 +78,8 @@ func (l *leaveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.format != console.FormatTable {
-		return console.PrintData(l.Out, l.format, report)
+	if l.format != terminal.FormatTable {
+		return terminal.PrintData(l.Out, l.format, report)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/hostjoin"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/platform/termsafe"
@@ -20,8 +20,8 @@ func (j *joinCommand) printPlan(p hostjoin.Plan) error {
 	for i := range p.Files {
 		p.Files[i].Content = nodeconfig.WithoutSecrets(p.Files[i].Content)
 	}
-	if j.format != console.FormatTable {
-		return console.PrintData(j.Out, j.format, struct {
+	if j.format != terminal.FormatTable {
+		return terminal.PrintData(j.Out, j.format, struct {
 			NodeName string                 `json:"nodeName"`
 			NodeIP   string                 `json:"nodeIP"`
 			Endpoint string                 `json:"endpoint"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/hostjoin"
 )
 
@@ -18,9 +18,9 @@ func TestNoPlanShowsSecrets(t *testing.T) {
 		{Path: "/etc/eks/kubelet/proxy", Mode: "0600", Content: "HTTPS_PROXY=http://me:hunter2@proxy:3128\n"},
 		{Path: "/x", Mode: "0600", Content: "abcdef.hunter2hunter2hu\n"},
 	}}
-	for _, format := range []string{console.FormatTable, console.FormatJSON, console.FormatYAML} {
+	for _, format := range []string{terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML} {
 		var out bytes.Buffer
-		j := joinCommand{format: format, Options: &console.Options{Streams: console.Streams{Out: &out}}}
+		j := joinCommand{format: format, Options: &terminal.Options{Streams: terminal.Streams{Out: &out}}}
 		if err := j.printPlan(plan); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/discovery"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/preflight"
@@ -25,7 +25,7 @@ func (j *joinCommand) checkIgnored() error {
 	names := append([]string{everyCheck}, preflight.Names()...)
 	for _, name := range j.ignorePreflight {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
-			return console.UsageError{Err: fmt.Errorf("unknown check %q in --ignore-preflight; there are: %s", name, strings.Join(names, ", "))}
+			return terminal.UsageError{Err: fmt.Errorf("unknown check %q in --ignore-preflight; there are: %s", name, strings.Join(names, ", "))}
 		}
 	}
 	return nil
@@ -79,7 +79,7 @@ func (j *joinCommand) preflight(ctx context.Context, spec nodeconfig.Spec) (stri
 	if len(failed) > 0 {
 		return "", fmt.Errorf("this host cannot become a node yet: %s (each fix is above; --ignore-preflight NAME goes on without one)", strings.Join(failed, ", "))
 	}
-	return fmt.Sprintf("%d checks, %s", len(results), console.Count(warnings, "warning", "warnings")), nil
+	return fmt.Sprintf("%d checks, %s", len(results), terminal.Count(warnings, "warning", "warnings")), nil
 }
 
 // serverURL is that of an API server, which may be named so or as HOST:PORT.

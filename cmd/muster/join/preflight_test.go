@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
@@ -29,13 +29,13 @@ func TestIgnoredChecksExist(t *testing.T) {
 	}
 	for _, bad := range [][]string{{"swapp"}, {"swap", "NumCPU"}, {""}} {
 		err := (&joinCommand{ignorePreflight: bad}).checkIgnored()
-		var usage console.UsageError
+		var usage terminal.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "there are: all, root, ") || !strings.Contains(err.Error(), "clock") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	// It is told before anything is asked.
-	cmd := NewCommand(&console.Options{Streams: console.Streams{In: strings.NewReader("")}})
+	cmd := NewCommand(&terminal.Options{Streams: terminal.Streams{In: strings.NewReader("")}})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs([]string{"10.0.0.1:6443", "--ignore-preflight-errors", "swapp"})
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `"swapp"`) {
@@ -55,7 +55,7 @@ func TestPreflightByADiscoveryFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	j := joinCommand{file: file, nodeName: "worker-1", ignorePreflight: []string{"Systemd", "root", "swap"}, Options: &console.Options{Streams: console.Streams{Err: &said}}}
+	j := joinCommand{file: file, nodeName: "worker-1", ignorePreflight: []string{"Systemd", "root", "swap"}, Options: &terminal.Options{Streams: terminal.Streams{Err: &said}}}
 	_, err := j.preflight(t.Context(), nodeconfig.Spec{})
 	if err == nil || !strings.Contains(err.Error(), "clock") || !strings.Contains(said.String(), "FAIL  clock: ") || !strings.Contains(said.String(), "behind the server's") {
 		t.Errorf("%v; said:\n%s", err, said.String())

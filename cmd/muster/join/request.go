@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/node/agent"
@@ -29,7 +29,7 @@ import (
 // request puts together what flags and configuration say; flags win.
 func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error) {
 	if j.endpoint != "" && j.file != "" {
-		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("give HOST:PORT or --discovery-file, not both")}
+		return hostjoin.JoinRequest{}, terminal.UsageError{Err: errors.New("give HOST:PORT or --discovery-file, not both")}
 	}
 	if err := j.checkIgnored(); err != nil {
 		return hostjoin.JoinRequest{}, err
@@ -46,10 +46,10 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 		return hostjoin.JoinRequest{}, err
 	}
 	if j.endpoint == "" && j.file == "" {
-		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("no cluster named: give HOST:PORT or --discovery-file")}
+		return hostjoin.JoinRequest{}, terminal.UsageError{Err: errors.New("no cluster named: give HOST:PORT or --discovery-file")}
 	}
 	if t.IsZero() && j.file == "" && !joinedAlready() {
-		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("no bootstrap token given: use --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
+		return hostjoin.JoinRequest{}, terminal.UsageError{Err: errors.New("no bootstrap token given: use --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
 	}
 	where := discovery.Config{
 		Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file,
@@ -57,7 +57,7 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 	}
 	if !t.IsZero() || j.file != "" { // else it has joined, and looks for nothing
 		if err := where.Check(); err != nil {
-			return hostjoin.JoinRequest{}, console.UsageError{Err: err}
+			return hostjoin.JoinRequest{}, terminal.UsageError{Err: err}
 		}
 	}
 	r := hostjoin.JoinRequest{
@@ -83,7 +83,7 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 	}
 	if j.nodeIP != "" {
 		if r.NodeIP, err = netip.ParseAddr(j.nodeIP); err != nil {
-			return hostjoin.JoinRequest{}, console.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", j.nodeIP)}
+			return hostjoin.JoinRequest{}, terminal.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", j.nodeIP)}
 		}
 	}
 	return r, nil
@@ -144,7 +144,7 @@ func (j *joinCommand) configuration(ctx context.Context) (nodeconfig.Spec, error
 	}
 	for _, name := range j.sources {
 		if err := configsource.Check(name); err != nil {
-			return nodeconfig.Spec{}, console.UsageError{Err: err}
+			return nodeconfig.Spec{}, terminal.UsageError{Err: err}
 		}
 	}
 	found, err := configsource.Load(ctx, j.sources, configsource.Readers{UserData: imds.NewClient("").UserData})
@@ -169,7 +169,7 @@ func (j *joinCommand) readToken() (token.Token, error) {
 	var text string
 	switch {
 	case j.token != "" && j.tokenFile != "":
-		return token.Token{}, console.UsageError{Err: errors.New("give the token by --token or by --token-file, not both")}
+		return token.Token{}, terminal.UsageError{Err: errors.New("give the token by --token or by --token-file, not both")}
 	case j.token == "-":
 		line, err := bufio.NewReader(io.LimitReader(j.In, maxTokenFile)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -179,7 +179,7 @@ func (j *joinCommand) readToken() (token.Token, error) {
 	case j.token != "":
 		text = j.token
 	case j.tokenFile != "":
-		raw, err := console.ReadFile(j.tokenFile, "the token", maxTokenFile)
+		raw, err := terminal.ReadFile(j.tokenFile, "the token", maxTokenFile)
 		if err != nil {
 			return token.Token{}, err
 		}
@@ -189,7 +189,7 @@ func (j *joinCommand) readToken() (token.Token, error) {
 	}
 	t, err := token.Parse(strings.TrimSpace(text))
 	if err != nil {
-		return token.Token{}, console.UsageError{Err: err}
+		return token.Token{}, terminal.UsageError{Err: err}
 	}
 	return t, nil
 }

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/bootstrapsh"
@@ -32,7 +32,7 @@ func CalledBootstrapScript(name string) bool { return filepath.Base(name) == boo
 const maxContainerdConfig = 1 << 20
 
 // RunBootstrapScript is /etc/eks/bootstrap.sh: it leaves what its arguments say as a NodeConfig in dir, where the node agent finds it.
-func RunBootstrapScript(args []string, dir string, s console.Streams) int {
+func RunBootstrapScript(args []string, dir string, s terminal.Streams) int {
 	err := bootstrapMachine(args, dir, s)
 	switch {
 	case err == nil:
@@ -45,7 +45,7 @@ func RunBootstrapScript(args []string, dir string, s console.Streams) int {
 	if err := noteRefused(dir, err); err != nil {
 		fmt.Fprintf(s.Err, "Error: telling the node agent: %v\n", err)
 	}
-	if _, ok := errors.AsType[console.UsageError](err); ok {
+	if _, ok := errors.AsType[terminal.UsageError](err); ok {
 		return 2
 	}
 	return 1
@@ -59,19 +59,19 @@ func noteRefused(dir string, why error) error {
 	return atomicfile.Write(filepath.Join(dir, agent.RefusedBootstrap), []byte(nodeconfig.WithoutSecrets(why.Error())+"\n"), 0o600)
 }
 
-func bootstrapMachine(args []string, dir string, s console.Streams) error {
+func bootstrapMachine(args []string, dir string, s terminal.Streams) error {
 	result, err := bootstrapsh.Parse(args)
 	if errors.Is(err, bootstrapsh.ErrHelp) {
 		return err
 	}
 	if err != nil {
-		return console.UsageError{Err: err}
+		return terminal.UsageError{Err: err}
 	}
 	for _, line := range result.Warnings {
 		fmt.Fprintf(s.Err, "Warning: %s\n", line)
 	}
 	if path := result.ContainerdConfigFile; path != "" {
-		config, err := console.ReadFile(path, "containerd's configuration", maxContainerdConfig)
+		config, err := terminal.ReadFile(path, "containerd's configuration", maxContainerdConfig)
 		if err != nil {
 			return fmt.Errorf("--containerd-config-file: %w", err)
 		}
@@ -117,7 +117,7 @@ func agentRefuses(spec nodeconfig.Spec) error {
 		return err
 	}
 	program := filepath.Join(dir, kubeletcheck.Program)
-	if !kubeletcheck.Needed(spec) || !console.Exists(program) {
+	if !kubeletcheck.Needed(spec) || !terminal.Exists(program) {
 		return nil // the agent has it checked, too
 	}
 	own, err := thishost.ReadHardware()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/bootstrapsh"
 	"muster.dev/muster/internal/node/nodeconfig"
@@ -51,7 +51,7 @@ func TestBootstrapScript(t *testing.T) {
 		{args: "d --kubelet-extra-args --max-pods=29", out: "spec.kubelet.flags --max-pods=29", written: "--max-pods=29"},
 	} {
 		var out, talk bytes.Buffer
-		if code := RunBootstrapScript(strings.Fields(step.args), dir, console.Streams{Out: &out, Err: &talk}); code != step.code {
+		if code := RunBootstrapScript(strings.Fields(step.args), dir, terminal.Streams{Out: &out, Err: &talk}); code != step.code {
 			t.Errorf("%s: exit code %d, want %d: %s", step.args, code, step.code, talk.String())
 		}
 		if !strings.Contains(out.String(), step.out) || !strings.Contains(talk.String(), step.err) {
@@ -116,7 +116,7 @@ func TestPageOfBootstrapScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, talk bytes.Buffer
-	if code := RunBootstrapScript(strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"), dir, console.Streams{Out: &out, Err: &talk}); code != 0 {
+	if code := RunBootstrapScript(strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"), dir, terminal.Streams{Out: &out, Err: &talk}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, talk.String())
 	}
 	if diff := cmp.Diff(block("text"), strings.ReplaceAll(out.String(), dir, "/etc/eks/nodeadm.d")); diff != "" {

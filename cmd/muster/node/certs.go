@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/certs"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/objects"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/nodecerts"
 	"muster.dev/muster/internal/platform/nsenter"
@@ -26,8 +26,8 @@ import (
 // onMachine runs the same command on a local machine of the cluster.
 type onMachine func(ctx context.Context, machine string, args []string) error
 
-func newOnMachine(o *console.Options) onMachine {
-	e := &objects.ExecCommand{Options: o, Planes: plane.NewDialers(), EUID: os.Geteuid(), Run: nsenter.Run}
+func newOnMachine(o *terminal.Options) onMachine {
+	e := &objects.ExecCommand{Options: o, Planes: kinds.NewDialers(), EUID: os.Geteuid(), Run: nsenter.Run}
 	return func(ctx context.Context, machine string, args []string) error {
 		return e.Exec(ctx, machine, append([]string{"muster", "node"}, args...), false)
 	}
@@ -35,14 +35,14 @@ func newOnMachine(o *console.Options) onMachine {
 
 // nodeCertsCommand holds the flags of "muster node certs".
 type nodeCertsCommand struct {
-	*console.Options
+	*terminal.Options
 	enter             onMachine
 	now               func() time.Time
 	dir, log, notices string
 	output            string
 }
 
-func newNodeCertsCommand(o *console.Options) *cobra.Command {
+func newNodeCertsCommand(o *terminal.Options) *cobra.Command {
 	return (&nodeCertsCommand{Options: o, enter: newOnMachine(o), now: time.Now, notices: agent.PathNotices}).command()
 }
 
@@ -62,9 +62,9 @@ its key, or can be read by others than root.`,
   muster node certs -o wide
   muster node certs 172.31.0.5 -o json | jq '.[].notAfter'`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: plane.CompleteNames(c.Options, plane.NewDialers(), plane.Machines(), 1),
+		ValidArgsFunction: kinds.CompleteNames(c.Options, kinds.NewDialers(), kinds.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := console.CheckOutput(c.output, console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML); err != nil {
+			if err := terminal.CheckOutput(c.output, terminal.FormatTable, terminal.FormatWide, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 				return err
 			}
 			if len(args) == 1 {
@@ -75,7 +75,7 @@ its key, or can be read by others than root.`,
 	}
 	cmd.Flags().StringVar(&c.dir, "cert-dir", nodecerts.DefaultDir, "directory of the kubelet's certificates")
 	cmd.Flags().StringVar(&c.log, "kubelet-log", "/var/log/kubelet.log", "the kubelet's log, which tells when it rotates")
-	console.AddFormatFlag(cmd, &c.output, console.FormatTable, console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatTable, terminal.FormatTable, terminal.FormatWide, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 
@@ -108,10 +108,10 @@ func (c *nodeCertsCommand) run(ctx context.Context) error {
 }
 
 func (c *nodeCertsCommand) print(reports []nodecerts.Report) error {
-	if c.output == console.FormatJSON || c.output == console.FormatYAML {
-		return console.PrintData(c.Out, c.output, reports)
+	if c.output == terminal.FormatJSON || c.output == terminal.FormatYAML {
+		return terminal.PrintData(c.Out, c.output, reports)
 	}
-	wide := c.output == console.FormatWide
+	wide := c.output == terminal.FormatWide
 	headings := []string{"CERTIFICATE", "SUBJECT", "NAMES", "ISSUER", "LEFT", "NEXT ROTATION", "STATE"}
 	if wide {
 		headings = append(headings, "SERIAL", "NOT BEFORE", "NOT AFTER", "MODE", "FILE")
@@ -121,12 +121,12 @@ func (c *nodeCertsCommand) print(reports []nodecerts.Report) error {
 		cells := []string{string(r.Kind), "-", "-", "-", "-", "-", nodeState(r)}
 		if r.CommonName != "" {
 			cells = []string{
-				string(r.Kind), nodeSubject(r), console.OrDash(strings.Join(append(append([]string{}, r.DNSNames...), r.Addresses...), ",")),
+				string(r.Kind), nodeSubject(r), terminal.OrDash(strings.Join(append(append([]string{}, r.DNSNames...), r.Addresses...), ",")),
 				r.Issuer, certs.Left(r.NotAfter, c.now()), nextRotation(r, c.now()), nodeState(r),
 			}
 		}
 		if wide {
-			cells = append(cells, console.OrDash(r.Serial), instant(r.NotBefore), instant(r.NotAfter), console.OrDash(r.Mode), console.OrDash(r.Target))
+			cells = append(cells, terminal.OrDash(r.Serial), instant(r.NotBefore), instant(r.NotAfter), terminal.OrDash(r.Mode), terminal.OrDash(r.Target))
 		}
 		t.Row(cells...)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/nodecerts"
 )
 
@@ -35,7 +35,7 @@ func TestNodeCertsPrints(t *testing.T) {
 	late.Problems = []nodecerts.Problem{{Trouble: nodecerts.Overdue}, {Trouble: nodecerts.Exposed}}
 	missing := nodecerts.Report{Kind: nodecerts.Serving, Problems: []nodecerts.Problem{{Trouble: nodecerts.Missing}}}
 	var out bytes.Buffer
-	c := nodeCertsCommand{Options: &console.Options{Streams: console.Streams{Out: &out}}, now: func() time.Time { return now }, output: console.FormatTable}
+	c := nodeCertsCommand{Options: &terminal.Options{Streams: terminal.Streams{Out: &out}}, now: func() time.Time { return now }, output: terminal.FormatTable}
 	if err := c.print([]nodecerts.Report{young, drawn, due, late, missing}); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestNodeCertsTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, talk bytes.Buffer
-	c := nodeCertsCommand{Options: &console.Options{Streams: console.Streams{Out: &out, Err: &talk}}, now: time.Now, dir: dir, notices: notices, output: console.FormatTable}
+	c := nodeCertsCommand{Options: &terminal.Options{Streams: terminal.Streams{Out: &out, Err: &talk}}, now: time.Now, dir: dir, notices: notices, output: terminal.FormatTable}
 	if err := c.run(t.Context()); err == nil || !strings.Contains(err.Error(), "client certificate: ") || !strings.Contains(err.Error(), "server certificate: ") {
 		t.Errorf("got %v", err)
 	}
@@ -77,7 +77,7 @@ func TestNodeCommandsEnterMachines(t *testing.T) {
 		"rotate a":        "a: rotate --cert-dir /var/lib/kubelet/pki --timeout 5m0s -o table",
 		"rotate a --server --timeout 1s --kubeconfig /k -o yaml": "a: rotate --cert-dir /var/lib/kubelet/pki --timeout 1s -o yaml --kubeconfig /k --server",
 	} {
-		o := &console.Options{Streams: console.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}
+		o := &terminal.Options{Streams: terminal.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}
 		got := ""
 		enter := func(_ context.Context, machine string, args []string) error {
 			got = machine + ": " + strings.Join(args, " ")
@@ -103,7 +103,7 @@ func TestNodeRotateKinds(t *testing.T) {
 	} {
 		var asked nodecerts.RotateConfig
 		var out bytes.Buffer
-		r := &nodeRotateCommand{Options: &console.Options{Streams: console.Streams{Out: &out, Err: &bytes.Buffer{}}}, rotate: func(_ context.Context, c nodecerts.RotateConfig) ([]nodecerts.Rotated, error) {
+		r := &nodeRotateCommand{Options: &terminal.Options{Streams: terminal.Streams{Out: &out, Err: &bytes.Buffer{}}}, rotate: func(_ context.Context, c nodecerts.RotateConfig) ([]nodecerts.Rotated, error) {
 			asked = c
 			return []nodecerts.Rotated{{Kind: nodecerts.Client, Serial: "2a", Request: "csr-x"}}, nil
 		}}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/node/configsource"
 	"muster.dev/muster/internal/node/imds"
@@ -68,11 +68,11 @@ func (c *nodeConfigCommand) command() *cobra.Command {
 
 Sources are read and merged in the order that they are named; what comes later wins. Each may be base64, gzip or MIME multipart,
 as user data may. See docs/node-config.md.`,
-		Args: console.UsageArgs(cobra.NoArgs),
+		Args: terminal.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, sub := range []*cobra.Command{c.check(), c.show(), c.render()} {
-		sub.Args = console.UsageArgs(cobra.NoArgs)
+		sub.Args = terminal.UsageArgs(cobra.NoArgs)
 		flags := sub.Flags()
 		flags.StringArrayVarP(&c.sources, "config-source", "c", []string{configsource.UserData},
 			"where to read: "+configsource.UserData+", file://PATH or PATH of a file or a directory, or - for standard input; repeatable")
@@ -86,7 +86,7 @@ as user data may. See docs/node-config.md.`,
 func (c *nodeConfigCommand) read(cmd *cobra.Command) (nodeconfig.Merged, int, error) {
 	for _, name := range c.sources {
 		if err := configsource.Check(name); err != nil {
-			return nodeconfig.Merged{}, 0, console.UsageError{Err: err}
+			return nodeconfig.Merged{}, 0, terminal.UsageError{Err: err}
 		}
 	}
 	found, err := configsource.Load(cmd.Context(), c.sources, configsource.Readers{UserData: c.userData, Stdin: cmd.InOrStdin()})
@@ -174,7 +174,7 @@ kubelet-config-check, if it is in the directory of this program.`,
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "The NodeConfig is good: %s.\n", console.Count(documents, "document", "documents"))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "The NodeConfig is good: %s.\n", terminal.Count(documents, "document", "documents"))
 			return err
 		},
 	}
@@ -194,7 +194,7 @@ As YAML and JSON it is an object with the merged document (nodeConfig) and its v
   muster node config show -c user-data.txt -c more.yaml
   muster node config show -c user-data.txt -o json | jq .nodeConfig`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := console.CheckOutput(output, console.FormatTable, console.FormatYAML, console.FormatJSON); err != nil {
+			if err := terminal.CheckOutput(output, terminal.FormatTable, terminal.FormatYAML, terminal.FormatJSON); err != nil {
 				return err
 			}
 			merged, _, err := c.read(cmd)
@@ -204,7 +204,7 @@ As YAML and JSON it is an object with the merged document (nodeConfig) and its v
 			return showConfig(cmd.OutOrStdout(), output, merged)
 		},
 	}
-	console.AddFormatFlag(cmd, &output, console.FormatTable, console.FormatTable, console.FormatYAML, console.FormatJSON)
+	terminal.AddFormatFlag(cmd, &output, terminal.FormatTable, terminal.FormatTable, terminal.FormatYAML, terminal.FormatJSON)
 	return cmd
 }
 
@@ -223,13 +223,13 @@ func showConfig(out io.Writer, output string, merged nodeconfig.Merged) error {
 	if err != nil {
 		return err
 	}
-	if output != console.FormatTable {
+	if output != terminal.FormatTable {
 		var all shownConfig
 		all.NodeConfig.APIVersion, all.NodeConfig.Kind, all.Values = nodeconfig.APIVersion, nodeconfig.Kind, values
 		if all.NodeConfig.Spec, err = merged.Spec.Redacted(); err != nil {
 			return err
 		}
-		return console.PrintData(out, output, all)
+		return terminal.PrintData(out, output, all)
 	}
 	rows := table.New(out, "FIELD", "VALUE", "FROM")
 	for _, value := range values {

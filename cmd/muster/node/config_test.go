@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/node/nodeconfig"
@@ -199,7 +199,7 @@ func TestNodeConfigRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q, %v; want %s", c.args, out, err, c.want)
 		}
-		if _, usage := errors.AsType[console.UsageError](err); usage != c.usage {
+		if _, usage := errors.AsType[terminal.UsageError](err); usage != c.usage {
 			t.Errorf("%s: usage error: %t, want %t", c.args, usage, c.usage)
 		}
 	}

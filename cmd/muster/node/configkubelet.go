@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/node/kubeletcheck"
 	"muster.dev/muster/internal/node/nodeconfig"
@@ -35,7 +35,7 @@ func (c *nodeConfigCommand) checkKubelet(cmd *cobra.Command, f renderFlags, spec
 		return nil, err
 	}
 	program := filepath.Join(dir, kubeletcheck.Program)
-	if !console.Exists(program) {
+	if !terminal.Exists(program) {
 		return nil, nil
 	}
 	own, err := c.machine()

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/ecrcredential"
 	"muster.dev/muster/internal/node/render"
 )
@@ -24,7 +24,7 @@ func CalledCredentialProvider(name string) bool {
 }
 
 // RunCredentialProvider answers the kubelet, and returns the exit code.
-func RunCredentialProvider(s console.Streams) int {
+func RunCredentialProvider(s terminal.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, credentialPatience)

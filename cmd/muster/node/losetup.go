@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/losetup"
 )
 
@@ -16,7 +16,7 @@ import (
 func CalledLosetup(name string) bool { return filepath.Base(name) == losetup.Program }
 
 // RunLosetup is losetup(8) of a machine with a user namespace of its own.
-func RunLosetup(args []string, s console.Streams) int {
+func RunLosetup(args []string, s terminal.Streams) int {
 	command := losetup.Command{
 		Ask: func(ctx context.Context, request losetup.Request, file *os.File) ([]losetup.Device, error) {
 			return losetup.Ask(ctx, losetup.Socket, request, file)

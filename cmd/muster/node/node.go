@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/node/agent"
@@ -24,7 +24,7 @@ import (
 )
 
 // NewCommand returns "muster node", the node's own side. Without a subcommand it is the agent, process number one of a machine.
-func NewCommand(o *console.Options) *cobra.Command {
+func NewCommand(o *terminal.Options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "node",
 		Short: "Run the steps by which a machine becomes a node and stays one",
@@ -55,7 +55,7 @@ subcommand, is its process number one.`,
 	return command
 }
 
-func newNodeInitCommand(o *console.Options) *cobra.Command {
+func newNodeInitCommand(o *terminal.Options) *cobra.Command {
 	var sources, skip []string
 	command := &cobra.Command{
 		Use:   "init",
@@ -73,12 +73,12 @@ for the agent, which goes on from there.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, source := range sources {
 				if err := configsource.Check(source); err != nil {
-					return console.UsageError{Err: fmt.Errorf("--config-source: %w", err)}
+					return terminal.UsageError{Err: fmt.Errorf("--config-source: %w", err)}
 				}
 			}
 			for _, phase := range skip {
 				if !slices.Contains([]string{agent.PhaseConfig, agent.PhaseRun}, phase) {
-					return console.UsageError{Err: fmt.Errorf("unknown phase %q in --skip; there are: %s, %s", phase, agent.PhaseConfig, agent.PhaseRun)}
+					return terminal.UsageError{Err: fmt.Errorf("unknown phase %q in --skip; there are: %s, %s", phase, agent.PhaseConfig, agent.PhaseRun)}
 				}
 			}
 			if os.Geteuid() != 0 {

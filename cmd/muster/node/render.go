@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/node/configsource"
 	"muster.dev/muster/internal/node/nodeconfig"
@@ -165,11 +165,11 @@ func (f renderFlags) chosenLayout() (render.Layout, error) {
 		return layout, nil
 	case layoutMachine:
 		if f.existingContainerd {
-			return render.Layout{}, console.UsageError{Err: errors.New("a machine of the local provider has no containerd of its own: leave out --existing-containerd or take --layout host")}
+			return render.Layout{}, terminal.UsageError{Err: errors.New("a machine of the local provider has no containerd of its own: leave out --existing-containerd or take --layout host")}
 		}
 		return render.MachineLayout(), nil
 	}
-	return render.Layout{}, console.UsageError{Err: fmt.Errorf("unknown layout %q; there are: %s, %s", f.layout, layoutHost, layoutMachine)}
+	return render.Layout{}, terminal.UsageError{Err: fmt.Errorf("unknown layout %q; there are: %s, %s", f.layout, layoutHost, layoutMachine)}
 }
 
 // describe puts together what flags say, what the instance metadata service does, and what this machine is.
@@ -178,21 +178,21 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 	facts := render.Facts{CPUs: f.cpus, CgroupVersion: f.cgroupVersion, SysResource: true, OverlayFS: true, IPTables: f.layout == layoutHost}
 	switch {
 	case f.cpus < 0:
-		return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --cpus %d: must be at least 1", f.cpus)}
+		return instance, facts, terminal.UsageError{Err: fmt.Errorf("invalid --cpus %d: must be at least 1", f.cpus)}
 	case f.cgroupVersion < 0 || f.cgroupVersion > 2:
-		return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --cgroup-version %d: must be 1 or 2", f.cgroupVersion)}
+		return instance, facts, terminal.UsageError{Err: fmt.Errorf("invalid --cgroup-version %d: must be 1 or 2", f.cgroupVersion)}
 	}
 	if f.memory != "" {
 		quantity, err := resource.ParseQuantity(f.memory)
 		if err != nil || quantity.Sign() <= 0 {
-			return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --memory %q: must be an amount such as 8Gi", f.memory)}
+			return instance, facts, terminal.UsageError{Err: fmt.Errorf("invalid --memory %q: must be an amount such as 8Gi", f.memory)}
 		}
 		facts.MemoryBytes = quantity.Value()
 	}
 	if f.nodeIP != "" {
 		address, err := netip.ParseAddr(f.nodeIP)
 		if err != nil {
-			return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", f.nodeIP)}
+			return instance, facts, terminal.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", f.nodeIP)}
 		}
 		instance.PrivateIP = address
 	}
@@ -215,7 +215,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 		facts = withOwn(facts, own)
 	}
 	if !instance.PrivateIP.IsValid() {
-		return instance, facts, console.UsageError{Err: errors.New("no address of the machine given: use --node-ip ADDRESS")}
+		return instance, facts, terminal.UsageError{Err: errors.New("no address of the machine given: use --node-ip ADDRESS")}
 	}
 	return instance, facts, nil
 }

@@ -9,16 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/join"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/nodecerts"
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // nodeRotateCommand holds the flags of "muster node rotate".
 type nodeRotateCommand struct {
-	*console.Options
+	*terminal.Options
 	enter  onMachine
 	rotate func(context.Context, nodecerts.RotateConfig) ([]nodecerts.Rotated, error)
 
@@ -28,7 +28,7 @@ type nodeRotateCommand struct {
 	format          string
 }
 
-func newNodeRotateCommand(o *console.Options) *cobra.Command {
+func newNodeRotateCommand(o *terminal.Options) *cobra.Command {
 	return (&nodeRotateCommand{Options: o, enter: newOnMachine(o), rotate: nodecerts.Rotate}).command()
 }
 
@@ -45,7 +45,7 @@ Nothing is changed before all are there, and a machine that loses its power mean
   muster node rotate --server
   muster node rotate 172.31.0.5 --client`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: plane.CompleteNames(r.Options, plane.NewDialers(), plane.Machines(), 1),
+		ValidArgsFunction: kinds.CompleteNames(r.Options, kinds.NewDialers(), kinds.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return r.enter(cmd.Context(), args[0], r.arguments())
@@ -59,7 +59,7 @@ Nothing is changed before all are there, and a machine that loses its power mean
 	flags.DurationVar(&r.timeout, "timeout", 5*time.Minute, "how long to wait until they are issued")
 	flags.StringVar(&r.dir, "cert-dir", nodecerts.DefaultDir, "directory of the kubelet's certificates")
 	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "the kubelet's kubeconfig (default: where kubelets have it)")
-	console.AddOutputFlag(cmd, &r.format)
+	terminal.AddOutputFlag(cmd, &r.format)
 	return cmd
 }
 
@@ -103,8 +103,8 @@ func (r *nodeRotateCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.format != console.FormatTable {
-		return console.PrintData(r.Out, r.format, rotated)
+	if r.format != terminal.FormatTable {
+		return terminal.PrintData(r.Out, r.format, rotated)
 	}
 	for _, one := range rotated {
 		fmt.Fprintf(r.Out, "%s certificate %s: replaced, by request %s\n", one.Kind, one.Serial, one.Request)

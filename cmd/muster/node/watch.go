@@ -13,15 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/join"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/hostjoin"
 	"muster.dev/muster/internal/node/nodecerts"
 )
 
 // newNodeWatchCommand is the watch of a machine without muster's agent. On a local machine the agent itself watches.
-func newNodeWatchCommand(o *console.Options) *cobra.Command {
+func newNodeWatchCommand(o *terminal.Options) *cobra.Command {
 	c := agent.WatchConfig{Notices: agent.PathNotices, Restart: nodecerts.RestartKubelet}
 	var address string
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ muster join run this as muster-node-watch.service; local machines do all of it b
 			if address != "" {
 				ip, err := netip.ParseAddr(address)
 				if err != nil {
-					return console.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", address)}
+					return terminal.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", address)}
 				}
 				c.NodeIP = func() netip.Addr { return ip }
 			}

@@ -18,7 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 )
 
 func newAddon(name string, phase v1alpha1.AddonPhase, message string) *v1alpha1.Addon {
@@ -38,7 +38,7 @@ func createAddonOf(b *clitest.Bench) *cobra.Command {
 }
 
 func deleteAddonOf(b *clitest.Bench) *cobra.Command {
-	return (&deleteCommand{Options: b.O, planes: b.Planes, kind: plane.Addons(), interval: time.Millisecond}).addons()
+	return (&deleteCommand{Options: b.O, planes: b.Planes, kind: kinds.Addons(), interval: time.Millisecond}).addons()
 }
 
 func TestGetAddons(t *testing.T) {

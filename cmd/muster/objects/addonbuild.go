@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/platform/shellquote"
 )
@@ -28,7 +28,7 @@ type builder struct {
 }
 
 // newBuilder returns the builder of this program.
-func newBuilder(streams console.Streams) (*builder, error) {
+func newBuilder(streams terminal.Streams) (*builder, error) {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
@@ -36,12 +36,12 @@ func newBuilder(streams console.Streams) (*builder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding muster's own program: %w", err)
 	}
-	return &builder{program: self, terminal: isTerminal(streams.In) && console.Terminal(streams.Err), run: runMake}, nil
+	return &builder{program: self, terminal: isTerminal(streams.In) && terminal.Is(streams.Err), run: runMake}, nil
 }
 
 // ensure builds what an add-on needs, if somebody agrees: with yes, or asked on a terminal. Otherwise it changes nothing, and its error says what builds it: the service
 // would say no more than that the add-on is DEGRADED.
-func (b *builder) ensure(ctx context.Context, known addon.Addon, streams console.Streams, yes bool) error {
+func (b *builder) ensure(ctx context.Context, known addon.Addon, streams terminal.Streams, yes bool) error {
 	problem := known.Unbuilt(b.has)
 	if problem == "" {
 		return nil
@@ -72,11 +72,11 @@ func (b *builder) ensure(ctx context.Context, known addon.Addon, streams console
 
 // has reports whether a file is there, by its path below the directory of Muster's programs.
 func (b *builder) has(path string) bool {
-	return console.Exists(filepath.Join(filepath.Dir(b.program), filepath.FromSlash(path)))
+	return terminal.Exists(filepath.Join(filepath.Dir(b.program), filepath.FromSlash(path)))
 }
 
 // agreed asks a question whose answer is no unless somebody says yes.
-func agreed(streams console.Streams, question string) bool {
+func agreed(streams terminal.Streams, question string) bool {
 	_, _ = fmt.Fprintf(streams.Err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(io.LimitReader(streams.In, 64)).ReadString('\n') // an end is a no
 	switch strings.ToLower(strings.TrimSpace(answer)) {

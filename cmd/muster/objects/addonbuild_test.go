@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/addon"
 )
 
@@ -81,7 +81,7 @@ func TestBuildOfAnAddon(t *testing.T) {
 				return nil
 			}}
 			var out, talk bytes.Buffer
-			streams := console.Streams{In: strings.NewReader(test.answer), Out: &out, Err: &talk}
+			streams := terminal.Streams{In: strings.NewReader(test.answer), Out: &out, Err: &talk}
 			err := b.ensure(t.Context(), known, streams, test.yes)
 			said := ""
 			if err != nil {

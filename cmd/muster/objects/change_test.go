@@ -15,7 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
@@ -108,7 +108,7 @@ func TestCreateDryRun(t *testing.T) {
 		t.Fatalf("a dry run made a group (%v)", err)
 	}
 	// Without a cluster that runs, its name is enough.
-	b.Planes = plane.NewDialers()
+	b.Planes = kinds.NewDialers()
 	clitest.WantErr(t, b.Run(t.Context(), createOf(b), "web", "--dry-run=client"), "name it with --cluster", false)
 	if err := b.Run(t.Context(), createOf(b), "web", "--dry-run", "--cluster", "c"); err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestWaitSaysWhatIsInTheWay(t *testing.T) {
 func TestDeleteMachine(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
-	err := b.Run(t.Context(), deleteOf(b, plane.Machines()), clitest.FirstNode, "172.31.0.5", "machine.muster.dev/"+clitest.FirstMachine, "nobody")
+	err := b.Run(t.Context(), deleteOf(b, kinds.Machines()), clitest.FirstNode, "172.31.0.5", "machine.muster.dev/"+clitest.FirstMachine, "nobody")
 	clitest.WantErr(t, err, `machine "nobody" not found`, false)
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("another is missing, too: %v", err)
@@ -240,7 +240,7 @@ func TestDeleteMachine(t *testing.T) {
 	if want := "nodegroup default replaces what is deleted; to have fewer machines: muster scale nodegroup default 1\n"; b.Err.String() != want {
 		t.Fatalf("said %q, want %q", &b.Err, want)
 	}
-	if err := b.Run(t.Context(), deleteOf(b, plane.Machines()), "nobody", "--ignore-not-found"); err != nil {
+	if err := b.Run(t.Context(), deleteOf(b, kinds.Machines()), "nobody", "--ignore-not-found"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -275,7 +275,7 @@ func TestDeleteWaits(t *testing.T) {
 		return c.Update(ctx, m)
 	}
 	b := clitest.NewBench(t, interceptor.Funcs{List: release}, held...)
-	if err := b.Run(t.Context(), deleteOf(b, plane.NodeGroups()), "default"); err != nil {
+	if err := b.Run(t.Context(), deleteOf(b, kinds.NodeGroups()), "default"); err != nil {
 		t.Fatal(err)
 	}
 	if want := "nodegroup.muster.dev \"default\" deleted\n"; b.Out.String() != want {
@@ -293,10 +293,10 @@ func TestDeleteGivesUp(t *testing.T) {
 		object.SetFinalizers([]string{"test.muster.dev/held"})
 	}
 	b := clitest.NewBench(t, interceptor.Funcs{}, held...)
-	clitest.WantErr(t, b.Run(t.Context(), deleteOf(b, plane.NodeGroups()), "default", "--timeout", "20ms"),
+	clitest.WantErr(t, b.Run(t.Context(), deleteOf(b, kinds.NodeGroups()), "default", "--timeout", "20ms"),
 		"1 nodegroup not gone yet: gave up after 20ms; the deletion goes on: muster get nodegroups", false)
 	clitest.WantErr(t, b.Run(t.Context(), createOf(b), "default"), `nodegroup "default" is being deleted: try again when it is gone`, false)
-	if err := b.Run(t.Context(), deleteOf(b, plane.NodeGroups()), "default", "--wait=false"); err != nil {
+	if err := b.Run(t.Context(), deleteOf(b, kinds.NodeGroups()), "default", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/internal/cluster/capacity"
 )
 
 // tellClaims says before local machines are made what the nodes of all clusters will claim of the host together, if the host has less. It says nothing if
 // the other node groups cannot be read: what follows fails then, too, and says why.
-func tellClaims(ctx context.Context, talk io.Writer, p *plane.Client, host capacity.Host, changed ...*v1alpha1.NodeGroup) {
+func tellClaims(ctx context.Context, talk io.Writer, p *kinds.Client, host capacity.Host, changed ...*v1alpha1.NodeGroup) {
 	if !slices.ContainsFunc(changed, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal }) {
 		return
 	}

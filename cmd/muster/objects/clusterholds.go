@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/efs"
 )
 
@@ -57,7 +57,7 @@ func (d *deleteClusterCommand) lookInto(ctx context.Context, cluster *v1alpha1.C
 		}
 	}
 	contents := &unstructured.UnstructuredList{}
-	contents.SetGroupVersionKind(plane.SnapshotContents())
+	contents.SetGroupVersionKind(kinds.SnapshotContents())
 	if err := p.ReadAll(ctx, contents); err != nil && !apierrors.IsNotFound(err) { // the cluster may not have the kind
 		return holds{unseen: err}, nil
 	}
@@ -134,13 +134,13 @@ func (h holds) refuse(cluster string) error {
 	}
 	var what []string
 	if n := len(h.services); n > 0 {
-		what = append(what, console.Count(n, "load balancer", "load balancers")+" of Services ("+few(h.services)+")")
+		what = append(what, terminal.Count(n, "load balancer", "load balancers")+" of Services ("+few(h.services)+")")
 	}
 	if n := len(h.claims); n > 0 {
-		what = append(what, console.Count(n, "volume", "volumes")+" of claims ("+few(h.claims)+")")
+		what = append(what, terminal.Count(n, "volume", "volumes")+" of claims ("+few(h.claims)+")")
 	}
 	if n := len(h.snapshots); n > 0 {
-		what = append(what, console.Count(n, "snapshot", "snapshots")+" of volumes ("+few(h.snapshots)+")")
+		what = append(what, terminal.Count(n, "snapshot", "snapshots")+" of volumes ("+few(h.snapshots)+")")
 	}
 	all := what[len(what)-1]
 	if others := what[:len(what)-1]; len(others) > 0 {
@@ -160,7 +160,7 @@ func few(names []string) string {
 
 // doom marks the volumes of a cluster that are to be deleted with their claims, and the snapshots with their VolumeSnapshots: the service removes their
 // data when the cluster is gone. Those that are retained have no mark, though an earlier attempt may have made one.
-func (d *deleteClusterCommand) doom(ctx context.Context, p *plane.Client, c doomed) error {
+func (d *deleteClusterCommand) doom(ctx context.Context, p *kinds.Client, c doomed) error {
 	if c.holds.unseen != nil {
 		fate := "so the data of its volumes stays"
 		if c.DeletionTimestamp != nil {
@@ -189,7 +189,7 @@ func (d *deleteClusterCommand) doom(ctx context.Context, p *plane.Client, c doom
 }
 
 // mark sets the mark of an object or takes it away, unless it is another cluster's. An object that is gone needs none.
-func (d *deleteClusterCommand) mark(ctx context.Context, p *plane.Client, cluster, name string, object client.Object, of *string, mark *bool, goes bool) error {
+func (d *deleteClusterCommand) mark(ctx context.Context, p *kinds.Client, cluster, name string, object client.Object, of *string, mark *bool, goes bool) error {
 	if err := p.Read(ctx, name, object); err != nil {
 		return client.IgnoreNotFound(err)
 	}

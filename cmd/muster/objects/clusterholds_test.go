@@ -19,7 +19,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 )
 
 const (
@@ -49,7 +49,7 @@ func snapshotted(name, id, cluster, policy string) []client.Object {
 		"spec":     map[string]any{"driver": "efs.csi.aws.com", "deletionPolicy": policy, "volumeSnapshotRef": map[string]any{"namespace": "shop", "name": name}},
 		"status":   map[string]any{"snapshotHandle": id},
 	}}
-	content.SetGroupVersionKind(plane.SnapshotContents())
+	content.SetGroupVersionKind(kinds.SnapshotContents())
 	return []client.Object{content, &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.VolumeSnapshotSpec{FileSystemID: heldSystem, ClusterName: cluster}}}
 }
 
@@ -235,5 +235,5 @@ func TestCreateFileSystemForClusters(t *testing.T) {
 }
 
 func deleteFileSystems(b *clitest.Bench) *cobra.Command {
-	return (&deleteCommand{Options: b.O, planes: b.Planes, kind: plane.FileSystems(), interval: time.Millisecond}).fileSystems()
+	return (&deleteCommand{Options: b.O, planes: b.Planes, kind: kinds.FileSystems(), interval: time.Millisecond}).fileSystems()
 }

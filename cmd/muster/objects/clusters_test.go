@@ -12,7 +12,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 )
 
 // secondCluster is a cluster whose name is not a DNS label, with a node group of the same name as that of the first, and a machine.
@@ -40,7 +40,7 @@ func TestSeveralClusters(t *testing.T) {
 	}{
 		"create": {createOf, []string{"Web_1", "--nodes", "2"}, v1alpha1.ClusterSlug("Home_2"), v1alpha1.NodeGroupSlug("Web_1"), "nodegroup.muster.dev/Web_1 created\n"},
 		"scale":  {scaleOf, []string{"default", "2"}, v1alpha1.ClusterSlug("Home_2"), "default", "nodegroup.muster.dev/default scaled\n"},
-		"delete": {func(b *clitest.Bench) *cobra.Command { return deleteOf(b, plane.NodeGroups()) }, []string{"default", "--wait=false"}, "home", "default", "nodegroup.muster.dev \"default\" deleted\n"},
+		"delete": {func(b *clitest.Bench) *cobra.Command { return deleteOf(b, kinds.NodeGroups()) }, []string{"default", "--wait=false"}, "home", "default", "nodegroup.muster.dev \"default\" deleted\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +123,7 @@ func TestGetOfSeveralClusters(t *testing.T) {
 func TestDeleteMachineOfOneOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, append(clitest.World(), secondCluster()...)...)
-	if err := b.Run(t.Context(), deleteOf(b, plane.Machines()), "i-22222222222222222"); err != nil {
+	if err := b.Run(t.Context(), deleteOf(b, kinds.Machines()), "i-22222222222222222"); err != nil {
 		t.Fatal(err)
 	}
 	if want := "nodegroup default replaces what is deleted; to have fewer machines: muster scale nodegroup default 0\n"; b.Err.String() != want {

@@ -18,26 +18,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 	"muster.dev/muster/internal/cluster/serve"
 )
 
 // NewCreateCommand returns "muster create".
-func NewCreateCommand(o *console.Options) *cobra.Command {
+func NewCreateCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a cluster, a node group, an add-on, a pod identity association, or a file system",
 		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "filesystem"),
-		RunE:  console.NothingToDo,
+		RunE:  terminal.NothingToDo,
 	}
-	cmd.AddCommand((&createClusterCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval, host: serve.ThisHost}).command())
-	cmd.AddCommand((&createCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval, host: serve.ThisHost}).command())
-	cmd.AddCommand((&createAddonCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}).command())
-	cmd.AddCommand((&createPodIdentityCommand{Options: o, planes: plane.NewDialers()}).command())
-	cmd.AddCommand((&createFileSystemCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval, random: rand.Reader}).command())
+	cmd.AddCommand((&createClusterCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: serve.ThisHost}).command())
+	cmd.AddCommand((&createCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: serve.ThisHost}).command())
+	cmd.AddCommand((&createAddonCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval}).command())
+	cmd.AddCommand((&createPodIdentityCommand{Options: o, planes: kinds.NewDialers()}).command())
+	cmd.AddCommand((&createFileSystemCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, random: rand.Reader}).command())
 	return cmd
 }
 
@@ -47,14 +47,14 @@ func oneOf(subcommands ...string) cobra.PositionalArgs {
 		if len(args) == 0 {
 			return fmt.Errorf("name a kind to %s: %s", cmd.Name(), strings.Join(subcommands, " or "))
 		}
-		return fmt.Errorf("cannot %s %q%s; there is: %s", cmd.Name(), args[0], console.DidYouMean(args[0], subcommands), strings.Join(subcommands, ", "))
+		return fmt.Errorf("cannot %s %q%s; there is: %s", cmd.Name(), args[0], terminal.DidYouMean(args[0], subcommands), strings.Join(subcommands, ", "))
 	}
 }
 
 // createCommand holds the flags of "muster create nodegroup".
 type createCommand struct {
-	*console.Options
-	planes   plane.Dialers
+	*terminal.Options
+	planes   kinds.Dialers
 	euid     int
 	host     func() capacity.Host
 	interval time.Duration
@@ -70,7 +70,7 @@ type createCommand struct {
 }
 
 func createFormats() []string {
-	return []string{console.FormatName, console.FormatJSON, console.FormatYAML}
+	return []string{terminal.FormatName, terminal.FormatJSON, terminal.FormatYAML}
 }
 
 func (c *createCommand) command() *cobra.Command {
@@ -112,13 +112,13 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.StringVar(&c.isolation, "isolation", "", "what separates local machines from the host: none, or user-namespace, in which root is nobody outside (default: user-namespace)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
 	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.ClusterNodeRole("CLUSTER")+")")
-	plane.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster that the machines join (default: the only one there is)")
+	kinds.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster that the machines join (default: the only one there is)")
 	flags.StringSliceVar(&c.labels, "labels", nil, "labels of the nodes, as in key=value,other=value")
 	flags.StringSliceVar(&c.taints, "taints", nil, "taints of the nodes, as in key=value:NoSchedule,other:NoExecute")
 	flags.BoolVar(&c.wait, "wait", false, "return when every machine's node is Ready")
 	flags.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long to --wait")
 	addDryRunFlag(cmd, &c.dryRun)
-	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatName, createFormats()...)
 	// The flags exist, so registering cannot fail.
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(
 		[]string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}, cobra.ShellCompDirectiveNoFileComp))
@@ -166,7 +166,7 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	if err := c.print(group, did); err != nil || !c.wait || c.dryRun != dryRunNone {
 		return err
 	}
-	return plane.WaitForNodes(ctx, c.Err, p, plane.WaitConfig{Group: group, Timeout: c.timeout, Interval: c.interval})
+	return kinds.WaitForNodes(ctx, c.Err, p, kinds.WaitConfig{Group: group, Timeout: c.timeout, Interval: c.interval})
 }
 
 // The values of --dry-run.
@@ -187,9 +187,9 @@ func addDryRunFlag(cmd *cobra.Command, value *string) {
 // checkCreate checks the flags that every "muster create" has.
 func checkCreate(dryRun, output string) error {
 	if !slices.Contains(dryRuns(), dryRun) {
-		return console.UsageError{Err: fmt.Errorf("unknown --dry-run %q; there are: %s", dryRun, strings.Join(dryRuns(), ", "))}
+		return terminal.UsageError{Err: fmt.Errorf("unknown --dry-run %q; there are: %s", dryRun, strings.Join(dryRuns(), ", "))}
 	}
-	return console.CheckOutput(output, createFormats()...)
+	return terminal.CheckOutput(output, createFormats()...)
 }
 
 // needRoot refuses local machines, which root alone can make.
@@ -207,15 +207,15 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 	}
 	labels, err := nodegroupspec.ParseLabels(c.labels)
 	if err != nil {
-		return nil, console.UsageError{Err: err}
+		return nil, terminal.UsageError{Err: err}
 	}
 	taints, err := nodegroupspec.ParseTaints(c.taints)
 	if err != nil {
-		return nil, console.UsageError{Err: err}
+		return nil, terminal.UsageError{Err: err}
 	}
 	bootstrap, err := c.bootstrapOf()
 	if err != nil {
-		return nil, console.UsageError{Err: err}
+		return nil, terminal.UsageError{Err: err}
 	}
 	if !sized { // --min 3 alone asks for three
 		c.nodes = max(c.nodes, c.minimum)
@@ -245,7 +245,7 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 
 // createGroup makes a group. If there is one of that name, the error lists the fields that differ; an equal one is left as it is, and its maxSize
 // counts as equal if nobody bounded the group.
-func createGroup(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup, bounded bool, dryRun string) (did string, err error) {
+func createGroup(ctx context.Context, p *kinds.Client, group *v1alpha1.NodeGroup, bounded bool, dryRun string) (did string, err error) {
 	var there v1alpha1.NodeGroup
 	exists, err := create(ctx, p, group, dryRun, &there)
 	if err != nil || !exists {
@@ -265,12 +265,12 @@ func createGroup(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup
 }
 
 // create makes an object, or reads the one of its name that exists.
-func create(ctx context.Context, p *plane.Client, object client.Object, dryRun string, there client.Object) (exists bool, err error) {
+func create(ctx context.Context, p *kinds.Client, object client.Object, dryRun string, there client.Object) (exists bool, err error) {
 	var opts []client.CreateOption
 	if dryRun == dryRunServer {
 		opts = append(opts, client.DryRunAll)
 	}
-	within, cancel := context.WithTimeout(ctx, plane.AnswerTime)
+	within, cancel := context.WithTimeout(ctx, kinds.AnswerTime)
 	defer cancel()
 	err = p.Create(within, object, opts...)
 	if !apierrors.IsAlreadyExists(err) {
@@ -295,16 +295,16 @@ func suffix(dryRun string) string {
 }
 
 func (c *createCommand) print(group *v1alpha1.NodeGroup, did string) error {
-	k := plane.NodeGroups()
-	if c.output == console.FormatName {
-		_, err := fmt.Fprintln(c.Out, k.Qualified(plane.NameOf(group)), did)
+	k := kinds.NodeGroups()
+	if c.output == terminal.FormatName {
+		_, err := fmt.Fprintln(c.Out, k.Qualified(kinds.NameOf(group)), did)
 		return err
 	}
-	scheme, err := plane.NewScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		return err
 	}
-	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(group)
+	return (&kinds.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(group)
 }
 
 // size reads a number of machines.

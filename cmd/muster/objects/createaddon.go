@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/platform/version"
@@ -23,8 +23,8 @@ import (
 
 // createAddonCommand holds the flags of "muster create addon".
 type createAddonCommand struct {
-	*console.Options
-	planes   plane.Dialers
+	*terminal.Options
+	planes   kinds.Dialers
 	interval time.Duration
 
 	cluster, version, values, valuesFile string
@@ -77,7 +77,7 @@ Made again with the same settings it stays as it is. To change an add-on: aws ek
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	flags := cmd.Flags()
-	plane.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster of the add-on (default: the only one there is)")
+	kinds.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster of the add-on (default: the only one there is)")
 	flags.StringVar(&c.version, "version", "", "version of the add-on, such as v1.15.0-eksbuild.1 (default: the one that there is)")
 	flags.StringVar(&c.values, "values", "", "settings in JSON or YAML")
 	flags.StringVar(&c.valuesFile, "values-file", "", "file with settings in JSON or YAML")
@@ -87,7 +87,7 @@ Made again with the same settings it stays as it is. To change an add-on: aws ek
 	flags.BoolVarP(&c.yes, "yes", "y", false, "build the add-on's programs without asking, if that was not done yet")
 	flags.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long to --wait")
 	addDryRunFlag(cmd, &c.dryRun)
-	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatName, createFormats()...)
 	_ = cmd.RegisterFlagCompletionFunc("conflicts", cobra.FixedCompletions([]string{"none", "overwrite"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
@@ -162,13 +162,13 @@ func (c *createAddonCommand) addon(name string) (*v1alpha1.Addon, error) {
 	resolve := map[string]v1alpha1.ResolveConflicts{"none": v1alpha1.ConflictsNone, "overwrite": v1alpha1.ConflictsOverwrite}[strings.ToLower(c.conflicts)]
 	switch {
 	case !ok:
-		return nil, console.UsageError{Err: fmt.Errorf("unknown add-on %q%s; there are: %s", name, console.DidYouMean(name, addonNames()), strings.Join(addonNames(), ", "))}
+		return nil, terminal.UsageError{Err: fmt.Errorf("unknown add-on %q%s; there are: %s", name, terminal.DidYouMean(name, addonNames()), strings.Join(addonNames(), ", "))}
 	case c.version != "" && c.version != known.Version:
-		return nil, console.UsageError{Err: fmt.Errorf("--version %q: add-on %s has the version %s", c.version, name, known.Version)}
+		return nil, terminal.UsageError{Err: fmt.Errorf("--version %q: add-on %s has the version %s", c.version, name, known.Version)}
 	case resolve == "":
-		return nil, console.UsageError{Err: fmt.Errorf("--conflicts %q is not known; there are: none, overwrite", c.conflicts)}
+		return nil, terminal.UsageError{Err: fmt.Errorf("--conflicts %q is not known; there are: none, overwrite", c.conflicts)}
 	case c.values != "" && c.valuesFile != "":
-		return nil, console.UsageError{Err: errors.New("give --values or --values-file, not both")}
+		return nil, terminal.UsageError{Err: errors.New("give --values or --values-file, not both")}
 	}
 	values := c.values
 	if c.valuesFile != "" {
@@ -179,7 +179,7 @@ func (c *createAddonCommand) addon(name string) (*v1alpha1.Addon, error) {
 		values = string(raw)
 	}
 	if _, err := known.Read(values); err != nil {
-		return nil, console.UsageError{Err: fmt.Errorf("the settings do not follow the schema of %s %s: %w", name, known.Version, err)}
+		return nil, terminal.UsageError{Err: fmt.Errorf("the settings do not follow the schema of %s %s: %w", name, known.Version, err)}
 	}
 	wanted := &v1alpha1.Addon{Spec: v1alpha1.AddonSpec{
 		AddonName: name, Version: c.version, ConfigurationValues: values, ServiceAccountRoleARN: c.role, ResolveConflicts: resolve,
@@ -191,10 +191,10 @@ func (c *createAddonCommand) addon(name string) (*v1alpha1.Addon, error) {
 // addonDifference is the setting in which an add-on that is there differs from one that is wanted; empty if none does.
 func addonDifference(is, wanted *v1alpha1.Addon) string {
 	for _, setting := range []struct{ name, is, wanted string }{
-		{"version", is.Spec.Version, console.Or(wanted.Spec.Version, is.Spec.Version)},
+		{"version", is.Spec.Version, terminal.Or(wanted.Spec.Version, is.Spec.Version)},
 		{"configurationValues", is.Spec.ConfigurationValues, wanted.Spec.ConfigurationValues},
 		{"serviceAccountRoleARN", is.Spec.ServiceAccountRoleARN, wanted.Spec.ServiceAccountRoleARN},
-		{"resolveConflicts", console.Or(string(is.Spec.ResolveConflicts), string(v1alpha1.ConflictsNone)), string(wanted.Spec.ResolveConflicts)},
+		{"resolveConflicts", terminal.Or(string(is.Spec.ResolveConflicts), string(v1alpha1.ConflictsNone)), string(wanted.Spec.ResolveConflicts)},
 	} {
 		if setting.is != setting.wanted {
 			return setting.name
@@ -204,11 +204,11 @@ func addonDifference(is, wanted *v1alpha1.Addon) string {
 }
 
 // waitUntilActive returns when the add-on is ACTIVE, or cannot become so by waiting.
-func (c *createAddonCommand) waitUntilActive(ctx context.Context, p *plane.Client, wanted *v1alpha1.Addon) error {
-	progress := console.NewWaitProgress(c.Err)
+func (c *createAddonCommand) waitUntilActive(ctx context.Context, p *kinds.Client, wanted *v1alpha1.Addon) error {
+	progress := terminal.NewWaitProgress(c.Err)
 	defer progress.End()
 	state := ""
-	err := console.Poll(ctx, c.timeout, c.interval, func(ctx context.Context) (bool, error) {
+	err := terminal.Poll(ctx, c.timeout, c.interval, func(ctx context.Context) (bool, error) {
 		var now v1alpha1.Addon
 		if err := p.ReadKey(ctx, client.ObjectKeyFromObject(wanted), &now); err != nil {
 			return false, err
@@ -220,26 +220,26 @@ func (c *createAddonCommand) waitUntilActive(ctx context.Context, p *plane.Clien
 		case v1alpha1.AddonActive:
 			return true, nil
 		case v1alpha1.AddonCreateFailed, v1alpha1.AddonUpdateFailed, v1alpha1.AddonDegraded, v1alpha1.AddonDeleting:
-			return false, console.Fatal(fmt.Errorf("add-on %q is %s: %s", now.Name, phase, message))
+			return false, terminal.Fatal(fmt.Errorf("add-on %q is %s: %s", now.Name, phase, message))
 		default:
 			return false, nil
 		}
 	})
-	if errors.Is(err, console.ErrTimeUp) {
+	if errors.Is(err, terminal.ErrTimeUp) {
 		return fmt.Errorf("%s: %w", state, err)
 	}
 	return err
 }
 
 func (c *createAddonCommand) print(wanted *v1alpha1.Addon, did string) error {
-	k := plane.Addons()
-	if c.output == console.FormatName {
-		_, err := fmt.Fprintln(c.Out, k.Qualified(plane.NameOf(wanted)), did)
+	k := kinds.Addons()
+	if c.output == terminal.FormatName {
+		_, err := fmt.Fprintln(c.Out, k.Qualified(kinds.NameOf(wanted)), did)
 		return err
 	}
-	scheme, err := plane.NewScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		return err
 	}
-	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(wanted)
+	return (&kinds.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(wanted)
 }

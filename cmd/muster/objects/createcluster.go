@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 )
@@ -22,8 +22,8 @@ const maxConfig = 1 << 20
 
 // createClusterCommand holds the flags of "muster create cluster".
 type createClusterCommand struct {
-	*console.Options
-	planes   plane.Dialers
+	*terminal.Options
+	planes   kinds.Dialers
 	euid     int
 	host     func() capacity.Host
 	interval time.Duration
@@ -88,7 +88,7 @@ Made again with the same settings everything stays as it is. To change a cluster
 	flags.BoolVar(&c.wait, "wait", false, "return when the cluster and every machine's node is Ready, and add the cluster's context to your kubeconfig")
 	flags.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long to --wait")
 	addDryRunFlag(cmd, &c.dryRun)
-	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatName, createFormats()...)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "filename" { // as kubectl calls it
 			name = "file"
@@ -130,7 +130,7 @@ func (c *createClusterCommand) check(flags *pflag.FlagSet, name string) error {
 		}
 	}
 	if wrong != nil {
-		return console.UsageError{Err: wrong}
+		return terminal.UsageError{Err: wrong}
 	}
 	return nil
 }
@@ -138,12 +138,12 @@ func (c *createClusterCommand) check(flags *pflag.FlagSet, name string) error {
 // wanted is the cluster, with its node groups, that the file or the flags describe.
 func (c *createClusterCommand) wanted(name string) (clusterconfig.Config, error) {
 	if c.file != "" {
-		data, err := console.ReadInput(c.In, c.file, "the configuration", maxConfig)
+		data, err := terminal.ReadInput(c.In, c.file, "the configuration", maxConfig)
 		if err != nil {
 			return clusterconfig.Config{}, err
 		}
 		file := c.file
-		if file == console.StandardInput {
+		if file == terminal.StandardInput {
 			file = "standard input"
 		}
 		return clusterconfig.ParseNamed(file, data, name)

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/readiness"
 )
 
@@ -28,8 +28,8 @@ var fileSystemNames = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za
 
 // createFileSystemCommand holds the flags of "muster create filesystem".
 type createFileSystemCommand struct {
-	*console.Options
-	planes   plane.Dialers
+	*terminal.Options
+	planes   kinds.Dialers
 	interval time.Duration
 	random   io.Reader
 
@@ -66,18 +66,18 @@ Volumes of the default StorageClass need none: they are in the file system "defa
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("cluster") && (len(c.clusters) == 0 || slices.Contains(c.clusters, "")) {
-				return console.UsageError{Err: errors.New(`invalid cluster "": must be the name of one; leave --cluster out for all clusters`)}
+				return terminal.UsageError{Err: errors.New(`invalid cluster "": must be the name of one; leave --cluster out for all clusters`)}
 			}
 			return c.run(cmd.Context(), args[0])
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&c.clusters, "cluster", nil, "cluster that can mount it; may be given several times (default: all clusters of the account)")
-	_ = cmd.RegisterFlagCompletionFunc("cluster", plane.CompleteNames(c.Options, c.planes, plane.Clusters(), 0)) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("cluster", kinds.CompleteNames(c.Options, c.planes, kinds.Clusters(), 0)) // the flag exists
 	flags.BoolVar(&c.wait, "wait", false, "return when the file system can be mounted")
 	flags.DurationVar(&c.timeout, "timeout", time.Minute, "how long to --wait")
 	addDryRunFlag(cmd, &c.dryRun)
-	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatName, createFormats()...)
 	return cmd
 }
 
@@ -86,7 +86,7 @@ func (c *createFileSystemCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if !fileSystemNames.MatchString(name) {
-		return console.UsageError{Err: fmt.Errorf("invalid name %q: must be up to 100 letters, digits, dots, dashes and underscores, and begin and end with a letter or digit", name)}
+		return terminal.UsageError{Err: fmt.Errorf("invalid name %q: must be up to 100 letters, digits, dots, dashes and underscores, and begin and end with a letter or digit", name)}
 	}
 	slices.Sort(c.clusters)
 	c.clusters = slices.Compact(c.clusters)
@@ -114,7 +114,7 @@ func (c *createFileSystemCommand) run(ctx context.Context, name string) error {
 		}
 		if len(c.clusters) > 0 && !slices.Equal(slices.Sorted(slices.Values(there.Spec.Clusters)), c.clusters) {
 			return fmt.Errorf("file system %q is there, for %s: change spec.clusters of FileSystem %s in the management plane (kubectl --context muster-management edit filesystem %[3]s)",
-				name, console.Or(strings.Join(there.Spec.Clusters, ", "), "all clusters"), there.Name)
+				name, terminal.Or(strings.Join(there.Spec.Clusters, ", "), "all clusters"), there.Name)
 		}
 		wanted, did = there, unchanged(c.dryRun)
 	} else if _, err := create(ctx, p, wanted, c.dryRun, &v1alpha1.FileSystem{}); err != nil {
@@ -127,7 +127,7 @@ func (c *createFileSystemCommand) run(ctx context.Context, name string) error {
 }
 
 // named finds the file system of a name; nil if there is none.
-func named(ctx context.Context, p *plane.Client, name string) (*v1alpha1.FileSystem, error) {
+func named(ctx context.Context, p *kinds.Client, name string) (*v1alpha1.FileSystem, error) {
 	var all v1alpha1.FileSystemList
 	if err := p.ReadAll(ctx, &all); err != nil {
 		return nil, err
@@ -140,31 +140,31 @@ func named(ctx context.Context, p *plane.Client, name string) (*v1alpha1.FileSys
 	return nil, nil //nolint:nilnil // there is none, and that is not an error
 }
 
-func (c *createFileSystemCommand) waitUntilReady(ctx context.Context, p *plane.Client, wanted *v1alpha1.FileSystem) error {
+func (c *createFileSystemCommand) waitUntilReady(ctx context.Context, p *kinds.Client, wanted *v1alpha1.FileSystem) error {
 	why := "nobody has made it yet"
-	err := console.Poll(ctx, c.timeout, c.interval, func(ctx context.Context) (bool, error) {
+	err := terminal.Poll(ctx, c.timeout, c.interval, func(ctx context.Context) (bool, error) {
 		var now v1alpha1.FileSystem
 		if err := p.ReadKey(ctx, client.ObjectKeyFromObject(wanted), &now); err != nil {
 			return false, err
 		}
-		why = console.Or(readiness.Message(now.Status.Conditions), why)
+		why = terminal.Or(readiness.Message(now.Status.Conditions), why)
 		return meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady), nil
 	})
-	if errors.Is(err, console.ErrTimeUp) {
+	if errors.Is(err, terminal.ErrTimeUp) {
 		return fmt.Errorf("file system %q: %s: %w", wanted.Spec.Name, why, err)
 	}
 	return err
 }
 
 func (c *createFileSystemCommand) print(wanted *v1alpha1.FileSystem, did string) error {
-	k := plane.FileSystems()
-	if c.output == console.FormatName {
-		_, err := fmt.Fprintln(c.Out, k.Qualified(plane.NameOf(wanted)), did)
+	k := kinds.FileSystems()
+	if c.output == terminal.FormatName {
+		_, err := fmt.Fprintln(c.Out, k.Qualified(kinds.NameOf(wanted)), did)
 		return err
 	}
-	scheme, err := plane.NewScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		return err
 	}
-	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(wanted)
+	return (&kinds.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(wanted)
 }

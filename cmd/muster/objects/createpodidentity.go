@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/arn"
 	"muster.dev/muster/internal/iam/iampolicy"
@@ -23,8 +23,8 @@ import (
 
 // createPodIdentityCommand holds the flags of "muster create podidentityassociation".
 type createPodIdentityCommand struct {
-	*console.Options
-	planes plane.Dialers
+	*terminal.Options
+	planes kinds.Dialers
 
 	cluster, namespace, account, role, target, policyFile string
 	noTags                                                bool
@@ -54,7 +54,7 @@ Made again with the same settings it stays as it is. A service account has one a
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	plane.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster of the service account (default: the only one there is)")
+	kinds.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster of the service account (default: the only one there is)")
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "namespace of the service account")
 	flags.StringVar(&c.account, "service-account", "", "name of the service account")
 	flags.StringVar(&c.role, "role-arn", "", "IAM role of its pods, by ARN")
@@ -62,7 +62,7 @@ Made again with the same settings it stays as it is. A service account has one a
 	flags.BoolVar(&c.noTags, "disable-session-tags", false, "leave EKS's tags of cluster, namespace, service account and pod out of the session")
 	flags.StringVar(&c.policyFile, "policy-file", "", "file with a session policy that limits the role; it needs --disable-session-tags")
 	addDryRunFlag(cmd, &c.dryRun)
-	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
+	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatName, createFormats()...)
 	return cmd
 }
 
@@ -88,17 +88,17 @@ func (c *createPodIdentityCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, _, err := p.Objects(ctx, plane.PodIdentityAssociations(), client.InNamespace(wanted.Namespace))
+	objects, _, err := p.Objects(ctx, kinds.PodIdentityAssociations(), client.InNamespace(wanted.Namespace))
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
 		there, ok := object.(*v1alpha1.PodIdentityAssociation)
-		if !ok || there.Spec.ClusterName != cluster || plane.ServiceAccountOf(there) != plane.ServiceAccountOf(wanted) {
+		if !ok || there.Spec.ClusterName != cluster || kinds.ServiceAccountOf(there) != kinds.ServiceAccountOf(wanted) {
 			continue
 		}
 		if difference := associationDifference(&there.Spec, &wanted.Spec); difference != "" {
-			return fmt.Errorf("service account %s has the association %s with another %s: aws eks update-pod-identity-association or kubectl edit changes it", plane.ServiceAccountOf(there), there.Name, difference)
+			return fmt.Errorf("service account %s has the association %s with another %s: aws eks update-pod-identity-association or kubectl edit changes it", kinds.ServiceAccountOf(there), there.Name, difference)
 		}
 		return c.print(there, unchanged(c.dryRun))
 	}
@@ -115,15 +115,15 @@ func (c *createPodIdentityCommand) association() (*v1alpha1.PodIdentityAssociati
 	}
 	switch {
 	case len(validation.IsDNS1123Label(c.namespace)) > 0:
-		return nil, console.UsageError{Err: fmt.Errorf("--namespace %q must be the name of a namespace", c.namespace)}
+		return nil, terminal.UsageError{Err: fmt.Errorf("--namespace %q must be the name of a namespace", c.namespace)}
 	case len(validation.IsDNS1123Subdomain(c.account)) > 0:
-		return nil, console.UsageError{Err: fmt.Errorf("--service-account %q must be the name of a service account", c.account)}
+		return nil, terminal.UsageError{Err: fmt.Errorf("--service-account %q must be the name of a service account", c.account)}
 	case !isRoleARN(c.role):
-		return nil, console.UsageError{Err: fmt.Errorf("--role-arn %q must be the ARN of a role, such as arn:aws:iam::000000000000:role/app", c.role)}
+		return nil, terminal.UsageError{Err: fmt.Errorf("--role-arn %q must be the ARN of a role, such as arn:aws:iam::000000000000:role/app", c.role)}
 	case c.target != "" && !isRoleARN(c.target):
-		return nil, console.UsageError{Err: fmt.Errorf("--target-role-arn %q must be the ARN of a role, such as arn:aws:iam::000000000000:role/far", c.target)}
+		return nil, terminal.UsageError{Err: fmt.Errorf("--target-role-arn %q must be the ARN of a role, such as arn:aws:iam::000000000000:role/far", c.target)}
 	case c.policyFile != "" && !c.noTags:
-		return nil, console.UsageError{Err: errors.New("--policy-file needs --disable-session-tags")}
+		return nil, terminal.UsageError{Err: errors.New("--policy-file needs --disable-session-tags")}
 	}
 	id, err := podidentity.NewID()
 	if err != nil {
@@ -171,16 +171,16 @@ func associationDifference(is, wanted *v1alpha1.PodIdentityAssociationSpec) stri
 }
 
 func (c *createPodIdentityCommand) print(wanted *v1alpha1.PodIdentityAssociation, did string) error {
-	k := plane.PodIdentityAssociations()
-	if c.output == console.FormatName {
-		_, err := fmt.Fprintln(c.Out, k.Qualified(plane.NameOf(wanted)), did)
+	k := kinds.PodIdentityAssociations()
+	if c.output == terminal.FormatName {
+		_, err := fmt.Fprintln(c.Out, k.Qualified(kinds.NameOf(wanted)), did)
 		return err
 	}
-	scheme, err := plane.NewScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		return err
 	}
-	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(wanted)
+	return (&kinds.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(wanted)
 }
 
 func (d *deleteCommand) podIdentityAssociations() *cobra.Command {
@@ -196,6 +196,6 @@ end within a second.`,
   # By its id
   muster delete podidentityassociation a-0123456789abcdefg`,
 	})
-	plane.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster of the associations (default: the only one there is)")
+	kinds.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster of the associations (default: the only one there is)")
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 )
 
 // bootstrapOf is how machines prove themselves, as the flags say.
@@ -39,7 +39,7 @@ func (c *createCommand) completeRoles(cmd *cobra.Command, _ []string, typed stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), plane.CompletionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), kinds.CompletionTime)
 	defer cancel()
 	var roles v1alpha1.IAMRoleList
 	if err := p.List(ctx, &roles); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
@@ -34,7 +34,7 @@ func TestCreateWithARole(t *testing.T) {
 		"simulated with a role":  {"simulated", "", "team", v1alpha1.NodeGroupSpec{}, "--node-role: "},
 		"simulated, but by role": {"simulated", "role", "", v1alpha1.NodeGroupSpec{}, "--bootstrap role: simulated machines"},
 	} {
-		c := &createCommand{provider: test.provider, bootstrap: test.bootstrap, nodeRole: test.role, dryRun: "client", output: console.FormatName, nodes: 1, maximum: 1}
+		c := &createCommand{provider: test.provider, bootstrap: test.bootstrap, nodeRole: test.role, dryRun: "client", output: terminal.FormatName, nodes: 1, maximum: 1}
 		group, err := c.group("g", true, true)
 		if err != nil {
 			if test.says == "" || !strings.Contains(err.Error(), test.says) {

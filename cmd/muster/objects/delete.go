@@ -15,34 +15,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/token"
 )
 
 // NewDeleteCommand returns "muster delete".
-func NewDeleteCommand(o *console.Options) *cobra.Command {
+func NewDeleteCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete clusters, node groups with their machines, add-ons, pod identity associations, single machines, file systems, or registered hosts",
 		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "machine", "filesystem", "host"),
-		RunE:  console.NothingToDo,
+		RunE:  terminal.NothingToDo,
 	}
-	groups := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.NodeGroups(), interval: console.WaitInterval}
-	single := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Machines(), interval: console.WaitInterval}
-	extras := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Addons(), interval: console.WaitInterval}
-	identities := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.PodIdentityAssociations(), interval: console.WaitInterval}
-	systems := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.FileSystems(), interval: console.WaitInterval}
-	clusters := &deleteClusterCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}
+	groups := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.NodeGroups(), interval: terminal.WaitInterval}
+	single := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.Machines(), interval: terminal.WaitInterval}
+	extras := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.Addons(), interval: terminal.WaitInterval}
+	identities := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.PodIdentityAssociations(), interval: terminal.WaitInterval}
+	systems := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.FileSystems(), interval: terminal.WaitInterval}
+	clusters := &deleteClusterCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval}
 	cmd.AddCommand(clusters.command(), groups.nodeGroups(), extras.addons(), identities.podIdentityAssociations(), single.machines(), systems.fileSystems(), token.NewDeleteHostCommand(o))
 	return cmd
 }
 
 // deleteCommand holds the flags of "muster delete".
 type deleteCommand struct {
-	*console.Options
-	planes   plane.Dialers
-	kind     plane.Kind
+	*terminal.Options
+	planes   kinds.Dialers
+	kind     kinds.Kind
 	interval time.Duration
 
 	cluster              string
@@ -64,7 +64,7 @@ signing requests. First their pods are evicted, as disruption budgets allow, for
   # Do not wait
   muster delete nodegroup batch --wait=false`,
 	})
-	plane.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster of the node groups (default: the only one there is)")
+	kinds.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster of the node groups (default: the only one there is)")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ at most.`,
 
 func (d *deleteCommand) finish(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.ValidArgsFunction = plane.CompleteNames(d.Options, d.planes, d.kind, 0)
+	cmd.ValidArgsFunction = kinds.CompleteNames(d.Options, d.planes, d.kind, 0)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) }
 	addDeleteFlags(cmd, &d.wait, &d.timeout, &d.ignoreNotFound)
 	return cmd
@@ -139,8 +139,8 @@ func (d *deleteCommand) run(ctx context.Context, names []string) error {
 }
 
 // delete asks for one object to be deleted: that very one, not another that has its name meanwhile.
-func (d *deleteCommand) delete(ctx context.Context, p *plane.Client, object client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
+func (d *deleteCommand) delete(ctx context.Context, p *kinds.Client, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, kinds.AnswerTime)
 	defer cancel()
 	if err := errors.Join(d.keep(ctx, p, object), refuseInUse(ctx, p, object)); err != nil {
 		return err
@@ -153,12 +153,12 @@ func (d *deleteCommand) delete(ctx context.Context, p *plane.Client, object clie
 	if err := p.Delete(ctx, object, opts...); err != nil && !apierrors.IsNotFound(err) {
 		return p.Explain(err)
 	}
-	_, err := fmt.Fprintf(d.Out, "%s %q deleted\n", d.kind.Typed(), plane.NameOf(object))
+	_, err := fmt.Fprintf(d.Out, "%s %q deleted\n", d.kind.Typed(), kinds.NameOf(object))
 	return err
 }
 
 // mentionReplacement prints that the group replaces deleted machines, and the command that makes the group smaller.
-func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Client, deleted []client.Object) {
+func (d *deleteCommand) mentionReplacement(ctx context.Context, p *kinds.Client, deleted []client.Object) {
 	count := map[client.ObjectKey]int32{}
 	var order []client.ObjectKey
 	for _, object := range deleted {
@@ -166,7 +166,7 @@ func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Client,
 		if !ok {
 			return
 		}
-		key := plane.GroupOf(m)
+		key := kinds.GroupOf(m)
 		if count[key] == 0 {
 			order = append(order, key)
 		}
@@ -178,25 +178,25 @@ func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Client,
 			continue // then nothing takes their place
 		}
 		fewer := max(0, group.Spec.ScalingConfig.DesiredSize-count[key])
-		name := plane.NameOf(&group)
+		name := kinds.NameOf(&group)
 		_, _ = fmt.Fprintf(d.Err, "nodegroup %s replaces what is deleted; to have fewer machines: muster scale nodegroup %s %d\n", name, name, fewer)
 	}
 }
 
 // waitUntilGone returns when the objects, and the machines of deleted groups, are gone.
-func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, deleted []client.Object) error {
-	progress := console.NewWaitProgress(d.Err)
+func (d *deleteCommand) waitUntilGone(ctx context.Context, p *kinds.Client, deleted []client.Object) error {
+	progress := terminal.NewWaitProgress(d.Err)
 	defer progress.End()
 	gone := map[types.UID]bool{}
 	var groups []client.ObjectKey
 	for _, object := range deleted {
 		gone[object.GetUID()] = true
-		if d.kind.Singular == plane.NodeGroups().Singular {
+		if d.kind.Singular == kinds.NodeGroups().Singular {
 			groups = append(groups, client.ObjectKeyFromObject(object))
 		}
 	}
 	left := ""
-	err := console.Poll(ctx, d.timeout, d.interval, func(ctx context.Context) (bool, error) {
+	err := terminal.Poll(ctx, d.timeout, d.interval, func(ctx context.Context) (bool, error) {
 		objects, _, err := p.Objects(ctx, d.kind)
 		if err != nil {
 			return false, err
@@ -207,7 +207,7 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, dele
 			if gone[object.GetUID()] {
 				there++
 				if m, ok := object.(*v1alpha1.Machine); ok {
-					waits = console.Or(waits, plane.Kept(m))
+					waits = terminal.Or(waits, kinds.Kept(m))
 				}
 			}
 		}
@@ -216,23 +216,23 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, dele
 			if err := p.ReadAll(ctx, &list); err != nil {
 				return false, err
 			}
-			left := slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return !slices.Contains(groups, plane.GroupOf(&m)) })
+			left := slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return !slices.Contains(groups, kinds.GroupOf(&m)) })
 			for i := range left {
-				waits = console.Or(waits, plane.Kept(&left[i]))
+				waits = terminal.Or(waits, kinds.Kept(&left[i]))
 			}
 			if there == 0 { // the groups are gone; are their machines?
-				there, one, many = len(left), plane.Machines().Singular, plane.Machines().Plural
+				there, one, many = len(left), kinds.Machines().Singular, kinds.Machines().Plural
 			}
 		}
 		if there > 0 {
-			left = console.Count(there, one, many) + " not gone yet" + waits
+			left = terminal.Count(there, one, many) + " not gone yet" + waits
 			progress.Show(left)
 		}
 		return there == 0, nil
 	})
-	if errors.Is(err, console.ErrTimeUp) {
+	if errors.Is(err, terminal.ErrTimeUp) {
 		progress.End()
-		return fmt.Errorf("%s: %w; the deletion goes on: muster get %s", console.Or(left, "deletion"), err, d.kind.Word())
+		return fmt.Errorf("%s: %w; the deletion goes on: muster get %s", terminal.Or(left, "deletion"), err, d.kind.Word())
 	}
 	return err
 }

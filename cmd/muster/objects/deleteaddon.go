@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 )
 
 func (d *deleteCommand) addons() *cobra.Command {
@@ -25,13 +25,13 @@ stay, and nobody looks after them any more.`,
   # Leave the objects in the cluster
   muster delete addon coredns --preserve`,
 	})
-	plane.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster of the add-ons (default: the only one there is)")
+	kinds.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster of the add-ons (default: the only one there is)")
 	cmd.Flags().BoolVar(&d.preserve, "preserve", false, "leave the objects in the cluster")
 	return cmd
 }
 
 // keep has an add-on's objects stay when it is deleted, if that is asked for.
-func (d *deleteCommand) keep(ctx context.Context, p *plane.Client, object client.Object) error {
+func (d *deleteCommand) keep(ctx context.Context, p *kinds.Client, object client.Object) error {
 	found, ok := object.(*v1alpha1.Addon)
 	if !ok || found.Spec.Preserve == d.preserve {
 		return nil

@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/platform/shellquote"
 )
 
 // deleteClusterCommand holds the flags of "muster delete cluster".
 type deleteClusterCommand struct {
-	*console.Options
-	planes   plane.Dialers
+	*terminal.Options
+	planes   kinds.Dialers
 	interval time.Duration
 
 	cascade, wait, ignoreNotFound bool
@@ -48,7 +48,7 @@ is refused, unless --cascade takes these along; volumes and snapshots with the p
   # With its node groups and their machines, load balancers, volumes and snapshots
   muster delete cluster blue --cascade`,
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: plane.CompleteNames(d.Options, d.planes, plane.Clusters(), 0),
+		ValidArgsFunction: kinds.CompleteNames(d.Options, d.planes, kinds.Clusters(), 0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups, load balancers, volumes and snapshots of the clusters, too")
@@ -67,13 +67,13 @@ type doomed struct {
 
 func (d *deleteClusterCommand) run(ctx context.Context, names []string) error {
 	if d.Cluster != "" {
-		return console.UsageError{Err: errors.New("--cluster: give the clusters to delete as arguments")}
+		return terminal.UsageError{Err: errors.New("--cluster: give the clusters to delete as arguments")}
 	}
 	p, err := d.planes.Management(d.Options)
 	if err != nil {
 		return err
 	}
-	k := plane.Clusters()
+	k := kinds.Clusters()
 	objects, _, err := p.Objects(ctx, k)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (d *deleteClusterCommand) run(ctx context.Context, names []string) error {
 	}
 	groups, err := d.delete(ctx, p, clusters)
 	if err == nil && d.wait && len(groups) > 0 {
-		err = d.of(plane.NodeGroups()).waitUntilGone(ctx, p, groups)
+		err = d.of(kinds.NodeGroups()).waitUntilGone(ctx, p, groups)
 	}
 	if err != nil {
 		return errors.Join(missing, err)
@@ -113,18 +113,18 @@ func (d *deleteClusterCommand) run(ctx context.Context, names []string) error {
 }
 
 // of deletes objects of another kind with the same flags.
-func (d *deleteClusterCommand) of(k plane.Kind) *deleteCommand {
+func (d *deleteClusterCommand) of(k kinds.Kind) *deleteCommand {
 	return &deleteCommand{Options: d.Options, planes: d.planes, kind: k, interval: d.interval, wait: d.wait, timeout: d.timeout}
 }
 
 // look reads the node groups of clusters, and refuses all of the clusters if one of them may not be deleted.
-func (d *deleteClusterCommand) look(ctx context.Context, p *plane.Client, found []client.Object) ([]doomed, error) {
+func (d *deleteClusterCommand) look(ctx context.Context, p *kinds.Client, found []client.Object) ([]doomed, error) {
 	var clusters []doomed
 	var refused []error
 	for _, object := range found {
 		cluster := doomed{Cluster: object.(*v1alpha1.Cluster)} //nolint:forcetypeassert // it is from a list of clusters
 		var err error
-		if cluster.groups, _, err = p.Objects(ctx, plane.NodeGroups(), client.InNamespace(cluster.Namespace)); err != nil {
+		if cluster.groups, _, err = p.Objects(ctx, kinds.NodeGroups(), client.InNamespace(cluster.Namespace)); err != nil {
 			return nil, err
 		}
 		if cluster.holds, err = d.lookInto(ctx, cluster.Cluster); err != nil {
@@ -153,22 +153,22 @@ func (d *deleteClusterCommand) refuse(c doomed) error {
 	}
 	names := make([]string, 0, len(c.groups))
 	for _, group := range c.groups {
-		names = append(names, plane.NameOf(group))
+		names = append(names, kinds.NameOf(group))
 	}
 	return errors.Join(fmt.Errorf("cluster %q has %s (%s): delete them first, or all together with --cascade",
-		c.Spec.Name, console.Count(len(names), "node group", "node groups"), strings.Join(names, ", ")), c.holds.refuse(c.Spec.Name))
+		c.Spec.Name, terminal.Count(len(names), "node group", "node groups"), strings.Join(names, ", ")), c.holds.refuse(c.Spec.Name))
 }
 
 // delete deletes clusters and then their node groups, which it returns: of a cluster that is refused now nothing is touched. The service keeps each until
 // its node groups have gone, and ends their machines without regard to disruption budgets, as those of a cluster that ends.
-func (d *deleteClusterCommand) delete(ctx context.Context, p *plane.Client, clusters []doomed) ([]client.Object, error) {
+func (d *deleteClusterCommand) delete(ctx context.Context, p *kinds.Client, clusters []doomed) ([]client.Object, error) {
 	var groups []client.Object
 	for _, cluster := range clusters {
-		if err := d.of(plane.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
+		if err := d.of(kinds.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
 			return nil, err
 		}
 		for _, group := range cluster.groups {
-			if err := d.of(plane.NodeGroups()).delete(ctx, p, group); err != nil {
+			if err := d.of(kinds.NodeGroups()).delete(ctx, p, group); err != nil {
 				return nil, err
 			}
 			groups = append(groups, group)
@@ -178,18 +178,18 @@ func (d *deleteClusterCommand) delete(ctx context.Context, p *plane.Client, clus
 }
 
 // waitUntilGone returns when a cluster and its namespace are gone.
-func (d *deleteClusterCommand) waitUntilGone(ctx context.Context, p *plane.Client, cluster *v1alpha1.Cluster, timeout time.Duration) error {
-	progress := console.NewWaitProgress(d.Err)
+func (d *deleteClusterCommand) waitUntilGone(ctx context.Context, p *kinds.Client, cluster *v1alpha1.Cluster, timeout time.Duration) error {
+	progress := terminal.NewWaitProgress(d.Err)
 	defer progress.End()
 	state := ""
-	err := console.Poll(ctx, timeout, d.interval, func(ctx context.Context) (bool, error) {
+	err := terminal.Poll(ctx, timeout, d.interval, func(ctx context.Context) (bool, error) {
 		var there v1alpha1.Cluster
 		err := p.ReadKey(ctx, client.ObjectKeyFromObject(cluster), &there)
 		switch {
 		case err == nil && there.UID != cluster.UID: // another one of that name has been made since
 			return true, nil
 		case err == nil:
-			state = plane.ClusterState(&there)
+			state = kinds.ClusterState(&there)
 		case !apierrors.IsNotFound(err):
 			return false, err
 		default:
@@ -201,9 +201,9 @@ func (d *deleteClusterCommand) waitUntilGone(ctx context.Context, p *plane.Clien
 		progress.Show(state)
 		return false, nil
 	})
-	if errors.Is(err, console.ErrTimeUp) {
+	if errors.Is(err, terminal.ErrTimeUp) {
 		progress.End()
-		return fmt.Errorf("%s: %w; the deletion goes on: muster get clusters", console.Or(state, "deletion"), err)
+		return fmt.Errorf("%s: %w; the deletion goes on: muster get clusters", terminal.Or(state, "deletion"), err)
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 )
 
 func (d *deleteCommand) fileSystems() *cobra.Command {
@@ -26,7 +26,7 @@ are such, and go with the claims.`,
 }
 
 // refuseInUse refuses to delete a file system of volumes, before the management plane marks it.
-func refuseInUse(ctx context.Context, p *plane.Client, object client.Object) error {
+func refuseInUse(ctx context.Context, p *kinds.Client, object client.Object) error {
 	system, ok := object.(*v1alpha1.FileSystem)
 	if !ok {
 		return nil
@@ -46,7 +46,7 @@ func refuseInUse(ctx context.Context, p *plane.Client, object client.Object) err
 	}
 	if used > 0 {
 		return fmt.Errorf("file system %q has %s, such as %s: delete the claims that they are volumes of, or them by "+
-			"`kubectl --context muster-management delete accesspoint`", plane.NameOf(system), console.Count(used, "access point", "access points"), example)
+			"`kubectl --context muster-management delete accesspoint`", kinds.NameOf(system), terminal.Count(used, "access point", "access points"), example)
 	}
 	var snapshots v1alpha1.VolumeSnapshotList
 	if err := p.ReadAll(ctx, &snapshots); err != nil {
@@ -59,7 +59,7 @@ func refuseInUse(ctx context.Context, p *plane.Client, object client.Object) err
 	}
 	if used > 0 {
 		return fmt.Errorf("file system %q has %s of volumes, such as %s: delete the VolumeSnapshots of the cluster, or them by "+
-			"`kubectl --context muster-management delete volumesnapshot`", plane.NameOf(system), console.Count(used, "snapshot", "snapshots"), example)
+			"`kubectl --context muster-management delete volumesnapshot`", kinds.NameOf(system), terminal.Count(used, "snapshot", "snapshots"), example)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/platform/nsenter"
@@ -25,8 +25,8 @@ import (
 
 // ExecCommand is "muster exec". "muster node certs MACHINE" runs itself on a machine by it, too.
 type ExecCommand struct {
-	*console.Options
-	Planes plane.Dialers
+	*terminal.Options
+	Planes kinds.Dialers
 	EUID   int
 	Run    func(context.Context, nsenter.Config) (int, error)
 
@@ -34,8 +34,8 @@ type ExecCommand struct {
 }
 
 // NewExecCommand returns "muster exec".
-func NewExecCommand(o *console.Options) *cobra.Command {
-	return (&ExecCommand{Options: o, Planes: plane.NewDialers(), EUID: os.Geteuid(), Run: nsenter.Run}).command()
+func NewExecCommand(o *terminal.Options) *cobra.Command {
+	return (&ExecCommand{Options: o, Planes: kinds.NewDialers(), EUID: os.Geteuid(), Run: nsenter.Run}).command()
 }
 
 func (e *ExecCommand) command() *cobra.Command {
@@ -57,11 +57,11 @@ nor the cluster: it works on a machine that cannot join, too.`,
   # A script from here
   muster exec 172.31.0.5 -- sh -s < check.sh`,
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: plane.CompleteNames(e.Options, e.Planes, plane.Machines(), 1),
+		ValidArgsFunction: kinds.CompleteNames(e.Options, e.Planes, kinds.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tty := e.tty
 			if !cmd.Flags().Changed("tty") {
-				tty = e.stdin && isTerminal(e.In) && console.Terminal(e.Out)
+				tty = e.stdin && isTerminal(e.In) && terminal.Is(e.Out)
 			}
 			return e.Exec(cmd.Context(), args[0], args[1:], tty)
 		},
@@ -69,7 +69,7 @@ nor the cluster: it works on a machine that cannot join, too.`,
 	cmd.Flags().BoolVarP(&e.stdin, "stdin", "i", true, "pass on what is typed or piped in")
 	cmd.Flags().BoolVarP(&e.tty, "tty", "t", false, "give the command a terminal (default: if there is one here)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return console.UsageError{Err: fmt.Errorf("%w; put -- before the command to run; usage: %s", err, cmd.UseLine())}
+		return terminal.UsageError{Err: fmt.Errorf("%w; put -- before the command to run; usage: %s", err, cmd.UseLine())}
 	})
 	return cmd
 }
@@ -79,13 +79,13 @@ func isTerminal(in any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Exec runs a command on the machine that goes by name. The exit status of the command comes back as a console.ExitStatus.
+// Exec runs a command on the machine that goes by name. The exit status of the command comes back as a terminal.ExitStatus.
 func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty bool) error {
 	dir, err := e.OpenExisting()
 	if err != nil {
 		return err
 	}
-	id, err := plane.MachineID(ctx, e.Options, e.Planes, dir, name)
+	id, err := kinds.MachineID(ctx, e.Options, e.Planes, dir, name)
 	if err != nil {
 		return err
 	}
@@ -123,14 +123,14 @@ func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty 
 	switch {
 	case errors.Is(err, nsenter.ErrNoCommand):
 		fmt.Fprintf(e.Err, "Error: %v (%s)\n", err, id)
-		return console.ExitStatus(127) // as shells have it
+		return terminal.ExitStatus(127) // as shells have it
 	case errors.Is(err, fs.ErrPermission) && len(args) > 0:
 		fmt.Fprintf(e.Err, "Error: %v (%s)\n", err, id)
-		return console.ExitStatus(126)
+		return terminal.ExitStatus(126)
 	case err != nil:
 		return fmt.Errorf("running a command on %s: %w", id, err)
 	case code != 0:
-		return console.ExitStatus(code)
+		return terminal.ExitStatus(code)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func machineIDs(dir statedir.Dir, id string) (userns.IDs, error) {
 
 // whyNot returns an error with the reason why a machine that exists cannot be entered.
 func (e *ExecCommand) whyNot(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, plane.AskTime)
+	ctx, cancel := context.WithTimeout(ctx, kinds.AskTime)
 	defer cancel()
 	stopped := fmt.Errorf("machine %s does not run: `muster status` shows why, `muster up` starts what is stopped", id)
 	p, err := e.Planes.Management(e.Options)

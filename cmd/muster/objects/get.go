@@ -16,18 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 )
 
 func getFormats() []string {
-	return []string{console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML, console.FormatName}
+	return []string{terminal.FormatTable, terminal.FormatWide, terminal.FormatJSON, terminal.FormatYAML, terminal.FormatName}
 }
 
 // getCommand holds the flags of "muster get".
 type getCommand struct {
-	*console.Options
-	planes    plane.Dialers
+	*terminal.Options
+	planes    kinds.Dialers
 	now       func() time.Time
 	output    string
 	selector  string
@@ -37,8 +37,8 @@ type getCommand struct {
 }
 
 // NewGetCommand returns "muster get".
-func NewGetCommand(o *console.Options) *cobra.Command {
-	return (&getCommand{Options: o, planes: plane.NewDialers(), now: time.Now}).command()
+func NewGetCommand(o *terminal.Options) *cobra.Command {
+	return (&getCommand{Options: o, planes: kinds.NewDialers(), now: time.Now}).command()
 }
 
 func (g *getCommand) command() *cobra.Command {
@@ -86,9 +86,9 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 		ValidArgsFunction: g.complete,
 		RunE:              func(cmd *cobra.Command, args []string) error { return g.run(cmd.Context(), args) },
 	}
-	console.AddFormatFlag(cmd, &g.output, console.FormatTable, getFormats()...)
+	terminal.AddFormatFlag(cmd, &g.output, terminal.FormatTable, getFormats()...)
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only objects with these labels, as in key=value,other!=value")
-	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "cluster whose nodes and requests to show; of clusters, node groups, add-ons, updates and machines, only those of this cluster")
+	kinds.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "cluster whose nodes and requests to show; of clusters, node groups, add-ons, updates and machines, only those of this cluster")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, "go on with every change until interrupted")
 	cmd.Flags().BoolVar(&g.noHeaders, "no-headers", false, "print no heading line")
 	return cmd
@@ -99,44 +99,44 @@ func kindNames() string {
 }
 
 // kindAndNames reads KIND NAME... or KIND/NAME...
-func kindAndNames(args []string) (plane.Kind, []string, error) {
+func kindAndNames(args []string) (kinds.Kind, []string, error) {
 	word, names := args[0], args[1:]
 	if strings.Contains(word, "/") {
 		names = nil
 		for _, arg := range args {
 			before, name, ok := strings.Cut(arg, "/")
 			if first, _, _ := strings.Cut(word, "/"); !ok || before != first || name == "" {
-				return plane.Kind{}, nil, fmt.Errorf("%q is not of the form KIND/NAME, or of another kind than %q", arg, word)
+				return kinds.Kind{}, nil, fmt.Errorf("%q is not of the form KIND/NAME, or of another kind than %q", arg, word)
 			}
 			names = append(names, name)
 		}
 		word, _, _ = strings.Cut(word, "/")
 	}
-	k, ok := plane.FindKind(word)
+	k, ok := kinds.FindKind(word)
 	if !ok {
 		var all []string
-		for _, k := range plane.Kinds() {
+		for _, k := range kinds.Kinds() {
 			all = append(all, append(k.Aliases, k.Singular, k.Plural)...)
 		}
-		return plane.Kind{}, nil, fmt.Errorf("unknown kind %q%s; there are: %s (others by kubectl)", word, console.DidYouMean(word, all), kindNames())
+		return kinds.Kind{}, nil, fmt.Errorf("unknown kind %q%s; there are: %s (others by kubectl)", word, terminal.DidYouMean(word, all), kindNames())
 	}
 	return k, names, nil
 }
 
 func (g *getCommand) run(ctx context.Context, args []string) error {
-	if err := console.CheckOutput(g.output, getFormats()...); err != nil {
+	if err := terminal.CheckOutput(g.output, getFormats()...); err != nil {
 		return err
 	}
 	selector, err := labels.Parse(g.selector)
 	if err != nil {
-		return console.UsageError{Err: fmt.Errorf("reading --selector: %w", err)}
+		return terminal.UsageError{Err: fmt.Errorf("reading --selector: %w", err)}
 	}
 	k, names, err := kindAndNames(args)
 	if err != nil {
-		return console.UsageError{Err: err}
+		return terminal.UsageError{Err: err}
 	}
 	if len(names) > 0 && g.selector != "" {
-		return console.UsageError{Err: errors.New("give names or --selector, not both")}
+		return terminal.UsageError{Err: errors.New("give names or --selector, not both")}
 	}
 	p, err := g.dial(k)
 	if err != nil {
@@ -155,7 +155,7 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	if k, err = p.WithClusters(ctx, k, objects); err != nil {
 		return err
 	}
-	printing := &plane.Printer{Out: g.Out, Scheme: p.Scheme(), Kind: k, Format: g.output, NoHeaders: g.noHeaders, Follows: g.watch, Now: g.now}
+	printing := &kinds.Printer{Out: g.Out, Scheme: p.Scheme(), Kind: k, Format: g.output, NoHeaders: g.noHeaders, Follows: g.watch, Now: g.now}
 	found, missing := k.Choose(objects, names)
 	switch {
 	case g.watch:
@@ -167,7 +167,7 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 		return printing.Object(found[0])
 	case len(found) == 0 && missing != nil:
 		return missing
-	case len(found) == 0 && g.output != console.FormatJSON && g.output != console.FormatYAML:
+	case len(found) == 0 && g.output != terminal.FormatJSON && g.output != terminal.FormatYAML:
 		_, err := fmt.Fprintln(g.Err, "No resources found.")
 		return err
 	}
@@ -175,22 +175,22 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 }
 
 // dial connects to the plane that a kind lives in. Of a kind that lives in clusters, --cluster chooses the cluster.
-func (g *getCommand) dial(k plane.Kind) (*plane.Client, error) {
+func (g *getCommand) dial(k kinds.Kind) (*kinds.Client, error) {
 	o := *g.Options
-	o.Cluster = console.Or(g.cluster, o.Cluster)
+	o.Cluster = terminal.Or(g.cluster, o.Cluster)
 	return g.planes.Of(k)(&o)
 }
 
 // ofCluster leaves the objects of the cluster that --cluster names, or all.
-func (g *getCommand) ofCluster(k plane.Kind, objects []client.Object) []client.Object {
+func (g *getCommand) ofCluster(k kinds.Kind, objects []client.Object) []client.Object {
 	if g.cluster == "" || !k.OfOneCluster() {
 		return objects
 	}
-	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool { return !plane.IsOf(object, g.cluster) })
+	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool { return !kinds.IsOf(object, g.cluster) })
 }
 
 // follow prints objects, and then every change until the context ends. Where a watch ends, it begins again with what there is now.
-func (g *getCommand) follow(ctx context.Context, p *plane.Client, printing *plane.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
+func (g *getCommand) follow(ctx context.Context, p *kinds.Client, printing *kinds.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
 	printed := map[types.UID]string{}
 	show := func(object client.Object) error {
 		if found, _ := printing.Kind.Choose(g.ofCluster(printing.Kind, []client.Object{object}), names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 )
 
 // complete offers kinds, and then names.
@@ -17,7 +17,7 @@ func (g *getCommand) complete(cmd *cobra.Command, args []string, _ string) ([]co
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return plane.NamesOf(cmd.Context(), g.Options, g.planes, k, typed), cobra.ShellCompDirectiveNoFileComp
+		return kinds.NamesOf(cmd.Context(), g.Options, g.planes, k, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 	return strings.Split(kindNames(), ", "), cobra.ShellCompDirectiveNoFileComp
 }

@@ -15,8 +15,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/bootreport"
 )
 
@@ -62,7 +62,7 @@ func TestGetSaysWhy(t *testing.T) {
 			}
 		}
 	}
-	if err := b.Run(t.Context(), getOf(b), "machine", clitest.FirstMachine); err != nil || strings.Contains(b.Out.String(), plane.HeadingMessage) {
+	if err := b.Run(t.Context(), getOf(b), "machine", clitest.FirstMachine); err != nil || strings.Contains(b.Out.String(), kinds.HeadingMessage) {
 		t.Errorf("a machine that is well: %v\n%s", err, &b.Out)
 	}
 }
@@ -79,7 +79,7 @@ func TestWatchHasTheColumnWhy(t *testing.T) {
 		t.Errorf("%v, printed\n%s", err, &b.Out)
 	}
 	var out strings.Builder
-	p := &plane.Printer{Out: &out, Kind: plane.NodeGroups(), Format: console.FormatTable, Follows: true, Now: func() time.Time { return clitest.Noon }}
+	p := &kinds.Printer{Out: &out, Kind: kinds.NodeGroups(), Format: terminal.FormatTable, Follows: true, Now: func() time.Time { return clitest.Noon }}
 	well, ill := &v1alpha1.NodeGroup{}, &v1alpha1.NodeGroup{}
 	well.Name, ill.Name = "well", "ill"
 	ill.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionIdentity, Status: metav1.ConditionFalse, Message: "not let in"}}
@@ -88,7 +88,7 @@ func TestWatchHasTheColumnWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if lines := strings.Split(out.String(), "\n"); !strings.HasSuffix(lines[0], plane.HeadingMessage) || !strings.HasSuffix(lines[1], "<none>") || !strings.HasSuffix(lines[2], "not let in") {
+	if lines := strings.Split(out.String(), "\n"); !strings.HasSuffix(lines[0], kinds.HeadingMessage) || !strings.HasSuffix(lines[1], "<none>") || !strings.HasSuffix(lines[2], "not let in") {
 		t.Errorf("printed\n%s", &out)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/logs"
 	"muster.dev/muster/internal/platform/statedir"
 	columns "muster.dev/muster/internal/platform/table"
@@ -24,8 +24,8 @@ import (
 
 // logsCommand holds the flags of "muster logs".
 type logsCommand struct {
-	*console.Options
-	planes plane.Dialers
+	*terminal.Options
+	planes kinds.Dialers
 	now    func() time.Time
 
 	follow     bool
@@ -36,8 +36,8 @@ type logsCommand struct {
 }
 
 // NewLogsCommand returns "muster logs".
-func NewLogsCommand(o *console.Options) *cobra.Command {
-	return (&logsCommand{Options: o, planes: plane.NewDialers(), now: time.Now}).command()
+func NewLogsCommand(o *terminal.Options) *cobra.Command {
+	return (&logsCommand{Options: o, planes: kinds.NewDialers(), now: time.Now}).command()
 }
 
 func (l *logsCommand) command() *cobra.Command {
@@ -65,7 +65,7 @@ A machine is named by its instance id, its node's name or its private address. L
 			if len(args) == 0 {
 				for _, name := range []string{"follow", "since", "since-time", "tail", "component"} {
 					if cmd.Flags().Changed(name) {
-						return console.UsageError{Err: fmt.Errorf("--%s goes with the name of a component or machine; muster logs lists them", name)}
+						return terminal.UsageError{Err: fmt.Errorf("--%s goes with the name of a component or machine; muster logs lists them", name)}
 					}
 				}
 				return l.list()
@@ -90,17 +90,17 @@ func (l *logsCommand) show(ctx context.Context, name string) error {
 	cfg := logs.Config{Tail: l.tail, Follow: l.follow}
 	switch {
 	case l.tail < logs.All:
-		return console.UsageError{Err: fmt.Errorf("invalid --tail %d: must be at least -1, which shows all lines", l.tail)}
+		return terminal.UsageError{Err: fmt.Errorf("invalid --tail %d: must be at least -1, which shows all lines", l.tail)}
 	case l.since != 0 && l.sinceTime != "":
-		return console.UsageError{Err: errors.New("give --since or --since-time, not both")}
+		return terminal.UsageError{Err: errors.New("give --since or --since-time, not both")}
 	case l.since < 0:
-		return console.UsageError{Err: fmt.Errorf("invalid --since %s: must be a time ago such as 10m, not in the future", l.since)}
+		return terminal.UsageError{Err: fmt.Errorf("invalid --since %s: must be a time ago such as 10m, not in the future", l.since)}
 	case l.since > 0:
 		cfg.Since = l.now().Add(-l.since)
 	case l.sinceTime != "":
 		at, err := time.Parse(time.RFC3339, l.sinceTime)
 		if err != nil {
-			return console.UsageError{Err: fmt.Errorf("invalid --since-time %q: must be of the form 2026-11-20T12:00:00Z", l.sinceTime)}
+			return terminal.UsageError{Err: fmt.Errorf("invalid --since-time %q: must be of the form 2026-11-20T12:00:00Z", l.sinceTime)}
 		}
 		cfg.Since = at
 	}
@@ -122,20 +122,20 @@ func (l *logsCommand) sources(ctx context.Context, dir statedir.Dir, name string
 		names = append(names, s.Name)
 		if s.Name == name {
 			if len(l.components) > 0 {
-				return nil, console.UsageError{Err: fmt.Errorf("--component goes with a machine; %s is a component itself", name)}
+				return nil, terminal.UsageError{Err: fmt.Errorf("--component goes with a machine; %s is a component itself", name)}
 			}
 			return []logs.Source{s}, nil
 		}
 	}
-	id, err := plane.MachineID(ctx, l.Options, l.planes, dir, name)
+	id, err := kinds.MachineID(ctx, l.Options, l.planes, dir, name)
 	if err != nil {
 		if slices.Contains(machineLogs(), name) {
 			return nil, fmt.Errorf("each machine has a %s of its own: muster logs MACHINE --component %s", name, name)
 		}
-		for _, r := range plane.MachineRecords(dir) {
+		for _, r := range kinds.MachineRecords(dir) {
 			names = append(names, r.ID, r.PrivateDNSName)
 		}
-		return nil, fmt.Errorf("no component or machine is named %q%s; muster logs lists what has logs", name, console.DidYouMean(name, names))
+		return nil, fmt.Errorf("no component or machine is named %q%s; muster logs lists what has logs", name, terminal.DidYouMean(name, names))
 	}
 	found := logs.Machine(dir, id)
 	if len(found) == 0 {
@@ -176,7 +176,7 @@ func (l *logsCommand) found(dir statedir.Dir) []logs.Source {
 
 // whyNone returns an error with the reason why a machine has no logs.
 func (l *logsCommand) whyNone(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, plane.AskTime)
+	ctx, cancel := context.WithTimeout(ctx, kinds.AskTime)
 	defer cancel()
 	var m v1alpha1.Machine
 	if p, err := l.planes.Management(l.Options); err == nil && p.Read(ctx, id, &m) == nil && m.Spec.Provider == v1alpha1.ProviderSimulated {
@@ -209,7 +209,7 @@ func (l *logsCommand) list() error {
 	for _, s := range l.found(dir) {
 		row(s.Name, "-", "-", []logs.Source{s})
 	}
-	for _, r := range plane.MachineRecords(dir) {
+	for _, r := range kinds.MachineRecords(dir) {
 		sources := logs.Machine(dir, r.ID)
 		if len(sources) == 0 {
 			continue
@@ -252,7 +252,7 @@ func (l *logsCommand) complete(_ *cobra.Command, args []string, _ string) ([]cob
 	for _, s := range l.found(dir) {
 		names = append(names, cobra.CompletionWithDesc(s.Name, "component"))
 	}
-	for _, r := range plane.MachineRecords(dir) {
+	for _, r := range kinds.MachineRecords(dir) {
 		if _, err := os.Stat(dir.MachineLogs(r.ID)); errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/nsenter"
 	"muster.dev/muster/internal/platform/statedir"
@@ -192,7 +192,7 @@ func TestExec(t *testing.T) {
 		t.Fatalf("asked for %+v (%v)", asked, err)
 	}
 	code = 42
-	var status console.ExitStatus
+	var status terminal.ExitStatus
 	if err := run(clitest.FirstMachine, "true"); !errors.As(err, &status) || status != 42 {
 		t.Fatalf("exit code 42 became %v", err)
 	}
@@ -221,7 +221,7 @@ func TestExecErrors(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
-	complete := plane.CompleteNames(b.O, b.Planes, plane.Machines(), 1)
+	complete := kinds.CompleteNames(b.O, b.Planes, kinds.Machines(), 1)
 	cmd := getOf(b)
 	cmd.SetContext(t.Context())
 	names, _ := complete(cmd, nil, "")
@@ -237,8 +237,8 @@ func TestCompletion(t *testing.T) {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
 	// Nothing runs: nothing is offered, nothing is said.
-	b.Planes = plane.NewDialers()
-	if names, _ := plane.CompleteNames(b.O, b.Planes, plane.Machines(), 1)(cmd, nil, ""); len(names) != 0 || b.Err.Len() > 0 {
+	b.Planes = kinds.NewDialers()
+	if names, _ := kinds.CompleteNames(b.O, b.Planes, kinds.Machines(), 1)(cmd, nil, ""); len(names) != 0 || b.Err.Len() > 0 {
 		t.Fatalf("offered %v, said %q", names, &b.Err)
 	}
 	stateful(t, b)
@@ -252,7 +252,7 @@ func TestCompletion(t *testing.T) {
 func TestMachineRecordsAreReadAsProvidersWriteThem(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{})
-	records := plane.MachineRecords(stateful(t, b))
+	records := kinds.MachineRecords(stateful(t, b))
 	if len(records) != 1 || records[0].PrivateIP != netip.MustParseAddr("172.31.0.5") {
 		t.Fatalf("read %+v", records)
 	}

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusterconfig"
@@ -24,7 +24,7 @@ import (
 
 // outcome is what became of an object that was to be made.
 type outcome struct {
-	kind   plane.Kind
+	kind   kinds.Kind
 	object client.Object
 	did    string
 }
@@ -35,9 +35,9 @@ func (c *createClusterCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if c.dryRun == dryRunClient {
-		outcomes := []outcome{{plane.Clusters(), wanted.Cluster, made(c.dryRun)}}
+		outcomes := []outcome{{kinds.Clusters(), wanted.Cluster, made(c.dryRun)}}
 		for _, group := range wanted.NodeGroups {
-			outcomes = append(outcomes, outcome{plane.NodeGroups(), group, made(c.dryRun)})
+			outcomes = append(outcomes, outcome{kinds.NodeGroups(), group, made(c.dryRun)})
 		}
 		return c.print(outcomes)
 	}
@@ -60,7 +60,7 @@ func (c *createClusterCommand) run(ctx context.Context, name string) error {
 	}
 	outcomes, err := c.create(ctx, p, wanted)
 	if err != nil {
-		if c.output == console.FormatName { // the objects before the one that failed exist
+		if c.output == terminal.FormatName { // the objects before the one that failed exist
 			err = errors.Join(c.print(outcomes), err)
 		}
 		return err
@@ -79,7 +79,7 @@ func (c *createClusterCommand) run(ctx context.Context, name string) error {
 }
 
 // create makes the namespace, the cluster and its node groups, in this order, and returns what became of those before the first that failed.
-func (c *createClusterCommand) create(ctx context.Context, p *plane.Client, wanted clusterconfig.Config) ([]outcome, error) {
+func (c *createClusterCommand) create(ctx context.Context, p *kinds.Client, wanted clusterconfig.Config) ([]outcome, error) {
 	slug := wanted.Cluster.Namespace
 	at, err := c.namespace(ctx, p, slug)
 	if err != nil {
@@ -89,12 +89,12 @@ func (c *createClusterCommand) create(ctx context.Context, p *plane.Client, want
 	if err != nil {
 		return nil, err
 	}
-	outcomes := []outcome{{plane.Clusters(), in(slug, wanted.Cluster), did}}
+	outcomes := []outcome{{kinds.Clusters(), in(slug, wanted.Cluster), did}}
 	for _, group := range wanted.NodeGroups {
 		if did, err = createGroup(ctx, p, in(at, group), !wanted.DefaultMax[group.Spec.Name], c.dryRun); err != nil {
 			return outcomes, err
 		}
-		outcomes = append(outcomes, outcome{plane.NodeGroups(), in(slug, group), did})
+		outcomes = append(outcomes, outcome{kinds.NodeGroups(), in(slug, group), did})
 	}
 	return outcomes, nil
 }
@@ -107,7 +107,7 @@ func in[T metav1.Object](namespace string, object T) T {
 
 // namespace makes the namespace of the cluster, and returns the one in which its objects are to be made. The API server makes nothing in a
 // namespace that does not exist, not even in a dry run; it is asked about one that exists then, since it checks objects of all namespaces alike.
-func (c *createClusterCommand) namespace(ctx context.Context, p *plane.Client, slug string) (string, error) {
+func (c *createClusterCommand) namespace(ctx context.Context, p *kinds.Client, slug string) (string, error) {
 	if c.dryRun == dryRunNone {
 		return slug, p.Within(ctx, func(ctx context.Context) error { return baseline.EnsureNamespace(ctx, p, slug) })
 	}
@@ -119,7 +119,7 @@ func (c *createClusterCommand) namespace(ctx context.Context, p *plane.Client, s
 }
 
 // createCluster makes a cluster. If there is one of that name, the error lists the fields that differ; an equal one is left as it is.
-func createCluster(ctx context.Context, p *plane.Client, cluster *v1alpha1.Cluster, dryRun string) (did string, err error) {
+func createCluster(ctx context.Context, p *kinds.Client, cluster *v1alpha1.Cluster, dryRun string) (did string, err error) {
 	var there v1alpha1.Cluster
 	exists, err := create(ctx, p, cluster, dryRun, &there)
 	switch {
@@ -141,15 +141,15 @@ func createCluster(ctx context.Context, p *plane.Client, cluster *v1alpha1.Clust
 
 // print prints a line for each object, or all of them as a list that kubectl can apply: the namespace comes first.
 func (c *createClusterCommand) print(outcomes []outcome) error {
-	if c.output == console.FormatName {
+	if c.output == terminal.FormatName {
 		for _, o := range outcomes {
-			if _, err := fmt.Fprintln(c.Out, o.kind.Qualified(plane.NameOf(o.object)), o.did); err != nil {
+			if _, err := fmt.Fprintln(c.Out, o.kind.Qualified(kinds.NameOf(o.object)), o.did); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	scheme, err := plane.NewScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		return err
 	}
@@ -157,14 +157,14 @@ func (c *createClusterCommand) print(outcomes []outcome) error {
 	for _, o := range outcomes {
 		objects = append(objects, o.object)
 	}
-	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: plane.Clusters(), Format: c.output}).Objects(objects)
+	return (&kinds.Printer{Out: c.Out, Scheme: scheme, Kind: kinds.Clusters(), Format: c.output}).Objects(objects)
 }
 
 // follow returns when the cluster and its nodes are Ready. The cluster's context is added as soon as it is of use, also if the nodes take too long.
-func (c *createClusterCommand) follow(ctx context.Context, p *plane.Client, wanted clusterconfig.Config, isNew bool) error {
+func (c *createClusterCommand) follow(ctx context.Context, p *kinds.Client, wanted clusterconfig.Config, isNew bool) error {
 	deadline := time.Now().Add(c.timeout)
 	left := func() time.Duration { return max(time.Until(deadline).Round(time.Second), time.Second) }
-	cluster, err := plane.WaitForCluster(ctx, c.Err, p, client.ObjectKeyFromObject(wanted.Cluster), c.timeout, c.interval)
+	cluster, err := kinds.WaitForCluster(ctx, c.Err, p, client.ObjectKeyFromObject(wanted.Cluster), c.timeout, c.interval)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (c *createClusterCommand) follow(ctx context.Context, p *plane.Client, want
 		try = "muster get nodes --cluster " + shellquote.Quote(cluster.Spec.Name)
 	}
 	for _, group := range wanted.NodeGroups {
-		if err := plane.WaitForNodes(ctx, c.Err, p, plane.WaitConfig{Group: group, Timeout: left(), Interval: c.interval}); err != nil {
+		if err := kinds.WaitForNodes(ctx, c.Err, p, kinds.WaitConfig{Group: group, Timeout: left(), Interval: c.interval}); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/internal/cluster/capacity"
 )
 
@@ -36,9 +36,9 @@ func scaleOf(b *clitest.Bench) *cobra.Command {
 	return (&scaleCommand{Options: b.O, planes: b.Planes, interval: time.Millisecond, host: unknownHost}).command()
 }
 
-func deleteOf(b *clitest.Bench, k plane.Kind) *cobra.Command {
+func deleteOf(b *clitest.Bench, k kinds.Kind) *cobra.Command {
 	d := &deleteCommand{Options: b.O, planes: b.Planes, kind: k, interval: time.Millisecond}
-	if k.Singular == plane.Machines().Singular {
+	if k.Singular == kinds.Machines().Singular {
 		return d.machines()
 	}
 	return d.nodeGroups()
@@ -81,13 +81,13 @@ func TestGet(t *testing.T) {
 
 func TestNoManagedFields(t *testing.T) {
 	t.Parallel()
-	scheme, err := plane.NewScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	group := &v1alpha1.NodeGroup{ObjectMeta: clitest.MadeBefore("x", 0)}
 	group.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "muster"}}
-	content, err := plane.ToMap(group, scheme)
+	content, err := kinds.ToMap(group, scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestGetFromWhatDoesNotRun(t *testing.T) {
 	slow := &url.Error{Op: "Get", URL: "https://127.0.0.1:1", Err: context.DeadlineExceeded}
 	b = clitest.NewBench(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return slow }})
 	clitest.WantErr(t, b.Run(t.Context(), getOf(b), "machines"), "the management plane does not answer (at 127.0.0.1:1): `muster status` shows how it is", false)
-	b.Planes = plane.NewDialers()
+	b.Planes = kinds.NewDialers()
 	clitest.WantErr(t, b.Run(t.Context(), getOf(b), "machines"), "muster up", false)
 }
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -53,7 +53,7 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 	defer server.Close()
 
 	b := clitest.NewBench(t, interceptor.Funcs{})
-	b.Planes = plane.NewDialers()
+	b.Planes = kinds.NewDialers()
 	dir := statedir.Dir(b.O.StateDir)
 	kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: c}}]\n"+
 		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: c, user: {}}]\n", server.URL)

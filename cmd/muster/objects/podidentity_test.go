@@ -15,7 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
 )
 
 const appRole, farRole = "arn:aws:iam::000000000000:role/app", "arn:aws:iam::000000000000:role/far"
@@ -101,11 +101,11 @@ func TestCreatePodIdentityAssociation(t *testing.T) {
 func TestDeletePodIdentityAssociation(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, append(clitest.World(), newAssociation("a-00000000000000001", "app"))...)
-	cmd := (&deleteCommand{Options: b.O, planes: b.Planes, kind: plane.PodIdentityAssociations(), interval: time.Millisecond}).podIdentityAssociations()
+	cmd := (&deleteCommand{Options: b.O, planes: b.Planes, kind: kinds.PodIdentityAssociations(), interval: time.Millisecond}).podIdentityAssociations()
 	if err := b.Run(t.Context(), cmd, "--cluster", "home", "shop/app"); err != nil || !strings.Contains(b.Out.String(), "a-00000000000000001") {
 		t.Fatalf("%q, %v", b.Out.String(), err)
 	}
-	cmd = (&deleteCommand{Options: b.O, planes: b.Planes, kind: plane.PodIdentityAssociations(), interval: time.Millisecond}).podIdentityAssociations()
+	cmd = (&deleteCommand{Options: b.O, planes: b.Planes, kind: kinds.PodIdentityAssociations(), interval: time.Millisecond}).podIdentityAssociations()
 	if err := b.Run(t.Context(), cmd, "--cluster", "home", "shop/app"); err == nil {
 		t.Error("it is there")
 	}

@@ -11,28 +11,28 @@ import (
 	"github.com/spf13/pflag"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/serve"
 )
 
 // NewScaleCommand returns "muster scale".
-func NewScaleCommand(o *console.Options) *cobra.Command {
+func NewScaleCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale",
 		Short: "Change the number of machines of a node group",
 		Args:  oneOf("nodegroup"),
-		RunE:  console.NothingToDo,
+		RunE:  terminal.NothingToDo,
 	}
-	cmd.AddCommand((&scaleCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval, host: serve.ThisHost}).command())
+	cmd.AddCommand((&scaleCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, host: serve.ThisHost}).command())
 	return cmd
 }
 
 // scaleCommand holds the flags of "muster scale nodegroup".
 type scaleCommand struct {
-	*console.Options
-	planes   plane.Dialers
+	*terminal.Options
+	planes   kinds.Dialers
 	interval time.Duration
 	host     func() capacity.Host
 
@@ -60,12 +60,12 @@ disruption budgets allow, for 15 minutes at most; then the Node, the bootstrap t
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) },
 	}
-	cmd.ValidArgsFunction = plane.CompleteNames(s.Options, s.planes, plane.NodeGroups(), 1)
+	cmd.ValidArgsFunction = kinds.CompleteNames(s.Options, s.planes, kinds.NodeGroups(), 1)
 	flags := cmd.Flags()
 	flags.Int32VarP(&s.nodes, "nodes", "N", 0, "number of machines; also --replicas")
 	flags.Int32Var(&s.minimum, "min", 0, "fewest machines the group may be scaled to, from now on")
 	flags.Int32Var(&s.maximum, "max", 0, "most machines the group may be scaled to, from now on")
-	plane.AddClusterFlag(cmd, s.Options, s.planes, &s.cluster, "cluster of the node group (default: the only one there is)")
+	kinds.AddClusterFlag(cmd, s.Options, s.planes, &s.cluster, "cluster of the node group (default: the only one there is)")
 	flags.BoolVar(&s.wait, "wait", false, "return when as many nodes are Ready")
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "how long to --wait")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -81,17 +81,17 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
 	switch {
 	case len(args) == 2 && flags.Changed("nodes"):
-		return console.UsageError{Err: errors.New("give the number of machines once: as an argument or as --nodes")}
+		return terminal.UsageError{Err: errors.New("give the number of machines once: as an argument or as --nodes")}
 	case len(args) == 2:
 		n, err := size(args[1])
 		if err != nil {
-			return console.UsageError{Err: err}
+			return terminal.UsageError{Err: err}
 		}
 		s.nodes = n
 	case !flags.Changed("nodes"):
-		return console.UsageError{Err: fmt.Errorf("give the number of machines: muster scale nodegroup %s N", args[0])}
+		return terminal.UsageError{Err: fmt.Errorf("give the number of machines: muster scale nodegroup %s N", args[0])}
 	case s.nodes < 0:
-		return console.UsageError{Err: fmt.Errorf(`invalid number of machines "%d": must be a whole number, 0 or more`, s.nodes)}
+		return terminal.UsageError{Err: fmt.Errorf(`invalid number of machines "%d": must be a whole number, 0 or more`, s.nodes)}
 	}
 	ctx, name := cmd.Context(), args[0]
 	p, err := s.planes.Management(s.Options)
@@ -111,7 +111,7 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 	if flags.Changed("max") {
 		wanted.MaxSize = s.maximum
 	}
-	if err := checkScale(plane.NameOf(group), wanted); err != nil {
+	if err := checkScale(kinds.NameOf(group), wanted); err != nil {
 		return err
 	}
 	did := "unchanged"
@@ -124,10 +124,10 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		did = "scaled"
 	}
-	if _, err := fmt.Fprintln(s.Out, plane.NodeGroups().Qualified(plane.NameOf(group)), did); err != nil || !s.wait {
+	if _, err := fmt.Fprintln(s.Out, kinds.NodeGroups().Qualified(kinds.NameOf(group)), did); err != nil || !s.wait {
 		return err
 	}
-	return plane.WaitForNodes(ctx, s.Err, p, plane.WaitConfig{Group: group, Timeout: s.timeout, Interval: s.interval})
+	return kinds.WaitForNodes(ctx, s.Err, p, kinds.WaitConfig{Group: group, Timeout: s.timeout, Interval: s.interval})
 }
 
 // checkScale refuses a size outside the group's bounds.
@@ -135,10 +135,10 @@ func checkScale(name string, s v1alpha1.ScalingConfig) error {
 	switch {
 	case s.DesiredSize < s.MinSize:
 		return fmt.Errorf("nodegroup %q has at least %s (spec.scalingConfig.minSize): take --nodes %d, or --min %d as well",
-			name, console.Count(s.MinSize, "machine", "machines"), s.MinSize, s.DesiredSize)
+			name, terminal.Count(s.MinSize, "machine", "machines"), s.MinSize, s.DesiredSize)
 	case s.DesiredSize > s.MaxSize:
 		return fmt.Errorf("nodegroup %q has at most %s (spec.scalingConfig.maxSize): take --nodes %d, or --max %d as well",
-			name, console.Count(s.MaxSize, "machine", "machines"), s.MaxSize, s.DesiredSize)
+			name, terminal.Count(s.MaxSize, "machine", "machines"), s.MaxSize, s.DesiredSize)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/balancer"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/vpc"
@@ -29,7 +29,7 @@ func NewBalancerCommand() *cobra.Command {
 				return err
 			}
 			if err := vpc.ValidateID(id); err != nil {
-				return console.UsageError{Err: fmt.Errorf("--id: %w", err)}
+				return terminal.UsageError{Err: fmt.Errorf("--id: %w", err)}
 			}
 			network, err := vpc.Open(dir.VPCs(), id)
 			if err != nil {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // NewDownCommand returns "muster down".
-func NewDownCommand(o *console.Options) *cobra.Command {
+func NewDownCommand(o *terminal.Options) *cobra.Command {
 	var remove bool
 	cmd := &cobra.Command{
 		Use:   "down",

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/table"
 )
@@ -34,7 +34,7 @@ func printJoins(w io.Writer, joins []serve.Join) error {
 		for _, q := range quantiles() {
 			parts = append(parts, q.name+" "+seconds(quantileOf(joins, v1alpha1.StepReady, q.at)))
 		}
-		_, err := fmt.Fprintf(w, "%s Ready after %s\n", console.Count(len(joins), "node", "nodes"), strings.Join(parts, ", "))
+		_, err := fmt.Fprintf(w, "%s Ready after %s\n", terminal.Count(len(joins), "node", "nodes"), strings.Join(parts, ", "))
 		return err
 	}
 	if len(joins) == 0 {

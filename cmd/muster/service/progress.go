@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
@@ -24,7 +24,7 @@ const defaultFile = "muster.yaml"
 // progress shows how far the start is: rows that change in place on a terminal, and elsewhere a line for each change.
 type progress struct {
 	w       io.Writer
-	rows    *console.LiveRows // nil where nothing moves
+	rows    *terminal.LiveRows // nil where nothing moves
 	started time.Time
 	said    map[string]said
 }
@@ -38,14 +38,14 @@ type said struct {
 const sayInterval = time.Second
 
 func newProgress(w io.Writer) *progress {
-	return &progress{w: w, rows: console.NewMovingRows(w), started: time.Now(), said: map[string]said{}}
+	return &progress{w: w, rows: terminal.NewMovingRows(w), started: time.Now(), said: map[string]said{}}
 }
 
 // show is called with every new status of the account and of the cluster that is waited for.
 func (p *progress) show(status serve.Status, cluster serve.ClusterStatus) {
 	rows := progressRows(status, cluster, time.Now())
 	if p.rows != nil {
-		drawn := make([]console.Row, 0, len(rows))
+		drawn := make([]terminal.Row, 0, len(rows))
 		for _, row := range rows {
 			drawn = append(drawn, row.drawn())
 		}
@@ -66,8 +66,8 @@ type progressRow struct {
 	ready      bool
 }
 
-func (r progressRow) drawn() console.Row {
-	row := console.Row{Sign: "…", Color: 33, Text: fmt.Sprintf("%-14s %s", r.name, r.text)} // yellow
+func (r progressRow) drawn() terminal.Row {
+	row := terminal.Row{Sign: "…", Color: 33, Text: fmt.Sprintf("%-14s %s", r.name, r.text)} // yellow
 	if r.ready {
 		row.Sign, row.Color = "✓", 32 // green
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cloud/awsapi"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
@@ -18,7 +18,7 @@ import (
 )
 
 // NewServeCommand returns "muster serve".
-func NewServeCommand(o *console.Options) *cobra.Command {
+func NewServeCommand(o *terminal.Options) *cobra.Command {
 	var guarded bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -65,7 +65,7 @@ func awsAPIs(a serve.AWS) (map[string]http.Handler, error) {
 }
 
 // NewGuardCommand returns the hidden command that keeps "muster serve" running.
-func NewGuardCommand(o *console.Options) *cobra.Command {
+func NewGuardCommand(o *terminal.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "guard",
 		Short: "Keep the service running",
@@ -85,7 +85,7 @@ func NewGuardCommand(o *console.Options) *cobra.Command {
 }
 
 // newLogger writes structured lines to standard error.
-func newLogger(o *console.Options) *slog.Logger {
+func newLogger(o *terminal.Options) *slog.Logger {
 	level := slog.LevelInfo
 	if os.Getenv("MUSTER_DEBUG") != "" {
 		level = slog.LevelDebug

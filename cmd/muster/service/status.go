@@ -13,15 +13,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/table"
 )
 
 // NewStatusCommand returns "muster status".
-func NewStatusCommand(o *console.Options) *cobra.Command {
+func NewStatusCommand(o *terminal.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -43,19 +43,19 @@ was. Exit code 1 means that something is not as configured.`,
 					return findErr
 				}
 				if len(running) > 0 {
-					return fmt.Errorf("the service does not answer, and %s without it: `muster up` takes over what runs, `muster down` stops it", console.Count(len(running), "process goes on", "processes go on"))
+					return fmt.Errorf("the service does not answer, and %s without it: `muster up` takes over what runs, `muster down` stops it", terminal.Count(len(running), "process goes on", "processes go on"))
 				}
 				return errors.New("everything is stopped: `muster up` starts it")
 			}
 			if err != nil {
 				return err
 			}
-			if format != console.FormatTable {
-				if err := console.PrintData(o.Out, format, status); err != nil {
+			if format != terminal.FormatTable {
+				if err := terminal.PrintData(o.Out, format, status); err != nil {
 					return err
 				}
 				if !status.Ready() { // which the data says
-					return console.ExitStatus(1)
+					return terminal.ExitStatus(1)
 				}
 				return nil
 			}
@@ -63,21 +63,21 @@ was. Exit code 1 means that something is not as configured.`,
 				return err
 			}
 			if status.Looking {
-				return fmt.Errorf("the service has just begun, and is looking for its clusters%s", plane.Because(status.Message))
+				return fmt.Errorf("the service has just begun, and is looking for its clusters%s", kinds.Because(status.Message))
 			}
 			for _, cluster := range status.Clusters {
 				if !cluster.AsAsked() {
-					return fmt.Errorf("cluster %s is not yet as configured%s", cluster.Name, plane.Because(cmp.Or(cluster.Message, status.Message)))
+					return fmt.Errorf("cluster %s is not yet as configured%s", cluster.Name, kinds.Because(cmp.Or(cluster.Message, status.Message)))
 				}
 			}
 			return nil
 		},
 	}
-	console.AddOutputFlag(cmd, &format)
+	terminal.AddOutputFlag(cmd, &format)
 	return cmd
 }
 
-func printStatus(o *console.Options, status serve.Status) error {
+func printStatus(o *terminal.Options, status serve.Status) error {
 	now := time.Now()
 	fmt.Fprintf(o.Out, "Service   process %d, up %s, state in %s\n\n", status.PID, duration.HumanDuration(now.Sub(status.Started)), status.StateDir)
 	if err := printComponents(o, status.Components, now); err != nil {
@@ -91,7 +91,7 @@ func printStatus(o *console.Options, status serve.Status) error {
 		printNotes(o.Out, []string{"control planes run as the user of the service: " + status.NoOwnUsers})
 	}
 	for _, cluster := range status.Clusters {
-		fmt.Fprintf(o.Out, "\nCluster   %s  %s  %s\n\n", cluster.Name, console.OrDash(cluster.Version), cluster.Endpoint)
+		fmt.Fprintf(o.Out, "\nCluster   %s  %s  %s\n\n", cluster.Name, terminal.OrDash(cluster.Version), cluster.Endpoint)
 		if err := printCluster(o, cluster, now); err != nil {
 			return err
 		}
@@ -103,14 +103,14 @@ func printStatus(o *console.Options, status serve.Status) error {
 }
 
 // printCluster shows the components and node groups of one cluster, and its machines that are not as they should be.
-func printCluster(o *console.Options, cluster serve.ClusterStatus, now time.Time) error {
+func printCluster(o *terminal.Options, cluster serve.ClusterStatus, now time.Time) error {
 	if err := printComponents(o, cluster.Components, now); err != nil {
 		return err
 	}
 	fmt.Fprintln(o.Out)
 	t := table.New(o.Out, "NODE GROUP", "PROVIDER", "ISOLATION", "DESIRED", "MACHINES", "READY", "MESSAGE")
 	for _, g := range cluster.NodeGroups {
-		t.Row(g.Name, string(g.Provider), console.OrDash(string(g.Isolation)), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), console.OrDash(g.Message))
+		t.Row(g.Name, string(g.Provider), terminal.OrDash(string(g.Isolation)), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), terminal.OrDash(g.Message))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func printNotes(out io.Writer, notes []string) {
 	}
 }
 
-func printComponents(o *console.Options, components []supervise.Status, now time.Time) error {
+func printComponents(o *terminal.Options, components []supervise.Status, now time.Time) error {
 	t := table.New(o.Out, "COMPONENT", "STATE", "PROCESS", "USER", "RESTARTS", "SINCE", "MESSAGE")
 	for _, c := range components {
 		process, user, since := "-", "-", c.Since
@@ -139,18 +139,18 @@ func printComponents(o *console.Options, components []supervise.Status, now time
 		if !c.Started.IsZero() {
 			since = c.Started
 		}
-		t.Row(c.Name, string(c.State), process, user, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(since)), console.OrDash(c.Message))
+		t.Row(c.Name, string(c.State), process, user, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(since)), terminal.OrDash(c.Message))
 	}
 	return t.Flush()
 }
 
 // printTroubledMachines shows the machines that are not as they should be, and why.
-func printTroubledMachines(o *console.Options, machines []serve.MachineStatus) error {
+func printTroubledMachines(o *terminal.Options, machines []serve.MachineStatus) error {
 	t := table.New(o.Out, "MACHINE", "NODE", "PHASE", "MESSAGE")
 	troubled := false
 	for _, m := range machines {
 		if m.Message != "" {
-			t.Row(m.Name, console.OrDash(m.NodeName), string(m.Phase), m.Message)
+			t.Row(m.Name, terminal.OrDash(m.NodeName), string(m.Phase), m.Message)
 			troubled = true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
 )
@@ -25,7 +25,7 @@ func TestStatusOfTroubledMachines(t *testing.T) {
 	} {
 		var out, talk bytes.Buffer
 		machines := []serve.MachineStatus{{Name: "i-1", Phase: "Joining", Message: test.message}}
-		if err := printTroubledMachines(&console.Options{Streams: console.Streams{Out: &out, Err: &talk}}, machines); err != nil {
+		if err := printTroubledMachines(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &talk}}, machines); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != test.out || talk.String() != test.talk {
@@ -39,7 +39,7 @@ func TestStatusNotes(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	const note = "127.0.0.1:443 is in use by nginx (process 7), so service account issuers are not served there: stop that program"
-	if err := printStatus(&console.Options{Streams: console.Streams{Out: &out, Err: &out}}, serve.Status{Notes: []string{note}, UnlimitedMemory: "muster does not run as root"}); err != nil {
+	if err := printStatus(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}}, serve.Status{Notes: []string{note}, UnlimitedMemory: "muster does not run as root"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{note, "API servers run without a memory limit: muster does not run as root"} {
@@ -53,7 +53,7 @@ func TestStatusNotes(t *testing.T) {
 func TestStatusOfNodeGroups(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := printCluster(&console.Options{Streams: console.Streams{Out: &out, Err: &out}}, serve.ClusterStatus{NodeGroups: []serve.NodeGroupStatus{
+	err := printCluster(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}}, serve.ClusterStatus{NodeGroups: []serve.NodeGroupStatus{
 		{Name: "default", Provider: "local", Isolation: "none", Desired: 2, Machines: 2, Ready: 1, Message: "1 of 2 machines is Ready"},
 		{Name: "many", Provider: "simulated", Desired: 100, Machines: 100, Ready: 100},
 		{Name: "tenants", Provider: "local", Isolation: "user-namespace"},
@@ -74,7 +74,7 @@ func TestStatusOfProcesses(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	ago := func(d time.Duration) time.Time { return clitest.Noon.Add(-d) }
-	err := printComponents(&console.Options{Streams: console.Streams{Out: &out}}, []supervise.Status{
+	err := printComponents(&terminal.Options{Streams: terminal.Streams{Out: &out}}, []supervise.Status{
 		{Name: "etcd", State: supervise.Ready, PID: 7, User: 2013265952, Restarts: 2, Since: ago(time.Minute), Started: ago(50 * time.Hour)},
 		{Name: "webhook-proxy", State: supervise.Ready, PID: 8, Since: ago(time.Minute), Started: ago(time.Minute)},
 		{Name: "kube-scheduler", State: supervise.Backoff, Restarts: 3, Since: ago(5 * time.Second), Message: "it ended"},

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/egresspolicy"
@@ -32,7 +32,7 @@ import (
 const defaultNodes = 3
 
 type upOptions struct {
-	*console.Options
+	*terminal.Options
 	file       string
 	nodes      int32
 	provider   string
@@ -50,7 +50,7 @@ type upOptions struct {
 }
 
 // NewUpCommand returns "muster up".
-func NewUpCommand(o *console.Options) *cobra.Command {
+func NewUpCommand(o *terminal.Options) *cobra.Command {
 	up := &upOptions{Options: o}
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -81,7 +81,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 			up.issuerHostSet = cmd.Flags().Changed("issuer-host")
 			up.hostRootSet = cmd.Flags().Changed("allow-host-root")
 			if up.file != "" && (up.nodesSet || up.providerSet) {
-				return console.UsageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
+				return terminal.UsageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
 			}
 			if providers := upProviders(); !slices.Contains(providers, up.provider) {
 				return fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
@@ -113,7 +113,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
-	console.AddOutputFlag(cmd, &up.format, console.FormatWide)
+	terminal.AddOutputFlag(cmd, &up.format, terminal.FormatWide)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "filename" { // as kubectl calls it
 			name = "file"
@@ -246,8 +246,8 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 		}
 		joins = append(joins, of...)
 	}
-	if up.format == console.FormatJSON || up.format == console.FormatYAML {
-		return console.PrintData(up.Out, up.format, joins)
+	if up.format == terminal.FormatJSON || up.format == terminal.FormatYAML {
+		return terminal.PrintData(up.Out, up.format, joins)
 	}
 	if !slices.ContainsFunc(outcomes, func(o serve.Outcome) bool { return !o.Unchanged }) {
 		for _, cluster := range clusters {
@@ -255,7 +255,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 		}
 	}
 	show := printJoins
-	if up.format == console.FormatWide {
+	if up.format == terminal.FormatWide {
 		show = printSteps
 	}
 	if err := show(up.Out, joins); err != nil {
@@ -287,7 +287,7 @@ func firstLook(name string, unmerged error) string {
 // wanted is what the command line asks for: a file, or flags, or else what was set up before, which may be several clusters.
 func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clusterconfig.Config, error) {
 	file := up.file
-	if file == "" && !dir.Exists() && !up.nodesSet && console.Exists(defaultFile) {
+	if file == "" && !dir.Exists() && !up.nodesSet && terminal.Exists(defaultFile) {
 		file = defaultFile
 	}
 	if file != "" {
@@ -317,7 +317,7 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 func (up *upOptions) all(clusters []statedir.Cluster) []clusterconfig.Config {
 	var all []clusterconfig.Config
 	for _, cluster := range clusters {
-		if console.Exists(cluster.Deleting()) || !console.Exists(cluster.Record()) {
+		if terminal.Exists(cluster.Deleting()) || !terminal.Exists(cluster.Record()) {
 			continue
 		}
 		saved, err := clusterconfig.Read(cluster.Record())
@@ -371,9 +371,9 @@ func (up *upOptions) printSpecs(dir statedir.Dir, wanted clusterconfig.Config) e
 	for i := range specs {
 		specs[i] = specs[i].Redacted()
 	}
-	format := console.FormatYAML
-	if up.format == console.FormatJSON {
+	format := terminal.FormatYAML
+	if up.format == terminal.FormatJSON {
 		format = up.format
 	}
-	return console.PrintData(up.Out, format, specs)
+	return terminal.PrintData(up.Out, format, specs)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -54,7 +54,7 @@ func TestUpBringsUpAllClusters(t *testing.T) {
 	} {
 		var talk bytes.Buffer
 		up := test.up
-		up.Options = &console.Options{Streams: console.Streams{Err: &talk}, StateDir: string(dir), Cluster: test.of}
+		up.Options = &terminal.Options{Streams: terminal.Streams{Err: &talk}, StateDir: string(dir), Cluster: test.of}
 		configs, err := up.wanted(dir, nil)
 		if test.err != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), test.err) {

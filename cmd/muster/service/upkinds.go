@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"muster.dev/muster/api/v1alpha1/crds"
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -35,7 +35,7 @@ func waitForKinds(ctx context.Context, dir statedir.Dir) error {
 	if err != nil {
 		return fmt.Errorf("reading the way into the management plane: %w", err)
 	}
-	config.Timeout = plane.AnswerTime
+	config.Timeout = kinds.AnswerTime
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting to the management plane: %w", err)
@@ -50,7 +50,7 @@ func waitForKinds(ctx context.Context, dir statedir.Dir) error {
 // the kind. It asks for one without having it made. A refusal that time does not mend is nothing to wait for.
 func sizesWritten(ctx context.Context, plane rest.Interface, timeout, interval time.Duration) error {
 	const group = `{"apiVersion": "muster.dev/v1alpha1", "kind": "NodeGroup", "metadata": {"name": "asked"}, "spec": {"name": "asked", "scalingConfig": {"desiredSize": 0}}}`
-	err := console.Poll(ctx, timeout, interval, func(ctx context.Context) (bool, error) {
+	err := terminal.Poll(ctx, timeout, interval, func(ctx context.Context) (bool, error) {
 		err := plane.Post().AbsPath("/apis/muster.dev/v1alpha1/namespaces/default/nodegroups").Param("dryRun", metav1.DryRunAll).
 			SetHeader("Content-Type", "application/json").Body([]byte(group)).Do(ctx).Error()
 		if _, answered := errors.AsType[*apierrors.StatusError](err); !answered && err != nil || apierrors.IsServiceUnavailable(err) || apierrors.IsInvalid(err) {
@@ -70,7 +70,7 @@ func kindsShown(ctx context.Context, plane discovery.ServerResourcesInterface, t
 	if err != nil {
 		return err
 	}
-	err = console.Poll(ctx, timeout, interval, func(context.Context) (bool, error) {
+	err = terminal.Poll(ctx, timeout, interval, func(context.Context) (bool, error) {
 		_, lists, err := plane.ServerGroupsAndResources()
 		if err != nil {
 			return false, err

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/version"
 )
 
 // NewVersionCommand returns "muster version".
-func NewVersionCommand(o *console.Options) *cobra.Command {
+func NewVersionCommand(o *terminal.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -27,13 +27,13 @@ func NewVersionCommand(o *console.Options) *cobra.Command {
 				Go         string `json:"go"`
 				Platform   string `json:"platform"`
 			}{version.Version, version.Kubernetes, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			if format != console.FormatTable {
-				return console.PrintData(o.Out, format, v)
+			if format != terminal.FormatTable {
+				return terminal.PrintData(o.Out, format, v)
 			}
 			_, err := fmt.Fprintf(o.Out, "muster      %s\nkubernetes  %s\ngo          %s (%s)\n", v.Muster, v.Kubernetes, v.Go, v.Platform)
 			return err
 		},
 	}
-	console.AddOutputFlag(cmd, &format)
+	terminal.AddOutputFlag(cmd, &format)
 	return cmd
 }

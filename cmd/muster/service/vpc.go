@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
@@ -38,7 +38,7 @@ func NewVPCCommand() *cobra.Command {
 				return err
 			}
 			if err := vpc.ValidateID(id); err != nil {
-				return console.UsageError{Err: fmt.Errorf("--id: %w", err)}
+				return terminal.UsageError{Err: fmt.Errorf("--id: %w", err)}
 			}
 			network, err := vpc.Open(dir.VPCs(), id)
 			if err != nil {
@@ -60,7 +60,7 @@ func NewVPCCommand() *cobra.Command {
 			}
 			in, err := region.Find(regionName)
 			if err != nil {
-				return console.UsageError{Err: fmt.Errorf("--region: %w", err)}
+				return terminal.UsageError{Err: fmt.Errorf("--region: %w", err)}
 			}
 			issuers, err := issuer.ReadEndpoint(dir.Issuers())
 			if err != nil {

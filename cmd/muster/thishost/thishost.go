@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/kubeletcheck"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/platform/host"
@@ -23,7 +23,7 @@ func ConfigError(err error) error {
 		return err
 	}
 	text := strings.TrimSuffix(termsafe.Lines(strings.Join(problems, "\n")+"\n"), "\n")
-	return fmt.Errorf("the NodeConfig has %s:\n  %s", console.Count(len(problems), "problem", "problems"), strings.ReplaceAll(text, "\n", "\n  "))
+	return fmt.Errorf("the NodeConfig has %s:\n  %s", terminal.Count(len(problems), "problem", "problems"), strings.ReplaceAll(text, "\n", "\n  "))
 }
 
 // Hardware is what the formulas for reserved resources and limits take of a machine.
@@ -64,7 +64,7 @@ func ReadHardware() (Hardware, error) {
 // KubeletCheck runs the kubelet's own validation by its program in a directory; nil if it is not there.
 func KubeletCheck(dir string) kubeletcheck.Run {
 	program := filepath.Join(dir, kubeletcheck.Program)
-	if !console.Exists(program) {
+	if !terminal.Exists(program) {
 		return nil
 	}
 	return kubeletcheck.Exec(program)

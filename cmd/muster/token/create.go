@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/certificates/policyconfig"
 	"muster.dev/muster/internal/certificates/token"
@@ -72,7 +72,7 @@ it does when a machine was off for too long.`,
 	flags.StringSliceVar(&w.Addresses, "address", nil, "address of the host --node-name, which registers it; may be repeated")
 	flags.BoolVar(&w.joinCommand, "print-join-command", false, "print the command to run on the machine, instead of the token")
 	addToolFlag(cmd, &w.tool)
-	console.AddFormatFlag(cmd, &w.output, formatText, formatText, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &w.output, formatText, formatText, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 
@@ -96,7 +96,7 @@ func (c *tokenCommand) given(args []string) (token.Token, error) {
 	switch {
 	case len(args) == 0:
 		return token.Generate(c.random)
-	case args[0] == console.StandardInput:
+	case args[0] == terminal.StandardInput:
 		return readToken(c.In)
 	default:
 		return token.Parse(args[0])
@@ -104,7 +104,7 @@ func (c *tokenCommand) given(args []string) (token.Token, error) {
 }
 
 func readToken(in io.Reader) (token.Token, error) {
-	text, err := console.ReadInput(in, console.StandardInput, "the token", 1<<10)
+	text, err := terminal.ReadInput(in, terminal.StandardInput, "the token", 1<<10)
 	if err != nil {
 		return token.Token{}, err
 	}
@@ -112,7 +112,7 @@ func readToken(in io.Reader) (token.Token, error) {
 }
 
 func (c *tokenCommand) runCreate(ctx context.Context, args []string, w createFlags) error {
-	if err := console.CheckOutput(w.output, formatText, console.FormatJSON, console.FormatYAML); err != nil {
+	if err := terminal.CheckOutput(w.output, formatText, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 		return err
 	}
 	if err := checkTool(w.tool); err != nil {
@@ -120,15 +120,15 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w createFla
 	}
 	b, err := w.Bootstrap(c.now(), func() (token.Token, error) { return c.given(args) })
 	if err != nil {
-		return console.UsageError{Err: flagsNamed(err)}
+		return terminal.UsageError{Err: flagsNamed(err)}
 	}
 	host, err := w.Host()
 	if err != nil {
-		return console.UsageError{Err: flagsNamed(err)}
+		return terminal.UsageError{Err: flagsNamed(err)}
 	}
 	scopes, err := b.Scopes()
 	if err != nil {
-		return console.UsageError{Err: err}
+		return terminal.UsageError{Err: err}
 	}
 	made := bootstraptoken.Listed{Bootstrap: b, Created: c.now(), Scopes: scopes}
 	p, err := c.cluster(c.Options)
@@ -158,15 +158,15 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w createFla
 	if w.output != formatText {
 		shown := c.shown(made, nil, true)
 		shown.JoinCommand = command
-		return console.PrintData(c.Out, w.output, shown)
+		return terminal.PrintData(c.Out, w.output, shown)
 	}
-	_, err = fmt.Fprintln(c.Out, console.Or(command, b.Token.Reveal()))
+	_, err = fmt.Fprintln(c.Out, terminal.Or(command, b.Token.Reveal()))
 	return err
 }
 
 // fitting reports whether a registered host, or the one that is to be, may use the token, and refuses what nobody could use or what would
 // register the wrong host. A list that cannot be read is an error later, when it is written.
-func (c *tokenCommand) fitting(ctx context.Context, p *plane.Client, host *policy.Machine, scopes []token.Scope) (bool, error) {
+func (c *tokenCommand) fitting(ctx context.Context, p *kinds.Client, host *policy.Machine, scopes []token.Scope) (bool, error) {
 	var hosts []policy.Machine
 	err := p.Within(ctx, func(ctx context.Context) (err error) { hosts, err = bootstraptoken.Hosts(ctx, p); return err })
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *tokenCommand) fitting(ctx context.Context, p *plane.Client, host *polic
 	return len(found) > 0, err
 }
 
-func (c *tokenCommand) register(ctx context.Context, p *plane.Client, host policy.Machine) error {
+func (c *tokenCommand) register(ctx context.Context, p *kinds.Client, host policy.Machine) error {
 	var before *policy.Machine
 	err := p.Within(ctx, func(ctx context.Context) (err error) { before, err = bootstraptoken.Register(ctx, p, host); return err })
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *tokenCommand) register(ctx context.Context, p *plane.Client, host polic
 }
 
 // advise prints hints and warnings about a new token: that it never expires, is bound to nothing, is not enforced, or fits no known machine.
-func (c *tokenCommand) advise(ctx context.Context, p *plane.Client, b bootstraptoken.Listed, known bool) {
+func (c *tokenCommand) advise(ctx context.Context, p *kinds.Client, b bootstraptoken.Listed, known bool) {
 	if b.Expires.IsZero() {
 		_, _ = fmt.Fprintf(c.Err, "The token never expires: muster token delete %s, when it has served.\n", b.Token.ID)
 	}

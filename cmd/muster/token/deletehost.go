@@ -12,22 +12,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/certificates/policyconfig"
 	"muster.dev/muster/internal/node/bootstraptoken"
 )
 
 // NewDeleteHostCommand returns "muster delete host".
-func NewDeleteHostCommand(o *console.Options) *cobra.Command {
-	var way plane.Access
+func NewDeleteHostCommand(o *terminal.Options) *cobra.Command {
+	var way kinds.Access
 	cmd := deleteHost(o, way.Connect)
 	way.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func deleteHost(o *console.Options, cluster func(*console.Options) (*plane.Client, error)) *cobra.Command {
+func deleteHost(o *terminal.Options, cluster func(*terminal.Options) (*kinds.Client, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     "host NODE...",
 		Aliases: []string{"hosts"},
@@ -63,9 +63,9 @@ Their Nodes and the certificates they have stay; muster leave on the host, or ku
 }
 
 // completeHosts offers the hosts that are registered.
-func completeHosts(o *console.Options, cluster func(*console.Options) (*plane.Client, error)) cobra.CompletionFunc {
+func completeHosts(o *terminal.Options, cluster func(*terminal.Options) (*kinds.Client, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), plane.CompletionTime)
+		ctx, cancel := context.WithTimeout(cmd.Context(), kinds.CompletionTime)
 		defer cancel()
 		p, err := cluster(o)
 		if err != nil {

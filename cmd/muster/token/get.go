@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/iam/ekstoken"
 	"muster.dev/muster/internal/platform/statedir"
@@ -30,7 +30,7 @@ type credentialCommand struct {
 	now       func() time.Time
 }
 
-func newTokenGetCommand(o *console.Options) *cobra.Command {
+func newTokenGetCommand(o *terminal.Options) *cobra.Command {
 	c := &credentialCommand{out: o.Out, err: o.Err, now: time.Now}
 	cmd := &cobra.Command{
 		Use:   "get",
@@ -61,7 +61,7 @@ The identity is that of your AWS environment or profile. Where none is set, it i
 }
 
 // local fills in what a state directory knows: the name of its cluster, and its administrator.
-func (c *credentialCommand) local(o *console.Options) error {
+func (c *credentialCommand) local(o *terminal.Options) error {
 	dir, err := o.Open()
 	if err != nil {
 		if c.request.Cluster != "" && environmentHasIdentity(os.Environ()) {
@@ -71,7 +71,7 @@ func (c *credentialCommand) local(o *console.Options) error {
 	}
 	if c.request.Cluster == "" {
 		if !dir.Exists() {
-			return console.UsageError{Err: fmt.Errorf("--cluster: name the cluster; there is none in %s", dir)}
+			return terminal.UsageError{Err: fmt.Errorf("--cluster: name the cluster; there is none in %s", dir)}
 		}
 		cluster, err := o.OpenCluster()
 		if err != nil {
@@ -83,7 +83,7 @@ func (c *credentialCommand) local(o *console.Options) error {
 		}
 		c.request.Cluster = saved.Cluster.Spec.Name
 	}
-	if !environmentHasIdentity(os.Environ()) && console.Exists(dir.IAMCredentials()) {
+	if !environmentHasIdentity(os.Environ()) && terminal.Exists(dir.IAMCredentials()) {
 		c.request.Files = iamFiles(dir)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -26,7 +26,7 @@ const IAMAuthenticator = "aws-iam-authenticator"
 func CalledIAMAuthenticator(name string) bool { return filepath.Base(name) == IAMAuthenticator }
 
 // RunIAMAuthenticator is aws-iam-authenticator's client: the command token, with its flags.
-func RunIAMAuthenticator(args []string, s console.Streams) int {
+func RunIAMAuthenticator(args []string, s terminal.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	root := newIAMAuthenticatorCommand(s)
@@ -36,13 +36,13 @@ func RunIAMAuthenticator(args []string, s console.Streams) int {
 		return 0
 	}
 	fmt.Fprintf(s.Err, "Error: %v\n", err)
-	if _, ok := errors.AsType[console.UsageError](err); ok {
+	if _, ok := errors.AsType[terminal.UsageError](err); ok {
 		return 2
 	}
 	return 1
 }
 
-func newIAMAuthenticatorCommand(s console.Streams) *cobra.Command {
+func newIAMAuthenticatorCommand(s terminal.Streams) *cobra.Command {
 	c := &credentialCommand{out: s.Out, err: s.Err, now: time.Now}
 	root := &cobra.Command{
 		Use:           IAMAuthenticator,
@@ -50,7 +50,7 @@ func newIAMAuthenticatorCommand(s console.Streams) *cobra.Command {
 		Version:       version.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          console.UsageArgs(cobra.NoArgs),
+		Args:          terminal.UsageArgs(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(s.In)
@@ -58,15 +58,15 @@ func newIAMAuthenticatorCommand(s console.Streams) *cobra.Command {
 	root.SetErr(s.Err)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return console.UsageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		return terminal.UsageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	token := &cobra.Command{
 		Use:   "token",
 		Short: "Print a token for a cluster, as a credential plugin does",
-		Args:  console.UsageArgs(cobra.NoArgs),
+		Args:  terminal.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(c.request.Cluster) == "" {
-				return console.UsageError{Err: errors.New("-i: name the cluster that the token is for")}
+				return terminal.UsageError{Err: errors.New("-i: name the cluster that the token is for")}
 			}
 			return c.run(cmd.Context())
 		},

@@ -13,7 +13,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/node/bootstraptoken"
@@ -78,24 +78,24 @@ record of issued certificates and from the requests that are still there. --show
   muster token list -o json | jq '.[] | select(.usedBy == []) | .id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := console.CheckOutput(output, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+			if err := terminal.CheckOutput(output, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 				return err
 			}
 			tokens, uses, err := c.listed(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if output == console.FormatTable {
+			if output == terminal.FormatTable {
 				return c.printTable(tokens, uses, secrets)
 			}
 			all := []shownToken{}
 			for _, l := range tokens {
 				all = append(all, c.shown(l, uses[l.Token.ID], secrets))
 			}
-			return console.PrintData(c.Out, output, all)
+			return terminal.PrintData(c.Out, output, all)
 		},
 	}
-	console.AddFormatFlag(cmd, &output, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &output, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	cmd.Flags().BoolVar(&secrets, "show-secrets", false, "show whole tokens, with which anybody can join")
 	return cmd
 }
@@ -153,7 +153,7 @@ func (c *tokenCommand) printTable(tokens []bootstraptoken.Listed, uses map[strin
 			bound = append(bound, fmt.Sprintf("%s %s", s.Kind, s.Value))
 		}
 		who, when := c.used(uses[l.Token.ID])
-		t.Row(text, ttl, expires, strings.Join(l.Usages, ","), console.OrDash(strings.Join(bound, ",")), console.OrDash(who), console.OrDash(when), console.OrDash(l.Description))
+		t.Row(text, ttl, expires, strings.Join(l.Usages, ","), terminal.OrDash(strings.Join(bound, ",")), terminal.OrDash(who), terminal.OrDash(when), terminal.OrDash(l.Description))
 	}
 	return t.Flush()
 }

@@ -15,8 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/certificates/policyconfig"
 	"muster.dev/muster/internal/certificates/token"
@@ -25,27 +25,27 @@ import (
 
 // tokenCommand is what all "muster token" commands have.
 type tokenCommand struct {
-	*console.Options
-	cluster func(*console.Options) (*plane.Client, error)
+	*terminal.Options
+	cluster func(*terminal.Options) (*kinds.Client, error)
 	// issued and bindings read the register of issued certificates, and the ClusterRoleBindings.
-	issued   func(context.Context, *console.Options) ([]issued.Entry, error)
-	bindings func(context.Context, *console.Options) ([]rbacv1.ClusterRoleBinding, error)
+	issued   func(context.Context, *terminal.Options) ([]issued.Entry, error)
+	bindings func(context.Context, *terminal.Options) ([]rbacv1.ClusterRoleBinding, error)
 	now      func() time.Time
 	random   io.Reader
 }
 
 // NewCommand returns "muster token".
-func NewCommand(o *console.Options) *cobra.Command {
-	var way plane.Access
+func NewCommand(o *terminal.Options) *cobra.Command {
+	var way kinds.Access
 	c := &tokenCommand{Options: o, cluster: way.Connect, now: time.Now, random: rand.Reader}
-	c.issued = func(ctx context.Context, o *console.Options) ([]issued.Entry, error) {
+	c.issued = func(ctx context.Context, o *terminal.Options) ([]issued.Entry, error) {
 		client, err := way.Clientset(o)
 		if err != nil {
 			return nil, err
 		}
 		return issued.Load(ctx, client, policyconfig.HostsNamespace)
 	}
-	c.bindings = func(ctx context.Context, o *console.Options) ([]rbacv1.ClusterRoleBinding, error) {
+	c.bindings = func(ctx context.Context, o *terminal.Options) ([]rbacv1.ClusterRoleBinding, error) {
 		client, err := way.Clientset(o)
 		if err != nil {
 			return nil, err
@@ -76,9 +76,9 @@ This works with muster's own clusters, and with any other (--kubeconfig).`,
 			if len(args) == 0 {
 				return fmt.Errorf("muster token needs a subcommand: %s", strings.Join(verbs, ", "))
 			}
-			return fmt.Errorf("there is no muster token %q%s; there are: %s", args[0], console.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
+			return fmt.Errorf("there is no muster token %q%s; there are: %s", args[0], terminal.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
 		},
-		RunE: console.NothingToDo,
+		RunE: terminal.NothingToDo,
 	}
 	cmd.AddCommand(c.create(), c.list(), c.delete(), c.generate(), c.printJoinCommand(), newTokenGetCommand(c.Options))
 	return cmd
@@ -115,7 +115,7 @@ certificates of their own.`,
 			for i, arg := range args {
 				id, err := token.ParseID(arg)
 				if err != nil {
-					return console.UsageError{Err: err}
+					return terminal.UsageError{Err: err}
 				}
 				ids[i] = id
 			}
@@ -150,7 +150,7 @@ The whole token is in the command. muster token create --print-join-command make
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := token.ParseID(args[0])
 			if err != nil {
-				return console.UsageError{Err: err}
+				return terminal.UsageError{Err: err}
 			}
 			if err := checkTool(tool); err != nil {
 				return err
@@ -185,13 +185,13 @@ func addToolFlag(cmd *cobra.Command, tool *string) {
 
 func checkTool(tool string) error {
 	if !slices.Contains(tools(), tool) {
-		return console.UsageError{Err: fmt.Errorf("unknown program %q in --for; there are: %s", tool, strings.Join(tools(), ", "))}
+		return terminal.UsageError{Err: fmt.Errorf("unknown program %q in --for; there are: %s", tool, strings.Join(tools(), ", "))}
 	}
 	return nil
 }
 
 // joinCommand words it for a token.
-func (c *tokenCommand) joinCommand(ctx context.Context, p *plane.Client, tool string, l bootstraptoken.Listed) (string, error) {
+func (c *tokenCommand) joinCommand(ctx context.Context, p *kinds.Client, tool string, l bootstraptoken.Listed) (string, error) {
 	var door bootstraptoken.Door
 	err := p.Within(ctx, func(ctx context.Context) (err error) { door, err = bootstraptoken.ReadDoor(ctx, p); return err })
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *tokenCommand) complete(cmd *cobra.Command, args []string, _ string) ([]
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), plane.CompletionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), kinds.CompletionTime)
 	defer cancel()
 	tokens, _, err := bootstraptoken.List(ctx, p)
 	if err != nil {

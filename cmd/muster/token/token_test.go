@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/certificates/pki/pkitest"
@@ -33,8 +33,8 @@ const secretHalf = "zyxwvutsrq987654"
 func runTokens(ctx context.Context, b *clitest.Bench, entries []issued.Entry, args ...string) error {
 	c := &tokenCommand{
 		Options: b.O, cluster: b.Planes.Cluster, now: func() time.Time { return clitest.Noon }, random: bytes.NewReader(make([]byte, 1024)),
-		issued: func(context.Context, *console.Options) ([]issued.Entry, error) { return entries, nil },
-		bindings: func(context.Context, *console.Options) ([]rbacv1.ClusterRoleBinding, error) {
+		issued: func(context.Context, *terminal.Options) ([]issued.Entry, error) { return entries, nil },
+		bindings: func(context.Context, *terminal.Options) ([]rbacv1.ClusterRoleBinding, error) {
 			return b.Bindings, b.Unseen
 		},
 	}

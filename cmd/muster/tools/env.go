@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/platform/shellquote"
@@ -29,7 +29,7 @@ const credentialPatience = 20 * time.Second
 const formatShell = "shell"
 
 // NewEnvCommand returns "muster env".
-func NewEnvCommand(o *console.Options) *cobra.Command {
+func NewEnvCommand(o *terminal.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "env",
@@ -49,9 +49,9 @@ and the account's, or those of your own SSL_CERT_FILE and the account's.`,
   terraform apply
 
   muster env -o json`,
-		Args: console.UsageArgs(cobra.NoArgs),
+		Args: terminal.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := console.CheckOutput(format, formatShell, console.FormatJSON, console.FormatYAML); err != nil {
+			if err := terminal.CheckOutput(format, formatShell, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 				return err
 			}
 			dir, err := o.OpenExisting()
@@ -66,13 +66,13 @@ and the account's, or those of your own SSL_CERT_FILE and the account's.`,
 				return err
 			}
 			if format != formatShell {
-				return console.PrintData(o.Out, format, environment)
+				return terminal.PrintData(o.Out, format, environment)
 			}
 			_, err = fmt.Fprint(o.Out, shellEnvironment(environment))
 			return err
 		},
 	}
-	console.AddFormatFlag(cmd, &format, formatShell, formatShell, console.FormatJSON, console.FormatYAML)
+	terminal.AddFormatFlag(cmd, &format, formatShell, formatShell, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
 

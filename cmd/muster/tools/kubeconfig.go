@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/kubeconfig"
 	"muster.dev/muster/internal/platform/shellquote"
@@ -21,7 +21,7 @@ import (
 )
 
 // NewKubeconfigCommand returns "muster kubeconfig".
-func NewKubeconfigCommand(o *console.Options) *cobra.Command {
+func NewKubeconfigCommand(o *terminal.Options) *cobra.Command {
 	var file string
 	var show, management, iam bool
 	var role string
@@ -40,16 +40,16 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 				return err
 			}
 			if iam && management {
-				return console.UsageError{Err: errors.New("--iam does not work with --management: the management plane has no IAM identities")}
+				return terminal.UsageError{Err: errors.New("--iam does not work with --management: the management plane has no IAM identities")}
 			}
 			if iam {
 				return iamKubeconfig(o, dir, file, role, show)
 			}
 			if management && !show {
-				return console.UsageError{Err: errors.New("--management needs --print; without them, the contexts of both are added")}
+				return terminal.UsageError{Err: errors.New("--management needs --print; without them, the contexts of both are added")}
 			}
 			if role != "" {
-				return console.UsageError{Err: errors.New("--role-arn needs --iam")}
+				return terminal.UsageError{Err: errors.New("--role-arn needs --iam")}
 			}
 			if show {
 				path := dir.ManagementKubeconfig()
@@ -80,7 +80,7 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 
 // MergeKubeconfig adds the contexts of all clusters and of the management plane, prints what it changed, and records the file, so that
 // `down --delete` can remove them. The current context becomes that of the cluster named first, or of the one that --cluster names.
-func MergeKubeconfig(o *console.Options, dir statedir.Dir, file string, first statedir.Cluster, switchTo bool) error {
+func MergeKubeconfig(o *terminal.Options, dir statedir.Dir, file string, first statedir.Cluster, switchTo bool) error {
 	clusters, err := dir.ListClusters()
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func MergeKubeconfig(o *console.Options, dir statedir.Dir, file string, first st
 	var from []string
 	for _, cluster := range clusters {
 		switch path := cluster.Kubeconfig(); {
-		case !console.Exists(path): // it has never run
+		case !terminal.Exists(path): // it has never run
 		case cluster == first:
 			from = slices.Insert(from, 0, path)
 		default:
@@ -104,7 +104,7 @@ func MergeKubeconfig(o *console.Options, dir statedir.Dir, file string, first st
 }
 
 // mergeContexts adds the contexts of some kubeconfigs.
-func mergeContexts(o *console.Options, dir statedir.Dir, file string, from []string, switchTo bool) error {
+func mergeContexts(o *terminal.Options, dir statedir.Dir, file string, from []string, switchTo bool) error {
 	before := kubeconfig.Current(kubeconfig.Options(file))
 	path, changed, err := kubeconfig.Merge(kubeconfig.Options(file), string(dir), from, switchTo)
 	if err != nil {
@@ -144,14 +144,14 @@ func WrittenKubeconfigs(dir statedir.Dir) ([]string, error) {
 }
 
 // CleanKubeconfigs removes the contexts from those of the files that still exist.
-func CleanKubeconfigs(o *console.Options, dir statedir.Dir, files []string) error {
+func CleanKubeconfigs(o *terminal.Options, dir statedir.Dir, files []string) error {
 	return clean(o, files, func(file string) (string, bool, error) {
 		return kubeconfig.Remove(kubeconfig.Options(file), string(dir))
 	})
 }
 
 // ForgetCluster removes the contexts of one cluster, by its name and the address of its API server, which may be empty.
-func ForgetCluster(o *console.Options, dir statedir.Dir, cluster, server string) error {
+func ForgetCluster(o *terminal.Options, dir statedir.Dir, cluster, server string) error {
 	files, err := WrittenKubeconfigs(dir)
 	if err != nil {
 		return err
@@ -161,9 +161,9 @@ func ForgetCluster(o *console.Options, dir statedir.Dir, cluster, server string)
 	})
 }
 
-func clean(o *console.Options, files []string, remove func(file string) (path string, changed bool, err error)) error {
+func clean(o *terminal.Options, files []string, remove func(file string) (path string, changed bool, err error)) error {
 	for _, file := range files {
-		if !console.Exists(file) {
+		if !terminal.Exists(file) {
 			continue
 		}
 		before := kubeconfig.Current(kubeconfig.Options(file))

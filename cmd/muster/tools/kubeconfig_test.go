@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -36,19 +36,19 @@ func TestKubeconfigSaysThatItSwitches(t *testing.T) {
 	if err := os.WriteFile(own, []byte(kubeconfigOf("work two")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said := func(file string, add func(*console.Options, string) error) string {
+	said := func(file string, add func(*terminal.Options, string) error) string {
 		t.Helper()
 		var out bytes.Buffer
-		if err := add(&console.Options{Streams: console.Streams{Out: &out, Err: &out}, StateDir: string(dir)}, file); err != nil {
+		if err := add(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}, StateDir: string(dir)}, file); err != nil {
 			t.Fatal(err)
 		}
 		return strings.ReplaceAll(out.String(), file, "FILE")
 	}
-	byIAM := func(o *console.Options, file string) error { return iamKubeconfig(o, dir, file, "", false) }
-	plain := func(o *console.Options, file string) error { return MergeKubeconfig(o, dir, file, "", true) }
-	kept := func(o *console.Options, file string) error { return MergeKubeconfig(o, dir, file, "", false) }
+	byIAM := func(o *terminal.Options, file string) error { return iamKubeconfig(o, dir, file, "", false) }
+	plain := func(o *terminal.Options, file string) error { return MergeKubeconfig(o, dir, file, "", true) }
+	kept := func(o *terminal.Options, file string) error { return MergeKubeconfig(o, dir, file, "", false) }
 	for _, step := range []struct {
-		add  func(*console.Options, string) error
+		add  func(*terminal.Options, string) error
 		want string
 	}{
 		{kept, "Wrote contexts to FILE\n"},

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/iam/ekstoken"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // iamKubeconfig adds or prints a context that gets its tokens from `muster token get`.
-func iamKubeconfig(o *console.Options, dir statedir.Dir, file, role string, show bool) error {
+func iamKubeconfig(o *terminal.Options, dir statedir.Dir, file, role string, show bool) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding muster's own program: %w", err)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/tokenkeys"
 )
 
 // NewOIDCCommand returns "muster oidc".
-func NewOIDCCommand(o *console.Options) *cobra.Command {
+func NewOIDCCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "oidc",
 		Short: "Print what a cluster's issuer of service account tokens publishes",
@@ -47,7 +47,7 @@ host name that "muster up --issuer-host" was given. There is no secret in them.`
 	return cmd
 }
 
-func issuerDocuments(o *console.Options) (issuer.Documents, error) {
+func issuerDocuments(o *terminal.Options) (issuer.Documents, error) {
 	dir, err := o.OpenCluster()
 	if err != nil {
 		return issuer.Documents{}, err
