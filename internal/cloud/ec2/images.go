@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2filter"
 	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 )
 
 func (a *api) registerImages(f *awsfront.Front) {
@@ -36,13 +36,13 @@ type blockDevice struct {
 	}
 }
 
-func showImage(i image.Image) shownImage {
-	root := blockDevice{DeviceName: image.RootDeviceName}
-	root.Ebs.DeleteOnTermination, root.Ebs.Encrypted, root.Ebs.VolumeSize, root.Ebs.VolumeType = new(true), new(false), new(int64(image.RootDiskGiB)), "gp3"
+func showImage(i ami.Image) shownImage {
+	root := blockDevice{DeviceName: ami.RootDeviceName}
+	root.Ebs.DeleteOnTermination, root.Ebs.Encrypted, root.Ebs.VolumeSize, root.Ebs.VolumeType = new(true), new(false), new(int64(ami.RootDiskGiB)), "gp3"
 	return shownImage{
-		ImageID: i.ID, Name: i.Name, Description: i.Description, ImageLocation: image.OwnerAlias + "/" + i.Name, State: "available", OwnerID: image.OwnerID,
-		ImageOwnerAlias: image.OwnerAlias, Architecture: image.Architecture, CreationDate: i.Created.UTC().Format("2006-01-02T15:04:05.000Z"), ImageType: "machine",
-		RootDeviceName: image.RootDeviceName, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", VirtualizationType: "hvm",
+		ImageID: i.ID, Name: i.Name, Description: i.Description, ImageLocation: ami.OwnerAlias + "/" + i.Name, State: "available", OwnerID: ami.OwnerID,
+		ImageOwnerAlias: ami.OwnerAlias, Architecture: ami.Architecture, CreationDate: i.Created.UTC().Format("2006-01-02T15:04:05.000Z"), ImageType: "machine",
+		RootDeviceName: ami.RootDeviceName, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", VirtualizationType: "hvm",
 		Hypervisor: "xen", BootMode: "uefi-preferred", ImdsSupport: "v2.0", Public: new(true), EnaSupport: new(true), BlockDeviceMappings: []blockDevice{root}, Tags: []awstag.Tag{},
 	}
 }
@@ -62,10 +62,10 @@ func (a *api) describeImages() awsfront.Spec[describeImagesInput, describeImages
 	return awsfront.Spec[describeImagesInput, describeImagesOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *describeImagesInput) (*describeImagesOutput, error) {
 			all := []shownImage{}
-			owned := len(in.Owners) == 0 || slices.Contains(in.Owners, image.OwnerAlias) || slices.Contains(in.Owners, image.OwnerID)
+			owned := len(in.Owners) == 0 || slices.Contains(in.Owners, ami.OwnerAlias) || slices.Contains(in.Owners, ami.OwnerID)
 			executable := len(in.ExecutableUsers) == 0 || slices.Contains(in.ExecutableUsers, "all")
 			if owned && executable {
-				for _, i := range image.All() {
+				for _, i := range ami.All() {
 					all = append(all, showImage(i))
 				}
 			}
@@ -73,7 +73,7 @@ func (a *api) describeImages() awsfront.Spec[describeImagesInput, describeImages
 				if err := ec2id.Image.Check(id); err != nil {
 					return nil, err
 				}
-				if _, ok := image.Find(id); !ok {
+				if _, ok := ami.Find(id); !ok {
 					return nil, ec2id.Image.NotFound(id)
 				}
 			}

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/instancetype"
 )
 
 func TestDescribeImages(t *testing.T) {
 	w := newWorld(t)
-	newest := image.All()[len(image.All())-1]
+	newest := ami.All()[len(ami.All())-1]
 	w.ask("DescribeImages&Owner.1=amazon&Filter.1.Name=name&Filter.1.Value.1=amazon-eks-node-al2023-x86_64-standard-"+newest.Kubernetes+"-v*", 200,
 		"<imageId>"+newest.ID+"</imageId>", "<imageState>available</imageState>", "<imageOwnerId>602401143452</imageOwnerId>", "<rootDeviceName>/dev/xvda</rootDeviceName>",
 		"<volumeSize>20</volumeSize>", "<isPublic>true</isPublic>", "<creationDate>20", "<platformDetails>Linux/UNIX</platformDetails>", "<architecture>x86_64</architecture>")

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/terminated"
 )
@@ -29,7 +29,7 @@ spec:
 `
 
 var (
-	testImage = image.All()[0].ID
+	testImage = ami.All()[0].ID
 	run       = "RunInstances&ImageId=" + testImage + "&InstanceType=m5.large&MinCount=1"
 )
 

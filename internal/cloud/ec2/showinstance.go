@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/instancetype"
 	"muster.dev/muster/internal/cluster/machine"
 	network "muster.dev/muster/internal/cluster/vpc"
@@ -78,7 +78,7 @@ func (a *api) viewInstances(ctx context.Context, call *awsfront.Call) (*instance
 // show is an instance as EC2 tells of it.
 func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	shown := instance{
-		InstanceID: m.Name, ImageID: image.OfMachine(m), InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
+		InstanceID: m.Name, ImageID: ami.OfMachine(m), InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
 		Architecture: instancetype.Architecture, Hypervisor: "xen", VirtualizationType: "hvm", RootDeviceName: rootDevice, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX",
 		UsageOperation: "RunInstances", LaunchTime: m.LaunchedAt().UTC().Truncate(time.Second), State: stateOf(m), Monitoring: monitoring{"disabled"}, EbsOptimized: keeps(m, keptOptimized),
 		EnaSupport: true, SourceDestCheck: new(!m.Spec.DisableSourceCheck), Tags: awstag.Sorted(m.AWSTags()),

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2id"
 	"muster.dev/muster/internal/cloud/launchtemplate"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/launchdata"
 )
 
@@ -137,7 +137,7 @@ func (in *runInstancesInput) check(data launchtemplate.Data, local bool) error {
 	if err := ec2id.Image.Check(data.ImageID); err != nil {
 		return err
 	}
-	if _, ok := image.Find(data.ImageID); !ok {
+	if _, ok := ami.Find(data.ImageID); !ok {
 		return ec2id.Image.NotFound(data.ImageID)
 	}
 	return only("InstanceInitiatedShutdownBehavior", in.InstanceInitiatedShutdownBehavior, "terminate")

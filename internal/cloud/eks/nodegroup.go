@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -92,7 +92,7 @@ func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 }
 
 // releaseVersion is the release of what machines run, as EKS calls it: that of the one image that there is.
-func releaseVersion() string { return image.All()[0].ReleaseVersion }
+func releaseVersion() string { return ami.All()[0].ReleaseVersion }
 
 // roleARN is the ARN of a role that may be written as a name.
 func roleARN(call *awsfront.Call, role string) string {

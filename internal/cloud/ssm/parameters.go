@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 )
 
 // parameter is one as Systems Manager shows it.
@@ -30,7 +30,7 @@ func (a *api) arn(call *awsfront.Call, name string) string {
 	return "arn:aws:ssm:" + a.Region + ":" + account + ":parameter/" + strings.TrimPrefix(name, "/")
 }
 
-func (a *api) show(call *awsfront.Call, p image.Parameter, selector string) parameter {
+func (a *api) show(call *awsfront.Call, p ami.Parameter, selector string) parameter {
 	kind := "text"
 	if strings.HasSuffix(p.Name, "/image_id") {
 		kind = "aws:ec2:image"
@@ -61,7 +61,7 @@ func (a *api) named(call *awsfront.Call, name string) (base, selector string) {
 // find finds a parameter. Each has one version.
 func (a *api) find(call *awsfront.Call, name string) (parameter, error) {
 	base, selector := a.named(call, name)
-	i := slices.IndexFunc(a.parameters, func(p image.Parameter) bool { return p.Name == base })
+	i := slices.IndexFunc(a.parameters, func(p ami.Parameter) bool { return p.Name == base })
 	switch {
 	case i < 0:
 		return parameter{}, awsfault.Errorf("ParameterNotFound", "Parameter %.300s not found.", name)

@@ -7,7 +7,7 @@ import (
 
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 )
 
 const service = "ssm"
@@ -22,7 +22,7 @@ type Config struct {
 // api has the actions.
 type api struct {
 	Config
-	parameters []image.Parameter
+	parameters []ami.Parameter
 }
 
 // Register adds the actions to the front.
@@ -30,7 +30,7 @@ func Register(f *awsfront.Front, c Config) error {
 	if c.Pages == nil || c.Region == "" {
 		return errors.New("the actions of Systems Manager need a sealer of pages and a region")
 	}
-	a := &api{c, image.Parameters()}
+	a := &api{c, ami.Parameters()}
 	awsfront.Register(f, service, "GetParameter", a.getParameter())
 	awsfront.Register(f, service, "GetParameters", a.getParameters())
 	awsfront.Register(f, service, "GetParametersByPath", a.getParametersByPath())

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 )
 
 func TestParameters(t *testing.T) {
@@ -58,8 +58,8 @@ func TestParameters(t *testing.T) {
 		}
 		return text
 	}
-	newest := image.All()[len(image.All())-1]
-	path := image.Root + newest.Kubernetes + "/amazon-linux-2023/x86_64/standard/recommended"
+	newest := ami.All()[len(ami.All())-1]
+	path := ami.Root + newest.Kubernetes + "/amazon-linux-2023/x86_64/standard/recommended"
 	public := "arn:aws:ssm:eu-west-1::parameter" + path
 	ask("GetParameter", `{"Name":"`+path+`/image_id"}`, 200, `"Value":"`+newest.ID+`"`, `"Type":"String"`, `"Version":1`, `"ARN":"`+public+`/image_id"`, `"DataType":"aws:ec2:image"`, `"LastModifiedDate":1`)
 	ask("GetParameter", `{"Name":"`+path+`/release_version:1","WithDecryption":true}`, 200, `"Value":"`+newest.ReleaseVersion+`"`, `"Selector":":1"`, `"DataType":"text"`)

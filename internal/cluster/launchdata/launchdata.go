@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 	"muster.dev/muster/internal/node/nodeconfig"
@@ -85,7 +85,7 @@ func bounded(parts []userdata.Part) ([]byte, error) {
 func nodeLabels(m *v1alpha1.Machine) string {
 	labels := map[string]string{v1alpha1.LabelNodeGroup: v1alpha1.NodeGroupSlug(m.Spec.NodeGroup)}
 	maps.Copy(labels, m.Spec.Labels.Strings())
-	maps.Copy(labels, nodegroupspec.ManagedLabels(m, image.OfMachine(m)))
+	maps.Copy(labels, nodegroupspec.ManagedLabels(m, ami.OfMachine(m)))
 	pairs := make([]string, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		pairs = append(pairs, key+"="+labels[key])

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
-	"muster.dev/muster/internal/cluster/image"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
@@ -183,7 +183,7 @@ func newTestMachine() *v1alpha1.Machine {
 
 func newTestNode(ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid", Labels: nodegroupspec.ManagedLabels(newTestMachine(), image.All()[0].ID)},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid", Labels: nodegroupspec.ManagedLabels(newTestMachine(), ami.All()[0].ID)},
 		Spec:       corev1.NodeSpec{ProviderID: v1alpha1.ProviderID("us-east-1a", id), PodCIDR: "10.244.1.0/24"},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: ready, Reason: "KubeletSaysSo", Message: "said so"},

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
@@ -65,7 +65,7 @@ func (r *machines) labelManaged(ctx context.Context, m *v1alpha1.Machine, node *
 		return nil
 	}
 	before := node.DeepCopy()
-	for key, value := range nodegroupspec.ManagedLabels(m, image.OfMachine(m)) {
+	for key, value := range nodegroupspec.ManagedLabels(m, ami.OfMachine(m)) {
 		if _, there := node.Labels[key]; !there {
 			metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
 		}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/image"
+	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
@@ -35,7 +35,7 @@ func marked(t *testing.T) (*world, *machines) {
 
 // withManaged adds the labels of EKS that a Node of the group's registers with.
 func withManaged(labels map[string]string) map[string]string {
-	maps.Copy(labels, nodegroupspec.ManagedLabels(newTestMachine(), image.All()[0].ID))
+	maps.Copy(labels, nodegroupspec.ManagedLabels(newTestMachine(), ami.All()[0].ID))
 	return labels
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image has the images that machines are launched from: one for each minor version of Kubernetes and release of Muster's node files. They
+// Package ami has the images that machines are launched from: one for each minor version of Kubernetes and release of Muster's node files. They
 // are named as the images that EKS publishes, so that what looks for those finds them. Nothing is stored of an image: a machine boots from the
 // programs of the service, and the id says which ones.
-package image
+package ami
 
 import (
 	"cmp"
