@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/aws/awsshape"
 )
 
 // filler sets every field of the SDK's structs, each to a value of its own.

@@ -21,10 +21,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/internal/cloud/awscodec"
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/awsshape"
-	"muster.dev/muster/internal/cloud/awstable"
+	"muster.dev/muster/internal/aws/awscodec"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsshape"
+	"muster.dev/muster/internal/aws/awstable"
 )
 
 const requestID = "5d1b2f0c-0000-4000-8000-1234567890ab"

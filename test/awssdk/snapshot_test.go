@@ -17,11 +17,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/internal/cloud/awscodec"
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/awsshape"
-	"muster.dev/muster/internal/cloud/awstable"
-	"muster.dev/muster/internal/cloud/jsonvalue"
+	"muster.dev/muster/internal/aws/awscodec"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsshape"
+	"muster.dev/muster/internal/aws/awstable"
+	"muster.dev/muster/internal/aws/jsonvalue"
 )
 
 // snapshots is the directory of a client's module, which has a snapshot of each operation's request with all members, and the clients

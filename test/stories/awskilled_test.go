@@ -34,7 +34,7 @@ var (
 // TestKilledBetweenRequestAndEffect kills the service while a request of the AWS APIs is under way, and sends the request again, as SDKs do, until
 // it is answered. Each request has taken effect once then, and none half.
 //
-//story:about cloud/ec2 cloud/eks cloud/clienttoken cluster/updatecontroller
+//story:about cloud/ec2 cloud/eks aws/clienttoken cluster/updatecontroller
 func TestKilledBetweenRequestAndEffect(t *testing.T) {
 	t.Parallel()
 	seed := *awsSeed

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"

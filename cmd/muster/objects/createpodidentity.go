@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/cluster/podidentity"
-	"muster.dev/muster/internal/iam/arn"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/privatedns"
-	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/node/imds"

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsactions"
+	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
-	"muster.dev/muster/internal/cloud/nexttoken"
 	"muster.dev/muster/internal/cluster/terminated"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 )
 

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 

@@ -12,12 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"muster.dev/muster/internal/cloud/awsactions"
-	"muster.dev/muster/internal/cloud/awscodec"
-	"muster.dev/muster/internal/cloud/awsshape"
-	"muster.dev/muster/internal/cloud/awstable"
-	"muster.dev/muster/internal/cloud/throttle"
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/awscodec"
+	"muster.dev/muster/internal/aws/awsshape"
+	"muster.dev/muster/internal/aws/awstable"
+	"muster.dev/muster/internal/aws/throttle"
 )
 
 // maxBody bounds a request. The largest that AWS takes is that of KMS's and Systems Manager's values; user data has 16 KiB.

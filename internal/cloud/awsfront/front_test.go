@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/awsquery"
 )
 

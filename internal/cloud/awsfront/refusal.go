@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsshape"
 	"muster.dev/muster/internal/iam/awsquery"
 )
 

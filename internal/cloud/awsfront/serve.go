@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/awsroute"
-	"muster.dev/muster/internal/cloud/awsshape"
-	"muster.dev/muster/internal/cloud/throttle"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsroute"
+	"muster.dev/muster/internal/aws/awsshape"
+	"muster.dev/muster/internal/aws/throttle"
 	"muster.dev/muster/internal/platform/readcache"
 )
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cloud/nexttoken"
 )
 
 // mostIdentifiers is how many log groups a request can name.

@@ -10,10 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/iam/arn"
 )
 
 // The codes of CloudWatch Logs.

@@ -5,9 +5,9 @@ package cloudwatchlogs
 import (
 	"context"
 
+	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cloud/awstag"
 )
 
 type tagsOutput struct{ Tags map[string]string }

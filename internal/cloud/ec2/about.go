@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 // arn is the name of a resource of the account: vpc/vpc-0123….

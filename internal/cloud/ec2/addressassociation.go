@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/dryrun"
-	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 type associateAddressInput struct {

@@ -6,10 +6,10 @@ import (
 	"context"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/ec2filter"
-	"muster.dev/muster/internal/cloud/ec2id"
 	"muster.dev/muster/internal/cluster/terminated"
 )
 

@@ -6,11 +6,11 @@ import (
 	"context"
 	"slices"
 
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/ec2filter"
-	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cluster/ami"
 )
 
 func (a *api) registerImages(f *awsfront.Front) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/ami"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cluster/instancetype"
 )
 

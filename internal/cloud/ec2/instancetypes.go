@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/ec2filter"
 	"muster.dev/muster/internal/cluster/instancetype"
 )
 

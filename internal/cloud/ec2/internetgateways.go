@@ -5,13 +5,13 @@ package ec2
 import (
 	"context"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/dryrun"
-	"muster.dev/muster/internal/cloud/ec2filter"
-	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 // attachments is the lock under which gateways are attached and detached.

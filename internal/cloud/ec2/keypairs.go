@@ -11,14 +11,14 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/aws/sshkey"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/dryrun"
-	"muster.dev/muster/internal/cloud/ec2filter"
-	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cloud/sshkey"
 )
 
 // keptKeyPair is a key pair as it is kept: without its private half, which only the answer of CreateKeyPair has.

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/dryrun"
-	"muster.dev/muster/internal/cloud/ec2filter"
-	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 // keptNAT is a NAT gateway as it is kept.

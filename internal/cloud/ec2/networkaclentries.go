@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/dryrun"
-	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 // The protocols whose entries have more than addresses.

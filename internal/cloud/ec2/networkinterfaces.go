@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/ec2filter"
-	"muster.dev/muster/internal/cloud/ec2id"
 	network "muster.dev/muster/internal/cluster/vpc"
 )
 

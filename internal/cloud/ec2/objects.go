@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/ec2id"
 )
 
 // The codes of EC2 that are of no one noun.

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/dryrun"
-	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 // mostRoutes is how many routes a table may have, as EC2's quota that can be raised to this.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/ami"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/terminated"
 )

@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/ec2id"
-	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/instancetype"
 	"muster.dev/muster/internal/cluster/machine"
 	network "muster.dev/muster/internal/cluster/vpc"

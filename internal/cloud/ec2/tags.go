@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 // tagger is how CreateTags, DeleteTags and DescribeTags reach the tags of a kind of resources. A noun adds its own with a.tagged when it is

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/launchtemplate"
-	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/launchdata"
 )
 

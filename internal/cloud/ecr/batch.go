@@ -8,7 +8,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/registrystore"
 )

@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/cloud/awsactions"
+	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
-	"muster.dev/muster/internal/cloud/nexttoken"
 	"muster.dev/muster/internal/cloud/registrystore"
 )
 

@@ -5,7 +5,7 @@ package ecr
 import (
 	"context"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 )
 

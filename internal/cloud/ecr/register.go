@@ -6,9 +6,9 @@ import (
 	"errors"
 	"time"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/nexttoken"
 	"muster.dev/muster/internal/cloud/registrystore"
 )
 

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"strings"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/registrystore"
 )
 

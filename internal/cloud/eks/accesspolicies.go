@@ -8,7 +8,7 @@ import (
 	"time"
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 )
 

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"slices"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cluster/addon"
 )

@@ -3,8 +3,8 @@
 package eks
 
 import (
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/nexttoken"
 )
 
 // page cuts the page out of a list that a request asks for, and makes the token of the next.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/ami"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/platform/version"
 )

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"time"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/cluster/podwatch"
-	"muster.dev/muster/internal/iam/arn"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/tokenrefusal"
 	"muster.dev/muster/internal/iam/webidentity"

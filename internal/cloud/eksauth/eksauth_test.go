@@ -14,11 +14,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/cluster/podidentity/podidentitytest"
 	"muster.dev/muster/internal/cluster/podwatch"
-	"muster.dev/muster/internal/iam/arn"
 	"muster.dev/muster/internal/iam/awsquery"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/awsfault"
 )
 
 // The codes of EFS.

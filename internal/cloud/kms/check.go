@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 )
 
 // Check returns a function that says why a resource of an account cannot be given a key, by the key's ARN: it is of another account or region, is not there, is

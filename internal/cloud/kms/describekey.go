@@ -5,9 +5,9 @@ package kms
 import (
 	"context"
 
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cloud/nexttoken"
 )
 
 func (a *api) describeKey() awsfront.Spec[keyInput, keyOutput] {

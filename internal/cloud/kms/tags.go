@@ -6,9 +6,9 @@ import (
 	"context"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cloud/awstag"
 )
 
 // tag is a tag as KMS writes it.

@@ -6,9 +6,9 @@ import (
 	"encoding/base64"
 	"slices"
 
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/awstag"
-	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cluster/instancetype"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/aws/awstag"
 )
 
 // Data is EC2's LaunchTemplateData, as far as Muster takes it. Its fields are the members that requests may have and answers have; the form of

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfault"
-	"muster.dev/muster/internal/cloud/awstable"
-	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awstable"
+	"muster.dev/muster/internal/aws/awstag"
 )
 
 const group = "sg-0123456789abcdef0"

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/cluster/ami"
 )
 
 // parameter is one as Systems Manager shows it.

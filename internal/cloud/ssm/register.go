@@ -5,9 +5,9 @@ package ssm
 import (
 	"errors"
 
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/cluster/ami"
 )
 
 const service = "ssm"

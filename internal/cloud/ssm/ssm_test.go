@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cloud/awsactions"
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
-	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/cluster/ami"
 )
 
 func TestParameters(t *testing.T) {

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
-	"muster.dev/muster/internal/cluster/region"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/filestore"
 )
 

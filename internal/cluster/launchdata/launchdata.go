@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/ami"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/nodegroupspec"

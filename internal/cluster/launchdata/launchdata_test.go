@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/ami"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/region"
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/userns"

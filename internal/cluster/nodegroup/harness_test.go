@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/ami"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/ami"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 

@@ -14,7 +14,7 @@ import (
 	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/balancer"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/exposure"

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/hostroot"

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/clusterconfig"

@@ -17,12 +17,12 @@ import (
 	"sync"
 	"time"
 
-	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/portplan"
-	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"

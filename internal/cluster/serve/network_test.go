@@ -17,12 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
 )
 

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
-	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/deprecation"

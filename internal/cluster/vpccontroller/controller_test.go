@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/tokenverify"

@@ -11,7 +11,7 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/identity"
 )
 

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
-	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenverify"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"

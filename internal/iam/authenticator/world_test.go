@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenverify"

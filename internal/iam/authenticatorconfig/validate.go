@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/ststoken"
 )

@@ -2,7 +2,7 @@
 
 package iam
 
-import "muster.dev/muster/internal/iam/arn"
+import "muster.dev/muster/internal/aws/arn"
 
 // Partition is the one that muster's accounts are in.
 const Partition = "aws"

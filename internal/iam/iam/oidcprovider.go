@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 )
 
 // Limits of OpenID Connect providers, from "IAM and AWS STS quotas" and the API reference.

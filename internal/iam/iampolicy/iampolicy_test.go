@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/iam"
 )
 

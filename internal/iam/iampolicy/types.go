@@ -2,7 +2,7 @@
 
 package iampolicy
 
-import "muster.dev/muster/internal/iam/arn"
+import "muster.dev/muster/internal/aws/arn"
 
 // Kind is what a document is for. It settles which elements it may have and how large it may be.
 type Kind int

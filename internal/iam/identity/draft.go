@@ -5,7 +5,7 @@ package identity
 import (
 	"fmt"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 )
 
 // groupsOf are the groups that the entries of nodes have by their type. Those of Windows may configure kube-proxy, and those of

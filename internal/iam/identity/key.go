@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 )
 
 // key is the index by which a principal is found. There is no path in it: STS never says a role's, and IAM has no two roles, nor two

@@ -2,7 +2,7 @@
 
 package identity
 
-import "muster.dev/muster/internal/iam/arn"
+import "muster.dev/muster/internal/aws/arn"
 
 // Instance is the instance that a session belongs to. The STS backend has proven it: muster's own issued the session through the
 // instance's profile, or EC2 was asked. It is never what the caller said, such as the name of its session.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 )
 
 // TrustedSessions says of a role that a service names its sessions, and not the caller that assumes it, so that each is the node of its

@@ -11,8 +11,8 @@ import (
 	"net/netip"
 	"time"
 
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/awsquery"
-	"muster.dev/muster/internal/iam/sigv4"
 )
 
 // skew is how far the clocks of clients may be off, as at STS.

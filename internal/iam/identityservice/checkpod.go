@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/webidentity"

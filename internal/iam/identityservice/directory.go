@@ -3,7 +3,7 @@
 package identityservice
 
 import (
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 

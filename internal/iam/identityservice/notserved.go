@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/aws/sigv4"
 )
 
 // unknownOperation is the code that services of AWS answer with what they do not do.

@@ -16,7 +16,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/aws/sigv4"
 )
 
 // A service without a handler is refused in the form of its own protocol: XML would show as a fault of the AWS CLI.

@@ -20,8 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/identityservice"
-	"muster.dev/muster/internal/iam/sigv4"
 )
 
 func TestGetCallerIdentity(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
-	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
 )
 

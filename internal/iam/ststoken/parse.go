@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/tokenrefusal"
 )
 

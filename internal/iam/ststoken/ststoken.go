@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"time"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/aws/sigv4"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
 )
 

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/platform/lru"

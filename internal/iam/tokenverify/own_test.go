@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
-	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenverify"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/iam/identity"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/aws/arn"
 )
 
 // listenPort is the port that connections to [Port] are led to (see [Redirect]), so that port 80 is free for programs of the host network that listen

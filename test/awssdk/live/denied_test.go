@@ -16,8 +16,8 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
-	"muster.dev/muster/internal/cloud/awsshape"
-	"muster.dev/muster/internal/cloud/awstable"
+	"muster.dev/muster/internal/aws/awsshape"
+	"muster.dev/muster/internal/aws/awstable"
 )
 
 // denial is the code that a service answers with to a caller without rights.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"muster.dev/muster/internal/cloud/awsactions"
+	"muster.dev/muster/internal/aws/awsactions"
 )
 
 // tables are the tests of each service's actions, in the order in which they run.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tables writes the tables of internal/cloud/awstable from the source of AWS's SDK for Go, in the versions that this
+// Command tables writes the tables of internal/aws/awstable from the source of AWS's SDK for Go, in the versions that this
 // module's go.mod names. It reads the source and runs none of it.
 package main
 
@@ -11,14 +11,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/aws/awsshape"
 )
 
 // limit is what a tracked file may have.
 const limit = 256 << 10
 
 func main() {
-	into := flag.String("into", "../../internal/cloud/awstable", "the directory of the tables")
+	into := flag.String("into", "../../internal/aws/awstable", "the directory of the tables")
 	only := flag.String("only", "", "one service alone")
 	flag.Parse()
 	for _, s := range services() {

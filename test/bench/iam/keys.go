@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/iam/keyservice"
-	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenrefusal"
 )

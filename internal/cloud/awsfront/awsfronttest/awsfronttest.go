@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/iam/arn"
 	"muster.dev/muster/internal/iam/awsquery"
 )
 

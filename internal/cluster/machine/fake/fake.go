@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/region"
 )
 
 // Config says which addresses and names the machines get.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/node/imds"

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"

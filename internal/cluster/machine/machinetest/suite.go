@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/region"
 )
 
 // The VPC that a provider under test must have, and the zone and domain of its machines.

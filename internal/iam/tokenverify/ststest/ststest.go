@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
 )
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsactions_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
+)
+
+type noInstances struct{}
+
+func (noInstances) Lookup(string) (identityservice.Instance, bool) {
+	return identityservice.Instance{}, false
+}
+
+// STS and IAM are asked for every operation that the SDK knows, unsigned: an action that is not there is told apart from a sender who is
+// nobody.
+func TestSTSAndIAMAnswerWhatTheListSays(t *testing.T) {
+	sealer, err := identityservice.OpenSealer(filepath.Join(t.TempDir(), "keys.json"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := identityservice.New(identityservice.Config{
+		Store: identityservicetest.NewMemory(), Sealer: sealer, Instances: noInstances{}, Region: "us-east-1", Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := func(api awsquery.API, action string) bool {
+		form := url.Values{"Action": {action}, "Version": {api.Version}}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		service.ServeHTTP(w, r)
+		body, err := io.ReadAll(w.Result().Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch text := string(body); {
+		case strings.Contains(text, "<Code>InvalidAction</Code>"):
+			return false
+		case strings.Contains(text, "<Code>MissingAuthenticationToken</Code>"):
+			return true
+		case action == "AssumeRoleWithWebIdentity" && strings.Contains(text, "Value null at &#39;roleArn&#39;"):
+			return true // nobody signs it
+		default:
+			t.Fatalf("%s:%s: %s", api.Name, action, text)
+			return false
+		}
+	}
+	list, here := awsactions.NewList(), map[string][]string{}
+	for _, c := range []struct {
+		api    awsquery.API
+		client reflect.Type
+	}{{awsquery.STS(), reflect.TypeFor[*sts.Client]()}, {awsquery.IAM(), reflect.TypeFor[*iam.Client]()}} {
+		for method := range c.client.Methods() {
+			if method.Name == "Options" || !answered(c.api, method.Name) {
+				continue
+			}
+			here[c.api.Name] = append(here[c.api.Name], method.Name)
+			if _, ok := list.Find(c.api.Name, method.Name); !ok {
+				t.Errorf("%s:%s is answered and not on the list", c.api.Name, method.Name)
+			}
+		}
+	}
+	if len(here["sts"]) < 3 || len(here["iam"]) < 70 {
+		t.Fatalf("answered: %v", here)
+	}
+	problems := awsactions.Problems(func(service, action string) bool {
+		if all, ok := here[service]; ok {
+			return slices.Contains(all, action)
+		}
+		a, _ := list.Find(service, action)
+		return a.Mark != awsactions.Refused && !list.NotYet(service, action)
+	})
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}

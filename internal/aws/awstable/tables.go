@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awstable
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"muster.dev/muster/internal/aws/awsshape"
+)
+
+//go:embed *.txt
+var files embed.FS
+
+// load reads a table once. A table that cannot be read is a defect of the build, which this package's test finds.
+func load(name string) func() *awsshape.Service {
+	return sync.OnceValue(func() *awsshape.Service {
+		text, err := files.ReadFile(name + ".txt")
+		if err != nil {
+			panic(fmt.Sprintf("awstable: %v", err))
+		}
+		service, err := awsshape.Parse(string(text))
+		if err != nil {
+			panic(fmt.Sprintf("awstable: %s: %v", name, err))
+		}
+		return service
+	})
+}
+
+var services = map[string]func() *awsshape.Service{
+	"autoscaling":       load("autoscaling"),
+	"ec2":               load("ec2"),
+	"ecr":               load("ecr"),
+	"eks":               load("eks"),
+	"eks-auth":          load("eks-auth"),
+	"elasticfilesystem": load("elasticfilesystem"),
+	"kms":               load("kms"),
+	"logs":              load("logs"),
+	"ssm":               load("ssm"),
+}
+
+// Names are the names of all services that have a table, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(services)) }
+
+// Service finds the table of a service by the name that signatures have: eks, ec2, autoscaling. It is nil for others.
+func Service(name string) *awsshape.Service {
+	if known, ok := services[name]; ok {
+		return known()
+	}
+	return nil
+}

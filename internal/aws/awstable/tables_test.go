@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awstable
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"muster.dev/muster/internal/aws/awsactions"
+)
+
+func TestEveryTableIsReadAndListed(t *testing.T) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".txt"))
+	}
+	slices.Sort(names)
+	if listed := Names(); !slices.Equal(names, listed) {
+		t.Fatalf("there are tables of %v, and %v are listed", names, listed)
+	}
+	for _, name := range names {
+		service := Service(name)
+		if service.Name != name || len(service.Operations) == 0 {
+			t.Errorf("%s: the table is of %s and has %d operations", name, service.Name, len(service.Operations))
+		}
+		if Service(name) != service {
+			t.Errorf("%s is read twice", name)
+		}
+	}
+	if Service("s3") != nil {
+		t.Error("there is a table of s3")
+	}
+}
+
+// STS and IAM have tables of their own kind, in package awsquery.
+func TestEveryActionHasItsShapes(t *testing.T) {
+	for _, s := range awsactions.Services() {
+		if s.Name == "sts" || s.Name == "iam" {
+			continue
+		}
+		table := Service(s.Name)
+		if table == nil {
+			t.Errorf("%s has no table", s.Name)
+			continue
+		}
+		for _, action := range s.Actions {
+			if table.Operation(action.Name) == nil {
+				t.Errorf("%s:%s is in docs/aws-actions.md and not in the table: add it to test/awssdk/tables/services.go and run make generate", s.Name, action.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queryvalue
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsshape"
+)
+
+// Read decodes the parameters. It also returns the names of parameters that the shape does not have, sorted. Every error is an
+// *awsfault.Error.
+func (f *Form) Read(shape *awsshape.Shape) (object awsshape.Object, unknown []string, err error) {
+	r := reader{form: f}
+	object = awsshape.Object{}
+	if shape == nil {
+		r.all("", f.root)
+	} else {
+		object, err = r.structure("", shape, f.root)
+	}
+	slices.Sort(r.unknown)
+	return object, r.unknown, err
+}
+
+type reader struct {
+	form    *Form
+	unknown []string
+}
+
+// all counts every parameter below a node as unknown.
+func (r *reader) all(name string, n *node) {
+	if n.has {
+		r.unknown = append(r.unknown, name)
+	}
+	for part, below := range n.parts {
+		r.all(join(name, part), below)
+	}
+}
+
+func join(name, part string) string {
+	if name == "" {
+		return part
+	}
+	return name + "." + part
+}
+
+func (r *reader) structure(name string, s *awsshape.Shape, n *node) (awsshape.Object, error) {
+	object := awsshape.Object{}
+	for _, part := range slices.Sorted(maps.Keys(n.parts)) {
+		m := s.MemberIn(part)
+		if m == nil {
+			r.all(join(name, part), n.parts[part])
+			continue
+		}
+		value, err := r.value(join(name, part), m.Shape, n.parts[part], m)
+		if err != nil {
+			return nil, err
+		}
+		object[m.Name] = value
+	}
+	return object, nil
+}
+
+// value reads what a node stands for. The member is nil for the items of a list.
+func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Member) (any, error) {
+	switch s.Kind {
+	case awsshape.Structure, awsshape.Union:
+		if n.has {
+			return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a structure: it has parts and no value", name)
+		}
+		return r.structure(name, s, n)
+	case awsshape.List:
+		return r.list(name, s, n, m != nil && m.FlatIn)
+	case awsshape.Map:
+		return r.entries(name, s, n, m != nil && m.FlatIn)
+	default:
+	}
+	if !n.has || n.parts != nil {
+		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is one value: it has no parts", name)
+	}
+	format := awsshape.DateTime
+	if m != nil && m.Time != awsshape.Usual {
+		format = m.Time
+	}
+	value, err := s.Scalar(n.value, format)
+	if err != nil {
+		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s: %v", name, err)
+	}
+	return value, nil
+}
+
+func (r *reader) list(name string, s *awsshape.Shape, n *node, flat bool) (any, error) {
+	items := []any{}
+	err := r.numbered(name, n, s.ItemIn, flat, func(name string, item *node) error {
+		value, err := r.value(name, s.Item, item, nil)
+		items = append(items, value)
+		return err
+	})
+	return items, err
+}
+
+// entries reads a map: Attributes.entry.1.key=a&Attributes.entry.1.value=b.
+func (r *reader) entries(name string, s *awsshape.Shape, n *node, flat bool) (any, error) {
+	object := awsshape.Object{}
+	err := r.numbered(name, n, "entry", flat, func(name string, entry *node) error {
+		key, item := entry.parts["key"], entry.parts["value"]
+		if key == nil || !key.has || item == nil || len(entry.parts) != 2 {
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s has a key and a value", name)
+		}
+		if _, twice := object[key.value]; twice {
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s.key is %.100q a second time", name, key.value)
+		}
+		value, err := r.value(name+".value", s.Item, item, nil)
+		object[key.value] = value
+		return err
+	})
+	return object, err
+}
+
+// numbered calls f for each of the parts 1, 2, 3… An empty value stands for none.
+func (r *reader) numbered(name string, n *node, level string, flat bool, f func(string, *node) error) error {
+	if n.has && (n.value != "" || n.parts != nil) {
+		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a list: its items are %.200s", name, example(name, level, flat))
+	}
+	if !flat && n.parts != nil {
+		if n.parts[level] == nil || len(n.parts) != 1 || n.parts[level].has {
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a list: its items are %.200s", name, example(name, level, flat))
+		}
+		n, name = n.parts[level], name+"."+level
+	}
+	if len(n.parts) > r.form.limits.Items {
+		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s has more than %d items", name, r.form.limits.Items)
+	}
+	numbers := make([]int, 0, len(n.parts))
+	for part := range n.parts {
+		number, err := strconv.Atoi(part)
+		if err != nil || number < 1 || strconv.Itoa(number) != part {
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s.%.50s: items of a list are numbered from 1", name, part)
+		}
+		numbers = append(numbers, number)
+	}
+	slices.Sort(numbers)
+	for _, number := range numbers {
+		part := strconv.Itoa(number)
+		if err := f(name+"."+part, n.parts[part]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func example(name, level string, flat bool) string {
+	if flat {
+		return name + ".1"
+	}
+	return name + "." + level + ".1"
+}
