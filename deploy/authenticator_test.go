@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/authenticator"
@@ -28,6 +27,7 @@ import (
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenverify"
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
-	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/network/egresspolicy"
 )
 
 // allLimits are those of each kind of flow.

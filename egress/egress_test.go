@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/platform/host"
 )
 

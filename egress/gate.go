@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/network/egresspolicy"
 )
 
 // refusedNoRoute is of an address that the host has no route to, or of which it cannot say what it is.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/network/egresspolicy"
 )
 
 func TestGate(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
-	"muster.dev/muster/internal/cluster/egresspolicy"
-	"muster.dev/muster/internal/cluster/vpc/vpctest"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/vpc/vpctest"
 )
 
 // Whatever a machine sends harms nothing. Nothing is let out here; answers go nowhere.

@@ -5,7 +5,7 @@
 // masqueraded, and no rule, route, link or setting of the host is touched; to the host it is a program with sockets.
 //
 // It trusts the VPC's namespace to have dropped packets with a source that is not their sender's (rp_filter), and the description of the VPC on
-// disk, which says what may leave (internal/cluster/egresspolicy) and is read again once a second. It does not trust the bytes of packets. It
+// disk, which says what may leave (internal/network/egresspolicy) and is read again once a second. It does not trust the bytes of packets. It
 // refuses, before a socket is connected, every address that the policy does not open, every one that is the host's own by the host's routes,
 // and what is more than a machine's share. Once all is open it gives up its capabilities for good.
 //
@@ -37,7 +37,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -25,9 +25,9 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/egresspolicy"
-	"muster.dev/muster/internal/cluster/securitygroup"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/securitygroup"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/nsenter"
 )

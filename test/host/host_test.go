@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"
 )

@@ -27,9 +27,9 @@ import (
 	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/cluster/addoncontroller"
 	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/platform/version"
 	"muster.dev/muster/test/plane"
 )

@@ -21,7 +21,7 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/test/host"
 )
 

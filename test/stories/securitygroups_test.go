@@ -20,7 +20,7 @@ import (
 
 // TestSecurityGroups opens a port between two machines by EC2's API and closes it again, while connections go on and processes are killed.
 //
-//story:about cluster/securitygroup cluster/securitygroupcontroller cluster/vpc
+//story:about network/securitygroup network/securitygroupcontroller network/vpc
 func TestSecurityGroups(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("aws"); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/vpc"
-	"muster.dev/muster/internal/cluster/vpc/vpctest"
+	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/network/vpc/vpctest"
 	"muster.dev/muster/internal/platform/host"
 )
 
@@ -51,7 +51,7 @@ const (
 
 // TestTwoVPCs is the tale of two VPCs with the same range, and a cluster in each: their machines have the same addresses, and reach nothing of each other.
 //
-//story:about cluster/vpc cluster/vpccontroller node/imds
+//story:about network/vpc cluster/vpccontroller node/imds
 func TestTwoVPCs(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "3", "--timeout", "3m")

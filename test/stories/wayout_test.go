@@ -51,7 +51,7 @@ func (i *installation) setEgress(patch string) {
 // TestWayOut is the tale of a cluster whose machines and pods reach a server far from their host, by address and by name, and nothing of the host or
 // of its networks. The host is a namespace of the test's own: nothing of it changes.
 //
-//story:about ./egress cluster/egresspolicy cluster/vpc
+//story:about ./egress network/egresspolicy network/vpc
 func TestWayOut(t *testing.T) {
 	h := newFarHost(t)
 	i := newInstallation(t)
@@ -115,7 +115,7 @@ func TestWayOut(t *testing.T) {
 // TestNothingLeaves is the tale of a cluster as all other stories have it: whatever its pods and machines send, not one packet leaves the host, and
 // nobody far away is asked anything.
 //
-//story:about ./egress cluster/egresspolicy cluster/vpc cluster/webhookproxy platform/connectproxy
+//story:about ./egress network/egresspolicy network/vpc cluster/webhookproxy platform/connectproxy
 func TestNothingLeaves(t *testing.T) {
 	h := newFarHost(t)
 	i := newInstallation(t)

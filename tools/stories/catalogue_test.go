@@ -16,7 +16,7 @@ const source = `package stories
 
 // TestBeside says what it is about.
 //
-//story:about cluster/vpc ./egress
+//story:about network/vpc ./egress
 //story:needs addons
 func TestBeside(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestReadStories(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []story{
-		{name: "TestBeside", file: "test/stories/x_test.go", about: []string{"internal/cluster/vpc", "egress"}, needs: "addons"},
+		{name: "TestBeside", file: "test/stories/x_test.go", about: []string{"internal/network/vpc", "egress"}, needs: "addons"},
 		{name: "TestAlone", file: "test/stories/x_test.go", about: []string{"internal/node"}, alone: true},
 	}
 	if diff := cmp.Diff(want, stories, cmp.AllowUnexported(story{})); diff != "" {
@@ -76,7 +76,7 @@ func TestStoriesAreAboutWhatIsThere(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "test/stories/x_test.go"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readCatalogue(root, "test/stories"); err == nil || err.Error() != "test/stories/x_test.go: TestBeside is about internal/cluster/vpc, which is not a directory" {
+	if _, err := readCatalogue(root, "test/stories"); err == nil || err.Error() != "test/stories/x_test.go: TestBeside is about internal/network/vpc, which is not a directory" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/balancer"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/balancer"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -25,8 +25,8 @@ import (
 	"muster.dev/muster/internal/cloud/registrystore"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/pullthroughconfig"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/iam/registrylogin"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/httpserve"
 	"muster.dev/muster/internal/platform/statedir"
 )

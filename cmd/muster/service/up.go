@@ -19,12 +19,12 @@ import (
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/hostroot"
-	"muster.dev/muster/internal/cluster/loadbalancer"
 	"muster.dev/muster/internal/cluster/pullthroughconfig"
 	"muster.dev/muster/internal/cluster/serve"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/loadbalancer"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -19,8 +19,8 @@ import (
 	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/privatedns"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	network "muster.dev/muster/internal/cluster/vpc"
+	network "muster.dev/muster/internal/network/vpc"
 )
 
 // networkInterface is one as EC2 shows it: that of a machine, or an address of a cluster's API server.

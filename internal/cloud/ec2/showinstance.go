@@ -20,7 +20,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cluster/instancetype"
 	"muster.dev/muster/internal/cluster/machine"
-	network "muster.dev/muster/internal/cluster/vpc"
+	network "muster.dev/muster/internal/network/vpc"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"muster.dev/muster/internal/cloud/pulledstore"
-	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/pullthroughconfig"
+	"muster.dev/muster/internal/network/egresspolicy"
 )
 
 // Settings are what decides about pulls, as of now.

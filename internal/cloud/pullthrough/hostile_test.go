@@ -17,7 +17,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
-	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/network/egresspolicy"
 )
 
 const indexType = "application/vnd.oci.image.index.v1+json"

@@ -26,8 +26,8 @@ import (
 	"muster.dev/muster/internal/cloud/pulledstore"
 	"muster.dev/muster/internal/cloud/pullthrough"
 	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
-	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/pullthroughconfig"
+	"muster.dev/muster/internal/network/egresspolicy"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/bundle"
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 //go:embed manifests/*.yaml

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/platform/version"
 )
 

@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/policyconfig"
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 // DefaultAccount is the account that everything is in until somebody makes another.

@@ -23,7 +23,7 @@ import (
 
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/clusternetwork"
+	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

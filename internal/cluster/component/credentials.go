@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/iam/caller"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 // The groups that muster's own RBAC rules speak of.

@@ -28,9 +28,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 // Config configures the controllers.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 )
 
 func newTestCluster() *v1alpha1.Cluster {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 const ownRange = "172.31.15.128/25"

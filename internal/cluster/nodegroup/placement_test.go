@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusternetwork"
-	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/network/clusternetwork"
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 func TestWatcherLooks(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusternetwork"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 // Reasons of the condition Ready that need nobody's help: they pass by themselves.

@@ -14,10 +14,10 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"muster.dev/muster/internal/cluster/egresspolicy"
-	"muster.dev/muster/internal/cluster/loadbalancer"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/cluster/vpccontroller"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/loadbalancer"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -14,9 +14,9 @@ import (
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/loadbalancer"
-	"muster.dev/muster/internal/cluster/loadbalancercontroller"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/loadbalancer"
+	"muster.dev/muster/internal/network/loadbalancercontroller"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 // A range is kept until another one is chosen, and it is no VPC's.

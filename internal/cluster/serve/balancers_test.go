@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/loadbalancer"
-	"muster.dev/muster/internal/cluster/loadbalancercontroller"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/loadbalancer"
+	"muster.dev/muster/internal/network/loadbalancercontroller"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 // A cluster that has all the balancers that it may have gets no more; those that it has go on, and so do other clusters.

@@ -38,10 +38,10 @@ import (
 	"muster.dev/muster/internal/cluster/machine/simulated"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/cluster/supervise"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/principalid"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/userns"
 )
 

@@ -20,10 +20,10 @@ import (
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/network/clusternetwork"
 )
 
 // clusterHosts runs the clusters that Cluster objects ask for.

@@ -21,10 +21,10 @@ import (
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/readiness"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -18,12 +18,12 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/clusternetwork"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})

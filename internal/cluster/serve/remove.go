@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/supervise"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"

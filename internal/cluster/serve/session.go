@@ -19,9 +19,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

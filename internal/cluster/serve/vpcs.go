@@ -22,10 +22,10 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/securitygroupcontroller"
 	"muster.dev/muster/internal/cluster/supervise"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/cluster/vpccontroller"
+	"muster.dev/muster/internal/network/securitygroupcontroller"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 // keepVPCs has the networks of the account be as their objects say until the context ends. Until it does, and while the management plane is

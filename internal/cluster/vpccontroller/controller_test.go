@@ -27,9 +27,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/egresspolicy"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 // DefaultCIDR is the range of the default VPC, as of AWS's accounts; its subnets are a /20 in each zone.

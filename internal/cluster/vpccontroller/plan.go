@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/egresspolicy"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 // Reasons of conditions.

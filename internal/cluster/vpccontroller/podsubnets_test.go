@@ -8,7 +8,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 )
 
 // A subnet for pods stays while a cluster keeps it for its pods, and while pods of a machine have a range of it.

@@ -15,7 +15,7 @@ import (
 
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"

@@ -11,7 +11,7 @@ import (
 
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/machinetest"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -24,7 +24,7 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/supervise"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/devicerules"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/userns"

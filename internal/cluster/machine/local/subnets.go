@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

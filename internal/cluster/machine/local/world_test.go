@@ -19,7 +19,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/machine/machinetest"
-	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/userdata"

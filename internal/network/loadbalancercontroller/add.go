@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbalancercontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"muster.dev/muster/internal/network/balancerplan"
+)
+
+// workers is how many Services are handled at once.
+const workers = 4
+
+// ClusterOptions makes the cluster's cache hold Services, EndpointSlices and, of Nodes, what decisions need. The cluster need not be up when it is made.
+func ClusterOptions(options *cluster.Options) {
+	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
+			corev1.SchemeGroupVersion.WithKind("Service"):            meta.RESTScopeNamespace,
+			corev1.SchemeGroupVersion.WithKind("Event"):              meta.RESTScopeNamespace,
+			corev1.SchemeGroupVersion.WithKind("Node"):               meta.RESTScopeRoot,
+			discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"): meta.RESTScopeNamespace,
+		} {
+			mapper.Add(kind, scope)
+			mapper.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), scope) // the cache asks for lists by this name
+		}
+		return mapper, nil
+	}
+	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	options.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slimNode}}
+}
+
+// slimNode leaves what decisions about targets need.
+func slimNode(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		node.ManagedFields, node.Annotations = nil, nil
+		node.Status = corev1.NodeStatus{Addresses: node.Status.Addresses}
+	}
+	return object, nil
+}
+
+// Add adds the controller to a manager, which starts the cluster, too. The cluster is made with ClusterOptions.
+func Add(mgr manager.Manager, plane cluster.Cluster, balancers Balancers) error {
+	if plane == nil || balancers == nil {
+		return errors.New("the controller of load balancers needs a cluster, and something that keeps load balancers")
+	}
+	if err := mgr.Add(plane); err != nil {
+		return fmt.Errorf("adding the cache of Services and EndpointSlices to the manager: %w", err)
+	}
+	all, api := plane.GetCache(), plane.GetClient()
+	r := &reconciler{cluster: api, balancers: balancers, events: newEvents(api, time.Now), now: time.Now}
+	err := builder.ControllerManagedBy(mgr).
+		Named("loadbalancers").
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WatchesRawSource(source.Kind(all, &corev1.Service{}, &handler.TypedEnqueueRequestForObject[*corev1.Service]{})).
+		WatchesRawSource(source.Kind(all, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(serviceOf))).
+		WatchesRawSource(source.Kind(all, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(r.everyService), predicate.TypedFuncs[*corev1.Node]{
+			UpdateFunc: nodeChanged,
+		})).
+		WatchesRawSource(source.Func(r.leftOver)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding the controller of load balancers: %w", err)
+	}
+	return nil
+}
+
+// serviceOf is the Service that an EndpointSlice is of.
+func serviceOf(_ context.Context, slice *discoveryv1.EndpointSlice) []reconcile.Request {
+	name := slice.Labels[discoveryv1.LabelServiceName]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: slice.Namespace, Name: name}}}
+}
+
+// everyService are the Services whose targets may be nodes.
+func (r *reconciler) everyService(ctx context.Context, _ *corev1.Node) []reconcile.Request {
+	list := &corev1.ServiceList{}
+	if err := r.cluster.List(ctx, list); err != nil { // the cache ends: everything is looked at again after the next start
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if balancerplan.Ours(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// nodeChanged reports whether a change of a Node is one that targets depend on.
+func nodeChanged(change event.TypedUpdateEvent[*corev1.Node]) bool {
+	before, after := change.ObjectOld, change.ObjectNew
+	_, was := before.Labels[corev1.LabelNodeExcludeBalancers]
+	_, is := after.Labels[corev1.LabelNodeExcludeBalancers]
+	return was != is || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+		!equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses)
+}
+
+// leftOver has every balancer that there is looked at: its Service may have gone while nobody watched.
+func (r *reconciler) leftOver(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	all, err := r.balancers.List()
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.Namespace, Name: b.Service}})
+	}
+	return nil
+}
