@@ -13,7 +13,7 @@ command -v softhsm2-util >/dev/null || missing+=(softhsm2) # a PKCS #11 token in
 command -v systemd-analyze >/dev/null && [[ -x /lib/systemd/systemd ]] || missing+=(systemd)
 command -v aws >/dev/null || missing+=(awscli) # people's tools for IAM, in test/stories
 command -v musl-gcc >/dev/null || missing+=(musl-tools) # the resolver of Alpine's images, in test/stories
-# File systems whose files share their content, for internal/cluster/filestore, internal/platform/removetree and test/stories.
+# File systems whose files share their content, for internal/storage/filestore, internal/platform/removetree and test/stories.
 command -v mkfs.xfs >/dev/null || missing+=(xfsprogs)
 command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
 # The pods of a story run it.

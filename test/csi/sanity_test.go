@@ -40,10 +40,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/efs"
-	"muster.dev/muster/internal/cluster/filestore"
-	"muster.dev/muster/internal/cluster/volumedriver"
 	"muster.dev/muster/internal/platform/loopdevice"
+	"muster.dev/muster/internal/storage/efs"
+	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumedriver"
 )
 
 const (

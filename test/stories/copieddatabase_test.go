@@ -83,7 +83,7 @@ spec: {name: default, scalingConfig: {desiredSize: 1}}
 // TestCopiedDatabase copies a block device while a PostgreSQL writes to the file system on it: one that starts from the copy has every row that was
 // acknowledged before, and no row without the one before it.
 //
-//story:about cluster/filestore cluster/volumedriver
+//story:about storage/filestore storage/volumedriver
 //story:needs postgresql
 func TestCopiedDatabase(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ spec:
 
 // TestCopiedVolumes has a claim get a copy of a volume that a pod writes meanwhile, on a file system where files share their content.
 //
-//story:about cluster/filestore cluster/volumedriver
+//story:about storage/filestore storage/volumedriver
 func TestCopiedVolumes(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -92,7 +92,7 @@ func TestCopiedVolumes(t *testing.T) {
 // TestCopiedVolumesWithoutReflink has a claim wait for a copy while a pod writes, on a file system where files cannot share their content, and the pod's
 // successor wait for the copy.
 //
-//story:about cluster/filestore cluster/volumedriver cluster/machine/local
+//story:about storage/filestore storage/volumedriver cluster/machine/local
 func TestCopiedVolumesWithoutReflink(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -57,7 +57,7 @@ spec:
 // TestFullVolumes has a pod fill the file system that volumes are on. Writes fail, which is told; nothing that was written is lost, the cluster is
 // as it was, and all goes on once there is room.
 //
-//story:about cluster/filestore cluster/volumedriver
+//story:about storage/filestore storage/volumedriver
 func TestFullVolumes(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -63,7 +63,7 @@ spec:
 
 // TestVolumes has pods on two machines share a claim, and a StatefulSet keep what it wrote whatever is killed or deleted.
 //
-//story:about cluster/filestore cluster/volumedriver cluster/filesystemcontroller
+//story:about storage/filestore storage/volumedriver storage/filesystemcontroller
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -28,10 +28,10 @@ import (
 	"muster.dev/muster/internal/cloud/registrystore"
 	"muster.dev/muster/internal/cloud/ssm"
 	"muster.dev/muster/internal/cluster/deprecation"
-	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/storage/filestore"
 )
 
 // Config is what the APIs need.

@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/efs"
+	"muster.dev/muster/internal/storage/efs"
 )
 
 type createSecurityGroupInput struct {

@@ -7,7 +7,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cluster/efs"
+	"muster.dev/muster/internal/storage/efs"
 )
 
 // mountTargets are those of EFS's API: on AWS each has a network interface, which keeps its subnet and its security groups.

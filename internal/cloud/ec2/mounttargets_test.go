@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cluster/efs"
+	"muster.dev/muster/internal/storage/efs"
 )
 
 // A mount target of EFS keeps its subnet and its security groups, as its network interface does on AWS.

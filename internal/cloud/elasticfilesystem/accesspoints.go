@@ -13,7 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/efs"
+	"muster.dev/muster/internal/storage/efs"
 )
 
 type posixUser struct {

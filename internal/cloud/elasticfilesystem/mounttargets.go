@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
-	"muster.dev/muster/internal/cluster/efs"
+	"muster.dev/muster/internal/storage/efs"
 )
 
 var mountTargets = awsrecord.Kind[efs.MountTarget]{Type: efs.MountTargetRecord}

@@ -5,8 +5,8 @@ package serve
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/storage/filestore"
 )
 
 // componentCollector reports the state of the supervised processes to Prometheus at each scrape.

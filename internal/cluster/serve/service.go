@@ -24,7 +24,6 @@ import (
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/deprecation"
-	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/cluster/portplan"
@@ -34,6 +33,7 @@ import (
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/readcache"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/storage/filestore"
 )
 
 const (

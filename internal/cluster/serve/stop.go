@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/supervise"
-	"muster.dev/muster/internal/cluster/volumedriver"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumedriver"
 )
 
 // machinesGrace is how long machines may take to shut down.

@@ -18,10 +18,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/volumedriver"
+	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumedriver"
 )
 
 // removeVolumes removes the volumes of a cluster that is gone which are to go with it, as far as that has not been done. The others stay.

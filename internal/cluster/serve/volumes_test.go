@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/filestore"
+	"muster.dev/muster/internal/storage/filestore"
 )
 
 // What goes with a cluster are the snapshots that are marked, and those that never were whole.

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/sparsedisk"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/storage/filestore"
 )
 
 // Disks of machines together may hold more than the host's disk. Before it is full, at its reserve (filestore.Space.Reserve), the machine whose disk has grown
