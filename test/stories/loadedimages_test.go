@@ -87,7 +87,7 @@ func savedImage(t *testing.T, name, build, platform string) string {
 
 // TestImages has machines run images that were loaded, and images of the account's registry.
 //
-//story:about cluster/imagestore cluster/imagearchive node/imageimport node/loadedimages cloud/registry cloud/registrystore cloud/ecr iam/registrylogin node/ecrcredential
+//story:about image/imagestore image/imagearchive node/imageimport node/loadedimages image/registry image/registrystore cloud/ecr iam/registrylogin node/ecrcredential
 func TestImages(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

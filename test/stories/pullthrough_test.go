@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
+	"muster.dev/muster/internal/image/upstream/upstreamtest"
 	"muster.dev/muster/internal/platform/host"
 )
 
@@ -119,7 +119,7 @@ func resolver(t *testing.T, version string) (config, layer string) {
 // TestPullThrough is the tale of an image of a public registry: one machine pulls it, and another one has it when nothing leaves any more. Its program is one of
 // musl, and resolves full names over the way out. A proxy of the host is used once `muster up` has been told of it.
 //
-//story:about cloud/pullthrough cloud/pulledstore cloud/upstream cluster/pullthroughconfig
+//story:about image/pullthrough image/pulledstore image/upstream image/pullthroughconfig
 func TestPullThrough(t *testing.T) {
 	h := newFarHost(t)
 	registry := upstreamtest.New()

@@ -15,8 +15,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/imagearchive"
-	"muster.dev/muster/internal/cluster/imagestore"
+	"muster.dev/muster/internal/image/imagearchive"
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/table"
 )

@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/registrystore"
+	"muster.dev/muster/internal/image/registrystore"
 )
 
 const service = "ecr"

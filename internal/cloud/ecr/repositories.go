@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/registrystore"
+	"muster.dev/muster/internal/image/registrystore"
 )
 
 type tokenInput struct{ RegistryIDs []string }

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"muster.dev/muster/internal/cluster/addon"
-	"muster.dev/muster/internal/cluster/imagearchive"
-	"muster.dev/muster/internal/cluster/imagestore"
+	"muster.dev/muster/internal/image/imagearchive"
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/platform/statedir"
 )

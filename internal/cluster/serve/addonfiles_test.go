@@ -17,7 +17,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"muster.dev/muster/internal/cluster/addon"
-	"muster.dev/muster/internal/cluster/imagestore"
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/platform/statedir"
 )

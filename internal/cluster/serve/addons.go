@@ -19,8 +19,8 @@ import (
 	"muster.dev/muster/internal/cluster/addoncontroller"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/node/podidentityagent"
 	"muster.dev/muster/internal/platform/version"
 )

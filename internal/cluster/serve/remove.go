@@ -12,10 +12,10 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/host"

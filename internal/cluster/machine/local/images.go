@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/pullthroughconfig"
+	"muster.dev/muster/internal/image/imagestore"
+	"muster.dev/muster/internal/image/pullthroughconfig"
 	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -14,7 +14,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/cloud/pulledstore"
+	"muster.dev/muster/internal/image/pulledstore"
 )
 
 const (

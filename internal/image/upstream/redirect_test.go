@@ -13,8 +13,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/cloud/upstream"
-	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
+	"muster.dev/muster/internal/image/upstream"
+	"muster.dev/muster/internal/image/upstream/upstreamtest"
 )
 
 // heard are the Authorization headers that came to a server.

@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"time"
 
-	"muster.dev/muster/internal/cloud/upstream"
+	"muster.dev/muster/internal/image/upstream"
 )
 
 // client asks a registry for a VPC, by the rules that it was made with.

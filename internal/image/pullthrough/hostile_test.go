@@ -16,7 +16,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
+	"muster.dev/muster/internal/image/upstream/upstreamtest"
 	"muster.dev/muster/internal/network/egresspolicy"
 )
 

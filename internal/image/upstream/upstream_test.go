@@ -18,8 +18,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/cloud/upstream"
-	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
+	"muster.dev/muster/internal/image/upstream"
+	"muster.dev/muster/internal/image/upstream/upstreamtest"
 )
 
 // serve serves by TLS, and returns the server's name and the way to it.

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cloud/pulledstore"
-	"muster.dev/muster/internal/cloud/upstream"
+	"muster.dev/muster/internal/image/pulledstore"
+	"muster.dev/muster/internal/image/upstream"
 )
 
 // failure is an answer in the form of the distribution protocol.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"muster.dev/muster/internal/cloud/registrystore"
+	"muster.dev/muster/internal/image/registrystore"
 	"muster.dev/muster/internal/platform/proxyheader"
 )
 

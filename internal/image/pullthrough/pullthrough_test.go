@@ -23,10 +23,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"muster.dev/muster/internal/cloud/pulledstore"
-	"muster.dev/muster/internal/cloud/pullthrough"
-	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
-	"muster.dev/muster/internal/cluster/pullthroughconfig"
+	"muster.dev/muster/internal/image/pulledstore"
+	"muster.dev/muster/internal/image/pullthrough"
+	"muster.dev/muster/internal/image/pullthroughconfig"
+	"muster.dev/muster/internal/image/upstream/upstreamtest"
 	"muster.dev/muster/internal/network/egresspolicy"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"muster.dev/muster/internal/cloud/registrystore"
+	"muster.dev/muster/internal/image/registrystore"
 )
 
 // ensure makes the repository of a push, if its sender may make it.

@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
-	"muster.dev/muster/internal/cloud/pulledstore"
-	"muster.dev/muster/internal/cluster/pullthroughconfig"
+	"muster.dev/muster/internal/image/pulledstore"
+	"muster.dev/muster/internal/image/pullthroughconfig"
 	"muster.dev/muster/internal/network/egresspolicy"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cloud/registrystore"
 	"muster.dev/muster/internal/iam/registrylogin"
+	"muster.dev/muster/internal/image/registrystore"
 )
 
 // failure is an answer in the form of the distribution protocol.

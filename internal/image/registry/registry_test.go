@@ -17,8 +17,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"muster.dev/muster/internal/cloud/registrystore"
 	"muster.dev/muster/internal/iam/registrylogin"
+	"muster.dev/muster/internal/image/registrystore"
 )
 
 // account lets the password "good" in, with some actions denied.

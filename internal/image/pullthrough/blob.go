@@ -11,7 +11,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/cloud/pulledstore"
+	"muster.dev/muster/internal/image/pulledstore"
 )
 
 // restTime is how long a client or a registry may rest in the middle of a blob.

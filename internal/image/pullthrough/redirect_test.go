@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
-	"muster.dev/muster/internal/cluster/pullthroughconfig"
+	"muster.dev/muster/internal/image/pullthroughconfig"
+	"muster.dev/muster/internal/image/upstream/upstreamtest"
 )
 
 // A redirect opens with a password of dockerConfig only what machines may name anyway: registries of registries.yaml.

@@ -15,8 +15,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"muster.dev/muster/internal/cloud/pulledstore"
-	"muster.dev/muster/internal/cloud/upstream"
+	"muster.dev/muster/internal/image/pulledstore"
+	"muster.dev/muster/internal/image/upstream"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/internal/cloud/registrystore"
+	"muster.dev/muster/internal/image/registrystore"
 )
 
 func (g *registry) getManifest(q *request) error {

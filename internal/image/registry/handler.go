@@ -13,8 +13,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"muster.dev/muster/internal/cloud/registrystore"
 	"muster.dev/muster/internal/iam/registrylogin"
+	"muster.dev/muster/internal/image/registrystore"
 )
 
 // Account says whose a password is, and what its owner may do.
