@@ -29,13 +29,13 @@ var impure = []string{
 
 // allowed are imports that break a rule for a reason.
 var allowed = map[[2]string]string{
-	{"internal/cluster/component", module + "/internal/platform/statedir"}:      "for the names of paths; nothing in it is called that looks at a disk",
-	{"internal/cluster/component", module + "/internal/certificates/authority"}: "for the type Credential, which is plain data, and the names of authorities",
-	{"internal/certificates/token", "log/slog"}:                                 "for LogValue, which keeps the secret half of a token out of every log",
-	{"internal/aws/sigv4", "log/slog"}:                                          "for LogValue, which keeps keys and signatures out of every log",
-	{"internal/iam/ststoken", "log/slog"}:                                       "for LogValue, which keeps tokens out of every log",
-	{"internal/iam/iam", "log/slog"}:                                            "for LogValue, which keeps secret access keys out of every log",
-	{"internal/certificates/pki/pkitest", "testing"}:                            "it makes requests for tests",
+	{"internal/plane/component", module + "/internal/platform/statedir"}:      "for the names of paths; nothing in it is called that looks at a disk",
+	{"internal/plane/component", module + "/internal/certificates/authority"}: "for the type Credential, which is plain data, and the names of authorities",
+	{"internal/certificates/token", "log/slog"}:                               "for LogValue, which keeps the secret half of a token out of every log",
+	{"internal/aws/sigv4", "log/slog"}:                                        "for LogValue, which keeps keys and signatures out of every log",
+	{"internal/iam/ststoken", "log/slog"}:                                     "for LogValue, which keeps tokens out of every log",
+	{"internal/iam/iam", "log/slog"}:                                          "for LogValue, which keeps secret access keys out of every log",
+	{"internal/certificates/pki/pkitest", "testing"}:                          "it makes requests for tests",
 }
 
 // source is one Go file.

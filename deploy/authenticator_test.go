@@ -19,8 +19,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
-	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
@@ -28,6 +26,8 @@ import (
 	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenverify"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/component"
 )
 
 const (

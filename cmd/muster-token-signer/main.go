@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"muster.dev/muster/internal/cluster/tokensigner"
+	"muster.dev/muster/internal/plane/tokensigner"
 )
 
 func main() {

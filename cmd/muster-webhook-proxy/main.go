@@ -15,7 +15,7 @@ import (
 	"strings"
 	"syscall"
 
-	"muster.dev/muster/internal/cluster/webhookproxy"
+	"muster.dev/muster/internal/plane/webhookproxy"
 )
 
 func main() {

@@ -28,8 +28,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 const (

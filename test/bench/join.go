@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/node/hostjoin"
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/test/host"
 )
 

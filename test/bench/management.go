@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -26,10 +26,10 @@ import (
 	"muster.dev/muster/api/v1alpha1/crds"
 	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/cluster/addoncontroller"
-	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/version"
 	"muster.dev/muster/test/plane"
 )

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -29,7 +29,7 @@ const smallLimit = 512 << 20
 // TestAPIServerAtItsLimit drives the API server of one cluster to its memory limit by ConfigMaps. The kernel ends it alone, it is started again, and
 // an Event, a condition and the status say why; another cluster answers throughout. Its limit is changed, and it is taken over, while it runs.
 //
-//story:about platform/memorylimit platform/host cluster/supervise cluster/serve cluster/nodegroup
+//story:about platform/memorylimit platform/host plane/supervise cluster/serve cluster/nodegroup
 func TestAPIServerAtItsLimit(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

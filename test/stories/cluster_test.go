@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/serve"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // TestKilledWhileClustersComeAndGo kills service and guard at random moments while clusters are made and deleted. Each of them ends as it was
 // asked to: served, or gone with everything of it.
 //
-//story:about cluster/clustercontroller cluster/supervise cluster/serve
+//story:about cluster/clustercontroller plane/supervise cluster/serve
 func TestKilledWhileClustersComeAndGo(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

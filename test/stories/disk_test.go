@@ -19,7 +19,7 @@ import (
 // TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is there
 // when there is room again.
 //
-//story:about cluster/supervise platform/atomicfile cluster/serve
+//story:about plane/supervise platform/atomicfile cluster/serve
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // TestAuthenticationModes takes a cluster from aws-auth alone to access entries alone, with a machine and people in it all the time.

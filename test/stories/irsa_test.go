@@ -74,7 +74,7 @@ func (w *iam) irsaOn(node string, program []byte) *irsa {
 
 // TestRolesOfPods has AWS's unmodified SDK in pods get roles: of an association, and of an annotation of their service account.
 //
-//story:about cluster/issuer iam/webidentity iam/podwebhook iam/podpatch cluster/tokensigner cluster/tokenkeys cluster/podidentity cloud/eksauth node/podidentityagent
+//story:about plane/issuer iam/webidentity iam/podwebhook iam/podpatch plane/tokensigner plane/tokenkeys plane/podidentity cloud/eksauth node/podidentityagent
 func TestRolesOfPods(t *testing.T) {
 	t.Parallel()
 	program := newWhoami(t)

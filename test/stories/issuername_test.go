@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/issuer"
+	"muster.dev/muster/internal/plane/issuer"
 )
 
 // asksIssuer is a pod whose programs trust what every pod of Kubernetes does: the authority of its cluster.
@@ -32,7 +32,7 @@ spec:
 
 // TestIssuerByName has the documents of an issuer with a name read where it leads: in pods, on machines and on the host.
 //
-//story:about cluster/issuer
+//story:about plane/issuer
 func TestIssuerByName(t *testing.T) {
 	t.Parallel()
 	const host = "oidc.example.com"
@@ -70,7 +70,7 @@ func TestIssuerByName(t *testing.T) {
 // TestIssuerByHostName makes an account without a word about its issuers. They have this host's own name where that leads to a loopback
 // address, and pods, machines and the host read the documents by it. Elsewhere they have an address, and people are told.
 //
-//story:about cluster/issuer
+//story:about plane/issuer
 func TestIssuerByHostName(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

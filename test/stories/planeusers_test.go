@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // ownUsers are the components of a cluster that are not root.
@@ -26,7 +26,7 @@ var ownUsers = []string{
 // TestPlanesAreNotRoot looks at the components of two clusters as the kernel sees them, and at the host from where the API server of one is: it reads no key but its
 // own. All of them are killed, and an installation in which they were root goes on.
 //
-//story:about cluster/supervise cluster/planeid cluster/component platform/seclude platform/socketdir platform/atomicfile
+//story:about plane/supervise plane/planeid plane/component platform/seclude platform/socketdir platform/atomicfile
 func TestPlanesAreNotRoot(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -26,7 +26,7 @@ const promisedTimes = 10
 // TestPromises measures the figures of docs/promises.md on one cluster. It runs before all other stories and alone: nothing scales a figure, so whatever
 // else takes the processors may have it missed. Other stories ask for the same effects with as much patience as it takes.
 //
-//story:about iam cluster/supervise network/securitygroup network/balancer
+//story:about iam plane/supervise network/securitygroup network/balancer
 func TestPromises(t *testing.T) {
 	figures, err := promise.Read(filepath.Join("..", "..", "docs", "promises.md"))
 	if err != nil {

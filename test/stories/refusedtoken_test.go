@@ -19,7 +19,7 @@ import (
 // TestRefusedTokenIsTold has tokens refused that are signed with a machine's own credentials for another cluster. Of a machine that is
 // Ready they say nothing. When its kubelet does not go on, the machine is told so, until they are over.
 //
-//story:about iam/authenticator cluster/readiness
+//story:about iam/authenticator plane/readiness
 func TestRefusedTokenIsTold(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -15,9 +15,9 @@ import (
 
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
 )
 
 // renewal issues every component's certificate anew, as the service does a month before the end, and sees all of them served

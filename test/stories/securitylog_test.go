@@ -64,7 +64,7 @@ func (i *installation) securityLog() []auditLine {
 // TestSecurityLog reads Secrets, opens sessions, makes tokens, impersonates and is refused, while the service is killed: each is in the security log,
 // once, and no content of a Secret nor a token is in any audit log. When lines are gone an Event and a metric say so.
 //
-//story:about cluster/auditlog cluster/component cluster/serve
+//story:about plane/auditlog plane/component cluster/serve
 func TestSecurityLog(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/statedir"

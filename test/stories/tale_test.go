@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // TestClusterFromUpToNothingLeft is the life of one cluster with local machines.
 //
-//story:about cluster/serve cluster/supervise ./cmd/muster/service
+//story:about cluster/serve plane/supervise ./cmd/muster/service
 func TestClusterFromUpToNothingLeft(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

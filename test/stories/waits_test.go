@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // patience is how long a story waits for an effect that comes at some time. It is not a promise: a slow or busy machine never fails a story by it.

@@ -115,7 +115,7 @@ func TestWayOut(t *testing.T) {
 // TestNothingLeaves is the tale of a cluster as all other stories have it: whatever its pods and machines send, not one packet leaves the host, and
 // nobody far away is asked anything.
 //
-//story:about ./egress network/egresspolicy network/vpc cluster/webhookproxy platform/connectproxy
+//story:about ./egress network/egresspolicy network/vpc plane/webhookproxy platform/connectproxy
 func TestNothingLeaves(t *testing.T) {
 	h := newFarHost(t)
 	i := newInstallation(t)

@@ -24,7 +24,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/host"
 )
 

@@ -214,7 +214,7 @@ func agree(t *testing.T, api map[string]server, document string) {
 }
 
 // withMaxSize gives a node group that leaves out its maxSize the default, as the management plane's policy does before an object is checked; a
-// test of that policy is beside it, in internal/cluster/baseline.
+// test of that policy is beside it, in internal/plane/baseline.
 func withMaxSize(t *testing.T, object map[string]any) {
 	t.Helper()
 	scaling, found, _ := unstructured.NestedMap(object, "spec", "scalingConfig")

@@ -13,8 +13,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/table"
 	"muster.dev/muster/internal/platform/termsafe"
 )

@@ -13,8 +13,8 @@ import (
 
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 func TestAuthPod(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/cluster/serve"
-	"muster.dev/muster/internal/cluster/tokenkeys"
+	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
 // What can be rotated.

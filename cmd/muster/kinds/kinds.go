@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // Kind is a kind of object that commands print: its names, its list type and the columns of its table.

@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/addon"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/platform/version"
 )
 

@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/capacity"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
 // maxConfig is the largest configuration that a file may hold; clusterconfig has the same limit.

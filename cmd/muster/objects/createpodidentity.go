@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/iampolicy"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 // createPodIdentityCommand holds the flags of "muster create podidentityassociation".

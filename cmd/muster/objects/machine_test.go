@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/nsenter"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -13,9 +13,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/serve"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/termsafe"
 )
 

@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/iam/registrylogin"
 	"muster.dev/muster/internal/image/pulledstore"
 	"muster.dev/muster/internal/image/pullthrough"
@@ -27,6 +26,7 @@ import (
 	"muster.dev/muster/internal/image/registry"
 	"muster.dev/muster/internal/image/registrystore"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/httpserve"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/table"
 )
 

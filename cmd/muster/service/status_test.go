@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // Of machines that are not as they should be it is told where to look further; of the others nothing.

@@ -18,13 +18,13 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/image/pullthroughconfig"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

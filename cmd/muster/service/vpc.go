@@ -15,13 +15,13 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/privatedns"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/node/imds"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/node/imds"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/iam/ekstoken"
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

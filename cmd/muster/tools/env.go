@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/portplan"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/shellquote"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/trustfile"

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
-	"muster.dev/muster/internal/cluster/tokenkeys"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
 // NewOIDCCommand returns "muster oidc".

@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/terminated"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // activity is a launch or a termination.

@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"muster.dev/muster/internal/cluster/deprecation"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
+	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 type noInstances struct{}

@@ -6,8 +6,8 @@ import (
 	"context"
 
 	"muster.dev/muster/internal/cloud/eksauth"
-	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 // Pods knows which pods of the clusters have which identities.

@@ -9,7 +9,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/podidentity"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 type createAssociationInput struct {

@@ -11,7 +11,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/deprecation"
+	"muster.dev/muster/internal/plane/deprecation"
 )
 
 // deprecatedAPIs are insights about deprecated APIs that were requested: one for the next minor version, and one for each other one that removes some. Of

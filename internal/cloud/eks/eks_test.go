@@ -27,7 +27,7 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
-	"muster.dev/muster/internal/cluster/deprecation"
+	"muster.dev/muster/internal/plane/deprecation"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/cluster/deprecation"
+	"muster.dev/muster/internal/plane/deprecation"
 )
 
 func TestInsights(t *testing.T) {

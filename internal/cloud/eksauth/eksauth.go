@@ -10,11 +10,11 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/podidentity"
-	"muster.dev/muster/internal/cluster/podwatch"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/tokenrefusal"
 	"muster.dev/muster/internal/iam/webidentity"
+	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/plane/podwatch"
 )
 
 const service = "eks-auth"

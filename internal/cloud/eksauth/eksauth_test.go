@@ -16,10 +16,10 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/podidentity"
-	"muster.dev/muster/internal/cluster/podidentity/podidentitytest"
-	"muster.dev/muster/internal/cluster/podwatch"
 	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/plane/podidentity/podidentitytest"
+	"muster.dev/muster/internal/plane/podwatch"
 )
 
 // caller is a session of the node role; its instance is empty for a person.

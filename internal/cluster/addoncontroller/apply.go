@@ -17,7 +17,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/addon"
-	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/plane/baseline"
 )
 
 // fieldOwner is the field manager of add-ons, which is EKS's.

@@ -18,9 +18,9 @@ import (
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/policyconfig"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // Access writes the entries that let IAM's users and roles into a cluster: access entries, or IAMIdentityMapping objects where the

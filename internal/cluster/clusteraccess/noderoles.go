@@ -20,11 +20,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/ekstoken"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // RoleKeys returns the role credentials of an instance, the same that instance metadata serves.

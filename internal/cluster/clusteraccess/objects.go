@@ -15,8 +15,8 @@ import (
 	accesscrds "muster.dev/muster/api/access/v1alpha1/crds"
 	mappingcrds "muster.dev/muster/api/iamauthenticator/v1alpha1/crds"
 	"muster.dev/muster/internal/certificates/policyconfig"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/iam/accesspolicy"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // Kinds are the definitions of AccessEntry and IAMIdentityMapping, which say who gets in by IAM.

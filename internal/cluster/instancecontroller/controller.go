@@ -24,8 +24,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/terminated"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // The reasons of the condition Ready that are written here.

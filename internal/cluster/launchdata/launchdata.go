@@ -14,11 +14,11 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/userdata"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // Renderer returns the function that renders a machine's user data: MIME multipart of the launch template's user data, and then muster's

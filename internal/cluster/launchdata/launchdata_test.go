@@ -20,12 +20,12 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/userdata"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/node/bootreport"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // reportAgain is how often a machine that runs and is not Ready is asked for its report.

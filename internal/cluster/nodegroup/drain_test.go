@@ -20,7 +20,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // draining is a world with a machine that has pods of every kind and is being deleted, and answers evictions as an API server does: the

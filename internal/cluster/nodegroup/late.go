@@ -12,7 +12,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/joinlog"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // lateAfter is how long after its launch a machine is late that is not Ready: many times what a join takes, and less than `muster up` waits.

@@ -20,7 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // errQueued says that a machine waits until others have booted.

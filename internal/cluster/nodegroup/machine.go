@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/cluster/hostroot"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // routesAgain is how often a route is made sure of, should the VPC have lost it.

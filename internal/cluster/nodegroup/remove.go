@@ -18,8 +18,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/terminated"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // remove waits for the pods of a machine that is being deleted, and then ends it. It returns when to look again, if at all.

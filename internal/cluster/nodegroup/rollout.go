@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/plan"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // A rollout replaces the machines of a group that were not made for it. Package plan says what is next. The group's controller makes and deletes

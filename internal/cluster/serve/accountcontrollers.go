@@ -18,11 +18,11 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/instancecontroller"
 	"muster.dev/muster/internal/cluster/loopservice"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/updatecontroller"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/storage/filesystemcontroller"
 )
 

@@ -17,11 +17,11 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/cluster/addoncontroller"
-	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/node/podidentityagent"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/version"
 )
 

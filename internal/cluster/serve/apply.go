@@ -18,7 +18,7 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
 // An API server that has just started forbids what it allows as soon as it has read its rules.

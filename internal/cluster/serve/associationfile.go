@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"muster.dev/muster/internal/cluster/podidentity"
+	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/podidentity"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 func TestWriteAssociations(t *testing.T) {

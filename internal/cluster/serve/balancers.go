@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/podnotice"
 	"muster.dev/muster/internal/network/balancer"
 	"muster.dev/muster/internal/network/exposure"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/loadbalancercontroller"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/podnotice"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

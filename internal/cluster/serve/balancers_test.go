@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/loadbalancercontroller"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // A cluster that has all the balancers that it may have gets no more; those that it has go on, and so do other clusters.

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"sync"
 
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/caller"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -15,10 +15,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusteraccess"
-	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/version"
 )
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/planeid"
+	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/statedir"

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"muster.dev/muster/internal/cluster/deprecation"
+	"muster.dev/muster/internal/plane/deprecation"
 )
 
 // metricsTimeout is the time that an API server may take to write its metrics.

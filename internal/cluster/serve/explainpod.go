@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 // errNoIdentities means that there is nothing to explain by.

@@ -19,8 +19,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/addon"
-	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/version"
 )

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -5,8 +5,8 @@ package serve
 import (
 	"testing"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // An API server that is not Ready yet is not asked: it refuses the service, with a 403 that says nothing to anybody.

@@ -16,12 +16,12 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
-	"muster.dev/muster/internal/cluster/auditlog"
-	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/nodegroup"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/auditlog"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/capacity"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/readiness"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/network/clusternetwork"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // clusterHosts runs the clusters that Cluster objects ask for.

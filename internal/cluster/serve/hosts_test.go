@@ -17,14 +17,14 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/capacity"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

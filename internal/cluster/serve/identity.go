@@ -24,13 +24,13 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusteraccess"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
-	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/issuerkeys"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/registrylogin"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/readcache"
 )
 

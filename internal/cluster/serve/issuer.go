@@ -19,10 +19,10 @@ import (
 
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/portplan"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -25,12 +25,12 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/clusterconfig"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
 	machines "muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

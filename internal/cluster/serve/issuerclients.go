@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"sync"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
 )
 
 // issuersInVPC is where pods and machines reach the documents, and with which certificate, if issuers have a name there.

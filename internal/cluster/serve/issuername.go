@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
 )
 
 // WithoutIssuerName says what works where pods cannot reach the issuer, and how another account gets an issuer that they reach. The URL is in every token and in

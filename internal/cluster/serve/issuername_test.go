@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/plane/component"
 )
 
 func TestStrayed(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/watchretry"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

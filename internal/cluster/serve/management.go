@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1/crds"
-	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // control sets the management plane up once it is ready, and then serves identities and the documents of issuers until the context ends. Whatever fails is

@@ -5,8 +5,8 @@ package serve
 import (
 	"path"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -5,7 +5,7 @@ package serve
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/storage/filestore"
 )
 

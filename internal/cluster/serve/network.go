@@ -15,13 +15,13 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/vpccontroller"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -18,12 +18,12 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/component"
 )
 
 var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})

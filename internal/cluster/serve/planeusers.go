@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/planeid"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/platform/seclude"
 	"muster.dev/muster/internal/platform/statedir"
 )

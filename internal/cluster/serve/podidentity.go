@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/podidentity"
-	"muster.dev/muster/internal/cluster/podwatch"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/plane/podwatch"
 )
 
 // PodIdentities says which pods of the account's clusters have which identities.

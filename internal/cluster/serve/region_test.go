@@ -9,7 +9,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
 // The first start makes the account in the region that was asked for; every later one keeps it.

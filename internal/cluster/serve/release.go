@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/version"
 )
 

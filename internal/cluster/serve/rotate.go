@@ -15,9 +15,9 @@ import (
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
-	"muster.dev/muster/internal/cluster/baseline"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/kubeletcert"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // rotateKubelets publishes the authorities of kubelets' certificates, and moves rotations on, until the context ends.

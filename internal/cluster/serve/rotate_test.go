@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/plane/component"
 )
 
 // TestRotateOverTheSocket asks for a rotation as the command line does.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 

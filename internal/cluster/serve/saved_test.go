@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
 // The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come back.

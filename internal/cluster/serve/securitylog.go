@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/auditlog"
+	"muster.dev/muster/internal/plane/auditlog"
 )
 
 const (

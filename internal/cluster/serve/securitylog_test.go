@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/auditlog"
+	"muster.dev/muster/internal/plane/auditlog"
 )
 
 // People are told each time that the log is whole from another moment on, at most once in a quarter of an hour, and as it is then.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
 const twoNames = `{apiVersion: muster.dev/v1alpha1, kind: Cluster, spec: {name: Home_1}}

@@ -18,10 +18,10 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/hostroot"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"muster.dev/muster/internal/cluster/podidentity"
+	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

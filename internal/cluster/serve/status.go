@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/cluster/capacity"
-	"muster.dev/muster/internal/cluster/readiness"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // Status describes the service, the account's components and its clusters.

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/storage/filestore"
 	"muster.dev/muster/internal/storage/volumedriver"

@@ -16,10 +16,10 @@ import (
 
 	"k8s.io/client-go/util/keyutil"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
-	"muster.dev/muster/internal/cluster/tokenkeys"
 	"muster.dev/muster/internal/iam/webidentity"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
 // issuing is what the service knows of a cluster's issuer: its name, and what it publishes at a moment. It is safe for use by many at once.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/tokenkeys"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
 func writeTokenKeys(t *testing.T, c component.Config, r tokenkeys.Ring) {

@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpccontroller"
 	"muster.dev/muster/internal/network/securitygroupcontroller"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // keepVPCs has the networks of the account be as their objects say until the context ends. Until it does, and while the management plane is

@@ -9,12 +9,12 @@ import (
 	"io/fs"
 	"time"
 
-	"muster.dev/muster/internal/cluster/issuer"
-	"muster.dev/muster/internal/cluster/podwatch"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/issuerkeys"
 	"muster.dev/muster/internal/iam/webidentity"
+	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/podwatch"
 )
 
 // tokenIssuers are whose tokens STS exchanges for credentials: the clusters of the account, whose keys are known, and issuers elsewhere.

@@ -16,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
-	"muster.dev/muster/internal/cluster/podwatch"
-	"muster.dev/muster/internal/cluster/tokenkeys"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/issuerkeys"
 	"muster.dev/muster/internal/iam/webidentity"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/podwatch"
+	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // leaving is a machine that is being deleted, with what its condition Drained says, unless that is "".

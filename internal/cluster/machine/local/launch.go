@@ -21,10 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/devicerules"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/userns"

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/statedir"

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/version"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const (
+	ca    = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
+	image = "muster.dev/coredns:v0.0.0"
+
+	metricsImage   = "muster.dev/metrics-server:v0.0.0"
+	snapshotsImage = "muster.dev/snapshot-controller:v0.0.0"
+	traefikImage   = "muster.dev/traefik:v0.0.0"
+)
+
+func config(vpc bool) component.Config {
+	c := component.Config{
+		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc}, Network: clusternetworktest.Network(),
+		Dir: "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003}, Release: component.Release{Version: version.Kubernetes},
+	}
+	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
+	c.Cluster.Default()
+	c.Cluster.Spec.Network.ClusterDomain = "blue.local"
+	return c
+}
+
+// sets are all sets of objects, by the name of their golden file.
+func sets(t *testing.T) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	all := map[string][]*unstructured.Unstructured{}
+	for name, vpc := range map[string]bool{"cluster-vpc": true, "cluster-simulated": false} {
+		objects, err := baseline.Cluster(config(vpc), []byte(ca))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dns, err := baseline.CoreDNS(config(vpc), image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics, err := baseline.MetricsServer(config(vpc), metricsImage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(metrics) > 0) != vpc {
+			t.Errorf("metrics-server has %d objects in %s", len(metrics), name)
+		}
+		if vpc {
+			all["metrics-server"] = metrics
+		}
+		snapshots, err := baseline.SnapshotController(config(vpc), snapshotsImage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(snapshots) > 0) != vpc {
+			t.Errorf("snapshot-controller has %d objects in %s", len(snapshots), name)
+		}
+		if vpc {
+			all["snapshot-controller"] = snapshots
+		}
+		traefik, err := baseline.Traefik(config(vpc), traefikImage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(traefik) > 0) != vpc {
+			t.Errorf("traefik has %d objects in %s", len(traefik), name)
+		}
+		if vpc {
+			all["traefik"] = traefik
+		}
+		volumes, err := baseline.Volumes(config(vpc), "fs-0123456789abcdef0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoints, err := baseline.KubernetesEndpoints(config(vpc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = slices.Concat(objects, endpoints, dns, volumes)
+	}
+	objects, err := baseline.Management()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["management"] = objects
+	member := config(true)
+	member.Issuer.ID = "0A1B"
+	if all["membership"], err = baseline.Membership(member); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestGolden(t *testing.T) {
+	for name, objects := range sets(t) {
+		var got strings.Builder
+		for _, object := range objects {
+			raw, err := yaml.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.WriteString("---\n" + string(raw))
+		}
+		path := filepath.Join("testdata", name+".yaml")
+		if *update {
+			if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s differs (-want +got); rewrite it with -update if that is meant:\n%s", path, diff)
+		}
+	}
+}
+
+// typed reads an object as the API server does that is asked to be strict: no field may be unknown to it.
+func typed(t *testing.T, object *unstructured.Unstructured) runtime.Object {
+	t.Helper()
+	if object.GetKind() == "APIService" || object.GetKind() == "GatewayClass" { // their types are of modules that are not linked; stories apply them
+		return object
+	}
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode(raw, nil, nil)
+	if err != nil {
+		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+	return decoded
+}
+
+func TestEveryObjectIsWhole(t *testing.T) {
+	for set, objects := range sets(t) {
+		seen := map[string]bool{}
+		for _, object := range objects {
+			id := fmt.Sprintf("%s/%s %s/%s", object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
+			if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
+				t.Errorf("%s: %q lacks its kind or name", set, id)
+			}
+			if seen[id] {
+				t.Errorf("%s: %s is there twice", set, id)
+			}
+			seen[id] = true
+			typed(t, object)
+			raw, err := object.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(raw), "{{") || strings.Contains(string(raw), "<no value>") {
+				t.Errorf("%s: %s is not filled in: %s", set, id, raw)
+			}
+		}
+		if set == "membership" { // which goes where the management plane's are
+			role := get[*rbacv1.ClusterRole](t, "management", "muster:inventory")
+			seen["rbac.authorization.k8s.io/v1/ClusterRole /"+role.Name] = true
+		}
+		// A binding to a role that is in no set is to one of upstream's, which begin with system: or are among these.
+		upstreams := []string{"cluster-admin", "extension-apiserver-authentication-reader"}
+		for _, object := range objects {
+			var ref rbacv1.RoleRef
+			switch binding := typed(t, object).(type) {
+			case *rbacv1.ClusterRoleBinding:
+				ref = binding.RoleRef
+			case *rbacv1.RoleBinding:
+				ref = binding.RoleRef
+			default:
+				continue
+			}
+			namespace := ""
+			if ref.Kind == "Role" {
+				namespace = object.GetNamespace()
+			}
+			if !seen[fmt.Sprintf("rbac.authorization.k8s.io/v1/%s %s/%s", ref.Kind, namespace, ref.Name)] && !strings.HasPrefix(ref.Name, "system:") && !slices.Contains(upstreams, ref.Name) {
+				t.Errorf("%s: %s is bound to the unknown role %s", set, object.GetName(), ref.Name)
+			}
+		}
+	}
+}
+
+func get[T runtime.Object](t *testing.T, set, name string) T {
+	t.Helper()
+	var zero T
+	for _, object := range sets(t)[set] {
+		if found, ok := typed(t, object).(T); ok && object.GetName() == name {
+			return found
+		}
+	}
+	t.Fatalf("%s has no %T %s", set, zero, name)
+	return zero
+}
+
+// The driver is registered as EFS's own manifest has it (aws-efs-csi-driver, deploy/kubernetes/base/csidriver.yaml): without fsGroupPolicy, so that the kubelet does not
+// rewrite modes that programs gave their files.
+func TestVolumeDriverIsRegisteredAsEFS(t *testing.T) {
+	driver := get[*storagev1.CSIDriver](t, "cluster-vpc", "efs.csi.aws.com")
+	if driver.Spec.FSGroupPolicy != nil {
+		t.Errorf("fsGroupPolicy %s: must be left out", *driver.Spec.FSGroupPolicy)
+	}
+	if driver.Spec.AttachRequired == nil || *driver.Spec.AttachRequired {
+		t.Error("volumes are to be attached")
+	}
+}
+
+// What `kubectl get clusterrole,clusterrolebinding eks:node-bootstrapper -o yaml` shows on EKS.
+func TestNodeBootstrapperIsThatOfEKS(t *testing.T) {
+	role := get[*rbacv1.ClusterRole](t, "cluster-vpc", "eks:node-bootstrapper")
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/selfnodeserver"}, Verbs: []string{"create"}}}
+	if diff := cmp.Diff(rules, role.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	binding := get[*rbacv1.ClusterRoleBinding](t, "cluster-vpc", "eks:node-bootstrapper")
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "eks:node-bootstrapper"}); binding.RoleRef != want {
+		t.Errorf("role is %+v", binding.RoleRef)
+	}
+	subjects := []rbacv1.Subject{
+		{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:bootstrappers"},
+		{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:nodes"},
+	}
+	if diff := cmp.Diff(subjects, binding.Subjects); diff != "" {
+		t.Errorf("subjects (-want +got):\n%s", diff)
+	}
+	for what, labels := range map[string]map[string]string{"role": role.Labels, "binding": binding.Labels} {
+		if labels["eks.amazonaws.com/component"] != "node" {
+			t.Errorf("labels of the %s are %v", what, labels)
+		}
+	}
+}
+
+// Who is bound to which role: all of it, so that nobody gets another without this test's reader seeing it.
+func TestBindings(t *testing.T) {
+	const request = "system:certificates.k8s.io:certificatesigningrequests:"
+	for set, want := range map[string][]string{
+		"cluster-simulated": {
+			"Group muster:administrators: cluster-admin",
+			"Group muster:kubelet-clients: system:kubelet-api-admin",
+			"Group system:bootstrappers: " + request + "nodeclient",
+			"Group system:bootstrappers: eks:node-bootstrapper",
+			"Group system:bootstrappers: system:node-bootstrapper",
+			"Group system:bootstrappers:kubeadm:default-node-token: " + request + "nodeclient",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:get-nodes",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:kubelet-config in kube-system",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:nodes-kubeadm-config in kube-system",
+			"Group system:bootstrappers:kubeadm:default-node-token: system:node-bootstrapper",
+			"Group system:nodes: " + request + "selfnodeclient",
+			"Group system:nodes: " + request + "selfnodeclient",
+			"Group system:nodes: eks:node-bootstrapper",
+			"Group system:nodes: kubeadm:kubelet-config in kube-system",
+			"Group system:nodes: kubeadm:nodes-kubeadm-config in kube-system",
+			"Group system:nodes: muster:kubelet-authorities in kube-system",
+			"Group system:nodes: system:node-proxier",
+			"User eks:certificate-controller: eks:certificate-controller",
+			"User eks:certificate-controller: eks:certificate-controller in muster-system",
+			"User system:anonymous: kubeadm:bootstrap-signer-clusterinfo in kube-public",
+		},
+		"management": {
+			"Group muster:administrators: cluster-admin",
+		},
+		"metrics-server": {
+			"ServiceAccount metrics-server: extension-apiserver-authentication-reader in kube-system",
+			"ServiceAccount metrics-server: system:auth-delegator",
+			"ServiceAccount metrics-server: system:metrics-server",
+		},
+		"snapshot-controller": {
+			"ServiceAccount snapshot-controller: snapshot-controller-leaderelection in kube-system",
+			"ServiceAccount snapshot-controller: snapshot-controller-runner",
+		},
+		"traefik": {
+			"ServiceAccount traefik: traefik",
+			"ServiceAccount traefik: traefik-gateway",
+		},
+		"membership": {
+			"User muster:inventory:0A1B: muster:inventory",
+		},
+	} {
+		var got []string
+		for _, object := range sets(t)[set] {
+			var subjects []rbacv1.Subject
+			role := ""
+			switch binding := typed(t, object).(type) {
+			case *rbacv1.ClusterRoleBinding:
+				subjects, role = binding.Subjects, binding.RoleRef.Name
+			case *rbacv1.RoleBinding:
+				subjects, role = binding.Subjects, binding.RoleRef.Name+" in "+binding.Namespace
+			}
+			for _, subject := range subjects {
+				got = append(got, fmt.Sprintf("%s %s: %s", subject.Kind, subject.Name, role))
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", set, diff)
+		}
+	}
+}
+
+func TestNoWildcards(t *testing.T) {
+	for set, objects := range sets(t) {
+		for _, object := range objects {
+			var rules []rbacv1.PolicyRule
+			switch role := typed(t, object).(type) {
+			case *rbacv1.ClusterRole:
+				rules = role.Rules
+			case *rbacv1.Role:
+				rules = role.Rules
+			}
+			for _, rule := range rules {
+				all := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs)
+				if slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "*") }) && object.GetName() != "cluster-admin" {
+					t.Errorf("%s: %s has a wildcard: %+v", set, object.GetName(), rule)
+				}
+				for _, resource := range rule.Resources {
+					// The certificates of Ingresses and Gateways are in Secrets of any namespace, and no rule can choose Secrets by their type.
+					reads := set == "traefik" && !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+					if resource == "secrets" && !reads || resource == "serviceaccounts/token" || slices.Contains(rule.Verbs, "impersonate") || slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "bind") {
+						t.Errorf("%s: %s may too much: %+v", set, object.GetName(), rule)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The certificate controller may do to exactly its signers what its policy file says, write ConfigMaps in its own namespace only,
+// and change nothing about machines.
+func TestCertificateController(t *testing.T) {
+	kubelets := []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}
+	want := map[string][]string{
+		"approve": kubelets,
+		"sign":    append(slices.Clone(kubelets), "kubernetes.io/kube-apiserver-client", "kubernetes.io/legacy-unknown", component.SignerAppServing),
+	}
+	got := map[string][]string{}
+	for _, rule := range get[*rbacv1.ClusterRole](t, "cluster-vpc", "eks:certificate-controller").Rules {
+		if slices.Contains(rule.Resources, "configmaps") {
+			t.Errorf("it may touch every ConfigMap: %+v", rule)
+		}
+		for _, verb := range rule.Verbs {
+			if slices.Contains(rule.Resources, "signers") {
+				got[verb] = rule.ResourceNames
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("signers (-want +got):\n%s", diff)
+	}
+	if role := get[*rbacv1.Role](t, "cluster-vpc", "eks:certificate-controller"); role.Namespace != "muster-system" {
+		t.Errorf("its Role is in %s", role.Namespace)
+	}
+	for _, rule := range get[*rbacv1.ClusterRole](t, "management", "muster:inventory").Rules {
+		if diff := cmp.Diff([]string{"get", "list", "watch"}, rule.Verbs); diff != "" {
+			t.Errorf("verbs (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestClusterInfo(t *testing.T) {
+	for set, server := range map[string]string{"cluster-vpc": "https://172.31.0.4:443", "cluster-simulated": "https://127.0.0.1:20003"} {
+		found := false
+		for _, object := range sets(t)[set] {
+			if object.GetKind() != "ConfigMap" || object.GetName() != "cluster-info" || object.GetNamespace() != "kube-public" {
+				continue
+			}
+			found = true
+			text, _, err := unstructured.NestedString(object.Object, "data", "kubeconfig")
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := clientcmd.Load([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := config.Clusters[""]; got == nil || got.Server != server || string(got.CertificateAuthorityData) != ca || len(config.AuthInfos) > 0 {
+				t.Errorf("%s: %+v", set, config)
+			}
+		}
+		if !found {
+			t.Errorf("%s has no cluster-info", set)
+		}
+	}
+}
+
+func TestBadNetworks(t *testing.T) {
+	for name, change := range map[string]func(*component.Config){
+		"no DNS address": func(c *component.Config) { c.Cluster.Spec.Network.ServiceCIDR = "10.0.0.0/29" },
+		"no endpoint":    func(c *component.Config) { c.Network.Addresses = nil },
+	} {
+		c := config(true)
+		change(&c)
+		if _, err := baseline.Cluster(c, []byte(ca)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package portplan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"muster.dev/muster/internal/node/preflight"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Planes are the planes of one account: its own components and its clusters. One plane chooses its ports at a time.
+type Planes struct {
+	state statedir.Dir
+
+	mu     sync.Mutex
+	claims *claims
+}
+
+// New returns the planes of the account in a state directory.
+func New(state statedir.Dir) *Planes {
+	return &Planes{state: state, claims: newClaims(component.Loopback, state)}
+}
+
+// Close gives the claims to all ports back, when the service ends.
+func (p *Planes) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims.keep(nil)
+}
+
+// Account returns the ports of the account's own components. It chooses those that are missing or taken, and writes them down.
+func (p *Planes) Account() (component.AccountPorts, error) {
+	var ports component.AccountPorts
+	path := p.state.Ports()
+	if err := Read(path, &ports); err != nil {
+		return ports, err
+	}
+	err := p.choose(path, &ports, []wish{
+		{&ports.ManagementEtcd, component.ManagementEtcd, false},
+		{&ports.ManagementEtcdPeer, component.ManagementEtcd, false},
+		{&ports.Management, component.Management, false},
+		{&ports.Identity, "", false},
+		{&ports.Registry, component.Registry, false},
+	})
+	return ports, err
+}
+
+// Cluster returns the ports of a cluster's components. It chooses those that are missing or taken, and writes them down. wanted is the API
+// server's port that the user asked for, or 0; the error says so if another program listens on it.
+func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, error) {
+	var ports component.Ports
+	if err := Read(dir.Ports(), &ports); err != nil {
+		return ports, err
+	}
+	if wanted != 0 && ports.APIServer != wanted {
+		if err := CheckFree(wanted); err != nil {
+			return ports, err
+		}
+		ports.APIServer = wanted
+	}
+	prefix := component.ProcessPrefix(dir.Namespace())
+	err := p.choose(dir.Ports(), &ports, []wish{
+		{&ports.APIServer, prefix + component.APIServer, wanted != 0}, // first, so that a port that was asked for is its own and no other's
+		{&ports.Etcd, prefix + component.Etcd, false},
+		{&ports.EtcdPeer, prefix + component.Etcd, false},
+		{&ports.ControllerManager, prefix + component.ControllerManager, false},
+		{&ports.Scheduler, prefix + component.Scheduler, false},
+		{&ports.CertificateController, prefix + component.CertificateController, false},
+		{&ports.CertificateControllerMetrics, prefix + component.CertificateController, false},
+		{&ports.CertificateControllerAuthorization, prefix + component.CertificateController, false},
+		{&ports.Authenticator, prefix + component.Authenticator, false},
+		{&ports.PodWebhook, prefix + component.PodWebhook, false},
+		{&ports.PodWebhookMetrics, prefix + component.PodWebhook, false},
+		{&ports.PodWebhookHealth, prefix + component.PodWebhook, false},
+	})
+	return ports, err
+}
+
+// Read reads the ports of a plane into its [component.Ports] or [component.AccountPorts]. They stay 0 if none have been chosen.
+func Read(path string, into any) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading ports: %w", err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("reading ports: %s is damaged (%w): remove the file, and other ports are chosen", path, err)
+	}
+	return nil
+}
+
+// CheckFree returns an error if another program listens on the port that the user asked for.
+func CheckFree(port int) error {
+	if why := useOn(component.Loopback)(port); why != nil {
+		return inUse(port, why)
+	}
+	return nil
+}
+
+func (p *Planes) choose(path string, ports any, wishes []wish) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	processes, err := supervise.Find(p.state)
+	if err != nil {
+		return err
+	}
+	running := map[string]bool{}
+	for _, process := range processes {
+		running[process.Name] = true
+	}
+	taken, err := p.others(path)
+	if err != nil {
+		return err
+	}
+	listening := useOn(component.Loopback)
+	use := func(port int) error {
+		if err := p.claims.take(port); err != nil {
+			return err
+		}
+		return listening(port)
+	}
+	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, use: use, random: rand.IntN}); err != nil {
+		return err
+	}
+	for _, w := range wishes {
+		taken[*w.port] = true
+	}
+	p.claims.keep(taken)
+	raw, err := json.Marshal(ports)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, append(raw, '\n'), 0o600)
+}
+
+// others are the ports of the account's other planes: they are theirs while their processes are stopped, too.
+func (p *Planes) others(own string) (map[int]bool, error) {
+	clusters, err := p.state.ListClusters()
+	if err != nil {
+		return nil, err
+	}
+	paths := []string{p.state.Ports()}
+	for _, cluster := range clusters {
+		paths = append(paths, cluster.Ports())
+	}
+	taken := map[int]bool{}
+	for _, path := range paths {
+		var ports map[string]int
+		if path == own || Read(path, &ports) != nil {
+			continue // a damaged file is for its own plane to say
+		}
+		for _, port := range ports {
+			taken[port] = true
+		}
+	}
+	return taken, nil
+}
+
+// Free returns a port that nothing listens on at an address now.
+func Free(address string) (int, error) {
+	return pick(nil, surroundings{address: address, use: useOn(address), random: rand.IntN})
+}
+
+// useOn returns a function that says who keeps a port of an address from being listened on now, nil if nobody does.
+func useOn(address string) func(port int) error {
+	return func(port int) error {
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))) //nolint:noctx // it does not block
+		if err != nil {
+			return listens(port, err)
+		}
+		_ = listener.Close()
+		return nil
+	}
+}
+
+// listens names the program that listens on a port which could not be listened on, as far as it can be seen from here.
+func listens(port int, failed error) error {
+	if !errors.Is(failed, syscall.EADDRINUSE) {
+		return failed
+	}
+	who, err := preflight.System(preflight.Config{}).Listener(port)
+	if err != nil || who == "" {
+		who = "another program"
+	}
+	return fmt.Errorf("%s listens on it", who)
+}

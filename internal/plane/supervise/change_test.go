@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/plane/component"
+)
+
+// Processes come and go while others run.
+func TestAddAndRemove(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, stop := w.run(quick(), w.server("first", ""))
+	w.ready(s, "first")
+	first := status(s, "first").PID
+	second := w.server("second", "", "first")
+	for range 2 { // the second time it is there
+		if err := s.Add(second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.ready(s, "first", "second")
+	if got := len(w.find()); got != 2 {
+		t.Fatalf("%d processes run", got)
+	}
+	kill(t, status(s, "second").PID, 9)
+	eventually(t, "it was started again", func() bool { return status(s, "second").Restarts > 0 })
+	w.ready(s, "second")
+
+	changed := second
+	changed.Args = []string{"other"}
+	if err := s.Add(changed); err == nil || !strings.Contains(err.Error(), "another spec") {
+		t.Errorf("another spec of the same name: %v", err)
+	}
+	if err := s.Add(w.spec("third", "wait", "missing")); err == nil || !strings.Contains(err.Error(), "waits for") {
+		t.Errorf("one that waits for what is not there: %v", err)
+	}
+	if err := s.Remove(t.Context(), component.Spec{Name: "first"}); err == nil || !strings.Contains(err.Error(), "second needs it") {
+		t.Errorf("removing what is needed: %v", err)
+	}
+	for range 2 { // the second time it is gone
+		if err := s.Remove(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		if found := w.find(); len(found) != 1 || found[0].PID != first || status(s, "second") != (Status{}) {
+			t.Fatalf("left: %+v, %+v", found, s.Statuses())
+		}
+	}
+	if err := s.Add(second); err != nil {
+		t.Fatal(err)
+	}
+	w.ready(s, "second")
+	stop()
+	if got := len(w.find()); got != 2 {
+		t.Errorf("%d processes run without their supervisor", got)
+	}
+	if err := s.Add(w.spec("late", "wait")); !errors.Is(err, errNotRunning) {
+		t.Errorf("adding after the end: %v", err)
+	}
+}
+
+// A process that is removed while it starts again and again is not there afterwards.
+func TestRemoveWhatKeepsEnding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, _ := w.run(quick(), w.server("first", ""))
+	w.ready(s, "first")
+	for range 20 {
+		spec := w.spec("short", "exit")
+		if err := s.Add(spec); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Remove(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		if found := w.find(); len(found) != 1 {
+			t.Fatalf("left: %+v", found)
+		}
+	}
+}
+
+// What another supervisor has started is ended, too.
+func TestRemoveWithoutASupervisor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	spec := w.server("alone", "wait")
+	if err := Start(w.dir, spec); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it runs", func() bool { return len(w.find()) == 1 })
+	s, err := New(Config{State: w.dir, Log: slog.New(slog.DiscardHandler), StopGrace: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(context.WithoutCancel(t.Context()), spec); err != nil {
+		t.Fatal(err)
+	}
+	if found := w.find(); len(found) != 0 {
+		t.Errorf("left: %+v", found)
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"muster.dev/muster/internal/plane/component"
+)
+
+// probeTimeout bounds one question.
+const probeTimeout = 2 * time.Second
+
+// probe asks a component once whether it serves; nil means yes, and the error says what it answered instead.
+// Files are read anew each time: they may not exist yet, and certificates are renewed.
+func probe(ctx context.Context, p component.Probe) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if p.CAFile != "" {
+		raw, err := os.ReadFile(p.CAFile)
+		if err != nil {
+			return fmt.Errorf("reading authority for the probe: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(raw)
+	}
+	if p.CredentialFile != "" {
+		pair, err := tls.LoadX509KeyPair(p.CredentialFile, p.CredentialFile)
+		if err != nil {
+			return fmt.Errorf("reading credential for the probe: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	if p.Socket != "" {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", p.Socket)
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", p.URL, err)
+	}
+	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if nobodyListens(err) {
+		return fmt.Errorf("it does not listen at %s", cmp.Or(p.Socket, request.URL.Host))
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 16<<10))
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %d: %s", p.URL, answer.StatusCode, failing(body))
+	}
+	return nil
+}
+
+// nobodyListens reports whether a connection failed for the reason that every process has that starts.
+func nobodyListens(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
+
+// failing picks the lines of a Kubernetes health answer that name a check that fails ("[-]etcd failed").
+func failing(body []byte) string {
+	var lines []string
+	for line := range bytes.Lines(body) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "[-]"); ok {
+			lines = append(lines, text)
+		}
+	}
+	if len(lines) == 0 {
+		return strings.TrimSpace(string(body[:min(len(body), 200)]))
+	}
+	return strings.Join(lines, "; ")
+}
