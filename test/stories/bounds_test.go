@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 )
 
 // forkBomb starts processes until it may not, with a shell of the machine's.

@@ -16,7 +16,7 @@ import (
 
 // TestFiveClustersAtOnce applies five clusters by kubectl, whose names are at the limits of EKS's rules, and deletes their namespaces.
 //
-//story:about cluster/serve cluster/clustercontroller plane/portplan cluster/capacity
+//story:about cluster/serve cluster/clustercontroller plane/portplan machine/capacity
 func TestFiveClustersAtOnce(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

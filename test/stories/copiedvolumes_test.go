@@ -92,7 +92,7 @@ func TestCopiedVolumes(t *testing.T) {
 // TestCopiedVolumesWithoutReflink has a claim wait for a copy while a pod writes, on a file system where files cannot share their content, and the pod's
 // successor wait for the copy.
 //
-//story:about storage/filestore storage/volumedriver cluster/machine/local
+//story:about storage/filestore storage/volumedriver machine/machine/local
 func TestCopiedVolumesWithoutReflink(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

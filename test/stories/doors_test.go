@@ -25,7 +25,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 )
 
 // portForward asks a pod for its name through kubectl port-forward.

@@ -22,7 +22,7 @@ type operations struct {
 // that there is, in one that they make, and in the first again, whose machine and whose authorities they take away. The page docs/aws-effects.md
 // says which operation is seen where.
 //
-//story:about cloud/eks cluster/updatecontroller cluster/nodegroup
+//story:about cloud/eks cluster/updatecontroller machine/nodegroup
 func TestEKSOperationsHaveEffects(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

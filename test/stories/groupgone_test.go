@@ -23,7 +23,7 @@ spec:
 
 // TestMachinesGo deletes machines: one that has a volume, and all of a group.
 //
-//story:about cluster/nodegroup cluster/plan cluster/machine
+//story:about machine/nodegroup machine/plan machine/machine
 func TestMachinesGo(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/statedir"
 )

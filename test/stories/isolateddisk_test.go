@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/platform/sparsedisk"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/platform/userns"
 	"muster.dev/muster/test/escape/prize"
 	"muster.dev/muster/test/escape/verdict"
@@ -40,7 +40,7 @@ spec:
 
 // TestIsolatedMachines has machines whose root is nobody on the host: pods work there as on others, and so do the ways in.
 //
-//story:about cluster/machine/local platform/sparsedisk platform/userns platform/devicerules platform/subid platform/nsenter cluster/loopservice node/losetup node/devicemount platform/blockfs
+//story:about machine/machine/local platform/sparsedisk platform/userns platform/devicerules platform/subid platform/nsenter machine/loopservice node/losetup node/devicemount platform/blockfs
 func TestIsolatedMachines(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -19,7 +19,7 @@ import (
 // TestMachineBoot boots machines by launch templates: the one that docs/machine-boot.md shows, which joins by its role, and one as it was
 // written for Amazon Linux 2, whose user data is MIME multipart with a script that calls /etc/eks/bootstrap.sh. That one joins by a token.
 //
-//story:about node cluster/launchdata cluster/machine/local
+//story:about node machine/launchdata machine/machine/local
 func TestMachineBoot(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -19,7 +19,7 @@ const nobody = 65534
 // TestSimulatedNodesAsOrdinaryUser runs a cluster without root: local machines are refused in one line that names both ways
 // out, and simulated ones join by real requests, and go on after the simulator is killed.
 //
-//story:about cluster/machine/simulated
+//story:about machine/machine/simulated
 func TestSimulatedNodesAsOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

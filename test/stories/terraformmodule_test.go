@@ -137,7 +137,7 @@ resource "aws_default_network_acl" "this" {
 // TestTerraformLikeTheModules makes a cluster with the requests that the community's modules send, plans it empty, and destroys it. CoreDNS is ACTIVE only
 // if its pods reach the API server through the groups that these modules make.
 //
-//story:about cloud ./examples network/vpc network/securitygroup cluster/nodegroup
+//story:about cloud ./examples network/vpc network/securitygroup machine/nodegroup
 func TestTerraformLikeTheModules(t *testing.T) {
 	t.Parallel()
 	tf := newTerraformOf(t, func(dir string, example map[string][]byte) {

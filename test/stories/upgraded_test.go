@@ -91,7 +91,7 @@ echo $acknowledged $(comm -23 <(head -n $acknowledged /data/acknowledged | sort)
 // TestUpgradedWithADatabase upgrades an installation of before machines had user namespaces while a PostgreSQL writes, with kill -9 of whatever does it in
 // between. The database is not restarted by that; then each machine loses its power, and boots with ids of its own, and no row that was acknowledged is lost.
 //
-//story:about cluster/serve cluster/machine/local plane/supervise platform/subid
+//story:about cluster/serve machine/machine/local plane/supervise platform/subid
 //story:needs postgresql
 func TestUpgradedWithADatabase(t *testing.T) {
 	t.Parallel()

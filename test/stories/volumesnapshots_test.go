@@ -177,7 +177,7 @@ func (i *installation) withSnapshotController() {
 // TestVolumeSnapshotsWithoutReflink has the VolumeSnapshot say why there is none while pods write, on a file system that cannot share content, and be ready
 // when they have stopped.
 //
-//story:about storage/filestore storage/volumedriver cluster/addon cluster/machine/local
+//story:about storage/filestore storage/volumedriver cluster/addon machine/machine/local
 //story:needs addons
 func TestVolumeSnapshotsWithoutReflink(t *testing.T) {
 	i := newInstallation(t)

@@ -51,7 +51,7 @@ const (
 
 // TestTwoVPCs is the tale of two VPCs with the same range, and a cluster in each: their machines have the same addresses, and reach nothing of each other.
 //
-//story:about network/vpc cluster/vpccontroller node/imds
+//story:about network/vpc machine/vpccontroller node/imds
 func TestTwoVPCs(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "3", "--timeout", "3m")

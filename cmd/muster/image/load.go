@@ -18,9 +18,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/image/imagearchive"
 	"muster.dev/muster/internal/image/imagestore"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/platform/statedir"
 )

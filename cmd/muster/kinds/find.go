@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/plane/readiness"
 )
 

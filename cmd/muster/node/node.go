@@ -14,7 +14,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/configsource"
 	"muster.dev/muster/internal/node/imds"

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/kinds"
-	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
 // grow stands in for the controller: whenever somebody looks, every group has one more Ready machine, or one less.

@@ -12,7 +12,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
-	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/machine/capacity"
 )
 
 // tellClaims says before local machines are made what the nodes of all clusters will claim of the host together, if the host has less. It says nothing if

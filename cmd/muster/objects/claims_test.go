@@ -12,7 +12,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/machine/capacity"
 )
 
 // What local machines will claim of the host is told before they are made, and nothing of those that are there or run no pods.

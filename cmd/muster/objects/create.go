@@ -20,9 +20,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/capacity"
-	"muster.dev/muster/internal/cluster/nodegroupspec"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
 // NewCreateCommand returns "muster create".

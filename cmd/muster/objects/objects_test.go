@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/kinds"
-	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/machine/capacity"
 )
 
 func getOf(b *clitest.Bench) *cobra.Command {

@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/machine/capacity"
 )
 
 // NewScaleCommand returns "muster scale".

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/network/balancer"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/statedir"

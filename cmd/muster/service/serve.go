@@ -12,9 +12,9 @@ import (
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cloud/awsapi"
-	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/machine/local"
 )
 
 // NewServeCommand returns "muster serve".

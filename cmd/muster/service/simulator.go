@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"muster.dev/muster/internal/cluster/machine/simulated"
+	"muster.dev/muster/internal/machine/machine/simulated"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/capacity"
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/statedir"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/hostroot"
+	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/userns"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/cluster/hostroot"
+	"muster.dev/muster/internal/machine/hostroot"
 )
 
 func TestAllowHostRoot(t *testing.T) {

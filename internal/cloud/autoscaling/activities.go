@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/terminated"
+	"muster.dev/muster/internal/machine/terminated"
 	"muster.dev/muster/internal/plane/readiness"
 )
 

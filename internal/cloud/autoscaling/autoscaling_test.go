@@ -22,7 +22,7 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
-	"muster.dev/muster/internal/cluster/terminated"
+	"muster.dev/muster/internal/machine/terminated"
 )
 
 const (

@@ -26,10 +26,10 @@ import (
 	"muster.dev/muster/internal/cloud/elasticfilesystem"
 	"muster.dev/muster/internal/cloud/kms"
 	"muster.dev/muster/internal/cloud/ssm"
-	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/image/registrystore"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/storage/filestore"
 )

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/podidentity"
 )

@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/terminated"
+	"muster.dev/muster/internal/machine/terminated"
 )
 
 type describeInstancesInput struct {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/machine/machine"
 )
 
 func TestALifeOfAnInternetGateway(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/aws/ami"
-	"muster.dev/muster/internal/cluster/instancetype"
+	"muster.dev/muster/internal/machine/instancetype"
 )
 
 func TestDescribeImages(t *testing.T) {

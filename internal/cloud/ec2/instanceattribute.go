@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/machine/machine"
 )
 
 // The attributes of an instance, as they are asked for.

@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/instancetype"
+	"muster.dev/muster/internal/machine/instancetype"
 )
 
 func (a *api) registerInstanceTypes(f *awsfront.Front) {

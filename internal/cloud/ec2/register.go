@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/keylock"
-	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/machine/machine"
 )
 
 const service = "ec2"

@@ -23,7 +23,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/launchtemplate"
-	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/machine/machine"
 )
 
 // runInstancesInput has what Muster can honour: what a launch template may say, and the rest. What else a request may hold is refused by the front.

@@ -18,8 +18,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
-	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/terminated"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/terminated"
 )
 
 const nodeConfig = `apiVersion: node.eks.aws/v1alpha1

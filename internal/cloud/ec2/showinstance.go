@@ -18,8 +18,8 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/instancetype"
-	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/machine/instancetype"
+	"muster.dev/muster/internal/machine/machine"
 	network "muster.dev/muster/internal/network/vpc"
 )
 

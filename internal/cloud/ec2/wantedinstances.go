@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/launchtemplate"
-	"muster.dev/muster/internal/cluster/launchdata"
+	"muster.dev/muster/internal/machine/launchdata"
 )
 
 // maxInstances is how many instances one request may make.

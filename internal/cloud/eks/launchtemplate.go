@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/launchtemplate"
-	"muster.dev/muster/internal/cluster/instancetype"
+	"muster.dev/muster/internal/machine/instancetype"
 )
 
 // maxInstanceTypes is EKS's.

@@ -10,7 +10,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
 type updateNodegroupConfigInput struct {

@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cluster/instancetype"
+	"muster.dev/muster/internal/machine/instancetype"
 )
 
 const (

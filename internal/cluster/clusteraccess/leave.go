@@ -16,9 +16,9 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/machine/nodegroup"
 )
 
 // leaveInterval is the pause between two looks whether a machine still has the account's node role.

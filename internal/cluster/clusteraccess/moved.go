@@ -11,7 +11,7 @@ import (
 
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/machine/nodegroup"
 )
 
 const (

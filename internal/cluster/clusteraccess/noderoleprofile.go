@@ -8,9 +8,9 @@ import (
 	"fmt"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/machine/nodegroup"
 )
 
 // makeProfile makes the instance profile of a role that has none, as EKS does for a node group.

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
+	"muster.dev/muster/internal/machine/nodegroup"
 )
 
 func rolesWithStore(t *testing.T, store identityservice.Store, objects ...client.Object) *NodeRoles {

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/ekstoken"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/plane/component"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/machine/nodegroup"
 )
 
 // Keys of the record.

@@ -12,8 +12,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/machine/nodegroup"
 )
 
 // role finds a role by its name or ARN. Machines can have roles of the default account only.

@@ -18,10 +18,10 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
-	"muster.dev/muster/internal/cluster/instancecontroller"
-	"muster.dev/muster/internal/cluster/loopservice"
-	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/updatecontroller"
+	"muster.dev/muster/internal/machine/instancecontroller"
+	"muster.dev/muster/internal/machine/loopservice"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/storage/filesystemcontroller"
 )

@@ -14,7 +14,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"muster.dev/muster/internal/cluster/vpccontroller"
+	"muster.dev/muster/internal/machine/vpccontroller"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/vpc"

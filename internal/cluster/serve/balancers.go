@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/network/balancer"
 	"muster.dev/muster/internal/network/exposure"
 	"muster.dev/muster/internal/network/loadbalancer"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/platform/statedir"
 )
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"sync"
 
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/caller"
+	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"
 )

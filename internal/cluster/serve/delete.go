@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/clusterconfig"

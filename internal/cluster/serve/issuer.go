@@ -19,7 +19,7 @@ import (
 
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/portplan"

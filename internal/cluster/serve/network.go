@@ -15,9 +15,9 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/vpccontroller"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/vpccontroller"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/capacity"
-	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/version"

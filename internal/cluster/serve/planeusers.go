@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/platform/seclude"

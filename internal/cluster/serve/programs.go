@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 )
 
 // programs are what must lie beside muster's own program for a cluster to run.

@@ -18,7 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/cluster/hostroot"
+	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/supervise"

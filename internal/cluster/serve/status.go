@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
-	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/plane/supervise"
 )

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/plane/readiness"
 )
 

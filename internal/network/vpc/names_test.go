@@ -14,8 +14,8 @@ import (
 
 	"github.com/miekg/dns"
 
-	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/privatedns"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/privatedns"
 	"muster.dev/muster/internal/platform/host"
 )
 

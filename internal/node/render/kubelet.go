@@ -110,7 +110,7 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 		// CIS 3.2.6 and EKS have it. kube-proxy and portmap speak nftables, so the chains are for other programs that use iptables.
 		MakeIPTablesUtilChains: facts.IPTables,
 		MaxPods:                pods,
-		// A machine's own view of those settings has the values that the kubelet demands; see internal/cluster/machine/local. On a host
+		// A machine's own view of those settings has the values that the kubelet demands; see internal/machine/machine/local. On a host
 		// the kubelet sets them itself, as on kubeadm's nodes: EKS's images have them set when they boot, other hosts do not.
 		ProtectKernelDefaults: !layout.Systemd,
 		ProviderID:            instance.ProviderID(),

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instancecontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/terminated"
+	"muster.dev/muster/internal/plane/readiness"
+)
+
+// The reasons of the condition Ready that are written here.
+const (
+	reasonRunning     = "Running"
+	reasonNoProvider  = "NoProvider"
+	reasonFailed      = "LaunchFailed"
+	reasonStopped     = "InstanceStopped"
+	reasonTermination = "TerminationFailed"
+	reasonReserve     = "DiskReserve"
+)
+
+const (
+	// lookAgain is the time between two looks at an instance that runs: one that stopped is booted again.
+	lookAgain = 5 * time.Second
+	// failedAgain is the time until a launch that failed is tried again.
+	failedAgain = 10 * time.Second
+	// sweepAgain is the time between two looks for terminated instances to forget.
+	sweepAgain = time.Minute
+	// soon is the time until a look with a newer cache.
+	soon = 20 * time.Millisecond
+	// workers is how many instances are brought forward at once.
+	workers = 4
+)
+
+// Config configures the controller.
+type Config struct {
+	// Providers of machines. A machine of a provider that is not here waits.
+	Providers map[v1alpha1.Provider]machine.Provider
+	Log       *slog.Logger
+	Now       func() time.Time // the clock if nil
+}
+
+// Add adds the controller to a manager of the management plane.
+func Add(mgr manager.Manager, c Config) error {
+	if c.Log == nil {
+		return errors.New("the controller of instances needs a log")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	ofNoCluster := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		m, ok := object.(*v1alpha1.Machine)
+		return ok && m.Spec.ClusterName == ""
+	})
+	err := builder.ControllerManagedBy(mgr).Named("instances").
+		For(&v1alpha1.Machine{}, builder.WithPredicates(ofNoCluster, predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(&instances{Config: c, api: mgr.GetClient()})
+	if err != nil {
+		return fmt.Errorf("adding the controller of instances: %w", err)
+	}
+	forget := manager.RunnableFunc(func(ctx context.Context) error { sweep(ctx, mgr.GetClient(), c); return nil })
+	if err := mgr.Add(forget); err != nil {
+		return fmt.Errorf("adding what forgets terminated instances: %w", err)
+	}
+	return nil
+}
+
+// sweep forgets terminated instances until the context ends.
+func sweep(ctx context.Context, api client.Client, c Config) {
+	ticker := time.NewTicker(sweepAgain)
+	defer ticker.Stop()
+	for {
+		if err := terminated.Sweep(ctx, api, c.Now()); err != nil && ctx.Err() == nil {
+			c.Log.WarnContext(ctx, "terminated instances are remembered for longer", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// instances reconciles Machines of no cluster.
+type instances struct {
+	Config
+	api client.Client
+}
+
+// Reconcile implements [reconcile.Reconciler].
+func (r *instances) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	m := &v1alpha1.Machine{}
+	if err := r.api.Get(ctx, request.NamespacedName, m); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if m.Spec.ClusterName != "" {
+		return reconcile.Result{}, nil
+	}
+	if !m.DeletionTimestamp.IsZero() {
+		return settle(0, r.end(ctx, m))
+	}
+	before := m.DeepCopy()
+	if controllerutil.AddFinalizer(m, v1alpha1.FinalizerMachine) {
+		if err := r.api.Patch(ctx, m, locked(before)); err != nil {
+			return settle(0, fmt.Errorf("adding the finalizer to machine %s: %w", m.Name, err))
+		}
+		before = m.DeepCopy()
+	}
+	again, err := r.bring(ctx, m)
+	return settle(again, errors.Join(err, r.write(ctx, before, m)))
+}
+
+// bring launches an instance that does not run, and returns when to look again.
+func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
+	provider, ok := r.Providers[m.Spec.Provider]
+	if !ok {
+		r.judge(m, v1alpha1.MachinePending, reasonNoProvider, fmt.Sprintf("this service has no provider of %s machines", m.Spec.Provider))
+		return 0, nil
+	}
+	instance, err := provider.Get(ctx, m.Name)
+	switch {
+	case errors.Is(err, machine.ErrNotFound) && m.Status.ProviderID != "":
+		r.Log.WarnContext(ctx, "the provider no longer has the instance; deleting the machine", "machine", m.Name)
+		return 0, client.IgnoreNotFound(r.api.Delete(ctx, m, client.Preconditions{UID: &m.UID}))
+	case err != nil && !errors.Is(err, machine.ErrNotFound):
+		return 0, fmt.Errorf("asking the provider for instance %s: %w", m.Name, err)
+	}
+	if instance.State != machine.Running {
+		if instance.State == machine.Stopped {
+			r.judge(m, v1alpha1.MachineNotReady, reasonStopped, "the instance had stopped and is booted again")
+		}
+		groups, wrong := r.securityGroups(ctx, m)
+		if wrong != nil {
+			return 0, wrong
+		}
+		instance, err = provider.Launch(ctx, machine.LaunchRequest{
+			ID: m.Name, UserData: m.Spec.UserData, SubnetID: string(m.Spec.SubnetID),
+			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups,
+		})
+		if errors.Is(err, machine.ErrDiskReserve) {
+			r.judge(m, v1alpha1.MachineNotReady, reasonReserve, err.Error())
+			return lookAgain, nil
+		}
+		if err != nil {
+			r.Log.WarnContext(ctx, "launching an instance failed", "machine", m.Name, "error", err)
+			r.judge(m, v1alpha1.MachinePending, reasonFailed, err.Error())
+			return failedAgain, nil
+		}
+	}
+	adopt(m, instance)
+	r.judge(m, v1alpha1.MachineReady, reasonRunning, "the instance runs; it is of no cluster")
+	return lookAgain, nil
+}
+
+// securityGroups are those that an instance boots in; what its object says later is put in force while it runs.
+func (r *instances) securityGroups(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
+	if len(m.Spec.SecurityGroupIDs) > 0 || m.Spec.SubnetID == "" {
+		return m.Spec.SecurityGroupIDs, nil
+	}
+	subnet := &v1alpha1.Subnet{}
+	if err := r.api.Get(ctx, client.ObjectKey{Name: string(m.Spec.SubnetID)}, subnet); err != nil {
+		return nil, fmt.Errorf("reading subnet %s of machine %s: %w", m.Spec.SubnetID, m.Name, err)
+	}
+	return []string{v1alpha1.DefaultSecurityGroupID(subnet.Spec.VPCID)}, nil
+}
+
+// end terminates an instance and lets its Machine go.
+func (r *instances) end(ctx context.Context, m *v1alpha1.Machine) error {
+	if !controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerMachine) {
+		return nil
+	}
+	before := m.DeepCopy()
+	provider, ok := r.Providers[m.Spec.Provider]
+	if !ok {
+		r.judge(m, v1alpha1.MachineTerminating, reasonNoProvider, fmt.Sprintf("this service has no provider of %s machines, so it cannot end this one", m.Spec.Provider))
+		return r.write(ctx, before, m)
+	}
+	r.judge(m, v1alpha1.MachineTerminating, readiness.ReasonTerminating, "the machine is being deleted")
+	if err := provider.Terminate(ctx, m.Name); err != nil {
+		r.judge(m, v1alpha1.MachineTerminating, reasonTermination, err.Error())
+		return errors.Join(fmt.Errorf("terminating instance %s: %w", m.Name, err), r.write(ctx, before, m))
+	}
+	if err := terminated.Remember(ctx, r.api, m, r.Now()); err != nil {
+		return err
+	}
+	before = m.DeepCopy()
+	controllerutil.RemoveFinalizer(m, v1alpha1.FinalizerMachine)
+	if err := r.api.Patch(ctx, m, locked(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of machine %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// adopt copies what the provider assigned.
+func adopt(m *v1alpha1.Machine, instance machine.Instance) {
+	m.Status.ProviderID = v1alpha1.ProviderID(instance.Zone, m.Name)
+	m.Status.NodeName = instance.PrivateDNSName
+	m.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: instance.PrivateIP.String()},
+		{Type: corev1.NodeInternalDNS, Address: instance.PrivateDNSName},
+	}
+	if len(m.Status.Join) == 0 && !instance.LaunchTime.IsZero() {
+		m.Status.Join = []v1alpha1.JoinRecord{{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(instance.LaunchTime)}}
+	}
+}
+
+// judge sets phase and condition.
+func (r *instances) judge(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, reason, message string) {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: readiness.Shorten(message),
+		ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(r.Now().Truncate(time.Second)),
+	}
+	if phase == v1alpha1.MachineReady {
+		condition.Status = metav1.ConditionTrue
+	}
+	m.Status.Phase = phase
+	meta.SetStatusCondition(&m.Status.Conditions, condition)
+}
+
+func (r *instances) write(ctx context.Context, before, m *v1alpha1.Machine) error {
+	if equality.Semantic.DeepEqual(before.Status, m.Status) {
+		return nil
+	}
+	if err := r.api.Status().Patch(ctx, m, locked(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of machine %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// locked is a patch that fails if the object changed since it was read, as from a cache that is behind.
+func locked(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// settle turns a conflict, which says that the cache is behind, into another look.
+func settle(again time.Duration, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: again}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	return reconcile.Result{}, err
+}

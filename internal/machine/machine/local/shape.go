@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/machine/instancetype"
+)
+
+// shape is what a machine says it has. The zero shape is that of the host: a machine of no instance type, or one that nobody knows, says what the host has.
+type shape struct {
+	CPUs   int   `json:"cpus,omitempty"`
+	Memory int64 `json:"memory,omitempty"` // in bytes
+}
+
+// shapeOf is the shape of an instance type.
+func shapeOf(name string) shape {
+	kind, err := instancetype.Find(name)
+	if err != nil {
+		return shape{}
+	}
+	return shape{CPUs: kind.VCPUs, Memory: kind.MemoryBytes()}
+}
+
+// shapeDir holds the files of the kernel's that a machine of a shape has instead.
+const shapeDir = "/run/muster/shape"
+
+// mountShape lays files over those in which a kubelet finds the capacity of its node (cadvisor's machine.Info: processors are counted below
+// /sys/devices/system/node, or cpu, by their topology; memory is MemTotal of /proc/meminfo). The host's are the kernel's, whatever control groups
+// allow. A container has a /proc and a /sys of its own, where the host's figures are, as in containers on EC2 those of the instance.
+func mountShape(order bootOrder) error {
+	if order.Shape == (shape{}) {
+		return nil
+	}
+	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return err
+	}
+	for path, content := range order.Shape.files(string(cpuinfo)) {
+		target := filepath.Join(shapeDir, path)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // G301: as the kernel's own
+			return err
+		}
+		if err := os.WriteFile(target, []byte(content), 0o444); err != nil { //nolint:gosec // G306: as the kernel's own
+			return err
+		}
+	}
+	for _, path := range []string{"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", "/sys/devices/system/node"} {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // a kernel without memory nodes
+			continue
+		}
+		if err := unix.Mount(filepath.Join(shapeDir, path), path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mounting %s: %w", path, err)
+		}
+		if err := remount(path, unix.MS_RDONLY); err != nil {
+			return err
+		}
+	}
+	// A pod in a user namespace may mount sysfs only where one is seen that nothing covers, as with proc (mountRun).
+	const whole = "/run/muster/sys"
+	if err := os.Mkdir(whole, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("sysfs", whole, "sysfs", kernelFlags, ""); err != nil {
+		return err
+	}
+	return remount(whole, unix.MS_RDONLY)
+}
+
+// files are the files of a machine of the shape, by their paths: one memory node with processors of two threads each. Memory is all free, as when
+// the machine boots.
+func (s shape) files(cpuinfo string) map[string]string {
+	kibibytes := s.Memory >> 10
+	all := "0-" + strconv.Itoa(s.CPUs-1)
+	if s.CPUs == 1 {
+		all = "0"
+	}
+	files := map[string]string{
+		"proc/cpuinfo": s.cpuinfo(cpuinfo),
+		"proc/meminfo": fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8[1]d kB\nMemAvailable:   %8[1]d kB\nSwapTotal:      %8d kB\nSwapFree:       %8[2]d kB\n", kibibytes, 0),
+
+		"sys/devices/system/cpu/online": all + "\n", "sys/devices/system/cpu/possible": all + "\n", "sys/devices/system/cpu/present": all + "\n",
+		"sys/devices/system/cpu/offline": "\n",
+
+		"sys/devices/system/node/online": "0\n", "sys/devices/system/node/possible": "0\n",
+		"sys/devices/system/node/node0/cpulist": all + "\n", "sys/devices/system/node/node0/distance": "10\n",
+		"sys/devices/system/node/node0/meminfo": fmt.Sprintf("Node 0 MemTotal:       %8d kB\nNode 0 MemFree:        %8[1]d kB\n", kibibytes),
+	}
+	for cpu := range s.CPUs {
+		for _, parent := range []string{"sys/devices/system/cpu", "sys/devices/system/node/node0"} {
+			topology := filepath.Join(parent, "cpu"+strconv.Itoa(cpu), "topology")
+			files[filepath.Join(topology, "core_id")] = strconv.Itoa(s.core(cpu)) + "\n"
+			files[filepath.Join(topology, "physical_package_id")] = "0\n"
+		}
+	}
+	return files
+}
+
+func (s shape) core(cpu int) int { return cpu / instancetype.ThreadsPerCore }
+
+// cpuinfo is the kernel's description of the first processor, once for each of the machine's.
+func (s shape) cpuinfo(kernel string) string {
+	first, _, _ := strings.Cut(kernel, "\n\n")
+	var text strings.Builder
+	for cpu := range s.CPUs {
+		for line := range strings.SplitSeq(strings.TrimSuffix(first, "\n"), "\n") {
+			key, _, _ := strings.Cut(line, ":")
+			var value string
+			switch strings.TrimSpace(key) {
+			case "processor", "apicid", "initial apicid":
+				value = strconv.Itoa(cpu)
+			case "core id":
+				value = strconv.Itoa(s.core(cpu))
+			case "physical id":
+				value = "0"
+			case "siblings":
+				value = strconv.Itoa(s.CPUs)
+			case "cpu cores":
+				value = strconv.Itoa(s.core(s.CPUs-1) + 1)
+			default:
+				text.WriteString(line + "\n")
+				continue
+			}
+			text.WriteString(key + ": " + value + "\n")
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulated
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/internal/machine/instancetype"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/node/render"
+)
+
+// taint keeps pods away: nothing would run them.
+func taint() corev1.Taint {
+	return corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+}
+
+// newNode is the Node as its kubelet would register it.
+func newNode(record machine.Record, told registration, version string, now metav1.Time) *corev1.Node {
+	labels := map[string]string{
+		corev1.LabelArchStable: runtime.GOARCH,
+		corev1.LabelHostname:   record.PrivateDNSName,
+		corev1.LabelOSStable:   "linux",
+	}
+	maps.Copy(labels, instance(record).Labels())
+	maps.Copy(labels, told.labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: record.PrivateDNSName, Labels: labels},
+		Spec: corev1.NodeSpec{
+			ProviderID: instance(record).ProviderID(),
+			Taints:     append(slices.Clone(told.taints), taint()),
+		},
+		Status: newStatus(record, told, version, corev1.ConditionFalse, now),
+	}
+}
+
+// instance is what a real machine would be told of itself by instance metadata.
+func instance(record machine.Record) render.Instance {
+	return render.Instance{
+		ID: record.ID, Type: record.InstanceType(), Region: record.Region, AvailabilityZone: record.Zone, AvailabilityZoneID: record.ZoneID,
+		PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName,
+	}
+}
+
+// newStatus is what the kubelet reports: a machine that lacks nothing, as large as its instance type, or a small one if that is not known.
+func newStatus(record machine.Record, told registration, version string, ready corev1.ConditionStatus, now metav1.Time) corev1.NodeStatus {
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("2"),
+		corev1.ResourceMemory:           resource.MustParse("4Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+		corev1.ResourcePods:             *resource.NewQuantity(int64(told.maxPods), resource.DecimalSI),
+	}
+	if kind, err := instancetype.Find(record.Type); err == nil {
+		capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(kind.VCPUs), resource.DecimalSI)
+		capacity[corev1.ResourceMemory] = *resource.NewQuantity(kind.MemoryBytes(), resource.BinarySI)
+	}
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	}
+	readiness := condition(corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", "simulated kubelet starts")
+	if ready == corev1.ConditionTrue {
+		readiness = condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "simulated kubelet is posting ready status")
+	}
+	return corev1.NodeStatus{
+		Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: record.PrivateIP.String()},
+			{Type: corev1.NodeHostName, Address: record.PrivateDNSName},
+		},
+		Allocatable: capacity,
+		Capacity:    capacity,
+		Conditions: []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "simulated"),
+			condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "simulated"),
+			condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "simulated"),
+			readiness,
+		},
+		NodeInfo: corev1.NodeSystemInfo{
+			Architecture:            runtime.GOARCH,
+			ContainerRuntimeVersion: "simulated://0",
+			KubeletVersion:          version,
+			MachineID:               record.ID,
+			OperatingSystem:         "linux",
+			OSImage:                 "simulated by muster",
+			SystemUUID:              record.ID,
+		},
+	}
+}

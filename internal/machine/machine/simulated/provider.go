@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"muster.dev/muster/internal/machine/machine"
+)
+
+// providerName marks the records of this provider, since it may share a directory with another.
+const providerName = "simulated"
+
+// Config says where the records are kept.
+type Config struct{ Store *machine.Store }
+
+// Provider keeps records of machines. They run for as long as they have one.
+type Provider struct{ store *machine.Store }
+
+var _ machine.Provider = (*Provider)(nil)
+
+// New checks the configuration. It makes nothing.
+func New(config Config) (*Provider, error) {
+	if config.Store == nil {
+		return nil, errors.New("the simulated provider needs a store of records")
+	}
+	return &Provider{store: config.Store}, nil
+}
+
+// Launch implements [machine.Provider].
+func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (machine.Instance, error) {
+	if err := request.Validate(); err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine: %w", err)
+	}
+	request.Pods = 0 // it runs none
+	record, err := p.store.Put(providerName, request)
+	if err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	}
+	return record.Instance(machine.Running), nil
+}
+
+// Get implements [machine.Provider].
+func (p *Provider) Get(_ context.Context, id string) (machine.Instance, error) {
+	record, err := p.store.Get(providerName, id)
+	if err != nil {
+		return machine.Instance{}, err
+	}
+	return record.Instance(machine.Running), nil
+}
+
+// List implements [machine.Provider].
+func (p *Provider) List(context.Context) ([]machine.Instance, error) {
+	records, err := p.store.List(providerName)
+	if err != nil {
+		return nil, err
+	}
+	instances := make([]machine.Instance, 0, len(records))
+	for _, record := range records {
+		instances = append(instances, record.Instance(machine.Running))
+	}
+	return instances, nil
+}
+
+// Terminate implements [machine.Provider].
+func (p *Provider) Terminate(_ context.Context, id string) error {
+	if err := machine.ValidateID(id); err != nil {
+		return nil //nolint:nilerr // there is no machine of that name, so it is terminated
+	}
+	if err := p.store.Delete(id); err != nil {
+		return fmt.Errorf("terminating machine %s: %w", id, err)
+	}
+	return nil
+}

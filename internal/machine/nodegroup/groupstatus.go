@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/joinlog"
+	"muster.dev/muster/internal/machine/plan"
+	"muster.dev/muster/internal/plane/readiness"
+)
+
+// observe takes from a Machine what a group's plan and status depend on.
+func observe(m *v1alpha1.Machine) plan.Machine {
+	return plan.Machine{
+		Name:     m.Name,
+		Created:  m.CreationTimestamp.Time,
+		Joined:   m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady || joinlog.Has(m.Status.Join, v1alpha1.StepNodeRegistered),
+		Ready:    m.Status.Phase == v1alpha1.MachineReady,
+		Deleting: !m.DeletionTimestamp.IsZero(),
+		Drained:  drainReason(m) == reasonDrained,
+		TimedOut: drainReason(m) == reasonTimedOut,
+	}
+}
+
+// drainReason says how far the draining of a machine is.
+func drainReason(m *v1alpha1.Machine) string {
+	if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained); condition != nil {
+		return condition.Reason
+	}
+	return ""
+}
+
+func observeAll(machines []v1alpha1.Machine) []plan.Machine {
+	observed := make([]plan.Machine, 0, len(machines))
+	for i := range machines {
+		observed = append(observed, observe(&machines[i]))
+	}
+	return observed
+}
+
+// sum fills in the status of a group from its machines and what went wrong with them, if anything.
+func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, failure error) {
+	status := &group.Status
+	status.ObservedGeneration = group.Generation
+	status.Selector = labels.Set{v1alpha1.LabelCluster: group.Namespace, v1alpha1.LabelNodeGroup: group.Name}.String()
+	var leaving int32
+	if machines != nil || failure == nil {
+		status.Replicas, status.ReadyReplicas, status.UpdatedReplicas = 0, 0, 0
+		for i, machine := range observeAll(machines) {
+			if !machine.Deleting && updated(&machines[i], group) {
+				status.UpdatedReplicas++
+			}
+			switch {
+			case machine.Deleting:
+				leaving++
+			case machine.Ready:
+				status.ReadyReplicas++
+				fallthrough
+			default:
+				status.Replicas++
+			}
+		}
+	}
+	desired := group.Spec.ScalingConfig.DesiredSize
+	ready := metav1.ConditionFalse
+	var reason, message string
+	var p *problem
+	var role *RoleProblem
+	switch {
+	case errors.As(failure, &role):
+		reason, message = role.Reason, failure.Error()
+	case errors.As(failure, &p):
+		reason, message = p.reason, p.message
+	case failure != nil:
+		reason, message = "Failed", failure.Error()
+	case !group.DeletionTimestamp.IsZero():
+		reason, message = readiness.ReasonDeleting, fmt.Sprintf("waiting for %s to go%s", machinesOf(int32(len(machines))), aboutLast(machines)) //nolint:gosec // a group has 5,000 at most
+	case trouble(machines) != "":
+		// The word of EKS for it: instances are there, and they do not become nodes.
+		reason, message = "NodeCreationFailure", areReady(status.ReadyReplicas, desired)+"; "+trouble(machines)
+	case r.keptOut(machines) != "":
+		reason, message = "AccessDenied", areReady(status.ReadyReplicas, desired)+"; "+r.keptOut(machines)
+	case inRollout(group) && status.Rollout != nil && status.Rollout.Outdated > 0:
+		reason, message = readiness.ReasonScaling, fmt.Sprintf("to be replaced: %s; %s", machinesOf(status.Rollout.Outdated), areReady(status.ReadyReplicas, status.Replicas))
+	case status.Replicas != desired:
+		reason, message = readiness.ReasonScaling, readiness.Of(status.Replicas, desired, "machine", "machines")
+	case status.ReadyReplicas != desired:
+		reason, message = readiness.ReasonJoining, areReady(status.ReadyReplicas, desired)
+	case leaving > 0:
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; going: %s%s", areReady(desired, desired), machinesOf(leaving), aboutLast(machines))
+	default:
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)
+	}
+	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if reason == reasonFull && (was == nil || was.Reason != reasonFull) {
+		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonFull, "Create", "%s", readiness.Shorten(message))
+	}
+	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
+}
+
+// areReady says how many machines of a group are Ready, and machinesOf counts some.
+func areReady(ready, desired int32) string {
+	return readiness.ReadyOf(ready, desired, "machine", "machines")
+}
+
+func machinesOf(n int32) string { return readiness.Of(n, n, "machine", "machines") }
+
+// refusedFor is how long a machine is refused before that is an issue of its group: an entry that was just made takes a moment to be heard of.
+const refusedFor = time.Minute
+
+// keptOut says which machine the cluster has refused for so long, and why; "" if none.
+func (r *groups) keptOut(machines []v1alpha1.Machine) string {
+	for i := range machines {
+		m := &machines[i]
+		if refusal := refusalOf(m); refusal != nil && alive(*m) && !r.Now().Before(refusal.LastTransitionTime.Add(refusedFor)) {
+			return m.Name + ": " + refusal.Message
+		}
+	}
+	return ""
+}
+
+// refusalOf is the condition of a machine that the cluster does not let in and that is not Ready; nil otherwise.
+func refusalOf(m *v1alpha1.Machine) *metav1.Condition {
+	identity := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity)
+	if identity == nil || identity.Status != metav1.ConditionFalse || m.Status.Phase == v1alpha1.MachineReady {
+		return nil
+	}
+	return identity
+}
+
+// trouble is what the first of the machines reports that does not become a node, and how many others do.
+func trouble(machines []v1alpha1.Machine) string {
+	first, others := "", 0
+	for i := range machines {
+		switch text := troubled(&machines[i]); {
+		case text == "" || !machines[i].DeletionTimestamp.IsZero():
+		case first == "":
+			first = text
+		default:
+			others++
+		}
+	}
+	if others > 0 {
+		first += fmt.Sprintf(" (and %d more)", others)
+	}
+	return first
+}
+
+func (r *groups) writeStatus(ctx context.Context, before, group *v1alpha1.NodeGroup) error {
+	if equality.Semantic.DeepEqual(before.Status, group.Status) {
+		return nil
+	}
+	if err := r.management.Status().Patch(ctx, group, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of the group: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/plan"
+)
+
+// Reasons in the words of EKS (health issues of node groups).
+const (
+	reasonNoSubnet = "Ec2SubnetNotFound"
+	reasonFull     = "InsufficientFreeAddresses"
+	reasonPodZone  = "Ec2SubnetInvalidConfiguration"
+)
+
+// roomAgain is how often it is looked whether there are addresses for machines that found none, or a subnet that was missing.
+const roomAgain = 5 * time.Second
+
+// place chooses the subnets of new machines of a group, whose machines are given. There may be fewer than were asked for, and then a *problem says why.
+func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, count int) ([]string, error) {
+	pods, err := r.podsOf(group)
+	if err != nil {
+		return nil, err
+	}
+	subnets, room, err := r.subnets(ctx, group, machines, pods)
+	if err != nil {
+		return nil, err
+	}
+	for i := range subnets {
+		for _, m := range machines {
+			if string(m.Spec.SubnetID) == subnets[i].ID && m.DeletionTimestamp.IsZero() {
+				subnets[i].Machines++
+			}
+		}
+	}
+	chosen := plan.Place(count, subnets, func(id string) bool {
+		_, err := room.Take(r.demand(id, pods))
+		return err == nil
+	})
+	if len(chosen) == count {
+		return chosen, nil
+	}
+	with := ""
+	if pods > 0 {
+		with = fmt.Sprintf(", or no /%d for the addresses of %d pods%s", machine.PodRangeBits(pods), pods, r.inPodSubnets(subnets))
+	}
+	ids := make([]string, 0, len(subnets))
+	for _, subnet := range subnets {
+		ids = append(ids, subnet.ID)
+	}
+	return chosen, &problem{reason: reasonFull, again: roomAgain, message: fmt.Sprintf("%d more machines found no free address in the subnets %s%s: delete machines, or name other subnets in spec.subnetIDs",
+		count-len(chosen), strings.Join(ids, ", "), with)}
+}
+
+// inPodSubnets names the subnets for pods of machines in some subnets, if they are not those themselves.
+func (r *groups) inPodSubnets(subnets []plan.Subnet) string {
+	var ids []string
+	for _, of := range r.Network.PodSubnets {
+		if slices.ContainsFunc(subnets, func(s plan.Subnet) bool { return s.Zone == of.Zone }) {
+			ids = append(ids, of.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return " in " + strings.Join(ids, ", ")
+}
+
+// demand is what a machine in a subnet needs.
+func (r parts) demand(subnet string, pods int) machine.Demand {
+	return machine.Demand{SubnetID: subnet, Pods: pods, PodSubnetIDs: r.Network.PodSubnetIDs()}
+}
+
+// subnets are those that machines of a group may be launched in now, and what is left of the VPC's subnets by those that are coming already.
+func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, pods int) ([]plan.Subnet, *machine.Room, error) {
+	usage, err := r.Usage()
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking at the subnets of the cluster's VPC: %w", err)
+	}
+	var objects v1alpha1.SubnetList
+	if err := r.managementLive.List(ctx, &objects); err != nil {
+		return nil, nil, fmt.Errorf("listing subnets: %w", err)
+	}
+	var all v1alpha1.MachineList
+	if err := r.management.List(ctx, &all); err != nil {
+		return nil, nil, fmt.Errorf("listing machines: %w", err)
+	}
+	room, everybody := machine.NewRoom(usage), slices.Concat(all.Items, machines)
+	for _, of := range usage {
+		for range coming(of, everybody) {
+			_, _ = room.Take(r.demand(of.ID, pods)) // one that finds no room is refused when it is launched
+		}
+	}
+	named := group.Spec.SubnetIDs
+	if len(named) == 0 {
+		for _, id := range r.Network.SubnetIDs() {
+			named = append(named, v1alpha1.SubnetID(id))
+		}
+	}
+	var subnets []plan.Subnet
+	for _, id := range named {
+		at := slices.IndexFunc(usage, func(u machine.Usage) bool { return u.ID == string(id) })
+		deleting := slices.ContainsFunc(objects.Items, func(s v1alpha1.Subnet) bool { return s.Name == string(id) && !s.DeletionTimestamp.IsZero() })
+		switch {
+		case at >= 0 && !deleting && pods > 0 && !r.hasPodSubnet(usage[at].Zone):
+			return nil, nil, &problem{reason: reasonPodZone, again: roomAgain, message: fmt.Sprintf("spec.subnetIDs: the cluster has no subnet for pods in %s, the zone of %s: name subnets in %s",
+				usage[at].Zone, id, strings.Join(r.Network.PodZones(), ", "))}
+		case at >= 0 && !deleting:
+			subnets = append(subnets, plan.Subnet{ID: usage[at].ID, Zone: usage[at].Zone})
+		case len(group.Spec.SubnetIDs) > 0:
+			return nil, nil, &problem{reason: reasonNoSubnet, again: roomAgain, message: fmt.Sprintf("spec.subnetIDs: there is no subnet %s in %s, the cluster's VPC, or it is being deleted: name others", id, r.Network.VPCID)}
+		}
+	}
+	if len(subnets) == 0 {
+		return nil, nil, &problem{reason: reasonNoSubnet, again: roomAgain, message: fmt.Sprintf("no subnet of the cluster is left in %s: name others in spec.subnetIDs", r.Network.VPCID)}
+	}
+	return subnets, room, nil
+}
+
+// hasPodSubnet reports whether pods of machines in a zone can have addresses of subnets.
+func (r parts) hasPodSubnet(zone string) bool {
+	return len(r.Network.PodSubnets) == 0 || slices.Contains(r.Network.PodZones(), zone)
+}
+
+// coming is how many machines will have an address of a subnet: those that were made a moment ago have none yet.
+func coming(usage machine.Usage, all []v1alpha1.Machine) int {
+	ids := slices.Clone(usage.Machines)
+	for i := range all {
+		if m := &all[i]; string(m.Spec.SubnetID) == usage.ID && !slices.Contains(ids, m.Name) {
+			ids = append(ids, m.Name)
+		}
+	}
+	return len(ids) - len(usage.Machines)
+}
