@@ -24,8 +24,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/api/v1alpha1/crds"
-	"muster.dev/muster/internal/cluster/addon"
-	"muster.dev/muster/internal/cluster/addoncontroller"
+	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/baseline"
@@ -37,7 +37,7 @@ import (
 // TestAddonsAreApplied has the controller of add-ons work on a real API server, which knows the managers of fields and their conflicts. There
 // are no nodes: the test says when pods run.
 //
-//story:about cluster/addon cluster/addoncontroller
+//story:about addons/addon addons/addoncontroller
 func TestAddonsAreApplied(t *testing.T) {
 	t.Parallel()
 	bin, err := filepath.Abs("../../bin")

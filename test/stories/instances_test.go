@@ -24,7 +24,7 @@ type cliInstance struct {
 // TestInstancesAndAddonsByTheAWSCLI launches an instance whose user data is a NodeConfig, which joins the cluster, and ends machines of a node group by EC2
 // and Auto Scaling. On the node that is left it makes add-ons, changes and deletes them.
 //
-//story:about cloud/ec2 cloud/autoscaling machine/instancecontroller machine/launchdata cluster/addon cluster/addoncontroller
+//story:about cloud/ec2 cloud/autoscaling machine/instancecontroller machine/launchdata addons/addon addons/addoncontroller
 func TestInstancesAndAddonsByTheAWSCLI(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

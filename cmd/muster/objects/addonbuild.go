@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/platform/shellquote"
 )
 

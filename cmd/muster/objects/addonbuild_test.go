@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/addons/addon"
 )
 
 // builtTree makes a source tree with a program in it, and returns the program.

@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"slices"
 
+	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cluster/addon"
 )
 
 type addonVersionsInput struct {

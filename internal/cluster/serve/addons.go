@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/addon"
-	"muster.dev/muster/internal/cluster/addoncontroller"
+	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/podidentityagent"

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/addons/addon"
 )
 
 const ingressBase = `

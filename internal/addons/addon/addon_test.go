@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/addons/addon"
 )
 
 var catalogue = addon.New(addon.Programs{Kubernetes: "v1.36.3", CoreDNS: "v1.15.0", CNI: "v1.9.1", MetricsServer: "v0.9.0", SnapshotController: "v8.7.0", Traefik: "v3.7.5"})
