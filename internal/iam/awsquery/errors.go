@@ -34,18 +34,14 @@ const (
 	IDPCommunicationError      Code = "IDPCommunicationError" // SDKs try again
 	IncompleteSignature        Code = "IncompleteSignature"
 	MissingAuthenticationToken Code = "MissingAuthenticationToken"
-	OptInRequired              Code = "OptInRequired"
 
-	InvalidAction               Code = "InvalidAction"
-	InvalidParameterValue       Code = "InvalidParameterValue"
-	InvalidParameterCombination Code = "InvalidParameterCombination"
-	InvalidQueryParameter       Code = "InvalidQueryParameter"
-	MalformedQueryString        Code = "MalformedQueryString"
-	MissingAction               Code = "MissingAction"
-	MissingParameter            Code = "MissingParameter"
-	RequestEntityTooLarge       Code = "RequestEntityTooLarge"
-	NotImplemented              Code = "NotImplemented"
-	UnsupportedOperation        Code = "UnsupportedOperation"
+	InvalidAction         Code = "InvalidAction"
+	InvalidParameterValue Code = "InvalidParameterValue"
+	InvalidQueryParameter Code = "InvalidQueryParameter"
+	MalformedQueryString  Code = "MalformedQueryString"
+	MissingAction         Code = "MissingAction"
+	RequestEntityTooLarge Code = "RequestEntityTooLarge"
+	UnsupportedOperation  Code = "UnsupportedOperation"
 
 	Throttling         Code = "Throttling"
 	ServiceUnavailable Code = "ServiceUnavailable"
@@ -59,12 +55,10 @@ func (c Code) Status() int {
 		return http.StatusNotFound
 	case EntityAlreadyExists, DeleteConflict, LimitExceeded, ConcurrentModification:
 		return http.StatusConflict
-	case AccessDenied, InvalidClientTokenID, SignatureDoesNotMatch, ExpiredToken, MissingAuthenticationToken, OptInRequired, IDPRejectedClaim:
+	case AccessDenied, InvalidClientTokenID, SignatureDoesNotMatch, ExpiredToken, MissingAuthenticationToken, IDPRejectedClaim:
 		return http.StatusForbidden
 	case RequestEntityTooLarge:
 		return http.StatusRequestEntityTooLarge
-	case NotImplemented:
-		return http.StatusNotImplemented
 	case ServiceUnavailable:
 		return http.StatusServiceUnavailable
 	case InternalFailure:

@@ -103,7 +103,7 @@ func newWorld(t testing.TB, change func(*identityservice.Config)) *world {
 	if w.service, err = identityservice.New(config); err != nil {
 		t.Fatal(err)
 	}
-	if made, err := identityservice.First(t.Context(), w.store, account, filepath.Join(dir, "credentials"), time.Now()); err != nil || !made {
+	if made, err := identityservice.First(t.Context(), w.store, account, filepath.Join(dir, "credentials"), config.Now()); err != nil || !made {
 		t.Fatal(made, err)
 	}
 	state, err := w.store.State()
