@@ -16,6 +16,8 @@ type Error struct {
 	Status  int            // of HTTP; 0 is what the service declares for the code, or else 400
 	Members map[string]any // beside the message, by their names, such as clusterName: a codec writes those that the service declares
 	Cause   error          // for the log only
+	// OfIAM says that the code is one of IAM's or STS's: another service answers with what it calls that.
+	OfIAM bool
 }
 
 // Errorf makes an Error.

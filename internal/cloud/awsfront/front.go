@@ -32,7 +32,7 @@ type Caller interface {
 	Account() string
 }
 
-// Gate decides who comes in, and what they may do. Refusals are *awsquery.Error.
+// Gate decides who comes in, and what they may do. Refusals are *awsfault.Error.
 type Gate interface {
 	Admit(r *http.Request, service string, body []byte) (Caller, error)
 	// Authorize asks about an action such as eks:DescribeCluster. The names of the conditions are in lower case.

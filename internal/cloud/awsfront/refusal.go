@@ -10,21 +10,19 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsshape"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 // refusal turns any error into one that may be answered. An error that nobody meant for the caller becomes an InternalFailure, which tells
 // nothing.
 func refusal(table *awsshape.Service, err error) *awsfault.Error {
 	var fault *awsfault.Error
-	var gate *awsquery.Error
 	switch {
-	case errors.As(err, &fault):
+	case errors.As(err, &fault) && fault.OfIAM:
+		return refusedByIAM(table, fault)
+	case fault != nil:
 		return fault
-	case errors.As(err, &gate):
-		return refusedAtGate(table, gate)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return refusedAtGate(table, &awsquery.Error{Code: awsquery.ServiceUnavailable, Message: "The answer took too long: try again", Cause: err})
+		return refusedByIAM(table, &awsfault.Error{Code: serviceUnavailable, Status: http.StatusServiceUnavailable, Message: "The answer took too long: try again", Cause: err})
 	}
 	return &awsfault.Error{
 		Code: internalCode(table), Status: http.StatusInternalServerError, Cause: err,
@@ -45,6 +43,9 @@ func internalCode(table *awsshape.Service) string {
 	return "InternalFailure"
 }
 
+// serviceUnavailable is IAM's code where it cannot be asked.
+const serviceUnavailable = "ServiceUnavailable"
+
 type answered struct {
 	code   string
 	status int
@@ -52,30 +53,30 @@ type answered struct {
 
 // gateCodes are the codes of STS and IAM in those of other protocols. Clients compare them: to set their clock, to fetch new credentials,
 // to wait.
-var gateCodes = map[awsshape.Protocol]map[awsquery.Code]answered{
+var gateCodes = map[awsshape.Protocol]map[string]answered{
 	awsshape.RestJSON: {
-		awsquery.AccessDenied:               {"AccessDeniedException", 403},
-		awsquery.InvalidClientTokenID:       {"UnrecognizedClientException", 403},
-		awsquery.SignatureDoesNotMatch:      {"InvalidSignatureException", 403},
-		awsquery.IncompleteSignature:        {"IncompleteSignatureException", 403},
-		awsquery.MissingAuthenticationToken: {"MissingAuthenticationTokenException", 403},
-		awsquery.ExpiredToken:               {"ExpiredTokenException", 403},
-		awsquery.Throttling:                 {"ThrottlingException", 429},
-		awsquery.ServiceUnavailable:         {"ServiceUnavailableException", 503},
+		"AccessDenied":               {"AccessDeniedException", 403},
+		"InvalidClientTokenId":       {"UnrecognizedClientException", 403},
+		"SignatureDoesNotMatch":      {"InvalidSignatureException", 403},
+		"IncompleteSignature":        {"IncompleteSignatureException", 403},
+		"MissingAuthenticationToken": {"MissingAuthenticationTokenException", 403},
+		"ExpiredToken":               {"ExpiredTokenException", 403},
+		"Throttling":                 {"ThrottlingException", 429},
+		serviceUnavailable:           {"ServiceUnavailableException", 503},
 	},
 	awsshape.EC2Query: {
-		awsquery.AccessDenied:               {"UnauthorizedOperation", 403},
-		awsquery.InvalidClientTokenID:       {"AuthFailure", 401},
-		awsquery.SignatureDoesNotMatch:      {"SignatureDoesNotMatch", 403},
-		awsquery.IncompleteSignature:        {"IncompleteSignature", 400},
-		awsquery.MissingAuthenticationToken: {"MissingAuthenticationToken", 403},
-		awsquery.ExpiredToken:               {"RequestExpired", 400},
-		awsquery.Throttling:                 {"RequestLimitExceeded", 503},
-		awsquery.ServiceUnavailable:         {"Unavailable", 503},
+		"AccessDenied":               {"UnauthorizedOperation", 403},
+		"InvalidClientTokenId":       {"AuthFailure", 401},
+		"SignatureDoesNotMatch":      {"SignatureDoesNotMatch", 403},
+		"IncompleteSignature":        {"IncompleteSignature", 400},
+		"MissingAuthenticationToken": {"MissingAuthenticationToken", 403},
+		"ExpiredToken":               {"RequestExpired", 400},
+		"Throttling":                 {"RequestLimitExceeded", 503},
+		serviceUnavailable:           {"Unavailable", 503},
 	},
 }
 
-func refusedAtGate(table *awsshape.Service, e *awsquery.Error) *awsfault.Error {
+func refusedByIAM(table *awsshape.Service, e *awsfault.Error) *awsfault.Error {
 	protocol := table.Protocol
 	low := protocol == awsshape.JSON10 || protocol == awsshape.JSON11 // whose every refusal is a 400
 	if low {
@@ -83,7 +84,7 @@ func refusedAtGate(table *awsshape.Service, e *awsquery.Error) *awsfault.Error {
 	}
 	known, ok := gateCodes[protocol][e.Code]
 	if !ok {
-		known = answered{string(e.Code), e.Code.Status()}
+		known = answered{e.Code, e.HTTPStatus()}
 	}
 	if low && known.status < http.StatusInternalServerError {
 		known.status = http.StatusBadRequest

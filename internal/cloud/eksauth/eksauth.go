@@ -41,7 +41,7 @@ type Credentials struct {
 type Config struct {
 	Region  string
 	Account Account
-	// Assume gives a pod the role of an association. Refusals are *awsquery.Error.
+	// Assume gives a pod the role of an association. Refusals are *awsfault.Error.
 	Assume func(ctx context.Context, pod podidentity.Pod, by podidentity.Association, externalID string) (Credentials, error)
 }
 

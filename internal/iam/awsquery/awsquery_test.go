@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/awsquery"
 )
 
@@ -31,7 +32,7 @@ func read(method, target, kind, body string) (awsquery.Call, error) {
 }
 
 func codeOf(err error) string {
-	if known := (*awsquery.Error)(nil); errors.As(err, &known) {
+	if known := (*awsfault.Error)(nil); errors.As(err, &known) {
 		return string(known.Code)
 	}
 	return fmt.Sprint(err)

@@ -23,7 +23,7 @@ import (
 //		Attributes  map[string]string // Attributes.entry.1.key=…&Attributes.entry.1.value=…
 //	}
 //
-// A parameter that no field takes is an error, and so is a list that does not count 1, 2, 3. Every error is an *Error.
+// A parameter that no field takes is an error, and so is a list that does not count 1, 2, 3. Every error is an *awsfault.Error.
 func Decode(params url.Values, into any) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.Elem().Kind() != reflect.Struct {

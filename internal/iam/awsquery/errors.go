@@ -5,6 +5,8 @@ package awsquery
 import (
 	"fmt"
 	"net/http"
+
+	"muster.dev/muster/internal/aws/awsfault"
 )
 
 // Code is an error code of the protocol, as SDKs compare it.
@@ -68,27 +70,12 @@ func (c Code) Status() int {
 	}
 }
 
-// Error is an answer that says no. Its message is shown to the caller: no secrets, no inner errors.
-type Error struct {
-	Code    Code
-	Message string
-	Cause   error // for the log only
+// Errorf makes a refusal of STS or IAM.
+func Errorf(code Code, format string, args ...any) *awsfault.Error {
+	return Because(nil, code, fmt.Sprintf(format, args...))
 }
 
-// Errorf makes an Error.
-func Errorf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
-
-// Unwrap is what the answer does not tell.
-func (e *Error) Unwrap() error { return e.Cause }
-
-// Type tells SDKs which side's fault it was.
-func (e *Error) Type() string {
-	if e.Code.Status() >= http.StatusInternalServerError {
-		return "Receiver"
-	}
-	return "Sender"
+// Because makes a refusal of STS or IAM whose cause is told to the log alone.
+func Because(cause error, code Code, message string) *awsfault.Error {
+	return &awsfault.Error{Code: string(code), Status: code.Status(), Message: message, Cause: cause, OfIAM: true}
 }

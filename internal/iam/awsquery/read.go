@@ -27,7 +27,7 @@ func DefaultLimits() Limits { return Limits{Body: 1 << 20, Params: 500, Key: 256
 // getAction is the one action that may come by GET: presigned, it is the token of an EKS cluster.
 const getAction = "GetCallerIdentity"
 
-// Read takes a request apart. Every error is an *Error. The writer is used to end the connection when the body is too large.
+// Read takes a request apart. Every error is an *awsfault.Error. The writer is used to end the connection when the body is too large.
 func Read(w http.ResponseWriter, r *http.Request, limits Limits) (Call, error) {
 	if r.URL.Path != "/" && r.URL.Path != "" {
 		return Call{}, Errorf(InvalidAction, "the path is %.100q: the query protocol has only /", r.URL.Path)
@@ -48,7 +48,7 @@ func Read(w http.ResponseWriter, r *http.Request, limits Limits) (Call, error) {
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return Call{}, Errorf(RequestEntityTooLarge, "the body is larger than %d bytes", limits.Body)
 	} else if err != nil {
-		return Call{}, &Error{Code: MalformedQueryString, Message: "the body ended early", Cause: err}
+		return Call{}, Because(err, MalformedQueryString, "the body ended early")
 	}
 	params, err := parse(string(body), limits)
 	if err != nil {

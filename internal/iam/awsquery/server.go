@@ -13,11 +13,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-// Admit finds the sender of a request and returns a context that has it. An *Error is the answer; any other error is an InternalFailure.
+// Admit finds the sender of a request and returns a context that has it. An *awsfault.Error is the answer; any other error is an InternalFailure.
 type Admit func(ctx context.Context, r *http.Request, call Call) (context.Context, error)
 
 // Handler does one action. The result is a struct for encoding/xml, or nil for an action that returns nothing.
@@ -117,22 +118,22 @@ func (s *Server) do(r *http.Request, call Call) (body []byte, err error) {
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, call Call, err error) {
 	e := From(err)
 	level := slog.LevelInfo
-	if e.Code.Status() >= http.StatusInternalServerError {
+	if e.HTTPStatus() >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	s.config.Log.Log(r.Context(), level, "refused", "api", call.API.Name, "action", fmt.Sprintf("%.100q", call.Action), "code", string(e.Code),
+	s.config.Log.Log(r.Context(), level, "refused", "api", call.API.Name, "action", fmt.Sprintf("%.100q", call.Action), "code", e.Code,
 		"request_id", call.RequestID, "message", e.Message, "cause", e.Cause)
 	body, err := refusal(call, e)
 	if err != nil {
 		s.config.Log.ErrorContext(r.Context(), "cannot write an error", "request_id", call.RequestID, "error", err)
 	}
-	send(w, call, e.Code.Status(), body, s.config.Now())
+	send(w, call, e.HTTPStatus(), body, s.config.Now())
 }
 
 // From turns any error into one that may be answered. An unknown error becomes an InternalFailure that tells nothing.
-func From(err error) *Error {
+func From(err error) *awsfault.Error {
 	var (
-		known     *Error
+		known     *awsfault.Error
 		invalid   *iam.Invalid
 		outside   *iam.OutOfRange
 		long      iam.TooLong
@@ -145,23 +146,23 @@ func From(err error) *Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &invalid):
-		return &Error{Code: ValidationError, Message: invalid.Error(), Cause: err}
+		return Because(err, ValidationError, invalid.Error())
 	case errors.As(err, &outside):
-		return &Error{Code: ValidationError, Message: outside.Error(), Cause: err}
+		return Because(err, ValidationError, outside.Error())
 	case errors.As(err, &long):
-		return &Error{Code: ValidationError, Message: long.Error(), Cause: err}
+		return Because(err, ValidationError, long.Error())
 	case errors.As(err, &many):
-		return &Error{Code: ValidationError, Message: many.Error(), Cause: err}
+		return Because(err, ValidationError, many.Error())
 	case errors.As(err, &twice):
-		return &Error{Code: InvalidInput, Message: twice.Error(), Cause: err}
+		return Because(err, InvalidInput, twice.Error())
 	case errors.As(err, &limit):
-		return &Error{Code: LimitExceeded, Message: limit.Error(), Cause: err}
+		return Because(err, LimitExceeded, limit.Error())
 	case errors.As(err, &malformed):
-		return &Error{Code: malformedCode(malformed), Message: malformed.Error(), Cause: err}
+		return Because(err, malformedCode(malformed), malformed.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &Error{Code: ServiceUnavailable, Message: "the answer took too long, try again", Cause: err}
+		return Because(err, ServiceUnavailable, "the answer took too long, try again")
 	}
-	return &Error{Code: InternalFailure, Message: "something went wrong here; the log has it under the request id", Cause: err}
+	return Because(err, InternalFailure, "something went wrong here; the log has it under the request id")
 }
 
 // malformedCode is LimitExceeded for a document that is right but too large, as for IAM.

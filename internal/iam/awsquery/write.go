@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"muster.dev/muster/internal/aws/awsfault"
 )
 
 // faultNamespace is that of errors that no API is to blame for.
@@ -38,7 +40,7 @@ type metadata struct {
 
 type fault struct {
 	Type    string `json:"Type"`
-	Code    Code   `json:"Code"`
+	Code    string `json:"Code"`
 	Message string `json:"Message"`
 }
 
@@ -75,8 +77,11 @@ func answer(call Call, result any) ([]byte, error) {
 }
 
 // refusal is the body of an error.
-func refusal(call Call, e *Error) ([]byte, error) {
-	inner := fault{Type: e.Type(), Code: e.Code, Message: e.Message}
+func refusal(call Call, e *awsfault.Error) ([]byte, error) {
+	inner := fault{Type: "Sender", Code: e.Code, Message: e.Message}
+	if e.HTTPStatus() >= http.StatusInternalServerError { // SDKs are told whose fault it was
+		inner.Type = "Receiver"
+	}
 	if call.JSON {
 		return json.Marshal(struct {
 			Error     fault

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
@@ -164,7 +165,7 @@ func (s *Service) rights(state *State, p principal) (iampolicy.Rights, error) {
 func (s *Service) add(to *[]iampolicy.Named, k iampolicy.Kind, name, text string) error {
 	document, err := s.parsed.parse(k, text)
 	if err != nil {
-		return &awsquery.Error{Code: awsquery.AccessDenied, Message: "the policy " + name + " cannot be read, and so nothing is allowed: replace it", Cause: err}
+		return awsquery.Because(err, awsquery.AccessDenied, "the policy "+name+" cannot be read, and so nothing is allowed: replace it")
 	}
 	*to = append(*to, iampolicy.Named{Name: name, Document: document})
 	return nil
@@ -235,14 +236,14 @@ func (p *parsed) parse(k iampolicy.Kind, text string) (iampolicy.Document, error
 
 // storeError says what became of a write, in IAM's codes.
 func storeError(err error) error {
-	var known *awsquery.Error
+	var known *awsfault.Error
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, ErrExists):
-		return &awsquery.Error{Code: awsquery.EntityAlreadyExists, Message: "an entity of that name already exists", Cause: err}
+		return awsquery.Because(err, awsquery.EntityAlreadyExists, "an entity of that name already exists")
 	case errors.Is(err, ErrConflict):
-		return &awsquery.Error{Code: awsquery.ConcurrentModification, Message: "the entity was changed by somebody else meanwhile: try again", Cause: err}
+		return awsquery.Because(err, awsquery.ConcurrentModification, "the entity was changed by somebody else meanwhile: try again")
 	case errors.Is(err, ErrRefused):
 		return err
 	case errors.Is(err, errAway):

@@ -133,9 +133,9 @@ func badToken(err error) error {
 	case !ok:
 		return err
 	case no.code == awsquery.ExpiredToken:
-		return &awsquery.Error{Code: no.code, Message: "The security token included in the request is expired", Cause: err}
+		return awsquery.Because(err, no.code, "The security token included in the request is expired")
 	}
-	return &awsquery.Error{Code: no.code, Message: "The security token included in the request is invalid.", Cause: err}
+	return awsquery.Because(err, no.code, "The security token included in the request is invalid.")
 }
 
 // signatureError answers what was wrong with a signature, in AWS's words where tools look for them.
@@ -150,7 +150,7 @@ func signatureError(err error, words string) error {
 	case words == "":
 		words = r.Error()
 	}
-	return &awsquery.Error{Code: awsquery.Code(r.Code), Message: words, Cause: err}
+	return awsquery.Because(err, awsquery.Code(r.Code), words)
 }
 
 // expiredSignature is what STS says; SDKs set their clock by the Date of the answer then.
@@ -161,10 +161,10 @@ func expiredSignature(err error, signed sigv4.Signed, now time.Time) error {
 	if signed.SignedAt.After(now) {
 		words = "Signature not yet current: " + at + " is still later than " + now.Add(skew).UTC().Format(layout) + " (" + here + " + 15 min.)"
 	}
-	return &awsquery.Error{Code: awsquery.SignatureDoesNotMatch, Message: words, Cause: err}
+	return awsquery.Because(err, awsquery.SignatureDoesNotMatch, words)
 }
 
 // away says that the management plane cannot be had.
 func away(err error) error {
-	return &awsquery.Error{Code: awsquery.ServiceUnavailable, Message: "the management plane does not answer: try again, or see `muster status`", Cause: err}
+	return awsquery.Because(err, awsquery.ServiceUnavailable, "the management plane does not answer: try again, or see `muster status`")
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/webidentity"
 )
@@ -51,7 +51,7 @@ func (s *Service) CheckWebIdentity(ctx context.Context, role, issuer, subject, a
 
 // withCause is a refusal of STS with what its caller is not told.
 func withCause(err error) error {
-	if refused, ok := errors.AsType[*awsquery.Error](err); ok && refused.Cause != nil {
+	if refused, ok := errors.AsType[*awsfault.Error](err); ok && refused.Cause != nil {
 		return fmt.Errorf("%s: %w", refused.Message, refused.Cause)
 	}
 	return err

@@ -15,10 +15,7 @@ func denied(who, action string, t target, d iampolicy.Decision) error {
 	if d.Verdict == iampolicy.Allow {
 		return nil
 	}
-	return &awsquery.Error{
-		Code: awsquery.AccessDenied, Message: "User: " + who + " is not authorized to perform: " + action + onResource(action, t) + because(action, d),
-		Cause: errors.New(d.Policy + ": " + d.Reason),
-	}
+	return awsquery.Because(errors.New(d.Policy+": "+d.Reason), awsquery.AccessDenied, "User: "+who+" is not authorized to perform: "+action+onResource(action, t)+because(action, d))
 }
 
 // onResource is what a refusal says of the resource. EC2 and Auto Scaling say nothing where it is any, and EFS never names it.

@@ -12,7 +12,7 @@ import (
 	"net/netip"
 	"time"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/registrylogin"
 )
 
@@ -64,7 +64,7 @@ func (s *Service) Decide(q registrylogin.Question) (registrylogin.Answer, error)
 	}
 	p, err := s.lookup(state, in.AccessKeyID, in.Token, now)
 	if err != nil {
-		if no, ok := badToken(err).(*awsquery.Error); ok { //nolint:errorlint // it is made there
+		if no, ok := badToken(err).(*awsfault.Error); ok { //nolint:errorlint // it is made there
 			return registrylogin.Answer{}, &registrylogin.RefusedError{Reason: no.Message}
 		}
 		return registrylogin.Answer{}, err
@@ -76,7 +76,7 @@ func (s *Service) Decide(q registrylogin.Question) (registrylogin.Answer, error)
 	answer := registrylogin.Answer{Principal: p.arn.String(), Account: p.account, Denied: map[string]string{}}
 	for _, action := range q.Actions {
 		if err := s.permit(&call{admitted: a, state: state}, action, target{resource: q.Resource}); err != nil {
-			no, ok := err.(*awsquery.Error) //nolint:errorlint // what permit returns
+			no, ok := err.(*awsfault.Error) //nolint:errorlint // what permit returns
 			if !ok {
 				return registrylogin.Answer{}, err
 			}

@@ -90,7 +90,7 @@ type PodCredentials struct {
 }
 
 // AssumeForPod gives a pod the credentials of its association's role, if the trust policy of the role lets pods.eks.amazonaws.com in, or those of the
-// target role, if that lets the role in. The caller has made sure whose pod it is. Refusals are *awsquery.Error, with STS's codes; one of a
+// target role, if that lets the role in. The caller has made sure whose pod it is. Refusals are *awsfault.Error, with STS's codes; one of a
 // role that does not trust has the reason as its cause.
 func (s *Service) AssumeForPod(ctx context.Context, in PodRole) (PodCredentials, error) {
 	given, err := s.assumeForPod(ctx, in)
@@ -129,7 +129,7 @@ func (s *Service) assumeForPod(ctx context.Context, in PodRole) (PodCredentials,
 		return PodCredentials{}, err
 	}
 	if err := s.trustsPods(role, in.Root, now); err != nil {
-		return PodCredentials{}, &awsquery.Error{Code: awsquery.AccessDenied, Message: "EKS does not have permissions to assume the role " + in.Role, Cause: err}
+		return PodCredentials{}, awsquery.Because(err, awsquery.AccessDenied, "EKS does not have permissions to assume the role "+in.Role)
 	}
 	session := Session{
 		PrincipalID: role.ID, Name: in.Root.sessionName(), Tags: SessionTags{Transitive: in.Root.tags(s.clusterARN(in.Root.Cluster))}, RootPod: in.Root, RootRole: role.ID,
@@ -186,7 +186,7 @@ func (s *Service) podRole(state *State, text string) (iam.Role, error) {
 		ok = false
 	}
 	if !ok || role.Path != path {
-		return iam.Role{}, &awsquery.Error{Code: awsquery.AccessDenied, Message: "EKS does not have permissions to assume the role " + text, Cause: errors.New("there is no such role")}
+		return iam.Role{}, awsquery.Because(errors.New("there is no such role"), awsquery.AccessDenied, "EKS does not have permissions to assume the role "+text)
 	}
 	return role, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/awsquery"
 	own "muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -115,8 +116,8 @@ func TestTrustPoliciesOfPods(t *testing.T) {
 				must[*sts.GetCallerIdentityOutput](w)(w.sts(given(got)).GetCallerIdentity(t.Context(), nil))
 				return
 			}
-			var refused *awsquery.Error
-			if !errors.As(err, &refused) || refused.Code != awsquery.AccessDenied || refused.Cause == nil || !strings.Contains(refused.Cause.Error(), c.want) {
+			var refused *awsfault.Error
+			if !errors.As(err, &refused) || refused.Code != string(awsquery.AccessDenied) || refused.Cause == nil || !strings.Contains(refused.Cause.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if checked == nil || !strings.Contains(checked.Error(), c.want) {
@@ -215,7 +216,7 @@ func TestTargetRole(t *testing.T) {
 		other := in
 		change(&other)
 		_, err := w.service.AssumeForPod(t.Context(), other)
-		if refused, ok := errors.AsType[*awsquery.Error](err); !ok || refused.Code != awsquery.AccessDenied {
+		if refused, ok := errors.AsType[*awsfault.Error](err); !ok || refused.Code != string(awsquery.AccessDenied) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

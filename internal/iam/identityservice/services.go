@@ -60,7 +60,7 @@ func (s *Service) Refuse(service, action, reason string) {
 	}
 }
 
-// Admit finds the sender of a request for a service. The body is what was read of the request's, to the end. Refusals are *awsquery.Error, with
+// Admit finds the sender of a request for a service. The body is what was read of the request's, to the end. Refusals are *awsfault.Error, with
 // the codes of STS and IAM.
 func (s *Service) Admit(r *http.Request, service string, body []byte) (Caller, error) {
 	a, err := s.sender(r.Context(), r, service, body)
@@ -80,7 +80,7 @@ func (s *Service) Admit(r *http.Request, service string, body []byte) (Caller, e
 
 // Authorize asks the caller's policies, as they are now, about an action such as eks:DescribeCluster and a resource, which is an ARN or "*".
 // The conditions are those of the request and the resource beside the global ones, by their names in lower case. Refusals are
-// *awsquery.Error.
+// *awsfault.Error.
 func (s *Service) Authorize(c Caller, action, resource string, conditions map[string][]string) error {
 	state, err := s.config.Store.State()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
@@ -32,9 +32,9 @@ func zoo(w *world) {
 		if err == nil {
 			err = w.service.Authorize(caller, "zoo:Feed", "arn:aws:zoo:"+region+":"+account+":cage/one", map[string][]string{"zoo:size": {"big"}})
 		}
-		if known, ok := errors.AsType[*awsquery.Error](err); ok {
-			identityservice.Report(r.Context(), identityservice.Outcome{RequestID: "id-1", Action: "Feed", Resource: "cage", Code: string(known.Code), Message: known.Message, Cause: known.Cause})
-			answer.WriteHeader(known.Code.Status())
+		if known, ok := errors.AsType[*awsfault.Error](err); ok {
+			identityservice.Report(r.Context(), identityservice.Outcome{RequestID: "id-1", Action: "Feed", Resource: "cage", Code: known.Code, Message: known.Message, Cause: known.Cause})
+			answer.WriteHeader(known.HTTPStatus())
 			_, _ = fmt.Fprint(answer, known.Error())
 			return
 		}

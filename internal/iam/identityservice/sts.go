@@ -182,10 +182,7 @@ const (
 
 // notAssumable says no as STS does; why is for the log.
 func (s *Service) notAssumable(c *call, action, role string, d iampolicy.Decision) error {
-	return &awsquery.Error{
-		Code: awsquery.AccessDenied, Message: "User: " + c.arn.String() + " is not authorized to perform: " + action + " on resource: " + role,
-		Cause: errors.New(d.Policy + ": " + d.Reason),
-	}
+	return awsquery.Because(errors.New(d.Policy+": "+d.Reason), awsquery.AccessDenied, "User: "+c.arn.String()+" is not authorized to perform: "+action+" on resource: "+role)
 }
 
 // descend gives a session the root of the credentials that it is made with.

@@ -158,7 +158,7 @@ func checkWebIdentity(in webIdentityIn) (arn.ARN, error) {
 	return wanted, nil
 }
 
-// exchange finds out whose a token is. Errors are *awsquery.Error.
+// exchange finds out whose a token is. Errors are *awsfault.Error.
 func (s *Service) exchange(c *call, account, text string) (exchanged, error) {
 	read, err := webidentity.Read(text)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Service) exchange(c *call, account, text string) (exchanged, error) {
 	}
 	keys, own, err := s.config.Issuers.Keys(c.ctx, read.Issuer(), read.KeyID())
 	if err != nil {
-		return exchanged{}, &awsquery.Error{Code: awsquery.IDPCommunicationError, Message: "Couldn't retrieve verification key from your identity provider, please reference AssumeRoleWithWebIdentity documentation for requirements", Cause: err}
+		return exchanged{}, awsquery.Because(err, awsquery.IDPCommunicationError, "Couldn't retrieve verification key from your identity provider, please reference AssumeRoleWithWebIdentity documentation for requirements")
 	}
 	out := exchanged{provider: provider}
 	if out.claims, err = read.Verify(keys, c.now); err == nil {
@@ -190,9 +190,9 @@ func (s *Service) exchange(c *call, account, text string) (exchanged, error) {
 	}
 	switch err := s.config.Issuers.Exists(out.claims.Issuer, out.bound, out.claims.IssuedAt); {
 	case errors.Is(err, ErrGone):
-		return exchanged{}, &awsquery.Error{Code: awsquery.IDPRejectedClaim, Message: "The token is not good any more: the pod or the service account that it is bound to " + ErrGone.Error(), Cause: err}
+		return exchanged{}, awsquery.Because(err, awsquery.IDPRejectedClaim, "The token is not good any more: the pod or the service account that it is bound to "+ErrGone.Error())
 	case err != nil:
-		return exchanged{}, &awsquery.Error{Code: awsquery.IDPCommunicationError, Message: "whether the pod of the token exists cannot be found out now: try again", Cause: err}
+		return exchanged{}, awsquery.Because(err, awsquery.IDPCommunicationError, "whether the pod of the token exists cannot be found out now: try again")
 	}
 	return out, nil
 }
@@ -225,12 +225,12 @@ func badWebToken(err error, now time.Time) error {
 	case webidentity.RuleExpired:
 		code, message = awsquery.ExpiredTokenException, "Token expired: current date/time "+strconv.FormatInt(now.Unix(), 10)+" must be before the expiration date/time: "+r.Saw
 	}
-	return &awsquery.Error{Code: code, Message: message, Cause: err}
+	return awsquery.Because(err, code, message)
 }
 
 // notByToken says no as STS does; why is for the log.
 func notByToken(action, why string) error {
-	return &awsquery.Error{Code: awsquery.AccessDenied, Message: "Not authorized to perform " + action, Cause: errors.New(why)}
+	return awsquery.Because(errors.New(why), awsquery.AccessDenied, "Not authorized to perform "+action)
 }
 
 // trustsToken asks the role's trust policy.
