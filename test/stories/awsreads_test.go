@@ -20,7 +20,7 @@ import (
 // TestDescribedAsWritten writes by the AWS APIs and describes at once: answers come from memory, and have what was written before, by the request
 // itself and by the controllers that carried it out. And it floods the APIs with what one user can send, which delays nobody else.
 //
-//story:about cloud/ec2 cloud/awsfront platform/readcache
+//story:about cloud/ec2 aws/awsfront platform/readcache
 func TestDescribedAsWritten(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -15,8 +15,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/machine/terminated"
 	"muster.dev/muster/internal/plane/readiness"
 )

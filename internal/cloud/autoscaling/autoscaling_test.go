@@ -19,9 +19,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/machine/terminated"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/machine/machine"
 )
 

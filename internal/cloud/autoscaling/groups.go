@@ -13,8 +13,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // invalid is the code of most refusals.

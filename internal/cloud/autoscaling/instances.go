@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 // instanceDetails is an instance of any group.

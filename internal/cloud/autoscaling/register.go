@@ -8,9 +8,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/keylock"
 )
 

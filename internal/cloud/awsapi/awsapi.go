@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsroute"
 	"muster.dev/muster/internal/aws/awsshape"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/autoscaling"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
 	"muster.dev/muster/internal/cloud/ecr"

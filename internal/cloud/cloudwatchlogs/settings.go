@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
 )
 

@@ -5,8 +5,8 @@ package cloudwatchlogs
 import (
 	"context"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
 )
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 func (a *api) registerAccount(f *awsfront.Front) {

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 func (a *api) registerImages(f *awsfront.Front) {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 func (a *api) registerInstances(f *awsfront.Front) {

@@ -6,9 +6,9 @@ import (
 	"context"
 	"slices"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // instanceStatus is the health of an instance. Nobody but the instance's own Node knows more of it than that it runs.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/machine/instancetype"
 )
 

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/aws/sshkey"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
 )
 

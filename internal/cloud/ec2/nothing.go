@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // registerNothing adds the actions that list what there never is: tools look for it, and go on.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/keylock"
 	"muster.dev/muster/internal/machine/machine"
 )

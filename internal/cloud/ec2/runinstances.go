@@ -18,10 +18,10 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/clienttoken"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 	"muster.dev/muster/internal/machine/machine"
 )

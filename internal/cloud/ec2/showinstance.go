@@ -15,9 +15,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/machine/instancetype"
 	"muster.dev/muster/internal/machine/machine"
 	network "muster.dev/muster/internal/network/vpc"

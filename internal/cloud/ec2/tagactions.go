@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // mostTagged is how many resources one request may tag, as EC2's.

@@ -5,8 +5,8 @@ package ec2
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/clienttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // token is the client token of a request, as the object that it makes keeps it.

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 func (a *api) registerVPCs(f *awsfront.Front) {

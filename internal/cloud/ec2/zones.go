@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 func (a *api) registerZones(f *awsfront.Front) {

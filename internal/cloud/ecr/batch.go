@@ -9,7 +9,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/image/registrystore"
 )
 

@@ -18,9 +18,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/image/registrystore"
 )
 

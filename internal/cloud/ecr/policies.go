@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 // noPolicy is what ECR says of a repository that has no policy of a kind. None has one here: IAM's policies alone decide, and nothing expires images.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/image/registrystore"
 )
 

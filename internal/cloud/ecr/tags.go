@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
-	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/image/registrystore"
 )
 

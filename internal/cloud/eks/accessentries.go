@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 func (a *api) aboutNamedEntry(ctx context.Context, call *awsfront.Call, in *namedEntry) ([]awsfront.Target, error) {

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 type associateEncryptionConfigInput struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 type createAuthorityInput struct{ ClusterName, ClientRequestToken string }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/plane/deprecation"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 type addonVersionsInput struct {

@@ -5,7 +5,7 @@ package eks
 import (
 	"context"
 
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 // named is the input of actions about one cluster.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/platform/version"
 )
 

@@ -5,7 +5,7 @@ package eks
 import (
 	"context"
 
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 // Lists of what no cluster of Muster's ever has. Tools read them before they do anything else.

@@ -3,8 +3,8 @@
 package eks
 
 import (
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // page cuts the page out of a list that a request asks for, and makes the token of the next.

@@ -12,8 +12,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/clienttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // The codes of EKS.

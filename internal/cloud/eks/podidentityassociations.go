@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 func (a *api) aboutNamedAssociation(ctx context.Context, call *awsfront.Call, in *namedAssociation) ([]awsfront.Target, error) {

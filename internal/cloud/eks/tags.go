@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // readTags checks the tags of a request.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 

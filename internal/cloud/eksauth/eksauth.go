@@ -9,7 +9,7 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/tokenrefusal"
 	"muster.dev/muster/internal/iam/webidentity"

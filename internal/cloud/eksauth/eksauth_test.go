@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/podidentity/podidentitytest"

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iampolicy"
 )

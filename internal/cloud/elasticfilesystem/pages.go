@@ -3,8 +3,8 @@
 package elasticfilesystem
 
 import (
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // cut makes a page of a list that is sorted by its keys.

@@ -5,7 +5,7 @@ package elasticfilesystem
 import (
 	"context"
 
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 // Settings that no file system has here. Terraform reads them of each one.

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // isPoint reports whether a request about tags names an access point, and not a file system.

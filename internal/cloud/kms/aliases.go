@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
 )
 

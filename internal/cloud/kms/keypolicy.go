@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"

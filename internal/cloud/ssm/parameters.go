@@ -10,8 +10,8 @@ import (
 
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 // parameter is one as Systems Manager shows it.

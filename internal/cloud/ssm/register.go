@@ -6,8 +6,8 @@ import (
 	"errors"
 
 	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
 )
 
 const service = "ssm"

@@ -10,9 +10,9 @@ import (
 
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 )
 
 func TestParameters(t *testing.T) {

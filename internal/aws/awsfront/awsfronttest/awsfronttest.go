@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/cloud/awsfront"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 )
 
 // Account is the one of the caller.
@@ -60,7 +60,7 @@ func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions 
 	slices.Sort(keys)
 	g.Asked = append(g.Asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
 	if g.Denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "no")
+		return &awsfault.Error{Code: "AccessDenied", Status: http.StatusForbidden, Message: "no", OfIAM: true}
 	}
 	return nil
 }

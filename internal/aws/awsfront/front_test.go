@@ -19,7 +19,6 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 type caller struct{ name string }
@@ -29,6 +28,11 @@ func (c caller) ARN() arn.ARN {
 }
 func (c caller) Principal() arn.ARN { return c.ARN() }
 func (c caller) Account() string    { return "000000000000" }
+
+// refusedBy is what IAM says no with.
+func refusedBy(code, format string, args ...any) *awsfault.Error {
+	return &awsfault.Error{Code: code, Status: http.StatusForbidden, Message: fmt.Sprintf(format, args...), OfIAM: true}
+}
 
 // gate lets in who says a name, and lets them do what may says.
 type gate struct {
@@ -40,11 +44,11 @@ func (g *gate) Admit(r *http.Request, _ string, _ []byte) (Caller, error) {
 	name := r.Header.Get("Who")
 	switch name {
 	case "":
-		return nil, awsquery.Errorf(awsquery.MissingAuthenticationToken, "Request is missing Authentication Token")
+		return nil, refusedBy("MissingAuthenticationToken", "Request is missing Authentication Token")
 	case "stranger":
-		return nil, awsquery.Errorf(awsquery.InvalidClientTokenID, "The security token included in the request is invalid.")
+		return nil, refusedBy("InvalidClientTokenId", "The security token included in the request is invalid.")
 	case "late":
-		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Signature expired: …")
+		return nil, refusedBy("SignatureDoesNotMatch", "Signature expired: …")
 	}
 	return caller{name}, nil
 }
@@ -179,7 +183,7 @@ func TestRightsAreAskedBeforeTheEffect(t *testing.T) {
 		if conditions["aws:resourcetag/team"] == nil {
 			t.Errorf("conditions %v", conditions)
 		}
-		return awsquery.Errorf(awsquery.AccessDenied, "User: a is not authorized to perform: %s on resource: %s", action, resource)
+		return refusedBy("AccessDenied", "User: a is not authorized to perform: %s on resource: %s", action, resource)
 	}
 	answer := w.ask(t, "a", http.MethodGet, "/clusters/panic", "")
 	if answer.Code != 403 || !strings.Contains(answer.Body.String(), "not authorized to perform: eks:DescribeCluster on resource: cluster/panic") ||
