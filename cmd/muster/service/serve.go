@@ -5,12 +5,12 @@ package service
 import (
 	"errors"
 	"log/slog"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsapi"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/machine/machine"
@@ -41,7 +41,7 @@ When it ends, components and machines go on, and the next service takes them ove
 			if err != nil {
 				return err
 			}
-			service, err := serve.NewService(serve.Config{State: dir, BinDir: binDir, Log: newLogger(o), Guarded: guarded, AWS: awsAPIs})
+			service, err := serve.NewService(serve.Config{State: dir, BinDir: binDir, Log: newLogger(o), Guarded: guarded, Services: register})
 			if err != nil {
 				return err
 			}
@@ -52,15 +52,15 @@ When it ends, components and machines go on, and the next service takes them ove
 	return cmd
 }
 
-// awsAPIs are the AWS APIs of the account beside STS and IAM.
-func awsAPIs(a serve.AWS) (map[string]http.Handler, error) {
-	machines, err := machine.NewStore(machine.StoreConfig{Dir: a.Account.State.Machines(), Subnets: local.Subnets(a.Account.State), Region: a.Account.Region}) // only read
+// register adds the AWS APIs of the account beside STS and IAM to its front.
+func register(front *awsfront.Front, a serve.Account) error {
+	machines, err := machine.NewStore(machine.StoreConfig{Dir: a.Components.State.Machines(), Subnets: local.Subnets(a.Components.State), Region: a.Components.Region}) // only read
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return awsapi.Handlers(awsapi.Config{
-		Identity: a.Identity, Management: a.Management, Metrics: a.Metrics, PageKey: a.Account.State.PageKey(),
-		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC, Cluster: a.Cluster, Pods: a.Pods, Deprecated: a.Deprecated, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Images: a.Account.State.Registry(), FileSystems: a.Account.State.FileSystems(),
+	return awsapi.Register(front, awsapi.Config{
+		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(),
+		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC, Cluster: a.Cluster, Pods: a.Pods, Deprecated: a.Deprecated, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
 	})
 }
 

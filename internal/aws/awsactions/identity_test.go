@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
@@ -43,12 +44,16 @@ func TestSTSAndIAMAnswerWhatTheListSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	front, err := service.Front(awsfront.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	answered := func(api awsquery.API, action string) bool {
 		form := url.Values{"Action": {action}, "Version": {api.Version}}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(form.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
-		service.ServeHTTP(w, r)
+		front.ServeHTTP(w, r)
 		body, err := io.ReadAll(w.Result().Body)
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +76,8 @@ func TestSTSAndIAMAnswerWhatTheListSays(t *testing.T) {
 		client reflect.Type
 	}{{awsquery.STS(), reflect.TypeFor[*sts.Client]()}, {awsquery.IAM(), reflect.TypeFor[*iam.Client]()}} {
 		for method := range c.client.Methods() {
-			if method.Name == "Options" || !answered(c.api, method.Name) {
+			listed, _ := list.Find(c.api.Name, method.Name)
+			if method.Name == "Options" || listed.Mark == awsactions.Refused || !answered(c.api, method.Name) { // what is refused is answered with the reason
 				continue
 			}
 			here[c.api.Name] = append(here[c.api.Name], method.Name)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"time"
@@ -32,28 +33,30 @@ type Caller interface {
 	Account() string
 }
 
-// Gate decides who comes in, and what they may do. Refusals are *awsfault.Error.
+// Gate decides who comes in, and what they may do. Refusals are *awsfault.Error of IAM.
 type Gate interface {
 	Admit(r *http.Request, service string, body []byte) (Caller, error)
 	// Authorize asks about an action such as eks:DescribeCluster. The names of the conditions are in lower case.
 	Authorize(c Caller, action, resource string, conditions map[string][]string) error
 }
 
-// Outcome is what the log is told of a request.
-type Outcome struct {
-	RequestID, Action, Resource, Code, Message string
-	Cause                                      error
-}
-
 // Config is what a Front needs.
 type Config struct {
 	Gate Gate
-	// Report has the log tell what became of a request; it may be nil.
-	Report func(context.Context, Outcome)
+	// Identity answers the requests of STS and IAM, which it reads itself, and those that name no service.
+	Identity http.Handler
+	// Log has a line for each request; nil logs nothing.
+	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
-	Now     func() time.Time // time.Now if nil
+	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many are made each
+	// second, a new one has a second to prove its sender's identity before it makes way for others.
+	Connections int
+	Now         func() time.Time // time.Now if nil
 }
+
+// defaultConnections is more than the tools of one account make.
+const defaultConnections = 1024
 
 // Front answers requests.
 type Front struct {
@@ -62,6 +65,10 @@ type Front struct {
 	rates   *throttle.Limiter
 	metrics *metrics
 	actions map[[2]string]action
+	// handlers are those of the services that have an action, by the name that requests are signed for.
+	handlers map[string]*handler
+	identity http.Handler
+	entry    http.Handler
 }
 
 // action is a registered action, without its types.
@@ -112,21 +119,41 @@ func New(c Config) (*Front, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Report == nil {
-		c.Report = func(context.Context, Outcome) {}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Identity == nil {
+		c.Identity = http.NotFoundHandler()
+	}
+	if c.Connections <= 0 {
+		c.Connections = defaultConnections
 	}
 	m, err := newMetrics(c.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	return &Front{config: c, list: awsactions.NewList(), rates: throttle.New(), metrics: m, actions: map[[2]string]action{}}, nil
+	f := &Front{
+		config: c, list: awsactions.NewList(), rates: throttle.New(), metrics: m, identity: c.Identity, actions: map[[2]string]action{}, handlers: map[string]*handler{},
+	}
+	f.entry = f.logged(http.HandlerFunc(f.routed))
+	return f, nil
 }
+
+// ServeHTTP answers a request of any service.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.entry.ServeHTTP(w, r) }
 
 // Register adds an action before the first request. A service or an action that is in no table is a defect of the program, which panics.
 func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 	table := awstable.Service(service)
 	if table == nil || table.Operation(name) == nil || f.Answers(service, name) {
 		panic(fmt.Sprintf("awsfront: %s:%s is in no table, or registered twice", service, name))
+	}
+	if f.handlers[service] == nil {
+		codec := awscodec.For(table.Protocol)
+		if codec == nil {
+			panic(fmt.Sprintf("awsfront: there is no codec of protocol %q of the service %s", table.Protocol, service))
+		}
+		f.handlers[service] = &handler{front: f, table: table, codec: codec}
 	}
 	f.actions[[2]string{service, name}] = action{
 		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](),
@@ -203,15 +230,11 @@ func (f *Front) Check() error {
 	return errors.Join(problems...)
 }
 
-// Handler answers the requests of a service.
+// Handler answers the requests of one service.
 func (f *Front) Handler(service string) (http.Handler, error) {
-	table := awstable.Service(service)
-	if table == nil {
-		return nil, fmt.Errorf("there is no table of the service %q", service)
+	h, ok := f.handlers[service]
+	if !ok {
+		return nil, fmt.Errorf("no action of the service %q is registered", service)
 	}
-	codec := awscodec.For(table.Protocol)
-	if codec == nil {
-		return nil, fmt.Errorf("there is no codec of protocol %q of the service %q", table.Protocol, service)
-	}
-	return &handler{front: f, table: table, codec: codec}, nil
+	return f.logged(h), nil
 }

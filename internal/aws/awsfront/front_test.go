@@ -3,9 +3,11 @@
 package awsfront
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -61,10 +63,25 @@ func (g *gate) Authorize(_ Caller, action, resource string, conditions map[strin
 	return g.may(action, resource, conditions)
 }
 
+// told is a log: the attributes of each line.
+type told struct {
+	slog.Handler
+	lines []map[string]any
+}
+
+func (*told) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *told) Handle(_ context.Context, r slog.Record) error {
+	line := map[string]any{"msg": r.Message}
+	r.Attrs(func(a slog.Attr) bool { line[a.Key] = a.Value.Any(); return true })
+	l.lines = append(l.lines, line)
+	return nil
+}
+
 type world struct {
 	gate    *gate
 	front   *Front
-	told    []Outcome
+	told    *told
 	handler http.Handler
 	metrics *prometheus.Registry
 }
@@ -79,9 +96,9 @@ type deleteIn struct{ Name string }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{gate: &gate{}, metrics: prometheus.NewRegistry()}
+	w := &world{gate: &gate{}, metrics: prometheus.NewRegistry(), told: &told{}}
 	var err error
-	if w.front, err = New(Config{Gate: w.gate, Metrics: w.metrics, Report: func(_ context.Context, o Outcome) { w.told = append(w.told, o) }}); err != nil {
+	if w.front, err = New(Config{Gate: w.gate, Metrics: w.metrics, Log: slog.New(w.told)}); err != nil {
 		t.Fatal(err)
 	}
 	Register(w.front, "eks", "DescribeCluster", Spec[describeIn, describeOut]{
@@ -167,11 +184,11 @@ func TestAnswers(t *testing.T) {
 			if strings.Contains(body, "secret") || strings.Contains(body, "plate") {
 				t.Errorf("the answer tells of the inside: %s", body)
 			}
-			if len(w.told) != 1 || w.told[0].Code != c.code || w.told[0].RequestID != header.Get("X-Amzn-Requestid") {
-				t.Errorf("the log is told %+v", w.told)
+			if len(w.told.lines) != 1 || w.told.lines[0]["outcome"] != cmp.Or(c.code, "ok") || w.told.lines[0]["request_id"] != header.Get("X-Amzn-Requestid") {
+				t.Errorf("the log is told %+v", w.told.lines)
 			}
-			if c.status == 500 && !strings.Contains(fmt.Sprint(w.told[0].Cause), "plate") && !strings.Contains(fmt.Sprint(w.told[0].Cause), "secret") {
-				t.Errorf("the log is not told the cause: %+v", w.told)
+			if c.status == 500 && !strings.Contains(fmt.Sprint(w.told.lines[0]["cause"]), "plate") && !strings.Contains(fmt.Sprint(w.told.lines[0]["cause"]), "secret") {
+				t.Errorf("the log is not told the cause: %+v", w.told.lines)
 			}
 		})
 	}
@@ -190,8 +207,8 @@ func TestRightsAreAskedBeforeTheEffect(t *testing.T) {
 		answer.Header().Get("X-Amzn-Errortype") != "AccessDeniedException" {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
-	if want := []string{"eks:DescribeCluster cluster/panic [aws:resourcetag/team]"}; !slices.Equal(w.gate.asked, want) || w.told[0].Resource != "cluster/panic" {
-		t.Errorf("asked %q, told %+v", w.gate.asked, w.told)
+	if want := []string{"eks:DescribeCluster cluster/panic [aws:resourcetag/team]"}; !slices.Equal(w.gate.asked, want) || w.told.lines[0]["resource"] != "cluster/panic" {
+		t.Errorf("asked %q, told %+v", w.gate.asked, w.told.lines)
 	}
 }
 

@@ -43,11 +43,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := h.front.config.Now()
 	q := &request{handler: h, id: uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String(), action: unknownAction}
 	response, err := q.answer(w, r)
-	outcome := Outcome{RequestID: q.id, Action: q.action, Resource: q.resource}
+	record := RecordOf(r.Context())
+	record.RequestID, record.Action, record.Resource = q.id, q.action, q.resource
 	if err != nil {
 		problem := refusal(h.table, err)
 		response = h.codec.EncodeError(h.table, q.id, problem)
-		outcome.Code, outcome.Message, outcome.Cause = problem.Code, problem.Message, problem.Cause
+		record.Code, record.Message = problem.Code, problem.Message
+		if problem.Cause != nil {
+			record.Cause = problem.Cause
+		}
 	}
 	header := w.Header()
 	for name, value := range response.Header {
@@ -56,8 +60,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(response.Status)
 	_, _ = w.Write(response.Body)
-	h.front.metrics.observe(h.table.Name, q.action, outcome.Code, h.front.config.Now().Sub(began))
-	h.front.config.Report(r.Context(), outcome)
+	h.front.metrics.observe(h.table.Name, q.action, record.Code, h.front.config.Now().Sub(began))
 }
 
 // answer takes the request through all steps.

@@ -52,13 +52,6 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	c.Management = fake.NewClientBuilder().WithScheme(scheme).Build()
-	handlers, err := Handlers(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for service, handler := range handlers {
-		c.Identity.Handle(service, handler)
-	}
 	if _, err := identityservice.First(t.Context(), store, identityservice.DefaultAccount, filepath.Join(dir, "credentials"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +61,7 @@ func serve(t *testing.T) *served {
 	}
 	user, _ := state.User(identityservice.DefaultAccount, identityservice.FirstUserName)
 	key := state.KeysOf(user.ID)[0]
-	server := httptest.NewServer(c.Identity)
+	server := httptest.NewServer(frontOf(t, c))
 	t.Cleanup(server.Close)
 	s := &served{t: t, url: server.URL, admin: aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret.Reveal()}}
 

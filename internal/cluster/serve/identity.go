@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -84,22 +85,22 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	if err != nil {
 		return err
 	}
-	if s.cfg.AWS != nil {
+	front, err := service.Front(awsfront.Config{Log: s.cfg.Log, Metrics: s.metrics})
+	if err != nil {
+		return err
+	}
+	if s.cfg.Services != nil {
 		reads, err := readcache.New(readcache.Config{Client: api, Writes: s.writes, Kinds: readKinds()})
 		if err != nil {
 			return fmt.Errorf("making the cache of the AWS APIs: %w", err)
 		}
 		group.Go(func() { reads.Run(ctx) })
-		handlers, err := s.cfg.AWS(AWS{
-			Identity: service, Management: reads, Metrics: s.metrics, Account: c, Pods: pods, Deprecated: s.deprecated,
+		if err := s.cfg.Services(front, Account{
+			Identity: service, Management: reads, Components: c, Pods: pods, Deprecated: s.deprecated,
 			Cluster:    func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) },
 			HostRanges: func() ([]netip.Prefix, error) { return hostRanges(c.State) },
-		})
-		if err != nil {
-			return fmt.Errorf("making the AWS APIs: %w", err)
-		}
-		for name, handler := range handlers {
-			service.Handle(name, handler)
+		}); err != nil {
+			return fmt.Errorf("registering the AWS APIs: %w", err)
 		}
 	}
 	machines.Handle(cache.ResourceEventHandlerFuncs{
@@ -131,13 +132,13 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return fmt.Errorf("listening for STS and IAM: %w", err)
 	}
 	certificate := &certificateFile{path: c.Credential(component.CredentialIdentity)}
-	begin(func() error { return service.Serve(ctx, people, certificate.get) })
+	begin(func() error { return front.Serve(ctx, people, certificate.get) })
 	if c.VPC {
 		machines, err := listenPrivate(ctx, c.State.MachinesSocket())
 		if err != nil {
 			return fmt.Errorf("listening for machines' requests of STS and IAM: %w", err)
 		}
-		begin(func() error { return service.ServeMachines(ctx, machines, certificate.get) })
+		begin(func() error { return front.ServeMachines(ctx, machines, certificate.get) })
 	}
 	for socket, credentials := range map[string]bool{c.State.IdentitySocket(): false, c.State.MetadataSocket(): true} {
 		var peers func(uint32) bool

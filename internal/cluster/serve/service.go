@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"os"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -50,18 +50,17 @@ type Config struct {
 	Log    *slog.Logger
 	// Guarded makes the service keep a guard that starts it again when it dies.
 	Guarded bool
-	// AWS makes the handlers of the account's AWS APIs, by the name of the service, which answer where STS and IAM do. It is called each time that
-	// the identity service begins; nil leaves STS and IAM alone.
-	AWS func(AWS) (map[string]http.Handler, error)
+	// Services registers the actions of the account's AWS APIs beside STS and IAM. It is called each time that the front begins; nil leaves STS and
+	// IAM alone.
+	Services func(*awsfront.Front, Account) error
 }
 
-// AWS is what AWS APIs work with.
-type AWS struct {
+// Account is what the services of AWS work with.
+type Account struct {
 	Identity *identityservice.Service
 	// Management is a client of the management plane, which answers reads from memory where their context allows it (package readcache).
 	Management client.Client
-	Metrics    prometheus.Registerer
-	Account    component.Account
+	Components component.Account
 	// Pods knows which pods have which identities.
 	Pods PodIdentities
 	// Cluster makes a client of a cluster that is served, by its namespace, for access entries.

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 	"muster.dev/muster/internal/iam/caller"
@@ -68,9 +69,13 @@ func newMusterAccount(t *testing.T) *musterAccount {
 	}
 	admin, _ := state.User(identityservice.DefaultAccount, identityservice.FirstUserName)
 	key := state.KeysOf(admin.ID)[0]
+	front, err := service.Front(awsfront.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	a := &musterAccount{
 		service: service, identity: filepath.Join(dir, "identity.sock"), metadata: filepath.Join(dir, "metadata.sock"), authority: keyservicetest.New(t),
-		sts: httptest.NewServer(service), user: ststest.Key{ID: key.ID, Secret: key.Secret.Reveal()},
+		sts: httptest.NewServer(front), user: ststest.Key{ID: key.ID, Secret: key.Secret.Reveal()},
 	}
 	t.Cleanup(a.sts.Close)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
@@ -21,7 +22,7 @@ type call struct {
 	admitted
 	ctx     context.Context // of this request alone
 	state   *State
-	record  *line
+	record  *awsfront.Record
 	markers markers // of the lists of the account
 }
 
@@ -47,7 +48,7 @@ const (
 // register adds an action: its resource, and its effect if the caller may.
 func register[In, Out any](s *Service, server *awsquery.Server, api awsquery.API, action string, m mode, about func(*call, In) (target, error), do func(*call, In) (*Out, error)) {
 	awsquery.Register(server, api, action, func(ctx context.Context, asked awsquery.Call, in In) (*Out, error) {
-		c := &call{admitted: admittedOf(ctx), ctx: ctx, record: lineOf(ctx)}
+		c := &call{admitted: admittedOf(ctx), ctx: ctx, record: awsfront.RecordOf(ctx)}
 		c.markers = markers{s.config.Sealer.current.Load(), c.account, asked}
 		if m == writes {
 			select {
@@ -66,7 +67,7 @@ func register[In, Out any](s *Service, server *awsquery.Server, api awsquery.API
 			if err != nil {
 				return nil, err
 			}
-			c.record.target = t.resource
+			c.record.Resource = t.resource
 			if err := s.authorize(c, api.Name+":"+action, t); err != nil {
 				return nil, err
 			}

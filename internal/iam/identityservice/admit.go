@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/awsquery"
 )
@@ -37,7 +38,7 @@ func admittedOf(ctx context.Context) admitted {
 
 // admit finds the sender of a request of STS or IAM.
 func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call) (context.Context, error) {
-	lineOf(ctx).action = call.Action
+	awsfront.RecordOf(ctx).Action = call.Action
 	if call.API == awsquery.STS() && call.Action == actionWebIdentity { // its sender is proven by the token, and a signature is not asked for
 		return context.WithValue(ctx, admittedKey{}, s.nobody(ctx, r)), nil
 	}
@@ -51,8 +52,8 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 // sender finds the sender of a request: the key must exist, the signature must be made with it, for this service, and now.
 func (s *Service) sender(ctx context.Context, r *http.Request, service string, body []byte) (admitted, error) {
 	now := s.config.Now()
-	line := lineOf(ctx)
-	line.api = service
+	record := awsfront.RecordOf(ctx)
+	record.Service = service
 	sum := sha256.Sum256(body)
 	request := sigv4.Request{
 		Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Header: r.Header, PayloadHash: hex.EncodeToString(sum[:]),
@@ -68,7 +69,7 @@ func (s *Service) sender(ctx context.Context, r *http.Request, service string, b
 	if err != nil {
 		return admitted{}, signatureError(err, "")
 	}
-	line.accessKey = signed.AccessKeyID
+	record.AccessKey = signed.AccessKeyID
 	state, err := s.config.Store.State()
 	if err != nil {
 		return admitted{}, away(err)
@@ -84,14 +85,14 @@ func (s *Service) sender(ctx context.Context, r *http.Request, service string, b
 		return admitted{}, signatureError(err, "The request signature we calculated does not match the signature you provided. "+
 			"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
-	line.principal = p.arn.String()
+	record.Principal = p.arn.String()
 	if !s.limits.allow(signed.AccessKeyID, now) { // counted once it is proven: nobody spends another's requests
 		return admitted{}, awsquery.Errorf(awsquery.Throttling, "Rate exceeded")
 	}
 	if err := signed.Current(now, skew); err != nil {
 		return admitted{}, expiredSignature(err, signed, now)
 	}
-	proven(ctx)
+	awsfront.Proven(ctx)
 	s.used.note(p.keyID, service, signed.Region, now)
 	a := s.came(r, now)
 	a.principal = p
@@ -109,7 +110,7 @@ func (s *Service) came(r *http.Request, now time.Time) admitted {
 
 // nobody is the sender of a request that nothing has proven yet.
 func (s *Service) nobody(ctx context.Context, r *http.Request) admitted {
-	lineOf(ctx).api = awsquery.STS().Name
+	awsfront.RecordOf(ctx).Service = awsquery.STS().Name
 	return s.came(r, s.config.Now())
 }
 

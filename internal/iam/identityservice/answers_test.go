@@ -60,13 +60,6 @@ func newRecorder(t *testing.T) *recorder {
 	r.world = newWorld(t, func(c *identityservice.Config) {
 		c.Now, c.Random, c.Issuers, c.Rate, c.Burst = func() time.Time { return r.clock }, rand.NewChaCha8([32]byte{1}), r.issuers, 1e6, 1e6
 	})
-	for _, service := range awsactions.Services() {
-		for _, action := range service.Actions {
-			if action.Mark == awsactions.Refused {
-				r.service.Refuse(service.Name, action.Name, action.Reason)
-			}
-		}
-	}
 	r.signers["admin"] = r.admin()
 	r.signers["nobody"] = signer{}
 	r.signers["stranger"] = signer{id: "AKIAAAAAAAAAAAAAAAAA", secret: "not known"}

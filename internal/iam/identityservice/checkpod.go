@@ -11,6 +11,7 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/webidentity"
 )
@@ -44,7 +45,7 @@ func (s *Service) CheckWebIdentity(ctx context.Context, role, issuer, subject, a
 	case !slices.Contains(provider.ClientIDs, audience):
 		return fmt.Errorf("%s is not among the client ids of IAM's provider for %s, which are %s: add it with aws iam add-client-id-to-open-id-connect-provider", audience, issuer, strings.Join(provider.ClientIDs, ", "))
 	}
-	c := &call{admitted: admitted{region: s.config.Region, now: s.config.Now(), secure: true}, ctx: ctx, state: state, record: &line{}}
+	c := &call{admitted: admitted{region: s.config.Region, now: s.config.Now(), secure: true}, ctx: ctx, state: state, record: &awsfront.Record{}}
 	token := exchanged{provider: provider, audience: audience, claims: webidentity.Claims{Issuer: issuer, Subject: subject, Audiences: []string{audience}}}
 	return withCause(s.trustsToken(c, found, token, "check", iam.DefaultAssume, nil))
 }

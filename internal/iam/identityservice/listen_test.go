@@ -30,6 +30,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"golang.org/x/time/rate"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/platform/proxyheader"
 )
@@ -47,15 +48,15 @@ func serve(t *testing.T, connections int) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveAt(t, listener, connections, (*identityservice.Service).Serve)
+	s := serveAt(t, listener, connections, (*awsfront.Front).Serve)
 	s.url, s.address = "https://"+listener.Addr().String(), listener.Addr().String()
 	return s
 }
 
 // serveAt has a service answer by one of its ways to do so.
-func serveAt(t *testing.T, listener net.Listener, connections int, by func(*identityservice.Service, context.Context, net.Listener, identityservice.Certificate) error) *served {
+func serveAt(t *testing.T, listener net.Listener, connections int, by func(*awsfront.Front, context.Context, net.Listener, awsfront.Certificate) error) *served {
 	t.Helper()
-	w := newWorld(t, func(c *identityservice.Config) { c.Rate, c.Burst, c.Connections = 1e6, 1e6, connections })
+	w := newWorldWith(t, connections, func(c *identityservice.Config) { c.Rate, c.Burst = 1e6, 1e6 })
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func serveAt(t *testing.T, listener net.Listener, connections int, by func(*iden
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- by(w.service, ctx, listener, func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		ended <- by(w.front, ctx, listener, func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 		})
 	}()
@@ -239,7 +240,7 @@ func TestMachinesHaveTheirShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveAt(t, listener, 0, (*identityservice.Service).ServeMachines)
+	s := serveAt(t, listener, 0, (*awsfront.Front).ServeMachines)
 	s.url, s.address = "https://127.0.0.1", socket
 
 	good := s.behind("192.168.64.12")
@@ -285,7 +286,7 @@ func TestMachinesHaveTheirShare(t *testing.T) {
 		}
 	}
 
-	direct := httptest.NewServer(s.service)
+	direct := httptest.NewServer(s.front)
 	t.Cleanup(direct.Close)
 	overTheRelay := s.url
 	s.url = direct.URL
@@ -310,7 +311,7 @@ func TestTheRelaySaysWhoComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveAt(t, listener, 0, (*identityservice.Service).ServeMachines)
+	s := serveAt(t, listener, 0, (*awsfront.Front).ServeMachines)
 	s.url, s.address = "https://127.0.0.1", socket
 	raw, err := new(net.Dialer).DialContext(t.Context(), "unix", socket)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/registrylogin"
 )
 
@@ -33,7 +34,11 @@ type sealedLogin struct {
 var _ registrylogin.Backend = (*Service)(nil)
 
 // Login makes a password for the image registry, by which that knows the caller. It is worth nothing once the caller's key, session, user or role is.
-func (s *Service) Login(c Caller) (password string, expires time.Time, err error) {
+func (s *Service) Login(by awsfront.Caller) (password string, expires time.Time, err error) {
+	c, ok := by.(Caller)
+	if !ok {
+		return "", time.Time{}, errNotOurs
+	}
 	now := s.config.Now()
 	expires = now.Add(loginTime).UTC().Truncate(time.Second)
 	in := sealedLogin{AccessKeyID: c.admitted.keyID}

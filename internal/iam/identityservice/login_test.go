@@ -25,7 +25,7 @@ import (
 // TestPasswordsOfTheRegistry follows a password over the registry's own way to the account.
 func TestPasswordsOfTheRegistry(t *testing.T) {
 	w := newWorld(t, nil)
-	w.service.Handle("zoo", http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+	w.others["zoo"] = http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		caller, err := w.service.Admit(r, "zoo", body)
 		if err != nil {
@@ -37,7 +37,7 @@ func TestPasswordsOfTheRegistry(t *testing.T) {
 			t.Errorf("until %s, %v", expires, err)
 		}
 		_, _ = answer.Write([]byte(password))
-	}))
+	})
 	puller := w.user("puller")
 	const document = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ecr:BatchGetImage","Resource":"arn:aws:ecr:*:*:repository/team/*"}]}`
 	if _, err := w.iam(w.admin()).PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: aws.String("puller"), PolicyName: aws.String("p"), PolicyDocument: aws.String(document)}); err != nil {

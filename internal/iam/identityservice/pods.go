@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
@@ -155,7 +156,7 @@ func (s *Service) assumeTarget(ctx context.Context, state *State, role iam.Role,
 			principal: principal{arn: role.SessionARN(first.Name), account: role.Account, id: role.ID, session: &first, grants: role.Grants, boundary: role.Boundary},
 			region:    s.config.Region, now: now, secure: true,
 		},
-		ctx: ctx, state: state, record: &line{},
+		ctx: ctx, state: state, record: &awsfront.Record{},
 	}
 	request := assumeRoleIn{RoleArn: in.Target, RoleSessionName: first.Name, DurationSeconds: new(int32(iam.MaxChained / time.Second))}
 	if in.ExternalID != "" {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -30,8 +29,6 @@ const (
 	defaultBurst = 200
 )
 
-const defaultConnections = 1024
-
 // Config is what a Service needs.
 type Config struct {
 	Store     Store
@@ -53,29 +50,21 @@ type Config struct {
 	Account string
 	// Rate and Burst limit each access key; 100 and 200 if zero.
 	Rate, Burst int
-	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many are made each
-	// second, a new one has a second to prove its sender's identity before it makes way for others.
-	Connections int
 	Now         func() time.Time // time.Now if nil
 	Random      io.Reader        // crypto/rand if nil
 }
 
 // Service answers STS and IAM.
 type Service struct {
-	config  Config
-	handler http.Handler
-	query   *awsquery.Server
-	hub     hub
-	used    usage
-	limits  limits // of access keys
+	config Config
+	query  *awsquery.Server
+	hub    hub
+	used   usage
+	limits limits // of access keys
 	// subjects are those of OpenID Connect providers, counted apart: whoever has a provider has as many subjects as they like.
 	subjects limits
 	parsed   parsed
 	managed  map[string]iam.Policy // AWS's own, by ARN
-	// services are the others that the account answers, by the name that requests are signed for.
-	services map[string]http.Handler
-	// unsigned says for which service a request without a signature is; nil where STS and IAM are alone.
-	unsigned func(r *http.Request, form []byte) string
 	// writing is held by each change: what is checked before a write still holds at the write.
 	writing chan struct{}
 
@@ -106,10 +95,7 @@ func New(c Config) (*Service, error) {
 	if c.Rate <= 0 || c.Burst <= 0 {
 		c.Rate, c.Burst = defaultRate, defaultBurst
 	}
-	if c.Connections <= 0 {
-		c.Connections = defaultConnections
-	}
-	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}, services: map[string]http.Handler{}, given: lru.New[string, PodGiven](rememberedPods)}
+	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}, given: lru.New[string, PodGiven](rememberedPods)}
 	s.limits.rate, s.limits.burst = c.Rate, c.Burst
 	s.subjects.rate, s.subjects.burst = c.Rate, c.Burst
 	for _, p := range iampolicy.AWSManaged() {
@@ -138,9 +124,6 @@ func New(c Config) (*Service, error) {
 	s.registerSimulations(server)
 	s.registerContextKeys(server)
 	s.registerAccount(server)
-	s.handler = s.logged(s.routed(server))
+	s.refuse()
 	return s, nil
 }
-
-// ServeHTTP answers one request.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

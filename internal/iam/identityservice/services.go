@@ -4,9 +4,12 @@ package identityservice
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsactions"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/awsquery"
 )
 
@@ -33,44 +36,48 @@ func (c Caller) Instance() string {
 	return c.admitted.instance.ID
 }
 
-// Outcome is what the log is to tell of a request. Nothing in it may be a secret.
-type Outcome struct {
-	RequestID, Action, Resource string
-	Code, Message               string // of a refusal
-	Cause                       error
+// errNotOurs is a defect of the program.
+var errNotOurs = errors.New("the caller did not come in here")
+
+// Front makes the front of the account's AWS APIs: the service is its gate, and answers STS and IAM. Others register their actions there.
+func (s *Service) Front(c awsfront.Config) (*awsfront.Front, error) {
+	c.Gate, c.Identity = s, s.query
+	if c.Now == nil {
+		c.Now = s.config.Now
+	}
+	return awsfront.New(c)
 }
 
-// Handle has a handler answer the requests that are signed for a service, whose signature it gives to Admit. Call it before the first request.
-func (s *Service) Handle(service string, handler http.Handler) { s.services[service] = handler }
-
-// HandleUnsigned has a function say for which service a request without a signature is, by the request and, if it is a form, its body. Call it before the
-// first request.
-func (s *Service) HandleUnsigned(service func(r *http.Request, form []byte) string) {
-	s.unsigned = service
-}
-
-// Refuse has an action of STS or IAM that nobody does answered with the reason. Call it before the first request.
-func (s *Service) Refuse(service, action, reason string) {
-	for _, api := range []awsquery.API{awsquery.STS(), awsquery.IAM()} {
-		if api.Name == service {
-			s.query.Handle(api, action, func(context.Context, awsquery.Call) (any, error) {
-				return nil, awsquery.Errorf(awsquery.UnsupportedOperation, "%s", reason)
-			})
+// refuse has the actions of STS and IAM that the account does not have answered with the reason that the list gives.
+func (s *Service) refuse() {
+	for _, service := range awsactions.Services() {
+		for _, api := range []awsquery.API{awsquery.STS(), awsquery.IAM()} {
+			if api.Name != service.Name {
+				continue
+			}
+			for _, action := range service.Actions {
+				if action.Mark != awsactions.Refused {
+					continue
+				}
+				s.query.Handle(api, action.Name, func(context.Context, awsquery.Call) (any, error) {
+					return nil, awsquery.Errorf(awsquery.UnsupportedOperation, "%s", action.Reason)
+				})
+			}
 		}
 	}
 }
 
 // Admit finds the sender of a request for a service. The body is what was read of the request's, to the end. Refusals are *awsfault.Error, with
 // the codes of STS and IAM.
-func (s *Service) Admit(r *http.Request, service string, body []byte) (Caller, error) {
+func (s *Service) Admit(r *http.Request, service string, body []byte) (awsfront.Caller, error) {
 	a, err := s.sender(r.Context(), r, service, body)
 	if err != nil {
-		return Caller{}, err
+		return nil, err
 	}
 	c := Caller{admitted: a, holder: a.arn}
 	state, err := s.config.Store.State()
 	if err != nil {
-		return Caller{}, away(err)
+		return nil, away(err)
 	}
 	if role, ok := state.RoleByID(a.id); ok {
 		c.holder = role.ARN()
@@ -81,19 +88,14 @@ func (s *Service) Admit(r *http.Request, service string, body []byte) (Caller, e
 // Authorize asks the caller's policies, as they are now, about an action such as eks:DescribeCluster and a resource, which is an ARN or "*".
 // The conditions are those of the request and the resource beside the global ones, by their names in lower case. Refusals are
 // *awsfault.Error.
-func (s *Service) Authorize(c Caller, action, resource string, conditions map[string][]string) error {
+func (s *Service) Authorize(c awsfront.Caller, action, resource string, conditions map[string][]string) error {
+	caller, ok := c.(Caller)
+	if !ok {
+		return errNotOurs
+	}
 	state, err := s.config.Store.State()
 	if err != nil {
 		return away(err)
 	}
-	return s.permit(&call{admitted: c.admitted, state: state}, action, target{resource: resource, context: conditions})
-}
-
-// Report has the log tell the outcome of a request that Handle's handler answered.
-func Report(ctx context.Context, o Outcome) {
-	entry := lineOf(ctx)
-	entry.requestID, entry.action, entry.target, entry.code, entry.message = o.RequestID, o.Action, o.Resource, o.Code, o.Message
-	if o.Cause != nil {
-		entry.cause = o.Cause
-	}
+	return s.permit(&call{admitted: caller.admitted, state: state}, action, target{resource: resource, context: conditions})
 }

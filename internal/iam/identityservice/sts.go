@@ -75,7 +75,7 @@ func (s *Service) registerSTS(server *awsquery.Server) {
 
 // assumeRole returns a session of a role if both the role's trust policy and the caller's policies allow it.
 func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
-	c.record.target = in.RoleArn
+	c.record.Resource = in.RoleArn
 	switch {
 	case len(in.PolicyArns) > 0:
 		return nil, unsupported("managed session policies (PolicyArns)", "pass the document as Policy")

@@ -155,7 +155,7 @@ func TestUnsignedRequests(t *testing.T) {
 		"Version=2011-06-15":                             "MissingAction",
 		"Action=ListUsers&Action=x&Version=2010-05-08":   "InvalidQueryParameter",
 		"Action=ListUsers&Version=2010-05-08&UserName=%": "MalformedQueryString",
-		"Action=AssumeRoleWithSAML&Version=2011-06-15":   "InvalidAction",
+		"Action=AssumeRoleWithSAML&Version=2011-06-15":   "MissingAuthenticationToken", // why it is refused is told to those who are known
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(body))
 		if err != nil {

@@ -35,7 +35,7 @@ func TestSubjectsDoNotRenewRequestsOfKeys(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(form))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		answer := httptest.NewRecorder()
-		if w.service.ServeHTTP(answer, r); n == 0 && !strings.Contains(answer.Body.String(), "AccessDenied") {
+		if w.front.ServeHTTP(answer, r); n == 0 && !strings.Contains(answer.Body.String(), "AccessDenied") {
 			t.Fatalf("%d: %s", answer.Code, answer.Body)
 		}
 	}

@@ -30,7 +30,7 @@ func (c *call) read(k iampolicy.Kind, text string) (iampolicy.Document, error) {
 	}
 	warnings := document.Warnings()
 	for _, w := range warnings[:min(len(warnings), maxWarnings)] {
-		c.record.warnings = append(c.record.warnings, fmt.Sprintf("%.*s", maxWarning, w))
+		c.record.Warnings = append(c.record.Warnings, fmt.Sprintf("%.*s", maxWarning, w))
 	}
 	return document, nil
 }

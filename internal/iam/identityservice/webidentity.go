@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
@@ -69,7 +70,7 @@ type exchanged struct {
 // assumeRoleWithWebIdentity returns a session of a role for a token, if its issuer is a provider of the role's account and the trust
 // policy lets the token in. Nobody's signature is asked for.
 func (s *Service) assumeRoleWithWebIdentity(c *call, in webIdentityIn) (*webIdentityOut, error) {
-	c.record.target = in.RoleArn
+	c.record.Resource = in.RoleArn
 	wanted, err := checkWebIdentity(in)
 	if err != nil {
 		return nil, err
@@ -78,8 +79,8 @@ func (s *Service) assumeRoleWithWebIdentity(c *call, in webIdentityIn) (*webIden
 	if err != nil {
 		return nil, err
 	}
-	c.record.principal = token.provider.ARN().String() + ":" + token.claims.Subject
-	proven(c.ctx)
+	c.record.Principal = token.provider.ARN().String() + ":" + token.claims.Subject
+	awsfront.Proven(c.ctx)
 	if !s.subjects.allow(token.provider.URL+" "+token.claims.Subject, c.now) {
 		return nil, awsquery.Errorf(awsquery.Throttling, "Rate exceeded")
 	}

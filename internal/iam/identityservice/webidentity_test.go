@@ -373,7 +373,7 @@ func BenchmarkAssumeRoleWithWebIdentity(b *testing.B) {
 				r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/", strings.NewReader(form))
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				answer := httptest.NewRecorder()
-				if w.service.ServeHTTP(answer, r); answer.Code != http.StatusOK {
+				if w.front.ServeHTTP(answer, r); answer.Code != http.StatusOK {
 					b.Errorf("%d: %s", answer.Code, answer.Body)
 					return
 				}

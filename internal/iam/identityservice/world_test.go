@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go"
 
+	"muster.dev/muster/internal/aws/awsfront"
 	own "muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
@@ -34,6 +37,8 @@ type world struct {
 	t         testing.TB
 	store     *identityservicetest.Memory
 	service   *identityservice.Service
+	front     *awsfront.Front
+	others    map[string]http.Handler // of services that the front has not, by the name that requests are signed for
 	url       string
 	instances *instances
 	log       *log
@@ -88,7 +93,13 @@ func (i *instances) set(id string, to instance) {
 // newWorld makes a world; change may be nil.
 func newWorld(t testing.TB, change func(*identityservice.Config)) *world {
 	t.Helper()
-	w := &world{t: t, store: identityservicetest.NewMemory(), instances: &instances{all: map[string]instance{}}, log: &log{}}
+	return newWorldWith(t, 0, change)
+}
+
+// newWorldWith makes a world whose front takes so many connections at once.
+func newWorldWith(t testing.TB, connections int, change func(*identityservice.Config)) *world {
+	t.Helper()
+	w := &world{t: t, others: map[string]http.Handler{}, store: identityservicetest.NewMemory(), instances: &instances{all: map[string]instance{}}, log: &log{}}
 	dir := t.TempDir()
 	sealer, err := identityservice.OpenSealer(filepath.Join(dir, "session-keys.json"), time.Now())
 	if err != nil {
@@ -112,7 +123,18 @@ func newWorld(t testing.TB, change func(*identityservice.Config)) *world {
 	}
 	admin, _ := state.User(account, identityservice.FirstUserName)
 	w.key = state.KeysOf(admin.ID)[0]
-	server := httptest.NewServer(w.service)
+	if w.front, err = w.service.Front(awsfront.Config{Log: config.Log, Connections: connections}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		for name, other := range w.others {
+			if strings.Contains(r.Header.Get("Authorization"), "/"+name+"/aws4_request") {
+				other.ServeHTTP(answer, r)
+				return
+			}
+		}
+		w.front.ServeHTTP(answer, r)
+	}))
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	return w

@@ -7,6 +7,7 @@ package awsfronttest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -65,14 +66,10 @@ func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions 
 	return nil
 }
 
-// New is a front behind a gate. Causes of failures, which callers do not see, are in the test's log. A nil now is the clock.
+// New is a front behind a gate. The test's log has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
 func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
 	t.Helper()
-	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Report: func(_ context.Context, o awsfront.Outcome) {
-		if o.Cause != nil {
-			t.Log(o.Action, o.Cause)
-		}
-	}})
+	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package identityservice
+package awsfront
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"muster.dev/muster/internal/aws/awsroute"
+	"muster.dev/muster/internal/aws/awsshape"
 	"muster.dev/muster/internal/aws/sigv4"
 )
 
@@ -23,48 +25,49 @@ const unknownOperation = "UnknownOperationException"
 // routed hands requests to the service that they are signed for. Tools send those of all services here when their endpoint is set for all of
 // them; those of services that are not here are refused. Each protocol has its own form of errors, and a client of one makes nothing of the
 // errors of STS and IAM.
-func (s *Service) routed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})
-		if err != nil {
-			s.unsignedRequest(w, r, next)
-			return
-		}
-		ours := signed.Service == "sts" || signed.Service == "iam" || signed.Service == "eks" && strings.Trim(r.URL.Path, "/") == "" // which EKS has nothing at
-		if ours {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if handler, ok := s.services[signed.Service]; ok {
-			handler.ServeHTTP(w, r)
-			return
-		}
-		line := lineOf(r.Context())
-		line.api, line.accessKey, line.code = signed.Service, signed.AccessKeyID, unknownOperation
-		line.requestID = uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String()
-		body, kind := refusalFor(signed.Service, r, line.requestID)
-		header := w.Header()
-		header.Set("Content-Type", kind)
-		header.Set("X-Amzn-Errortype", unknownOperation) // as Go spells x-amzn-ErrorType
-		header.Set("X-Amzn-Requestid", line.requestID)
-		header.Set("X-Content-Type-Options", "nosniff")
-		w.WriteHeader(http.StatusNotFound) // nothing of the server's: SDKs would ask again
-		_, _ = w.Write(body)               //nolint:gosec // G705: no page but XML or JSON, escaped by their encoders, with nosniff; a lost client has gone
-	})
+func (f *Front) routed(w http.ResponseWriter, r *http.Request) {
+	signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})
+	if err != nil {
+		f.unsigned(w, r)
+		return
+	}
+	token := signed.Service == "eks" && atRoot(r)
+	if handler, ok := f.handlers[signed.Service]; ok && !token {
+		handler.ServeHTTP(w, r)
+		return
+	}
+	if token || signed.Service == "sts" || signed.Service == "iam" {
+		f.identity.ServeHTTP(w, r)
+		return
+	}
+	record := RecordOf(r.Context())
+	record.Service, record.AccessKey, record.Code = signed.Service, signed.AccessKeyID, unknownOperation
+	record.RequestID = uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String()
+	body, kind := refusalFor(signed.Service, r, record.RequestID)
+	header := w.Header()
+	header.Set("Content-Type", kind)
+	header.Set("X-Amzn-Errortype", unknownOperation) // as Go spells x-amzn-ErrorType
+	header.Set("X-Amzn-Requestid", record.RequestID)
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusNotFound) // nothing of the server's: SDKs would ask again
+	_, _ = w.Write(body)               //nolint:gosec // G705: no page but XML or JSON, escaped by their encoders, with nosniff; a lost client has gone
 }
+
+// atRoot reports whether a request is for /, where EKS has nothing: a request there that is signed for EKS is a token of a cluster, which is STS's.
+func atRoot(r *http.Request) bool { return strings.Trim(r.URL.Path, "/") == "" }
 
 // maxUnsigned is how much of the form of an unsigned request is looked at for its version. The services look at no more.
 const maxUnsigned = 256 << 10
 
-// unsignedRequest hands a request without a signature in its header to the service that it is presigned for, or else to the one that it seems to be for,
+// unsigned hands a request without a signature in its header to the service that it is presigned for, or else to the one that it seems to be for,
 // which refuses it in its own form. STS and IAM have all others.
-func (s *Service) unsignedRequest(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func (f *Front) unsigned(w http.ResponseWriter, r *http.Request) {
 	name := ""
 	if signed, err := sigv4.ReadPresigned(sigv4.Request{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header, RawQuery: r.URL.RawQuery}); err == nil {
-		if name = signed.Service; strings.Trim(r.URL.Path, "/") == "" && name == "eks" { // a token of a cluster
+		if name = signed.Service; name == "eks" && atRoot(r) {
 			name = ""
 		}
-	} else if s.unsigned != nil {
+	} else {
 		var body []byte
 		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/x-www-form-urlencoded" {
 			body, _ = io.ReadAll(io.LimitReader(r.Body, maxUnsigned)) // what is wrong with it is told by whoever reads on
@@ -73,12 +76,13 @@ func (s *Service) unsignedRequest(w http.ResponseWriter, r *http.Request, next h
 				io.Closer
 			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 		}
-		name = s.unsigned(r, body)
+		name = awsroute.Unsigned(awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body})
 	}
-	if handler, ok := s.services[name]; ok {
-		next = handler
+	if handler, ok := f.handlers[name]; ok {
+		handler.ServeHTTP(w, r)
+		return
 	}
-	next.ServeHTTP(w, r)
+	f.identity.ServeHTTP(w, r)
 }
 
 // notHere says which service is not here, and how its requests go elsewhere.
