@@ -43,6 +43,9 @@ type Action struct {
 	Reason string
 }
 
+// Decided reports whether IAM's decision depends on what a request is about: a resource, or a key that it sets.
+func (a Action) Decided() bool { return len(a.Resources) > 0 || len(a.Keys) > 0 }
+
 // Resource is a type of resources.
 type Resource struct {
 	Type string

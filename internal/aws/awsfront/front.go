@@ -74,6 +74,7 @@ type Front struct {
 // action is a registered action, without its types.
 type action struct {
 	in, out reflect.Type
+	about   bool // says which resources a request is about
 	// read decodes the input; what it returns says what the request is about, and does it.
 	read func(*Call, *awsshape.Operation, awsshape.Object) (prepared, error)
 }
@@ -156,7 +157,7 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 		f.handlers[service] = &handler{front: f, table: table, codec: codec}
 	}
 	f.actions[[2]string{service, name}] = action{
-		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](),
+		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), about: spec.About != nil,
 		read: func(call *Call, operation *awsshape.Operation, object awsshape.Object) (prepared, error) {
 			in := new(In)
 			if operation.Input != nil {
@@ -207,10 +208,14 @@ func (f *Front) Services() []string {
 	return names
 }
 
-// Check compares the inputs and outputs of all actions with the tables. It is for tests.
+// Check compares the inputs and outputs of all actions with the tables, and whether they say what a request is about with the list of actions. It
+// is for tests.
 func (f *Front) Check() error {
 	var problems []error
 	for name, a := range f.actions {
+		if listed, _ := f.list.Find(name[0], name[1]); !a.about && listed.Decided() {
+			problems = append(problems, fmt.Errorf("%s:%s has no About, and the list has it decided by resources %v and keys %v", name[0], name[1], listed.Resources, listed.Keys))
+		}
 		operation := awstable.Service(name[0]).Operation(name[1])
 		for _, side := range []struct {
 			shape *awsshape.Shape

@@ -122,7 +122,8 @@ func newWorld(t *testing.T) *world {
 		},
 	})
 	Register(w.front, "eks", "CreateCluster", Spec[deleteIn, describeOut]{
-		Do: func(_ context.Context, _ *Call, in *deleteIn) (*describeOut, error) { return nil, nil },
+		About: func(context.Context, *Call, *deleteIn) ([]Target, error) { return []Target{{Resource: "*"}}, nil },
+		Do:    func(_ context.Context, _ *Call, in *deleteIn) (*describeOut, error) { return nil, nil },
 	})
 	if err := w.front.Check(); err != nil {
 		t.Fatal(err)

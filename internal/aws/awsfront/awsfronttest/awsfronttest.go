@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/awsactions"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 )
@@ -47,13 +48,24 @@ type Gate struct {
 	Asked []string
 	// Denies has every action denied.
 	Denies bool
+
+	misfits []error
 }
 
 // Admit implements [awsfront.Gate].
 func (*Gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return Caller{}, nil }
 
+// beyond are the actions that IAM is asked about although AWS's reference has them otherwise.
+var beyond = map[string]bool{
+	"iam:PassRole":            true, // a permission that no request is
+	"eks:ListTagsForResource": true, // of access entries and pod identity associations, which can be tagged, the reference says nothing here
+}
+
 // Authorize implements [awsfront.Gate].
 func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
+	if err := awsactions.Fits(action, resource); err != nil && !beyond[action] {
+		g.misfits = append(g.misfits, err)
+	}
 	keys := make([]string, 0, len(conditions))
 	for key, values := range conditions {
 		keys = append(keys, key+"="+strings.Join(values, "+"))
@@ -66,13 +78,18 @@ func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions 
 	return nil
 }
 
-// New is a front behind a gate. The test's log has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
+// New is a front behind a gate. What IAM is asked about must be on the list of actions. The test's log has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
 func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
 	t.Helper()
 	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		for _, misfit := range gate.misfits {
+			t.Error(misfit)
+		}
+	})
 	return front
 }
 
