@@ -13,28 +13,9 @@ var GroupVersion = schema.GroupVersion{Group: "muster.dev", Version: "v1alpha1"}
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion,
-		&Cluster{}, &ClusterList{},
-		&NodeGroup{}, &NodeGroupList{},
-		&Machine{}, &MachineList{},
-		&Addon{}, &AddonList{},
-		&Update{}, &UpdateList{},
-		&PodIdentityAssociation{}, &PodIdentityAssociationList{},
-		&VPC{}, &VPCList{},
-		&Subnet{}, &SubnetList{},
-		&SecurityGroup{}, &SecurityGroupList{},
-		&FileSystem{}, &FileSystemList{},
-		&AccessPoint{}, &AccessPointList{},
-		&VolumeSnapshot{}, &VolumeSnapshotList{},
-		&AWSRecord{}, &AWSRecordList{},
-		&LaunchTemplate{}, &LaunchTemplateList{},
-		&IAMAccount{}, &IAMAccountList{},
-		&IAMUser{}, &IAMUserList{},
-		&IAMRole{}, &IAMRoleList{},
-		&IAMInstanceProfile{}, &IAMInstanceProfileList{},
-		&IAMPolicy{}, &IAMPolicyList{},
-		&IAMOpenIDConnectProvider{}, &IAMOpenIDConnectProviderList{},
-	)
+	for _, kind := range Kinds() {
+		scheme.AddKnownTypes(GroupVersion, kind.Object, kind.List)
+	}
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -101,42 +102,39 @@ func (s server) check(t *testing.T, object, old map[string]any) field.ErrorList 
 	return errs
 }
 
-// TestDefinitions asks the API server's own check, which also estimates the cost of every rule.
+// TestDefinitions compares the definitions with the list of kinds, and asks the API server's own check, which also estimates the cost of every rule.
 func TestDefinitions(t *testing.T) {
 	all, err := crds.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	// What the list of kinds says, by the name of the definition that must follow from it.
+	want := map[string]apiextensionsv1.CustomResourceDefinitionNames{}
+	scopes := map[string]apiextensionsv1.ResourceScope{}
+	for _, k := range v1alpha1.Kinds() {
+		name := k.Resource() + "." + v1alpha1.GroupVersion.Group
+		want[name] = apiextensionsv1.CustomResourceDefinitionNames{
+			Kind: k.Name(), ListKind: reflect.TypeOf(k.List).Elem().Name(), Plural: k.Resource(), Singular: strings.ToLower(k.Name()),
+		}
+		scopes[name] = apiextensionsv1.ClusterScoped
+		if k.Namespaced {
+			scopes[name] = apiextensionsv1.NamespaceScoped
+		}
+	}
+	got, gotScopes := map[string]apiextensionsv1.CustomResourceDefinitionNames{}, map[string]apiextensionsv1.ResourceScope{}
 	for _, definition := range all {
-		names = append(names, definition.Name)
+		names := definition.Spec.Names
+		names.ShortNames, names.Categories = nil, nil
+		got[definition.Name], gotScopes[definition.Name] = names, definition.Spec.Scope
 		for _, problem := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), internalDefinition(t, definition)) {
 			t.Errorf("%s: %v", definition.Name, problem)
 		}
 	}
-	if diff := cmp.Diff([]string{
-		"accesspoints.muster.dev",
-		"addons.muster.dev",
-		"awsrecords.muster.dev",
-		"clusters.muster.dev",
-		"filesystems.muster.dev",
-		"iamaccounts.muster.dev",
-		"iaminstanceprofiles.muster.dev",
-		"iamopenidconnectproviders.muster.dev",
-		"iampolicies.muster.dev",
-		"iamroles.muster.dev",
-		"iamusers.muster.dev",
-		"launchtemplates.muster.dev",
-		"machines.muster.dev",
-		"nodegroups.muster.dev",
-		"podidentityassociations.muster.dev",
-		"securitygroups.muster.dev",
-		"subnets.muster.dev",
-		"updates.muster.dev",
-		"volumesnapshots.muster.dev",
-		"vpcs.muster.dev",
-	}, names); diff != "" {
-		t.Errorf("definitions (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names of the definitions (-v1alpha1.Kinds +crds):\n%s", diff)
+	}
+	if diff := cmp.Diff(scopes, gotScopes); diff != "" {
+		t.Errorf("scopes of the definitions (-v1alpha1.Kinds +crds):\n%s", diff)
 	}
 }
 

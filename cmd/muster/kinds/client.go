@@ -143,12 +143,7 @@ func schemeOf(kinds groupKinds) (*runtime.Scheme, error) {
 // NewMapper returns a mapper of the kinds of NewScheme, so that no command has to ask the API server for its kinds.
 func NewMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Machine", "FileSystem", "AccessPoint", "VolumeSnapshot", "IAMRole"} {
-		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
-	}
-	for _, kind := range []string{"Addon", "Cluster", "NodeGroup", "PodIdentityAssociation", "Update"} {
-		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
-	}
+	v1alpha1.AddToMapper(mapper)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)

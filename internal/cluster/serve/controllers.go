@@ -166,15 +166,16 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	return errControllersEnded
 }
 
-// ofCluster limits what controllers see of Clusters, NodeGroups and Addons to the cluster's namespace. Machines are the account's: controllers choose
+// ofCluster limits what controllers see of the kinds with a namespace to the cluster's. Machines are the account's: controllers choose
 // theirs by spec.clusterName, which nobody can change, as a label can be.
 func ofCluster(namespace string) cache.Options {
-	own := map[string]cache.Config{namespace: {}}
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&v1alpha1.Cluster{}:   {Namespaces: own},
-		&v1alpha1.NodeGroup{}: {Namespaces: own},
-		&v1alpha1.Addon{}:     {Namespaces: own},
-	}}
+	byObject := map[client.Object]cache.ByObject{}
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Namespaced {
+			byObject[kind.Object] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
+		}
+	}
+	return cache.Options{ByObject: byObject}
 }
 
 var errControllersEnded = errors.New("the controllers ended")

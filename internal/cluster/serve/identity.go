@@ -165,22 +165,13 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 
 // readKinds are the kinds that actions of the AWS APIs describe from memory.
 func readKinds() []readcache.Kind {
-	return []readcache.Kind{
-		{Object: &v1alpha1.Cluster{}, List: &v1alpha1.ClusterList{}},
-		{Object: &v1alpha1.NodeGroup{}, List: &v1alpha1.NodeGroupList{}},
-		{Object: &v1alpha1.Update{}, List: &v1alpha1.UpdateList{}},
-		{Object: &v1alpha1.Addon{}, List: &v1alpha1.AddonList{}},
-		{Object: &v1alpha1.PodIdentityAssociation{}, List: &v1alpha1.PodIdentityAssociationList{}},
-		{Object: &v1alpha1.Machine{}, List: &v1alpha1.MachineList{}},
-		{Object: &v1alpha1.VPC{}, List: &v1alpha1.VPCList{}},
-		{Object: &v1alpha1.Subnet{}, List: &v1alpha1.SubnetList{}},
-		{Object: &v1alpha1.SecurityGroup{}, List: &v1alpha1.SecurityGroupList{}},
-		{Object: &v1alpha1.LaunchTemplate{}, List: &v1alpha1.LaunchTemplateList{}},
-		{Object: &v1alpha1.FileSystem{}, List: &v1alpha1.FileSystemList{}},
-		{Object: &v1alpha1.AccessPoint{}, List: &v1alpha1.AccessPointList{}},
-		{Object: &v1alpha1.AWSRecord{}, List: &v1alpha1.AWSRecordList{}},
-		{Object: &v1alpha1.IAMInstanceProfile{}, List: &v1alpha1.IAMInstanceProfileList{}},
+	var described []readcache.Kind
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Described {
+			described = append(described, readcache.Kind{Object: kind.Object, List: kind.List})
+		}
 	}
+	return described
 }
 
 // clusterClient makes a client of a cluster that is served, for its access entries.

@@ -19,23 +19,6 @@ import (
 func managementMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
-		v1alpha1.GroupVersion: {
-			"Machine",
-			"VPC",
-			"Subnet",
-			"SecurityGroup",
-			"FileSystem",
-			"AccessPoint",
-			"VolumeSnapshot",
-			"AWSRecord",
-			"LaunchTemplate",
-			"IAMAccount",
-			"IAMUser",
-			"IAMRole",
-			"IAMInstanceProfile",
-			"IAMPolicy",
-			"IAMOpenIDConnectProvider",
-		},
 		apiextensionsv1.SchemeGroupVersion: {"CustomResourceDefinition"},
 		admissionregistrationv1.SchemeGroupVersion: {
 			"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
@@ -46,10 +29,7 @@ func managementMapper() meta.RESTMapper {
 			mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
 		}
 	}
-	for _, kind := range []string{"Addon", "Cluster", "NodeGroup", "PodIdentityAssociation", "Update"} {
-		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
-		mapper.Add(v1alpha1.GroupVersion.WithKind(kind+"List"), meta.RESTScopeNamespace) // a cache of one namespace asks for lists by this name
-	}
+	v1alpha1.AddToMapper(mapper)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)

@@ -82,19 +82,7 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var synced []cache.InformerSynced
-	for _, followed := range []struct {
-		object    client.Object
-		list      client.ObjectList
-		namespace string
-	}{
-		{&v1alpha1.IAMAccount{}, &v1alpha1.IAMAccountList{}, ""},
-		{&v1alpha1.IAMUser{}, &v1alpha1.IAMUserList{}, ""},
-		{&v1alpha1.IAMRole{}, &v1alpha1.IAMRoleList{}, ""},
-		{&v1alpha1.IAMInstanceProfile{}, &v1alpha1.IAMInstanceProfileList{}, ""},
-		{&v1alpha1.IAMPolicy{}, &v1alpha1.IAMPolicyList{}, ""},
-		{&v1alpha1.IAMOpenIDConnectProvider{}, &v1alpha1.IAMOpenIDConnectProviderList{}, ""},
-		{&corev1.Secret{}, &corev1.SecretList{}, v1alpha1.NamespaceIAM},
-	} {
+	for _, followed := range followedKinds() {
 		informer := NewInformer(k.client, followed.object, followed.list, followed.namespace)
 		informer.Handle(cache.ResourceEventHandlerFuncs{
 			AddFunc:    k.heard,
@@ -111,6 +99,24 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 	k.signals.Tell()
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// followed is what the store hears of a kind.
+type followed struct {
+	object    client.Object
+	list      client.ObjectList
+	namespace string
+}
+
+// followedKinds returns the kinds of IAM, and the Secrets of access keys.
+func followedKinds() []followed {
+	var all []followed
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Identity {
+			all = append(all, followed{kind.Object, kind.List, ""})
+		}
+	}
+	return append(all, followed{&corev1.Secret{}, &corev1.SecretList{}, v1alpha1.NamespaceIAM})
 }
 
 // NewInformer follows the objects of one kind, and hears of a deletion within a second after an outage.
