@@ -3,23 +3,18 @@
 package baseline
 
 import (
-	"bytes"
 	"embed"
 	"encoding/base64"
-	"errors"
-	"fmt"
-	"io"
 	"net/netip"
 	"strings"
-	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/manifest"
 )
 
 //go:embed manifests/*.yaml
@@ -161,26 +156,11 @@ func render(names []string, v values) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := template.New(name).Option("missingkey=error").Parse(string(text))
+		filled, err := manifest.Fill(name, string(text), v)
 		if err != nil {
 			return nil, err
 		}
-		var filled bytes.Buffer
-		if err := t.Execute(&filled, v); err != nil {
-			return nil, fmt.Errorf("filling in %s: %w", name, err)
-		}
-		decoder := yaml.NewYAMLOrJSONDecoder(&filled, 4096)
-		for {
-			object := &unstructured.Unstructured{}
-			err := decoder.Decode(object)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("reading %s: %w", name, err)
-			}
-			objects = append(objects, object)
-		}
+		objects = append(objects, filled...)
 	}
 	return objects, nil
 }

@@ -3,12 +3,8 @@
 package baseline_test
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,18 +12,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/manifest/manifesttest"
 	"muster.dev/muster/internal/platform/version"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	ca    = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
@@ -117,92 +109,19 @@ func sets(t *testing.T) map[string][]*unstructured.Unstructured {
 
 func TestGolden(t *testing.T) {
 	for name, objects := range sets(t) {
-		var got strings.Builder
-		for _, object := range objects {
-			raw, err := yaml.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got.WriteString("---\n" + string(raw))
-		}
-		path := filepath.Join("testdata", name+".yaml")
-		if *update {
-			if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got.String()); diff != "" {
-			t.Errorf("%s differs (-want +got); rewrite it with -update if that is meant:\n%s", path, diff)
-		}
+		manifesttest.Golden(t, filepath.Join("testdata", name+".yaml"), objects)
 	}
-}
-
-// typed reads an object as the API server does that is asked to be strict: no field may be unknown to it.
-func typed(t *testing.T, object *unstructured.Unstructured) runtime.Object {
-	t.Helper()
-	if object.GetKind() == "APIService" || object.GetKind() == "GatewayClass" { // their types are of modules that are not linked; stories apply them
-		return object
-	}
-	raw, err := object.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoded, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode(raw, nil, nil)
-	if err != nil {
-		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
-	}
-	return decoded
 }
 
 func TestEveryObjectIsWhole(t *testing.T) {
 	for set, objects := range sets(t) {
-		seen := map[string]bool{}
-		for _, object := range objects {
-			id := fmt.Sprintf("%s/%s %s/%s", object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
-			if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
-				t.Errorf("%s: %q lacks its kind or name", set, id)
+		t.Run(set, func(t *testing.T) {
+			var others []string
+			if set == "membership" { // which goes where the management plane's are
+				others = append(others, get[*rbacv1.ClusterRole](t, "management", "muster:inventory").Name)
 			}
-			if seen[id] {
-				t.Errorf("%s: %s is there twice", set, id)
-			}
-			seen[id] = true
-			typed(t, object)
-			raw, err := object.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(raw), "{{") || strings.Contains(string(raw), "<no value>") {
-				t.Errorf("%s: %s is not filled in: %s", set, id, raw)
-			}
-		}
-		if set == "membership" { // which goes where the management plane's are
-			role := get[*rbacv1.ClusterRole](t, "management", "muster:inventory")
-			seen["rbac.authorization.k8s.io/v1/ClusterRole /"+role.Name] = true
-		}
-		// A binding to a role that is in no set is to one of upstream's, which begin with system: or are among these.
-		upstreams := []string{"cluster-admin", "extension-apiserver-authentication-reader"}
-		for _, object := range objects {
-			var ref rbacv1.RoleRef
-			switch binding := typed(t, object).(type) {
-			case *rbacv1.ClusterRoleBinding:
-				ref = binding.RoleRef
-			case *rbacv1.RoleBinding:
-				ref = binding.RoleRef
-			default:
-				continue
-			}
-			namespace := ""
-			if ref.Kind == "Role" {
-				namespace = object.GetNamespace()
-			}
-			if !seen[fmt.Sprintf("rbac.authorization.k8s.io/v1/%s %s/%s", ref.Kind, namespace, ref.Name)] && !strings.HasPrefix(ref.Name, "system:") && !slices.Contains(upstreams, ref.Name) {
-				t.Errorf("%s: %s is bound to the unknown role %s", set, object.GetName(), ref.Name)
-			}
-		}
+			manifesttest.Whole(t, objects, others...)
+		})
 	}
 }
 
@@ -210,7 +129,7 @@ func get[T runtime.Object](t *testing.T, set, name string) T {
 	t.Helper()
 	var zero T
 	for _, object := range sets(t)[set] {
-		if found, ok := typed(t, object).(T); ok && object.GetName() == name {
+		if found, ok := manifesttest.Typed(t, object).(T); ok && object.GetName() == name {
 			return found
 		}
 	}
@@ -301,52 +220,19 @@ func TestBindings(t *testing.T) {
 			"User muster:inventory:0A1B: muster:inventory",
 		},
 	} {
-		var got []string
-		for _, object := range sets(t)[set] {
-			var subjects []rbacv1.Subject
-			role := ""
-			switch binding := typed(t, object).(type) {
-			case *rbacv1.ClusterRoleBinding:
-				subjects, role = binding.Subjects, binding.RoleRef.Name
-			case *rbacv1.RoleBinding:
-				subjects, role = binding.Subjects, binding.RoleRef.Name+" in "+binding.Namespace
-			}
-			for _, subject := range subjects {
-				got = append(got, fmt.Sprintf("%s %s: %s", subject.Kind, subject.Name, role))
-			}
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", set, diff)
-		}
+		t.Run(set, func(t *testing.T) { manifesttest.Bindings(t, sets(t)[set], want...) })
 	}
 }
 
 func TestNoWildcards(t *testing.T) {
 	for set, objects := range sets(t) {
-		for _, object := range objects {
-			var rules []rbacv1.PolicyRule
-			switch role := typed(t, object).(type) {
-			case *rbacv1.ClusterRole:
-				rules = role.Rules
-			case *rbacv1.Role:
-				rules = role.Rules
+		t.Run(set, func(t *testing.T) {
+			var exceptions []manifesttest.Exception
+			if set == "traefik" { // the certificates of Ingresses and Gateways are in Secrets of any namespace, and no rule can choose Secrets by their type
+				exceptions = append(exceptions, manifesttest.ReadsSecrets)
 			}
-			for _, rule := range rules {
-				all := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs)
-				if slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "*") }) && object.GetName() != "cluster-admin" {
-					t.Errorf("%s: %s has a wildcard: %+v", set, object.GetName(), rule)
-				}
-				for _, resource := range rule.Resources {
-					// The certificates of Ingresses and Gateways are in Secrets of any namespace, and no rule can choose Secrets by their type.
-					reads := set == "traefik" && !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
-					if resource == "secrets" && !reads || resource == "serviceaccounts/token" || slices.Contains(rule.Verbs, "impersonate") || slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "bind") {
-						t.Errorf("%s: %s may too much: %+v", set, object.GetName(), rule)
-					}
-				}
-			}
-		}
+			manifesttest.Narrow(t, objects, exceptions...)
+		})
 	}
 }
 
