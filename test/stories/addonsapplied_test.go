@@ -24,20 +24,20 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/api/v1alpha1/crds"
-	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/addoncontroller"
+	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/addons/coredns"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/platform/version"
 	"muster.dev/muster/test/plane"
 )
 
 // TestAddonsAreApplied has the controller of add-ons work on a real API server, which knows the managers of fields and their conflicts. There
 // are no nodes: the test says when pods run.
 //
-//story:about addons/addon addons/addoncontroller
+//story:about addons/addon addons/coredns addons/addoncontroller
 func TestAddonsAreApplied(t *testing.T) {
 	t.Parallel()
 	bin, err := filepath.Abs("../../bin")
@@ -168,7 +168,7 @@ func newAddonsWorld(t *testing.T, p *plane.Plane) *addonsWorld {
 		t.Fatal(err)
 	}
 	if err := addoncontroller.Add(manager, addoncontroller.Config{
-		ClusterName: "blue", Cluster: api, Catalogue: addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI}),
+		ClusterName: "blue", Cluster: api, Catalogue: catalogue.New(),
 		Objects: func(string) ([]*unstructured.Unstructured, error) { return w.objects(), nil },
 	}); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func (w *addonsWorld) objects() []*unstructured.Unstructured {
 	w.t.Helper()
 	c := component.Config{Account: component.Account{VPC: true}, Network: clusternetworktest.Network()}
 	c.Cluster.Default()
-	objects, err := baseline.CoreDNS(c, "muster.dev/coredns:v0")
+	objects, err := coredns.Addon().Base(c)
 	if err != nil {
 		w.t.Fatal(err)
 	}

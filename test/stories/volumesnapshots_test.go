@@ -77,7 +77,7 @@ spec:
 // TestVolumeSnapshots makes snapshots of volumes that pods write meanwhile, restores them when the volumes are gone, and has them go with the cluster, all
 // but one that is to be retained.
 //
-//story:about storage/filestore storage/volumedriver addons/addon
+//story:about storage/filestore storage/volumedriver addons/addon addons/snapshotcontroller
 //story:needs addons
 func TestVolumeSnapshots(t *testing.T) {
 	i := newInstallation(t)
@@ -177,7 +177,7 @@ func (i *installation) withSnapshotController() {
 // TestVolumeSnapshotsWithoutReflink has the VolumeSnapshot say why there is none while pods write, on a file system that cannot share content, and be ready
 // when they have stopped.
 //
-//story:about storage/filestore storage/volumedriver addons/addon machine/machine/local
+//story:about storage/filestore storage/volumedriver addons/addon addons/snapshotcontroller machine/machine/local
 //story:needs addons
 func TestVolumeSnapshotsWithoutReflink(t *testing.T) {
 	i := newInstallation(t)

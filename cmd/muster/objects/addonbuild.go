@@ -50,8 +50,8 @@ func (b *builder) ensure(ctx context.Context, known addon.Addon, streams termina
 	if err != nil {
 		return fmt.Errorf("%s (%w)", problem, err)
 	}
-	command := "make -C " + shellquote.Quote(tree) + " " + known.Target
-	missing := fmt.Sprintf("%s %s is not built here: `%s` builds it, which takes %s the first time", known.Name, known.Version, command, known.BuildTime)
+	command := "make -C " + shellquote.Quote(tree) + " " + known.Build.Target
+	missing := fmt.Sprintf("%s %s is not built here: `%s` builds it, which takes %s the first time", known.Name, known.Version, command, known.Build.Time)
 	if !yes {
 		if !b.terminal {
 			return fmt.Errorf("%s; with --yes this command runs it", missing)
@@ -61,7 +61,7 @@ func (b *builder) ensure(ctx context.Context, known addon.Addon, streams termina
 		}
 	}
 	_, _ = fmt.Fprintf(streams.Err, "Building %s: %s\n", known.Name, command)
-	if err := b.run(ctx, tree, known.Target, streams.Err); err != nil {
+	if err := b.run(ctx, tree, known.Build.Target, streams.Err); err != nil {
 		return fmt.Errorf("building %s by `%s`: %w", known.Name, command, err)
 	}
 	if problem := known.Unbuilt(b.has); problem != "" {

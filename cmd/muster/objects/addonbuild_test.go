@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
 )
 
 // builtTree makes a source tree with a program in it, and returns the program.
@@ -37,7 +37,7 @@ func builtTree(t *testing.T) string {
 // The build is offered on a terminal and agreed to by --yes; elsewhere nothing is changed, and the command is told.
 func TestBuildOfAnAddon(t *testing.T) {
 	t.Parallel()
-	known, _ := addons().Find(addon.Traefik)
+	known, _ := catalogue.New().Find("traefik")
 	for name, test := range map[string]struct {
 		terminal, yes bool
 		answer        string
@@ -72,7 +72,7 @@ func TestBuildOfAnAddon(t *testing.T) {
 				if test.idle {
 					return nil
 				}
-				for _, file := range known.Files {
+				for _, file := range known.Files() {
 					path := filepath.Join(tree, "bin", file)
 					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
 						return err

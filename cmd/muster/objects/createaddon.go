@@ -16,9 +16,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/plane/readiness"
-	"muster.dev/muster/internal/platform/version"
 )
 
 // createAddonCommand holds the flags of "muster create addon".
@@ -35,16 +34,9 @@ type createAddonCommand struct {
 	builder *builder // this program's if nil
 }
 
-// addons are those of this release.
-func addons() addon.Catalogue {
-	return addon.New(addon.Programs{
-		Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, SnapshotController: version.SnapshotController, Traefik: version.Traefik,
-	})
-}
-
 func addonNames() []string {
 	var names []string
-	for _, known := range addons() {
+	for _, known := range catalogue.New() {
 		names = append(names, known.Name)
 	}
 	return names
@@ -149,7 +141,7 @@ func (c *createAddonCommand) build(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	known, _ := addons().Find(name)
+	known, _ := catalogue.New().Find(name)
 	return builds.ensure(ctx, known, c.Streams, c.yes)
 }
 
@@ -158,7 +150,7 @@ func (c *createAddonCommand) addon(name string) (*v1alpha1.Addon, error) {
 	if err := checkCreate(c.dryRun, c.output); err != nil {
 		return nil, err
 	}
-	known, ok := addons().Find(name)
+	known, ok := catalogue.New().Find(name)
 	resolve := map[string]v1alpha1.ResolveConflicts{"none": v1alpha1.ConflictsNone, "overwrite": v1alpha1.ConflictsOverwrite}[strings.ToLower(c.conflicts)]
 	switch {
 	case !ok:

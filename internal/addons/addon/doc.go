@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addon is the catalogue of EKS add-ons: their versions, the schemas of their configuration, and what a configuration makes of the objects
-// that an add-on has in a cluster.
+// Package addon is what EKS add-ons have in common: what the definition of one says, how a configuration is checked by its schema, what it makes of the
+// objects that an add-on has in a cluster, and conflicts about their fields.
 //
-// What an add-on is here:
+// Each add-on is a package beside this one, such as coredns, with its definition, schema, manifest, golden file and test; the package catalogue lists them.
+// An add-on is one of two:
 //
-//	coredns                 a Deployment with what belongs to it, applied by the controller of add-ons
-//	kube-proxy              a program of each machine, started by the machine's agent: the add-on reports
-//	vpc-cni                 the network plugins ptp and portmap on each machine, with routes in the VPC: the add-on reports
-//	metrics-server          a Deployment with what belongs to it and an API, applied by the controller of add-ons
-//	snapshot-controller     a Deployment with what belongs to it, and the kinds of snapshots, of files that `make addons` makes
-//	traefik                 a Deployment with what belongs to it, and the kinds of the Gateway API, of files that `make addons` makes
-//	eks-pod-identity-agent  a server of each machine, in the machine's agent: the add-on reports
+//   - a Deployment with what belongs to it, applied by the controller of add-ons. An add-on that few clusters have brings its image and its kinds along, in
+//     files that `make addons` makes;
+//   - a program of each machine, such as kube-proxy, which is there in any case: the add-on reports its health.
 //
 // Each has one version, that of the program in this release; the number behind eksbuild is that of Muster's objects for it. An Addon with
 // the version of another release is not applied: it fails, and says which version there is.

@@ -136,19 +136,19 @@ func obstacleOf(pod *corev1.Pod) string {
 
 // onMachines is what ails an add-on that is a program of each machine.
 func (r *addons) onMachines(ctx context.Context, known addon.Addon) ([]v1alpha1.AddonIssue, error) {
-	switch known.Name {
-	case addon.KubeProxy:
-		return r.kubeProxy(ctx)
-	case addon.VPCCNI:
+	switch known.Health {
+	case addon.HealthOfProgram:
+		return r.program(ctx, known.Name)
+	case addon.HealthOfNetwork:
 		return r.network(ctx)
-	case addon.PodIdentityAgent:
+	case addon.HealthOfPodIdentity:
 		return r.podIdentity(ctx)
 	}
 	return nil, fmt.Errorf("nobody knows how add-on %s is on machines", known.Name)
 }
 
-// kubeProxy asks the agents of the machines, which start kube-proxy and report one that ends again and again.
-func (r *addons) kubeProxy(ctx context.Context) ([]v1alpha1.AddonIssue, error) {
+// program asks the agents of the machines, which start the program of an add-on and report one that ends again and again.
+func (r *addons) program(ctx context.Context, name string) ([]v1alpha1.AddonIssue, error) {
 	if r.Report == nil {
 		return nil, nil
 	}
@@ -163,11 +163,11 @@ func (r *addons) kubeProxy(ctx context.Context) ([]v1alpha1.AddonIssue, error) {
 			continue
 		}
 		report, ok := r.Report(m.Name)
-		if ok && report.Reason == bootreport.ProgramFails && strings.HasPrefix(report.Message, addon.KubeProxy+" ") {
+		if ok && report.Reason == bootreport.ProgramFails && strings.HasPrefix(report.Message, name+" ") {
 			failing, said = append(failing, m.Name), append(said, m.Name+": "+report.Message)
 		}
 	}
-	return unhealthy(failing, said, "kube-proxy does not run on %d of the machines: %s"), nil
+	return unhealthy(failing, said, name+" does not run on %d of the machines: %s"), nil
 }
 
 // podIdentity asks the agent of each machine that is a node by now.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/traefik"
 )
 
 func object(apiVersion, kind, name, namespace string) *unstructured.Unstructured {
@@ -42,9 +42,9 @@ type ingressWorld struct {
 func newIngressWorld(t *testing.T, change func(*v1alpha1.AddonSpec)) *ingressWorld {
 	t.Helper()
 	w := &ingressWorld{
-		world: newWorld(t, newAddon(addon.Traefik, change)),
+		world: newWorld(t, newAddon(traefik.Name, change)),
 		crd:   object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "gatewayclasses.gateway.networking.k8s.io", ""),
-		class: object("gateway.networking.k8s.io/v1", "GatewayClass", addon.Traefik, ""),
+		class: object("gateway.networking.k8s.io/v1", "GatewayClass", traefik.Name, ""),
 		role:  object("rbac.authorization.k8s.io/v1", "ClusterRole", "traefik-gateway", ""),
 	}
 	unknown := func(o client.Object) error {
@@ -89,10 +89,10 @@ func newIngressWorld(t *testing.T, change func(*v1alpha1.AddonSpec)) *ingressWor
 		},
 	})
 	w.r.Objects = func(string) ([]*unstructured.Unstructured, error) {
-		return []*unstructured.Unstructured{w.role, w.class, object("v1", "ServiceAccount", addon.Traefik, "kube-system")}, nil
+		return []*unstructured.Unstructured{w.role, w.class, object("v1", "ServiceAccount", traefik.Name, "kube-system")}, nil
 	}
 	w.r.Kinds = func(name string) ([]*unstructured.Unstructured, error) {
-		if name != addon.Traefik {
+		if name != traefik.Name {
 			return nil, errors.New("the kinds of another add-on")
 		}
 		return []*unstructured.Unstructured{w.crd}, nil
@@ -116,25 +116,25 @@ func (w *ingressWorld) has(o *unstructured.Unstructured) bool {
 func TestKindsComeFirstAndStay(t *testing.T) {
 	w := newIngressWorld(t, nil)
 	for range 4 {
-		_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "blue", Name: addon.Traefik}}) // it waits for the kind
+		_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "blue", Name: traefik.Name}}) // it waits for the kind
 	}
 	if !slices.Equal(w.order, []string{"CustomResourceDefinition", "ClusterRole"}) {
 		t.Errorf("before the kind is served it has applied %v", w.order)
 	}
 	w.served = true
-	a := w.step(addon.Traefik)
+	a := w.step(traefik.Name)
 	w.is(a, v1alpha1.AddonActive, "", "")
 	if w.order[0] != "CustomResourceDefinition" || !w.has(w.crd) || !w.has(w.class) || !w.has(w.role) || w.loads == 0 {
 		t.Errorf("it has applied %v, and loaded %d times", w.order, w.loads)
 	}
 
-	w.wants(addon.Traefik, func(s *v1alpha1.AddonSpec) { s.ConfigurationValues = "gateway: false" })
-	w.is(w.step(addon.Traefik), v1alpha1.AddonActive, "", "")
+	w.wants(traefik.Name, func(s *v1alpha1.AddonSpec) { s.ConfigurationValues = "gateway: false" })
+	w.is(w.step(traefik.Name), v1alpha1.AddonActive, "", "")
 	if !w.has(w.crd) || w.has(w.class) || w.has(w.role) {
 		t.Error("without the Gateway API the kinds are to stay, and nothing else of it")
 	}
-	w.wants(addon.Traefik, func(s *v1alpha1.AddonSpec) { s.ConfigurationValues = "" })
-	a = w.step(addon.Traefik)
+	w.wants(traefik.Name, func(s *v1alpha1.AddonSpec) { s.ConfigurationValues = "" })
+	a = w.step(traefik.Name)
 	if !w.has(w.class) || w.unloads != 0 {
 		t.Error("the GatewayClass does not come back")
 	}
@@ -142,7 +142,7 @@ func TestKindsComeFirstAndStay(t *testing.T) {
 	if err := w.api.Delete(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.step(addon.Traefik); a != nil {
+	if a := w.step(traefik.Name); a != nil {
 		t.Errorf("it is there: %+v", a.Status)
 	}
 	if !w.has(w.crd) || w.has(w.class) || w.has(w.role) || w.unloads != 1 {
@@ -152,13 +152,13 @@ func TestKindsComeFirstAndStay(t *testing.T) {
 
 func TestRemovedWithoutTheKind(t *testing.T) {
 	w := newIngressWorld(t, func(s *v1alpha1.AddonSpec) { s.ConfigurationValues = "gateway: false" })
-	a := w.step(addon.Traefik)
+	a := w.step(traefik.Name)
 	w.is(a, v1alpha1.AddonActive, "", "")
 	w.r.Absent = func(string) string { return "it is not built any more" } // what is in the cluster goes all the same
 	if err := w.api.Delete(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.step(addon.Traefik); a != nil || w.has(object("v1", "ServiceAccount", addon.Traefik, "kube-system")) {
+	if a := w.step(traefik.Name); a != nil || w.has(object("v1", "ServiceAccount", traefik.Name, "kube-system")) {
 		t.Errorf("it is there: %+v", a)
 	}
 }
@@ -166,12 +166,12 @@ func TestRemovedWithoutTheKind(t *testing.T) {
 func TestImageThatCannotBeLoaded(t *testing.T) {
 	w := newIngressWorld(t, nil)
 	w.served, w.cannotLoad = true, errors.New("the disk is full")
-	w.is(w.step(addon.Traefik), v1alpha1.AddonCreating, issueInsufficient, "the disk is full")
+	w.is(w.step(traefik.Name), v1alpha1.AddonCreating, issueInsufficient, "the disk is full")
 	if len(w.order) != 0 {
 		t.Errorf("it has applied %v", w.order)
 	}
 	w.now = w.now.Add(patience)
-	w.is(w.step(addon.Traefik), v1alpha1.AddonDegraded, issueInsufficient, "the disk is full")
+	w.is(w.step(traefik.Name), v1alpha1.AddonDegraded, issueInsufficient, "the disk is full")
 	w.cannotLoad = nil
-	w.is(w.step(addon.Traefik), v1alpha1.AddonActive, "", "")
+	w.is(w.step(traefik.Name), v1alpha1.AddonActive, "", "")
 }

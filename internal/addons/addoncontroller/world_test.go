@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/plane/baseline"
 )
 
@@ -101,7 +101,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		},
 	}).Build()
 	w.r = &addons{api: w.api, now: func() time.Time { return w.now }, answered: map[string]time.Time{}, Config: Config{
-		ClusterName: "blue", Cluster: w.cluster, Catalogue: addon.New(addon.Programs{Kubernetes: "v1.36.3", CoreDNS: "v1.15.0", CNI: "v1.9.1", MetricsServer: "v0.9.0", SnapshotController: "v8.7.0", Traefik: "v3.7.5"}),
+		ClusterName: "blue", Cluster: w.cluster, Catalogue: catalogue.New(),
 		Objects: func(string) ([]*unstructured.Unstructured, error) { return baseObjects(t), nil },
 	}}
 	return w

@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/platform/version"
@@ -51,13 +52,6 @@ func (a *api) registerAddons(f *awsfront.Front) {
 	awsfront.Register(f, service, "DescribeAddonVersions", a.describeAddonVersions())
 }
 
-// catalogue are the add-ons of this release.
-func catalogue() addon.Catalogue {
-	return addon.New(addon.Programs{
-		Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, SnapshotController: version.SnapshotController, Traefik: version.Traefik,
-	})
-}
-
 // addonFault is a refusal with the names that EKS puts beside its message.
 func addonFault(code string, in namedAddon, format string, args ...any) *awsfault.Error {
 	e := fault(code, in.ClusterName, "", format, args...)
@@ -80,7 +74,7 @@ func (a *api) addon(ctx context.Context, in namedAddon) (*v1alpha1.Cluster, *v1a
 
 // findAddon returns nil if there is no add-on of the name.
 func (a *api) findAddon(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1alpha1.Addon, error) {
-	if _, ok := catalogue().Find(name); !ok { // a name that no object has is no question to the API server
+	if _, ok := catalogue.New().Find(name); !ok { // a name that no object has is no question to the API server
 		return nil, nil
 	}
 	found := &v1alpha1.Addon{}
@@ -122,7 +116,7 @@ func (a *api) aboutNamedAddon(ctx context.Context, call *awsfront.Call, in *name
 
 // showAddon is an add-on as EKS tells of it. While an update of it is in progress it is UPDATING.
 func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonShape, error) {
-	known, _ := catalogue().Find(found.Name)
+	known, _ := catalogue.New().Find(found.Name)
 	shown := &addonShape{
 		AddonName: found.Name, ClusterName: of.Spec.Name, Status: string(found.Phase()), AddonARN: a.addonARN(call, of.Spec.Name, found),
 		AddonVersion: cmp.Or(found.Status.Version, found.Spec.Version, known.Version), ServiceAccountRoleARN: found.Spec.ServiceAccountRoleARN,
@@ -153,7 +147,7 @@ func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.C
 
 // checkAddon refuses what no add-on can be, and returns the entry of the catalogue.
 func (a *api) checkAddon(ctx context.Context, in namedAddon, wanted v1alpha1.AddonSpec, associations []addonAssociation) (addon.Addon, error) {
-	known, ok := catalogue().Find(in.AddonName)
+	known, ok := catalogue.New().Find(in.AddonName)
 	resolve := []v1alpha1.ResolveConflicts{"", v1alpha1.ConflictsNone, v1alpha1.ConflictsOverwrite, v1alpha1.ConflictsPreserve}
 	refuse := func(format string, args ...any) (addon.Addon, error) {
 		return known, addonFault(invalidParameter, in, format, args...)

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/platform/version"
+	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/addons/coredns"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 	makeCoreDNS = `{"addonName":"coredns","configurationValues":"{\"replicaCount\":3}","resolveConflicts":"OVERWRITE","tags":{"team":"a"},"clientRequestToken":"a1"}`
 )
 
-var coreDNSVersion = version.CoreDNS + "-eksbuild.1"
+var coreDNSVersion = coredns.Addon().Version
 
 // addon reads an add-on as kubectl sees it.
 func (w *world) addon(name string) *v1alpha1.Addon {
@@ -203,7 +204,11 @@ func TestAddonVersions(t *testing.T) {
 	w := newWorld(t, nil)
 	w.ask("GET", "/addons/supported-versions?kubernetesVersion=1.36&addonName=coredns", "", 200, `{"addons":[{"addonName":"coredns","type":"networking","addonVersions":[{"addonVersion":"`+coreDNSVersion+`"`,
 		`"compatibilities":[{"clusterVersion":"1.36","platformVersions":["*"],"defaultVersion":true}]`, `"requiresConfiguration":false`, `"requiresIamPermissions":false`, `"publisher":"eks"`, `"owner":"aws"`, `"defaultNamespace":"kube-system"`)
-	w.ask("GET", "/addons/supported-versions", "", 200, "coredns", "eks-pod-identity-agent", "kube-proxy", "metrics-server", "snapshot-controller", "traefik", "vpc-cni")
+	var names []string
+	for _, known := range catalogue.New() {
+		names = append(names, `"addonName":"`+known.Name+`"`)
+	}
+	w.ask("GET", "/addons/supported-versions", "", 200, names...)
 	w.ask("GET", "/addons/supported-versions?kubernetesVersion=1.20", "", 200, `{"addons":[]}`)
 	w.ask("GET", "/addons/supported-versions?types=security", "", 200, `{"addons":[{"addonName":"eks-pod-identity-agent"`)
 	w.ask("GET", "/addons/supported-versions?publishers=other", "", 200, `{"addons":[]}`)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 )
@@ -46,7 +47,7 @@ func (a *api) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVer
 		Do: func(_ context.Context, call *awsfront.Call, in *addonVersionsInput) (*addonVersionsOutput, error) {
 			chosen := func(from []string, value string) bool { return len(from) == 0 || slices.Contains(from, value) }
 			var infos []addonInfo
-			for _, known := range catalogue() {
+			for _, known := range catalogue.New() {
 				if (in.AddonName == "" || in.AddonName == known.Name) && (in.KubernetesVersion == "" || slices.Contains(known.ClusterVersions, in.KubernetesVersion)) &&
 					chosen(in.Types, known.Type) && chosen(in.Publishers, known.Publisher) && chosen(in.Owners, known.Owner) {
 					infos = append(infos, showAddonInfo(known))
@@ -91,7 +92,7 @@ type podIdentityConfiguration struct {
 func (a *api) describeAddonConfiguration() awsfront.Spec[addonConfigurationInput, addonConfigurationOutput] {
 	return awsfront.Spec[addonConfigurationInput, addonConfigurationOutput]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *addonConfigurationInput) (*addonConfigurationOutput, error) {
-			known, ok := catalogue().Find(in.AddonName)
+			known, ok := catalogue.New().Find(in.AddonName)
 			if !ok || known.Version != in.AddonVersion {
 				return nil, awsfault.Errorf(notFound, "Configuration not found for addon: %.80s, version: %.60s", in.AddonName, in.AddonVersion)
 			}

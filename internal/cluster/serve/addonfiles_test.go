@@ -16,7 +16,10 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/addons/coredns"
+	"muster.dev/muster/internal/addons/snapshotcontroller"
+	"muster.dev/muster/internal/addons/traefik"
 	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/platform/statedir"
@@ -80,7 +83,7 @@ func newAddonFiles(t *testing.T) (blue, green *addonFiles) {
 	state, bin := statedir.Dir(t.TempDir()), t.TempDir()
 	var both []*addonFiles
 	for _, name := range []string{"blue", "green"} {
-		f := &addonFiles{binDir: bin, cluster: state.Cluster(name), store: imagestore.New(state)}
+		f := &addonFiles{catalogue: catalogue.New(), binDir: bin, cluster: state.Cluster(name), store: imagestore.New(state)}
 		writeFile(t, f.cluster.Record(), "{}")
 		both = append(both, f)
 	}
@@ -97,50 +100,50 @@ func (f *addonFiles) mustBeLoaded(t *testing.T, want ...string) {
 func TestImageOfAnAddon(t *testing.T) {
 	t.Parallel()
 	blue, green := newAddonFiles(t)
-	if err := blue.load(t.Context(), addon.Traefik); err == nil || !strings.Contains(err.Error(), "traefik.tar") {
+	if err := blue.load(t.Context(), traefik.Name); err == nil || !strings.Contains(err.Error(), "traefik.tar") {
 		t.Errorf("what nobody built is loaded: %v", err)
 	}
-	writeImage(t, blue.path(addon.TraefikImage), traefikName+"v0.0.1")
-	if err := blue.load(t.Context(), addon.Traefik); err == nil || !strings.Contains(err.Error(), "run `make addons`") {
+	writeImage(t, blue.path(traefik.Addon().Archive), traefik.Addon().Repository()+"v0.0.1")
+	if err := blue.load(t.Context(), traefik.Name); err == nil || !strings.Contains(err.Error(), "run `make addons`") {
 		t.Errorf("another release's is loaded: %v", err)
 	}
 	blue.mustBeLoaded(t)
-	writeImage(t, blue.path(addon.TraefikImage), traefikImage)
+	writeImage(t, blue.path(traefik.Addon().Archive), traefik.Addon().Image)
 	for range 2 { // and every ten seconds from then on
-		if err := blue.load(t.Context(), addon.Traefik); err != nil {
+		if err := blue.load(t.Context(), traefik.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	blue.mustBeLoaded(t, traefikImage)
+	blue.mustBeLoaded(t, traefik.Addon().Image)
 	green.mustBeLoaded(t)
 	if entries, err := blue.store.List(); err != nil || len(entries) != 1 {
 		t.Errorf("%d images are loaded: %v", len(entries), err)
 	}
-	if err := blue.load(t.Context(), addon.CoreDNS); err != nil {
+	if err := blue.load(t.Context(), coredns.Name); err != nil {
 		t.Error(err)
 	}
-	if err := green.load(t.Context(), addon.Traefik); err != nil {
+	if err := green.load(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := blue.unload(t.Context(), addon.Traefik); err != nil {
+		if err := blue.unload(t.Context(), traefik.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	blue.mustBeLoaded(t)
-	green.mustBeLoaded(t, traefikImage)
-	if err := green.unload(t.Context(), addon.CoreDNS); err != nil {
+	green.mustBeLoaded(t, traefik.Addon().Image)
+	if err := green.unload(t.Context(), coredns.Name); err != nil {
 		t.Fatal(err)
 	}
-	green.mustBeLoaded(t, traefikImage)
+	green.mustBeLoaded(t, traefik.Addon().Image)
 }
 
 // What people loaded for all clusters is theirs.
 func TestImageThatPeopleLoaded(t *testing.T) {
 	t.Parallel()
 	blue, _ := newAddonFiles(t)
-	writeImage(t, blue.path(addon.TraefikImage), traefikImage)
-	if err := blue.load(t.Context(), addon.Traefik); err != nil {
+	writeImage(t, blue.path(traefik.Addon().Archive), traefik.Addon().Image)
+	if err := blue.load(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := blue.store.List()
@@ -157,10 +160,10 @@ func TestImageThatPeopleLoaded(t *testing.T) {
 	if err := ingest.End(); err != nil {
 		t.Fatal(err)
 	}
-	if err := blue.unload(t.Context(), addon.Traefik); err != nil {
+	if err := blue.unload(t.Context(), traefik.Name); err != nil {
 		t.Errorf("the add-on could not be deleted: %v", err)
 	}
-	blue.mustBeLoaded(t, traefikImage)
+	blue.mustBeLoaded(t, traefik.Addon().Image)
 }
 
 func TestKindsOfTheGatewayAPI(t *testing.T) {
@@ -175,11 +178,11 @@ func TestKindsOfTheGatewayAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, _ := newAddonFiles(t)
-			if _, err := f.kinds(addon.Traefik); err == nil {
+			if _, err := f.kinds(traefik.Name); err == nil {
 				t.Error("there are kinds without the file")
 			}
-			writeFile(t, f.path(addon.GatewayKinds), c.content)
-			kinds, err := f.kinds(addon.Traefik)
+			writeFile(t, f.path(traefik.Addon().Kinds), c.content)
+			kinds, err := f.kinds(traefik.Name)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
@@ -189,7 +192,7 @@ func TestKindsOfTheGatewayAPI(t *testing.T) {
 			if len(kinds) != 2 || kinds[1].GetName() != "httproutes.gateway.networking.k8s.io" || kinds[0].Object["status"] != nil {
 				t.Errorf("the kinds are %v", kinds)
 			}
-			if kinds, err := f.kinds(addon.CoreDNS); err != nil || kinds != nil {
+			if kinds, err := f.kinds(coredns.Name); err != nil || kinds != nil {
 				t.Errorf("CoreDNS brings %v along: %v", kinds, err)
 			}
 		})
@@ -201,9 +204,13 @@ func TestFilesOfTwoAddons(t *testing.T) {
 	t.Parallel()
 	const crd = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s}\n"
 	blue, _ := newAddonFiles(t)
-	for name, made := range madeAddons {
-		writeImage(t, blue.path(made.file), made.image)
-		writeFile(t, blue.path(made.kinds), fmt.Sprintf(crd, name))
+	for _, made := range blue.catalogue {
+		if !made.Loaded() {
+			continue
+		}
+		name := made.Name
+		writeImage(t, blue.path(made.Archive), made.Image)
+		writeFile(t, blue.path(made.Kinds), fmt.Sprintf(crd, name))
 		if err := blue.load(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -211,12 +218,12 @@ func TestFilesOfTwoAddons(t *testing.T) {
 			t.Errorf("%s brings %v along, %v", name, kinds, err)
 		}
 	}
-	blue.mustBeLoaded(t, snapshotControllerImage, traefikImage)
-	if err := blue.unload(t.Context(), addon.Traefik); err != nil {
+	blue.mustBeLoaded(t, snapshotcontroller.Addon().Image, traefik.Addon().Image)
+	if err := blue.unload(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
-	blue.mustBeLoaded(t, snapshotControllerImage)
-	if kinds, err := blue.kinds(addon.SnapshotController); err != nil || kinds[0].GetName() != addon.SnapshotController {
+	blue.mustBeLoaded(t, snapshotcontroller.Addon().Image)
+	if kinds, err := blue.kinds(snapshotcontroller.Name); err != nil || kinds[0].GetName() != snapshotcontroller.Name {
 		t.Errorf("the kinds, read again: %v, %v", kinds, err)
 	}
 }

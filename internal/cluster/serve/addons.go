@@ -15,14 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/addoncontroller"
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/podidentityagent"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/platform/version"
 )
 
 // applySelfManaged makes the add-ons that a cluster begins with, unless it was made without, or has them as Addons by now.
@@ -31,14 +30,22 @@ func applySelfManaged(ctx context.Context, api client.Client, c component.Config
 		return nil
 	}
 	managed, err := addoncontroller.Managed(ctx, api)
-	if err != nil || slices.Contains(managed, addon.CoreDNS) {
-		return err
-	}
-	objects, err := baseline.CoreDNS(c, coreDNSImage)
 	if err != nil {
 		return err
 	}
-	return baseline.Apply(ctx, api, objects)
+	for _, known := range catalogue.New() {
+		if !known.SelfManaged || slices.Contains(managed, known.Name) {
+			continue
+		}
+		objects, err := known.Base(c)
+		if err != nil {
+			return err
+		}
+		if err := baseline.Apply(ctx, api, objects); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addAddons adds the controller of the cluster's Addons.
@@ -47,25 +54,14 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
 	}
-	files := &addonFiles{binDir: c.BinDir, cluster: c.Dir, store: imagestore.New(c.State)}
+	files := &addonFiles{catalogue: catalogue.New(), binDir: c.BinDir, cluster: c.Dir, store: imagestore.New(c.State)}
 	config := addoncontroller.Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,
-		Catalogue: addon.New(addon.Programs{
-			Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, SnapshotController: version.SnapshotController, Traefik: version.Traefik,
-		}),
+		Catalogue:   files.catalogue,
 		Objects: func(name string) ([]*unstructured.Unstructured, error) {
-			switch name {
-			case addon.CoreDNS:
-				return baseline.CoreDNS(c, coreDNSImage)
-			case addon.MetricsServer:
-				return baseline.MetricsServer(c, metricsServerImage)
-			case addon.SnapshotController:
-				return baseline.SnapshotController(c, snapshotControllerImage)
-			case addon.Traefik:
-				return baseline.Traefik(c, traefikImage)
-			}
-			return nil, fmt.Errorf("add-on %s has no objects", name)
+			known, _ := files.catalogue.Find(name)
+			return known.Base(c)
 		},
 		Kinds: files.kinds, Load: files.load, Unload: files.unload,
 	}

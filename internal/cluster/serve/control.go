@@ -19,21 +19,6 @@ import (
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/platform/version"
-)
-
-// coreDNSImage is the name under which the image of the cluster's DNS is imported into every machine.
-const coreDNSImage = "muster.dev/coredns:" + version.CoreDNS
-
-// metricsServerImage is that of metrics-server.
-const metricsServerImage = "muster.dev/metrics-server:" + version.MetricsServer
-
-// The images that `make addons` makes, as it names them.
-const (
-	snapshotControllerName  = "muster.dev/snapshot-controller:"
-	snapshotControllerImage = snapshotControllerName + version.SnapshotController
-	traefikName             = "muster.dev/traefik:"
-	traefikImage            = traefikName + version.Traefik
 )
 
 // control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the controllers until the

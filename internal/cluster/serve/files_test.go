@@ -17,12 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"
-	"muster.dev/muster/internal/platform/version"
 )
 
 func TestLock(t *testing.T) {
@@ -268,8 +267,8 @@ func TestPlan(t *testing.T) {
 
 // An add-on waits for its files; a cluster must come up without them.
 func TestUpNeedsNoFilesOfAddons(t *testing.T) {
-	for _, known := range addon.New(addon.Programs{Kubernetes: version.Kubernetes}) {
-		for _, file := range known.Files {
+	for _, known := range catalogue.New() {
+		for _, file := range known.Files() {
 			if slices.Contains(machinePrograms, file) || slices.Contains(programs, file) {
 				t.Errorf("muster up needs %s of add-on %s", file, known.Name)
 			}

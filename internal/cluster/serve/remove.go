@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -67,9 +68,9 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
 		}
 	}
-	files := &addonFiles{cluster: dir, store: imagestore.New(account.State)}
-	for addonName := range madeAddons {
-		if err := files.unload(ctx, addonName); err != nil {
+	files := &addonFiles{catalogue: catalogue.New(), cluster: dir, store: imagestore.New(account.State)}
+	for _, known := range files.catalogue {
+		if err := files.unload(ctx, known.Name); err != nil {
 			return fmt.Errorf("removing images of the add-ons of cluster %s: %w", name, err)
 		}
 	}

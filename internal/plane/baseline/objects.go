@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/certificates/bundle"
-	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/manifest"
 )
@@ -26,9 +24,7 @@ type values struct {
 	BindingInventory, UserInventory                      string
 	UserCertificateController, UserAuthenticator         string
 	CertificateAuthority, Server                         string // base64 of PEM; URL
-	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
-	MetricsServerImage, KubeletServingBundle             string
-	SnapshotControllerImage, TraefikImage                string
+	ClusterDomain, DNSAddress                            string
 	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
 	PodCIDR, ServiceCIDR                                 string
 	UserPodWebhook, PodWebhookURL                        string
@@ -79,49 +75,6 @@ func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, er
 // KubernetesEndpoints makes the endpoints of the Service "kubernetes", by which pods reach the API server: its addresses in the VPC.
 func KubernetesEndpoints(c component.Config) ([]*unstructured.Unstructured, error) {
 	return render([]string{"kubernetes-endpoints.yaml"}, values{EndpointAddresses: c.Network.Addresses, EndpointPort: component.EndpointPort})
-}
-
-// CoreDNS makes the objects of a cluster's DNS. Where there is no VPC there are no machines that run pods, and so none.
-func CoreDNS(c component.Config, image string) ([]*unstructured.Unstructured, error) {
-	if !c.VPC {
-		return nil, nil
-	}
-	dns, err := c.DNSAddress()
-	if err != nil {
-		return nil, err
-	}
-	return render([]string{"coredns.yaml"}, values{
-		ClusterDomain: c.Cluster.Spec.Network.ClusterDomain,
-		DNSAddress:    dns.String(),
-		NameServer:    clusternetwork.Resolver(c.Network.VPCCIDR).String(),
-		CoreDNSImage:  image,
-	})
-}
-
-// MetricsServer makes the objects of metrics-server. Where there is no VPC there are no machines that run pods, and so none.
-func MetricsServer(c component.Config, image string) ([]*unstructured.Unstructured, error) {
-	if !c.VPC {
-		return nil, nil
-	}
-	return render([]string{"metrics-server.yaml"}, values{MetricsServerImage: image, KubeletServingBundle: bundle.Serving})
-}
-
-// SnapshotController makes the objects of snapshot-controller, without the kinds of snapshots. Where there is no VPC there are no machines that run pods,
-// and so none.
-func SnapshotController(c component.Config, image string) ([]*unstructured.Unstructured, error) {
-	if !c.VPC {
-		return nil, nil
-	}
-	return render([]string{"snapshot-controller.yaml"}, values{SnapshotControllerImage: image})
-}
-
-// Traefik makes the objects of Traefik, without the kinds of the Gateway API. Where there is no VPC there are no machines that run pods, and so
-// none.
-func Traefik(c component.Config, image string) ([]*unstructured.Unstructured, error) {
-	if !c.VPC {
-		return nil, nil
-	}
-	return render([]string{"traefik.yaml"}, values{TraefikImage: image})
 }
 
 // Volumes makes the objects of the volume driver: the driver, and the default StorageClass, which is about a file system. Where there is no VPC

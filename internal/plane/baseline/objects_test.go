@@ -21,14 +21,7 @@ import (
 	"muster.dev/muster/internal/platform/version"
 )
 
-const (
-	ca    = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
-	image = "muster.dev/coredns:v0.0.0"
-
-	metricsImage   = "muster.dev/metrics-server:v0.0.0"
-	snapshotsImage = "muster.dev/snapshot-controller:v0.0.0"
-	traefikImage   = "muster.dev/traefik:v0.0.0"
-)
+const ca = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
 
 func config(vpc bool) component.Config {
 	c := component.Config{
@@ -50,40 +43,6 @@ func sets(t *testing.T) map[string][]*unstructured.Unstructured {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dns, err := baseline.CoreDNS(config(vpc), image)
-		if err != nil {
-			t.Fatal(err)
-		}
-		metrics, err := baseline.MetricsServer(config(vpc), metricsImage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if (len(metrics) > 0) != vpc {
-			t.Errorf("metrics-server has %d objects in %s", len(metrics), name)
-		}
-		if vpc {
-			all["metrics-server"] = metrics
-		}
-		snapshots, err := baseline.SnapshotController(config(vpc), snapshotsImage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if (len(snapshots) > 0) != vpc {
-			t.Errorf("snapshot-controller has %d objects in %s", len(snapshots), name)
-		}
-		if vpc {
-			all["snapshot-controller"] = snapshots
-		}
-		traefik, err := baseline.Traefik(config(vpc), traefikImage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if (len(traefik) > 0) != vpc {
-			t.Errorf("traefik has %d objects in %s", len(traefik), name)
-		}
-		if vpc {
-			all["traefik"] = traefik
-		}
 		volumes, err := baseline.Volumes(config(vpc), "fs-0123456789abcdef0")
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +51,7 @@ func sets(t *testing.T) map[string][]*unstructured.Unstructured {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[name] = slices.Concat(objects, endpoints, dns, volumes)
+		all[name] = slices.Concat(objects, endpoints, volumes)
 	}
 	objects, err := baseline.Management()
 	if err != nil {
@@ -203,19 +162,6 @@ func TestBindings(t *testing.T) {
 		"management": {
 			"Group muster:administrators: cluster-admin",
 		},
-		"metrics-server": {
-			"ServiceAccount metrics-server: extension-apiserver-authentication-reader in kube-system",
-			"ServiceAccount metrics-server: system:auth-delegator",
-			"ServiceAccount metrics-server: system:metrics-server",
-		},
-		"snapshot-controller": {
-			"ServiceAccount snapshot-controller: snapshot-controller-leaderelection in kube-system",
-			"ServiceAccount snapshot-controller: snapshot-controller-runner",
-		},
-		"traefik": {
-			"ServiceAccount traefik: traefik",
-			"ServiceAccount traefik: traefik-gateway",
-		},
 		"membership": {
 			"User muster:inventory:0A1B: muster:inventory",
 		},
@@ -227,11 +173,7 @@ func TestBindings(t *testing.T) {
 func TestNoWildcards(t *testing.T) {
 	for set, objects := range sets(t) {
 		t.Run(set, func(t *testing.T) {
-			var exceptions []manifesttest.Exception
-			if set == "traefik" { // the certificates of Ingresses and Gateways are in Secrets of any namespace, and no rule can choose Secrets by their type
-				exceptions = append(exceptions, manifesttest.ReadsSecrets)
-			}
-			manifesttest.Narrow(t, objects, exceptions...)
+			manifesttest.Narrow(t, objects)
 		})
 	}
 }

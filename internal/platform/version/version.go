@@ -3,17 +3,13 @@
 // Package version has the version of muster, and those of the upstream programs that it is built with.
 package version
 
-// Upstream versions, as the nested modules pin them. A test compares them with the go.mod files.
+// Upstream versions, as the nested modules pin them. A test compares them with the go.mod files. Those of the programs of add-ons are in internal/addons.
 const (
-	Kubernetes         = "v1.36.3"
-	Etcd               = "v3.6.16"
-	Containerd         = "v2.4.2"
-	Runc               = "v1.5.2"
-	CNI                = "v1.9.1"
-	CoreDNS            = "v1.15.0"
-	MetricsServer      = "v0.9.0"
-	Traefik            = "v3.7.5"
-	SnapshotController = "v8.7.0"
+	Kubernetes = "v1.36.3"
+	Etcd       = "v3.6.16"
+	Containerd = "v2.4.2"
+	Runc       = "v1.5.2"
+	CNI        = "v1.9.1"
 )
 
 // Release is the version of Muster: the one place that has it. The changelog and the charts say the same, and a test compares them.

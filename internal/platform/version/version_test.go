@@ -16,10 +16,6 @@ func TestUpstreamVersionsAreThoseOfTheModules(t *testing.T) {
 		{"runtime/containerd", "github.com/containerd/containerd/v2", Containerd},
 		{"runtime/runc", "github.com/opencontainers/runc", Runc},
 		{"runtime/cni", "github.com/containernetworking/plugins", CNI},
-		{"images", "github.com/coredns/coredns", CoreDNS},
-		{"images/metricsserver", "sigs.k8s.io/metrics-server", MetricsServer},
-		{"images/traefik", "github.com/traefik/traefik/v3", Traefik},
-		{"images/snapshotcontroller", "github.com/kubernetes-csi/external-snapshotter/v8", SnapshotController},
 	} {
 		t.Run(tc.module, func(t *testing.T) {
 			path := filepath.Join("..", "..", "..", filepath.FromSlash(tc.dir), "go.mod")

@@ -35,11 +35,11 @@ func Golden(t *testing.T, path string, objects []*unstructured.Unstructured) {
 		got.WriteString("---\n" + string(raw))
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil { //nolint:gosec // it is a source
+		if err := os.WriteFile(path, []byte(got.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // the path is the test's
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package catalogue lists the EKS add-ons of this release.
+package catalogue
+
+import (
+	"slices"
+	"strings"
+
+	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/coredns"
+	"muster.dev/muster/internal/addons/ekspodidentityagent"
+	"muster.dev/muster/internal/addons/kubeproxy"
+	"muster.dev/muster/internal/addons/metricsserver"
+	"muster.dev/muster/internal/addons/snapshotcontroller"
+	"muster.dev/muster/internal/addons/traefik"
+	"muster.dev/muster/internal/addons/vpccni"
+)
+
+// New returns the add-ons, by name.
+func New() addon.Catalogue {
+	all := addon.Catalogue{
+		coredns.Addon(),
+		ekspodidentityagent.Addon(),
+		kubeproxy.Addon(),
+		metricsserver.Addon(),
+		snapshotcontroller.Addon(),
+		traefik.Addon(),
+		vpccni.Addon(),
+	}
+	slices.SortFunc(all, func(a, b addon.Addon) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
