@@ -153,7 +153,7 @@ $(CONTROLLER_GEN):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./images/metricsserver ./images/snapshotcontroller ./images/traefik ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/conformance; do \
+	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/conformance; do \
 		echo "$$module" >&2; go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -C "$$module" ./...; done
 
 .PHONY: bench
