@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -44,15 +45,20 @@ func IsOf(object client.Object, cluster string) bool {
 	switch object := object.(type) {
 	case *v1alpha1.Cluster:
 		return object.Spec.Name == cluster
-	case *v1alpha1.NodeGroup, *v1alpha1.Addon, *v1alpha1.PodIdentityAssociation:
-		return object.GetNamespace() == v1alpha1.ClusterSlug(cluster)
 	case *v1alpha1.Machine:
 		return object.Spec.ClusterName == cluster
 	}
-	return false
+	return namespaced(object) && object.GetNamespace() == v1alpha1.ClusterSlug(cluster)
 }
 
-// WithClusters returns the kind with a column CLUSTER after the name, if the objects are node groups, add-ons, pod identity associations or machines of several clusters.
+// namespaced reports whether an object of the management plane is in the namespace of its cluster.
+func namespaced(object client.Object) bool {
+	return slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool {
+		return k.Namespaced && reflect.TypeOf(k.Object) == reflect.TypeOf(object)
+	})
+}
+
+// WithClusters returns the kind with a column CLUSTER after the name, if the objects are machines, or have the namespaces, of several clusters.
 func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Object) (Kind, error) {
 	slugs := map[string]bool{}
 	for _, object := range objects {
@@ -80,19 +86,22 @@ func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Obje
 	return k, nil
 }
 
-// headingCluster is the heading of the column with the cluster of a node group, add-on or machine.
+// headingCluster is the heading of the column with the cluster of an object.
 const headingCluster = "CLUSTER"
 
-// clusterOf is the slug of the cluster that a node group, add-on or machine is of; "" for other objects, and
-// machines of no cluster.
+// clusterOf is the slug of the cluster that an object belongs to; "" for Clusters themselves, objects of the account, and machines of no cluster.
 func clusterOf(object client.Object) string {
 	switch object := object.(type) {
-	case *v1alpha1.NodeGroup, *v1alpha1.Addon, *v1alpha1.PodIdentityAssociation:
-		return object.GetNamespace()
+	case *v1alpha1.Cluster:
+		return ""
 	case *v1alpha1.Machine:
 		if object.Spec.ClusterName != "" {
 			return v1alpha1.ClusterSlug(object.Spec.ClusterName)
 		}
+		return ""
+	}
+	if namespaced(object) {
+		return object.GetNamespace()
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -29,6 +30,15 @@ func TestGetUpdates(t *testing.T) {
 		}),
 		newUpdate("2c", 2*time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateAddon, Addon: "coredns"}, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful, Message: "done"}),
 	)
+	other := newUpdate("3d", time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateLogging}, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
+	other.Namespace, other.Spec.ClusterName = v1alpha1.ClusterSlug("Home_2"), "Home_2"
+	several := clitest.NewBench(t, interceptor.Funcs{}, append(append(slices.Clone(objects), secondCluster()...), other)...)
+	for file, args := range map[string][]string{"get-updates-of-several.txt": {"updates"}, "get-updates-wide.txt": {"update", "-o", "wide", "--cluster", "home"}} {
+		if err := several.Run(t.Context(), getOf(several), args...); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Golden(t, file, several.Out.String())
+	}
 	b := clitest.NewBench(t, interceptor.Funcs{}, objects...)
 	for file, args := range map[string][]string{"get-updates.txt": {"updates"}, "get-updates-wide.txt": {"update", "-o", "wide", "--cluster", "home"}} {
 		if err := b.Run(t.Context(), getOf(b), args...); err != nil {
