@@ -331,6 +331,9 @@ type ClusterOIDC struct {
 	Issuer string `json:"issuer,omitempty"`
 }
 
+// SpecName returns the name that people gave the cluster.
+func (c *Cluster) SpecName() string { return c.Spec.Name }
+
 // ClusterList is a list of clusters.
 //
 // +kubebuilder:object:root=true

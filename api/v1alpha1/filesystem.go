@@ -78,6 +78,9 @@ type FileSystemStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// SpecName returns the name that people gave the file system.
+func (f *FileSystem) SpecName() string { return f.Spec.Name }
+
 // FileSystemList is a list of file systems.
 //
 // +kubebuilder:object:root=true

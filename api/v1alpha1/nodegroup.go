@@ -363,6 +363,9 @@ type NodeGroupRolloutStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
+// SpecName returns the name that people gave the node group.
+func (g *NodeGroup) SpecName() string { return g.Spec.Name }
+
 // NodeGroupList is a list of node groups.
 //
 // +kubebuilder:object:root=true

@@ -18,21 +18,12 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 )
 
-// NameOf is what people call an object: spec.name of a Cluster, NodeGroup or FileSystem, and the name of any other.
+// NameOf is what people call an object: spec.name of a kind with a SpecName, and the name of any other.
 func NameOf(object client.Object) string {
-	name := ""
-	switch object := object.(type) {
-	case *v1alpha1.Cluster:
-		name = object.Spec.Name
-	case *v1alpha1.NodeGroup:
-		name = object.Spec.Name
-	case *v1alpha1.FileSystem:
-		name = object.Spec.Name
+	if named, ok := object.(interface{ SpecName() string }); ok && named.SpecName() != "" {
+		return named.SpecName()
 	}
-	if name == "" {
-		return object.GetName()
-	}
-	return name
+	return object.GetName()
 }
 
 // GroupOf is the key of the node group that a machine is of.
