@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -77,17 +78,47 @@ func TestSubjects(t *testing.T) {
 	for subject, holds := range map[string]bool{
 		"eks: refuse unknown versions":               true,
 		"test/awssdk, eks: call UpdateClusterConfig": true,
-		"docs: " + strings.Repeat("ä", 59):           true,
-		"docs: " + strings.Repeat("x", 60):           false,
+		"docs: say " + strings.Repeat("ä", 55):       true,
+		"docs: say " + strings.Repeat("x", 56):       false,
 		"Refuse unknown versions":                    false,
-		"Stories: two at a time, but for: others":    true,
+		"Stories: have two at a time, but for: more": true,
 		"what is asked for: more":                    false,
-		"eks:refuse":                                 false,
+		"eks:refuse versions":                        false,
+		"eks: refuse":                                false,
 		"eks: ":                                      false,
+
+		// Subjects of this repository.
+		"addons: make a wing of what belongs to it":                     true,
+		"ami: rename cluster/image, whose name a wing will have":        true,
+		"bench: measure speed in three turns":                           true,
+		"local: refuse a machine's group every device that it has not":  true,
+		"stories: know the programs that every cluster runs":            true,
+		"up: wait while the management plane loads its rules":           true,
+		"docs: tell apart what audit lines and the webhook cost a join": true,
+		"loopservice: have a test read under the lock of what it reads": true,
+		"changelog: say what status and up do now, and what disks cost": true,
+		"devicemount: take turns with who waits on one processor":       true,
+		"iampolicy: one name for the principal of pods":                 false,
+		"docs: which pods met the aim of their start":                   false,
+		"conformance: a reason takes a line, not a page":                false,
+		"docs: pods do get credentials, and machines are in all zones":  false,
+		"filestore: Sweep finds what is left in any directory":          false,
+		"serve: down --delete says what stays mounted":                  false,
 	} {
 		if problem := subjectProblem(commit{subject: subject}); (problem == "") != holds {
 			t.Errorf("%q: %q, want that it holds: %v", subject, problem, holds)
 		}
+	}
+	for word, want := range map[string]string{
+		"refuses": `write "refuse"`, "refused": `write "refuse"`, "Refuse": "add the verb to the list", "passes": `write "pass"`,
+		"adding": `write "add"`, "making": `write "make"`, "snapshots": "a verb in the imperative",
+	} {
+		if problem := subjectProblem(commit{subject: "eks: " + word + " versions"}); !strings.Contains(problem, `begins with "`+word+`" after the area`) || !strings.Contains(problem, want) {
+			t.Errorf("%s: %q, want %q in it", word, problem, want)
+		}
+	}
+	if !slices.IsSorted(verbs) || len(slices.Compact(slices.Clone(verbs))) != len(verbs) {
+		t.Error("verbs.txt is not sorted, or has a verb twice")
 	}
 	if problem := subjectProblem(commit{subject: "Merge branch 'side'", parents: []string{"a", "b"}}); problem != "" {
 		t.Errorf("a merge: %q", problem)

@@ -28,7 +28,7 @@ func newScratch(t *testing.T) scratch {
 	s.git("init", "--quiet", "--initial-branch=main")
 	s.git("config", "user.name", "Test")
 	s.git("config", "user.email", "test@example.test")
-	s.commit("all: begin", files{
+	s.commit("all: begin a module", files{
 		"go.mod":     "module example.test/m\n\ngo 1.26\n",
 		"a/a.go":     "package a\n\nfunc Name() string { return \"a\" }\n",
 		"b/b.go":     "package b\n\nimport \"example.test/m/a\"\n\nvar Name = a.Name()\n",
