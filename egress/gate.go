@@ -57,7 +57,7 @@ func (g *gate) refuse(destination netip.Addr) egresspolicy.Refusal {
 	return ""
 }
 
-// look reads the settings again, and reports whether they changed. Those that cannot be read stay as they were.
+// look reads the settings again, and reports whether they changed. If a file cannot be read, the settings stay as they were.
 func (g *gate) look() (changed bool) {
 	policy, own, err := g.read()
 	if err != nil {

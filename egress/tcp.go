@@ -30,7 +30,8 @@ const (
 	manyConnections, mostConnections = 32, 256
 )
 
-// connect serves a request for a connection. A machine is told that there is one once there is, and that it was refused if it was.
+// connect serves a request for a connection. It accepts the machine's connection only after the outside connection is open, and resets it if the
+// outside one is refused. After a timeout it does not answer, as the outside host did not.
 func (e *egress) connect(request *tcp.ForwarderRequest) {
 	between := endsOf(request.ID())
 	dialling, cancel := context.WithTimeout(e.ctx, dialTimeout)
@@ -55,7 +56,7 @@ func (e *egress) connect(request *tcp.ForwarderRequest) {
 		request.Complete(true)
 		return
 	}
-	// What changed while it was dialled ended neither the half nor the whole.
+	// A change of the settings in this moment ended neither the dialling, which was over, nor the connection, which was not listed yet.
 	if refusal := e.gate.refuse(own.destination); refusal != "" {
 		e.refused(between, refusal)
 		e.connections.give(established)
@@ -172,8 +173,8 @@ func (r room) limit(endpoint tcpip.Endpoint) {
 	}
 }
 
-// roomOf is the room of the nth connection of a machine. The first ones have what they can use; a machine with thousands, of which nobody reads, must not take
-// gigabytes.
+// roomOf is the buffer space of the nth connection of a machine. The first connections have as much as they can use; later ones have less, so that
+// thousands of connections that nobody reads do not take gigabytes.
 func roomOf(nth int) room {
 	switch {
 	case nth <= manyConnections:

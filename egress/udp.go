@@ -24,7 +24,7 @@ const (
 	portNTP   = 123
 )
 
-// datagram serves the first datagram of a flow. What it returns false for is answered by "port unreachable".
+// datagram serves the first datagram of a flow. If it returns false, the sender gets "port unreachable".
 func (e *egress) datagram(request *udp.ForwarderRequest) bool {
 	between := endsOf(request.ID())
 	ctx, cancel := context.WithCancel(e.ctx)

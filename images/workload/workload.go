@@ -35,7 +35,8 @@ func newClient() *http.Client {
 	}
 }
 
-// handler serves every command over HTTP. What fails is answered with 502 and the reason, since the failure lies behind us.
+// handler serves every command over HTTP. A command that fails is answered with the reason and with 502, because the failure is behind this server,
+// or with 400 if the request is wrong.
 func (w workload) handler() http.Handler {
 	answer := func(do func(out io.Writer, r *http.Request) error) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) {

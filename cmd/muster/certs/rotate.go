@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
-// What can be rotated.
+// Names of the authorities and keys that the command rotates.
 const (
 	kubeletAuthority = "kubelet-ca"
 	tokenKeys        = "service-account-keys"

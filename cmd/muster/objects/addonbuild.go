@@ -86,8 +86,8 @@ func agreed(streams terminal.Streams, question string) bool {
 	return false
 }
 
-// sourceTree is the directory of the sources that a program was built from: the parent of its own. What is run there is no less trusted than the program: whoever may
-// change the one must have been able to change the other.
+// sourceTree is the directory of the sources that a program was built from: the parent of its own. Programs of that directory run with the same trust
+// as this one: whoever can change them could also have changed this program.
 func sourceTree(program string) (string, error) {
 	tree := filepath.Dir(filepath.Dir(program))
 	own, err := os.Stat(program)

@@ -33,7 +33,7 @@ type holds struct {
 	unseen           error    // why the cluster cannot be asked
 }
 
-// lookInto asks a cluster what it holds. One that has never run holds nothing.
+// lookInto asks a cluster what it holds. A cluster without a kubeconfig has never run and holds nothing.
 func (d *deleteClusterCommand) lookInto(ctx context.Context, cluster *v1alpha1.Cluster) (holds, error) {
 	dir, err := d.Open()
 	if err != nil {
@@ -98,7 +98,8 @@ func held(services []corev1.Service, claims []corev1.PersistentVolumeClaim, volu
 	return h
 }
 
-// addSnapshots adds the snapshots that contents of a cluster hold. One that has just been made is not named by its content yet.
+// addSnapshots adds the snapshots that contents of a cluster hold. The content of a new snapshot may have no handle yet; the snapshot's id is
+// computed from the VolumeSnapshot then.
 func (h *holds) addSnapshots(cluster string, contents []unstructured.Unstructured) {
 	for i := range contents {
 		at := func(path ...string) string {
@@ -158,8 +159,8 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// doom marks the volumes of a cluster that are to be deleted with their claims, and the snapshots with their VolumeSnapshots: the service removes their
-// data when the cluster is gone. Those that are retained have no mark, though an earlier attempt may have made one.
+// doom marks the volumes of a cluster that are to be deleted with their claims, and the snapshots with their VolumeSnapshots: the service removes
+// their data when the cluster is gone. Retained volumes and snapshots lose a mark that an earlier attempt made.
 func (d *deleteClusterCommand) doom(ctx context.Context, p *kinds.Client, c doomed) error {
 	if c.holds.unseen != nil {
 		fate := "so the data of its volumes stays"

@@ -312,8 +312,8 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 	return []clusterconfig.Config{wanted}, wanted.Validate()
 }
 
-// all is what clusters were set up as. One that is being removed is left out, and so is one whose record is damaged, which the service does not
-// run: the others do not wait for it.
+// all returns the configurations of all clusters, from their records. Clusters that are being removed are left out, and so are clusters whose record
+// is damaged: the service does not run these, and the other clusters need not wait.
 func (up *upOptions) all(clusters []statedir.Cluster) []clusterconfig.Config {
 	var all []clusterconfig.Config
 	for _, cluster := range clusters {

@@ -134,7 +134,7 @@ func ParseMark(text string) (Mark, error) {
 
 // Decision says what is left to do of a request.
 type Decision struct {
-	// Missing are the indexes of objects that must be made. None: the request was done, and its answer is what the objects say.
+	// Missing are the indexes of objects that must be made. If it is empty, the request was done before, and its answer is made from the objects.
 	Missing []int
 	// Repeated reports whether a request with the token was here before.
 	Repeated bool

@@ -93,7 +93,7 @@ func (w *writer) scalar(s *awsshape.Shape, value awsshape.Value, format awsshape
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString writes a JSON string. What is not UTF-8 becomes U+FFFD.
+// AppendString writes a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func AppendString(out []byte, text string) []byte {
 	out = append(out, '"')
 	start := 0

@@ -77,7 +77,7 @@ func (w *writer) element(name string, s *awsshape.Shape, value awsshape.Value, f
 	return err
 }
 
-// text escapes what XML and attribute values need. What XML 1.0 cannot hold becomes U+FFFD.
+// text escapes the characters that XML and attribute values need escaped. Characters that XML 1.0 does not allow become U+FFFD.
 func (w *writer) text(text string) {
 	start := 0
 	for i := 0; i < len(text); {

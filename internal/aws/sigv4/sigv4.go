@@ -54,9 +54,9 @@ func (s Signed) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalJSON hides them from JSON.
 func (s Signed) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", s.String()), nil }
 
-// Current reports whether the signature is neither too old nor from the future. One in the header is good for skew in both
-// directions. A presigned one may be used until its Expires, too, and like at STS for skew even if that is longer: the tools sign
-// GetCallerIdentity for 60 s and count on 15 minutes. Errors are *Refusal.
+// Current reports whether the signature is neither too old nor from the future. A signature in the header is good for skew in both directions. A
+// presigned signature is good until its Expires, or for skew if that is longer, as at STS: the tools sign GetCallerIdentity for 60 s and count on 15
+// minutes. Errors are *Refusal.
 func (s Signed) Current(now time.Time, skew time.Duration) error {
 	saw := func() string {
 		return "signed at " + s.SignedAt.UTC().Format(dateLayout) + ", and it is " + now.UTC().Format(dateLayout)

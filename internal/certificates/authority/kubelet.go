@@ -127,7 +127,7 @@ func (s Store) ensureKubelets(now time.Time) (written []string, err error) {
 	return []string{first + " authority"}, s.keep(k)
 }
 
-// StartRotation begins to replace the authority of kubelets' certificates. One that is under way goes on by itself from here on.
+// StartRotation begins to replace the authority of kubelets' certificates. A rotation that is under way and held is released: it goes on by itself.
 func (s Store) StartRotation(now time.Time) error {
 	k, err := s.Kubelets()
 	switch {

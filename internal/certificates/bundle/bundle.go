@@ -48,7 +48,7 @@ func PEM(authorities ...*x509.Certificate) []byte {
 	return out.Bytes()
 }
 
-// Parse reads a bundle. One without a certificate is an error: a client with such a bundle would trust nobody.
+// Parse reads a bundle. A bundle without a certificate is an error: a client with such a bundle would trust nobody.
 func Parse(raw []byte) ([]*x509.Certificate, error) {
 	var authorities []*x509.Certificate
 	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {

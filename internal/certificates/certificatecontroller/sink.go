@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// sink writes Events while the lease is this replica's. Those that were recorded before it ran out wait, as another replica may have said
-// the same since; if it has, this one ends and they with it.
+// sink writes Events while the lease is this replica's. Events that wait when the lease runs out are written once it is renewed. If another replica
+// takes the lease, it may have written the same Events; this program ends then, and its Events are lost.
 type sink struct {
 	record.EventSink
 	ctx   context.Context            // nobody hands one to a sink

@@ -22,8 +22,8 @@ const (
 	manyBudgets = 1000
 )
 
-// budget is how many Events each requester may still cause, and the words that wait until it may cause one more. There is one for each
-// request at most, and none for a request that is gone.
+// budget is how many Events each requester may still cause, and the words that wait until the requester may cause another Event. At most one word
+// waits for each request; a request that is gone has no word.
 type budget struct {
 	mu    sync.Mutex
 	all   time.Time            // when everybody together may cause as many as at first again

@@ -75,8 +75,8 @@ type Serving interface {
 	Ask(node string, addresses []netip.Addr) policy.Fact[policy.Serving]
 }
 
-// Register remembers what was issued. The controller runs it while it leads. One that is used while observing must be read-only;
-// none is needed then.
+// Register remembers what was issued. The controller runs it while it leads. A controller that only observes needs no register; if it has one, the
+// register must be read-only.
 type Register interface {
 	Run(ctx context.Context)
 	HasSynced() bool

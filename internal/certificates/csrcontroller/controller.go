@@ -87,8 +87,8 @@ func requests(client kubernetes.Interface) cache.ListerWatcher {
 	}, client))
 }
 
-// Ready returns nil once everything has been read that this replica needs: the register only when it leads. One that led and may not, or
-// does not any more, is not ready.
+// Ready returns nil once everything has been read that this replica needs: the register only when it leads. A replica that led before, or whose lease
+// has lapsed, is not ready.
 func (c *Controller) Ready() error {
 	switch {
 	case c.led.Load():

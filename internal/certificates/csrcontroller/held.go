@@ -137,9 +137,9 @@ const (
 	bootstrappersGroup  = "system:bootstrappers"
 )
 
-// place finds out to which lineage a request belongs: those of a node; those of a bootstrap token that is good for one machine;
-// those of another token, or of a user that the policy lets ask like one, for one node, because many machines share it. Requests of all
-// others have no lineage: their requester prunes them.
+// place finds out to which lineage a request belongs. Each node has a lineage of its requests, and so has each bootstrap token that is good for one
+// machine. Other tokens, and users that the policy lets ask like a token, have a lineage for each node, because many machines share them. Requests of
+// other requesters have no lineage: the requester prunes them.
 //
 // A certificate that a token was issued belongs to the node from then on, so that later requests of the node supersede it; and so do
 // earlier ones that are known to be the node's own.

@@ -206,7 +206,7 @@ func (c *Controller) failed(step string, d judgement, err error) error {
 	return fmt.Errorf("%s: %w", stepWords()[step], err)
 }
 
-// unsure is failed for a write, of which only the answer may have been lost.
+// unsure is failed for a write that may have succeeded: perhaps only its answer was lost. The request is marked to be read again.
 func (c *Controller) unsure(step string, i item, d judgement, err error) error {
 	if !apierrors.IsConflict(err) {
 		c.ledger.markStale(i)

@@ -19,8 +19,8 @@ type Mode string
 
 // The modes. The order of the sources matters in both.
 const (
-	// Any believes the first source, in order, that knows the machine of a node: its names and addresses and no other's. None is
-	// known if none of the sources has one.
+	// Any believes the first source, in order, that knows the machine of a node: its names and addresses and no other's. The machine is absent if no
+	// source has it.
 	Any Mode = "any"
 	// All believes what all sources say: a machine is known if all know it, with the names and addresses that all give it.
 	All Mode = "all"
@@ -181,9 +181,9 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 	return policy.Know(slices.Compact(ids), strings.Join(named, " and "), oldest)
 }
 
-// idOf is the ID that counts of a machine of one source. If that source itself does not say that it is the machine of its node,
-// as when two have the same node name, it is not taken for any other source's machine either. Soon means that it is finding that out:
-// meanwhile one machine could be taken for two, of which one has what is the other's.
+// idOf is the ID that counts of a machine of one source. If that source does not confirm that the machine is the machine of its node, as when two
+// machines have the same node name, it is not matched with a machine of another source either. Soon means that the source is still looking: until
+// then two sources may report one machine twice, and the second may seem to have addresses of the first.
 func (c *Combined) idOf(of Source, m policy.Machine) (id string, soon bool) {
 	if m.NodeName == "" || len(c.sources) == 1 {
 		return m.ID, false

@@ -36,7 +36,7 @@ type listed struct {
 	NodeName  string   `json:"nodeName"`
 	Names     []string `json:"names,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
-	// AddressRanges are networks such as 10.0.3.0/24, of which it may have any address.
+	// AddressRanges are networks such as 10.0.3.0/24. The machine may have any address in them.
 	AddressRanges []string `json:"addressRanges,omitempty"`
 	Group         string   `json:"group,omitempty"`
 	// Created is a time as RFC 3339 has it.

@@ -18,10 +18,10 @@ import (
 // LeftOut is a Node that is in no list, with why.
 type LeftOut struct{ Node, Why string }
 
-// ListOfNodes writes a list of machines, as ReadList reads it, of the Nodes that there are: a beginning for a person to look through. Of what
-// it writes the API server answers for the Nodes' names alone; addresses, host names and UUIDs are what each node says about itself. So a Node
-// that says anything that cannot be the address, name or ID of a machine is left out as a whole, and so are those that say that they
-// have the same, unless it is the name of one of them.
+// ListOfNodes writes a list of machines, as ReadList reads it, from the existing Nodes: a beginning for a person to look through. The API server
+// vouches only for the Nodes' names; each node reports its own addresses, host names and UUIDs. So a Node is left out as a whole if it reports
+// anything that cannot be the address, name or ID of a machine. Nodes that report the same value are all left out, unless the value is the name of
+// one of them: that Node stays.
 func ListOfNodes(nodes []corev1.Node) (list []byte, leftOut []LeftOut, err error) {
 	nodes = slices.Clone(nodes)
 	slices.SortStableFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })

@@ -73,8 +73,9 @@ func (r *Register) certificate(node string, id short) (credential, bool) {
 	return credential{}, false
 }
 
-// renewal is the machine that a node got a certificate for by itself, of which nobody wrote down to which machine it went: that of the
-// certificate that it asked with, or the one that it was before, if there was no other.
+// renewal returns the machine of a certificate that a node got by itself, if no record names that machine. It is the machine of the certificate that
+// the node asked with (id), if that is told and on record. Otherwise it is the node's last machine, but "" if id is told and the node was replaced or
+// joined again.
 func (r *Register) renewal(node string, id short, told bool) string {
 	c, ok := r.certificate(node, id)
 	switch l := r.last[node]; {
@@ -87,8 +88,8 @@ func (r *Register) renewal(node string, id short, told bool) string {
 	}
 }
 
-// hold remembers a client certificate of a node that is good, in place of those that are not any more; one that a token got it is
-// remembered for longer.
+// hold remembers a valid client certificate of a node and forgets the node's expired ones. Certificates that a bootstrap token got are remembered for
+// longer.
 func (l *last) hold(e Entry, now time.Time) {
 	over := func(c credential) bool { return c.token == "" && now.After(c.until) }
 	c := credential{shorten(e.Certificate), shorten(e.Key), e.Machine, e.token(), e.NotBefore, e.NotAfter}

@@ -14,10 +14,9 @@
 //	uid=5a1f… csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=a machine=i-1 requester=system:bootstrap:abcdef key=MSBr… serial=5f issuer=kubernetes from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z
 //	owner=a machine=i-1 last=2026-05-01T10:00:00Z keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA
 //
-// What was added is written every two seconds at most, into the newest segment on the condition that nobody else wrote it: after
-// a conflict it is read again and what is still missing is added. An hourly compaction turns expired certificates into keys,
-// joins small neighbours, and bounds what one owner can fill: 64 whole certificates and 1,024 keys.
-// A key takes 20 bytes of memory.
+// New entries are written every two seconds at most, into the newest segment, on the condition that nobody else wrote it. After a conflict the
+// segment is read again, and the entries that it still lacks are added. An hourly compaction turns expired certificates into keys, joins small
+// neighbours, and bounds what one owner can fill: 64 whole certificates and 1,024 keys. A key takes 20 bytes of memory.
 //
 // # What happens if
 //

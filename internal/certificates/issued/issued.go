@@ -186,8 +186,8 @@ func (r *Register) LastMachine(node string) policy.Fact[policy.MachineRef] {
 	return policy.None[policy.MachineRef](source, r.watch.at())
 }
 
-// Expired reports whether all client certificates of a node that are kept whole have expired. One that is good yet is kept whole, but for
-// a node that asked for more than maxEntries since: the entries that it hides so are its own, and its own loss.
+// Expired reports whether all client certificates of a node that are kept whole have expired. Valid certificates are kept whole, unless the node
+// asked for more than maxEntries later ones: then the node has only hidden its own certificates, to its own loss.
 func (r *Register) Expired(node string) policy.Fact[bool] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

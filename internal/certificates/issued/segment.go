@@ -42,7 +42,7 @@ type segment struct {
 	retired []retired        // sorted
 }
 
-// retired is a key whose certificates have expired: 16 bytes, of which there may be millions.
+// retired is a key whose certificates have expired. It takes 16 bytes, since there may be millions.
 type retired struct {
 	key   short
 	group uint32 // in groups

@@ -25,14 +25,14 @@ const (
 // Names says whether certificates carry subject alternative names.
 type Names string
 
-// What Names may be.
+// Values of Names.
 const (
 	NamesNone     Names = "none"
 	NamesRequired Names = "required"
 	NamesOptional Names = "optional"
 )
 
-// Profile is a kind of certificate. Those of this package are all there are: Prepare refuses one that was put together elsewhere.
+// Profile is a kind of certificate. Only this package makes profiles: Prepare refuses a profile that was put together elsewhere.
 type Profile struct {
 	// Name in logs and metrics.
 	Name string

@@ -38,8 +38,8 @@ const (
 	attributeOrganization = "2.5.4.10"
 )
 
-// readSubject reads the raw RDNSequence (RFC 5280, 4.1.2.4). There must be one common name: a second is the classic trick, of
-// which crypto/x509 keeps the last and other programs the first.
+// readSubject reads the raw RDNSequence (RFC 5280, 4.1.2.4). There must be one common name: a second one is a classic trick, since crypto/x509 keeps
+// the last name and other programs keep the first.
 func readSubject(der []byte) (s subject, err error) {
 	var rdns []asn1.RawValue
 	if err := unmarshal(der, &rdns, ""); err != nil {

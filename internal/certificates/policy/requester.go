@@ -40,7 +40,7 @@ type requester struct {
 // machine is the ID of the machine that a bootstrap token was made for, "" if it names none.
 func (q requester) machine() string { return q.scopes[token.ScopeMachine] }
 
-// identify sorts the requester by user name and groups, both of which only the API server writes.
+// identify sorts the requester by user name and groups. Only the API server writes these.
 func identify(p Policy, r Request) requester {
 	switch {
 	case strings.HasPrefix(r.Username, nodeUserPrefix) && slices.Contains(r.Groups, nodesGroup):

@@ -4,9 +4,8 @@ package policy
 
 import "muster.dev/muster/internal/certificates/pki"
 
-// checkRequester asks whether anything here can vouch for the requester. It does not deny: a person may know more, and an approval by one
-// stands in for this rule. One by a program does not, as upstream's approver looks at no name. Nobody stands in for what was meant to
-// bind a token.
+// checkRequester asks whether anything here can vouch for the requester. It does not deny: a person may know more, so a person's approval replaces
+// this rule. A program's approval does not, because upstream's approver looks at no name. No approval replaces a token's scope that cannot be read.
 func checkRequester(e evaluation) outcome {
 	switch {
 	case !e.profile.Node:

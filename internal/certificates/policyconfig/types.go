@@ -135,7 +135,7 @@ type Bootstrap struct {
 	Bindings []Binding `json:"bindings,omitempty"`
 }
 
-// Binding limits the tokens of a group, or lets a user ask without a token. One of Group and User is set.
+// Binding limits the tokens of a group, or lets a user ask without a token. Either Group or User is set.
 type Binding struct {
 	Group         string   `json:"group,omitempty"`
 	User          string   `json:"user,omitempty"`

@@ -100,7 +100,7 @@ func (r Rotation) Trusts() []string {
 
 // Certificate is one that a node uses now.
 type Certificate struct {
-	// Authority that signed it, by name; empty if it is none that is known. None means that the node has no certificate.
+	// Authority that signed it, by name; empty if the authority is not known. The Certificate of a node that has none is nil.
 	Authority string    `json:"authority"`
 	Ends      time.Time `json:"ends,omitzero"`
 }

@@ -12,7 +12,7 @@ import (
 
 // Key is one private key, for as long as the value lives: another key is another value. It is used by many at once.
 type Key interface {
-	// Public returns the public key, of which it must be possible to report whether it equals another.
+	// Public returns the public key. Its type must have the method Equal.
 	Public() crypto.PublicKey
 	// Sign signs a digest as a crypto.Signer does: ECDSA in ASN.1, RSA as opts ask, and Ed25519, whose opts.HashFunc() is 0, the
 	// message itself. It returns soon after ctx is done. A failure that may pass by itself wraps ErrUnavailable.

@@ -90,7 +90,7 @@ func (s *Server) connect(ctx context.Context, w http.ResponseWriter, target stri
 		answer(connection, status, err.Error())
 		return
 	}
-	// What the client sent ahead of the answer is in the reader's buffer, which is small and bounded.
+	// Bytes that the client sent before the answer are in the reader's buffer, which is small and bounded.
 	early := make([]byte, buffered.Reader.Buffered())
 	_, err = io.ReadFull(buffered, early)
 	if err == nil {

@@ -89,7 +89,7 @@ func limitMemory1(dir string, most int64) error {
 	}
 	err = write(memory, bytes)
 	if err == nil {
-		if err = unlessMissing(write(both, bytes)); err != nil { // what was swapped out for the bound of memory counts on
+		if err = unlessMissing(write(both, bytes)); err != nil { // pages that were swapped out for the bound of memory count on
 			err = errors.Join(err, write(memory, strconv.FormatInt(before, 10)))
 		}
 	}
@@ -118,7 +118,7 @@ func limitMemory2(dir string, most int64) error {
 	return errors.Join(write(filepath.Join(dir, "memory.max"), strconv.FormatInt(most, 10)), unlessMissing(write(filepath.Join(dir, "memory.swap.max"), "0")))
 }
 
-// copiesOfFiles is how many bytes of a group's memory the kernel can take back: pages of files. Those of tmpfs are not on the lists of such pages.
+// copiesOfFiles is how many bytes of a group's memory the kernel can take back: pages of files. Pages of tmpfs are not on the lists of such pages.
 func copiesOfFiles(stat string) (bytes int64) {
 	for line := range strings.Lines(stat) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -147,7 +147,7 @@ func (c Cgroups) Within() Limits {
 	return l
 }
 
-// readCount reads a file with one number. What has no bound has the word max there, which is an error.
+// readCount reads a file with one number. The word max, for a group without a bound, is an error.
 func readCount(path string) (int64, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

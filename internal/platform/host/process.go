@@ -70,7 +70,8 @@ func InitAt(pid int) (Init, bool) {
 // execPatience is how long a machine between two programs is waited for: one taken for stopped then would be booted twice.
 const execPatience = 50 * time.Millisecond
 
-// isInit reads a status file: the process's numbers (NSpid, one per namespace, from the reader's inwards) are two, of which the inner is 1.
+// isInit reports whether a status file is of process 1 of a namespace directly below the reader's. NSpid has a number for each namespace, from the
+// reader's inwards: here two, and the inner number is 1.
 func isInit(status string) bool {
 	for line := range strings.Lines(status) {
 		if name, value, _ := strings.Cut(line, ":"); name == "NSpid" {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrLapsed means that another replica may lead by now, of which this one has not heard yet.
+// ErrLapsed means that another replica may lead by now, though this replica has not heard of it yet.
 var ErrLapsed = errors.New("the lease of this replica has run out and was not renewed yet: nothing is decided, recorded or written")
 
 // Tenure is the time for which a lease is this replica's. Without an election nobody calls Renewed, and then there is no end.

@@ -32,7 +32,7 @@ const (
 	sysDir      = "/sys/block"
 	// attempts is how often a number may be taken by another process between asking for it and using it.
 	attempts = 32
-	// sector is the size of a sector in bytes, of which a device has a whole number.
+	// sector is the size of a sector in bytes. A device has a whole number of sectors.
 	sector = 512
 	// major is the number of the driver (Documentation/admin-guide/devices.txt).
 	major = 7
@@ -233,8 +233,8 @@ func look(number, fd int) (Device, error) {
 	return d, nil
 }
 
-// List lists the devices of the host that have a file behind them, by number. Those that this process may not open, as in a container that is not
-// given them, are not among them: it has attached none of these.
+// List lists the devices of the host that have a file behind them, by number. Devices that this process may not open, as in a container without them,
+// are left out: this process has not attached them.
 func List() ([]Device, error) {
 	names, err := filepath.Glob(filepath.Join(sysDir, "loop*", "loop", "backing_file"))
 	if err != nil {
@@ -267,7 +267,8 @@ func List() ([]Device, error) {
 	return all, nil
 }
 
-// Detach takes the file from a device, if it is still the one that was seen. One that programs have open goes when the last of them closes it.
+// Detach takes the file from a device, if it is still the one that was seen. The kernel detaches a device that programs have open when the last
+// program closes it.
 func Detach(seen Device) error {
 	fd, err := open(seen.Number, unix.O_RDONLY)
 	if err != nil {

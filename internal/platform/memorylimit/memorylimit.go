@@ -124,7 +124,7 @@ func (g Group) Start(cmd *exec.Cmd, begin func(*exec.Cmd) error) error {
 	return <-done
 }
 
-// Take moves a process that runs into the group, and does nothing if it is in it. What it has so far is not counted.
+// Take moves a process that runs into the group, and does nothing if it is in the group already. Memory that the process has by then is not counted.
 func (g Group) Take(pid int) error { return g.groups.Enter(g.name, pid) }
 
 // Remove removes the group at name and all below it. Their processes have ended.

@@ -44,8 +44,8 @@ func (g Group) Report() (Report, error) {
 // is several pages.
 const closeToLimit = 1 << 20
 
-// version1 reads a group of version 1. Its counter of processes that were ended (Linux 4.13) has those that were ended for the whole host's want of
-// memory, too. Those that were ended at the limit are told apart by what the group has used: failcnt, made for that, stays 0 with Linux 6.18.
+// version1 reads a group of version 1. Its counter of ended processes (Linux 4.13) also counts processes that were ended because the whole host ran
+// out of memory. Ends at the limit are recognized by the memory that the group has used: failcnt, made for that, stays 0 with Linux 6.18.
 func (g Group) version1() (Report, error) {
 	var r Report
 	for name, into := range map[string]*int64{"memory.limit_in_bytes": &r.Limit, "memory.usage_in_bytes": &r.Used, "memory.max_usage_in_bytes": &r.Peak} {

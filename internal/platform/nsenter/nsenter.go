@@ -41,7 +41,7 @@ type Config struct {
 	IDs userns.IDs
 	// Still tells, once the process is held, whether it is the one that was meant: its number may have been taken by another.
 	Still func() bool
-	// Args are the program and its arguments; none is a login shell.
+	// Args are the program and its arguments; if they are empty, a login shell runs.
 	Args []string
 	// Env is the environment; its PATH is where the program is looked for.
 	Env []string
@@ -140,7 +140,7 @@ func (w *way) find(cfg Config, held int) error {
 func (w *way) start(ctx context.Context, cfg Config, held int) (*session, error) {
 	leave := joinCgroups(cfg.PID)
 	defer leave()
-	// What this thread starts is in the process namespace from its beginning: nsenter(1) would have to stay between.
+	// A process that this thread starts is in the process namespace from its beginning: nsenter(1) would have to stay between.
 	if err := unix.Setns(held, unix.CLONE_NEWPID); err != nil {
 		return nil, fmt.Errorf("entering the machine's process namespace: %w", err)
 	}

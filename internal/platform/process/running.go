@@ -21,7 +21,7 @@ type Running struct {
 	Executable string
 }
 
-// Read reads the process whose directory is root, as /proc/17. One that has ended, a thread of the kernel and one that may not be read
+// Read reads the process whose directory is root, as /proc/17. A process that has ended, a thread of the kernel and a process that may not be read
 // are errors.
 //
 // A single look would miss a process in the middle of execve(2). First, if not its first thread called it, the first one has ended

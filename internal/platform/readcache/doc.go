@@ -2,11 +2,11 @@
 
 // Package readcache answers reads of an API server from memory, never with something older than what this process wrote.
 //
-// An informer's copy is a moment behind: who makes an object and reads it at once may be told that there is none. [Writes] looks at the answers to
-// all writes of the process, by its clients' transport, and knows of each which version of which object it made. A read of [Cache] waits for the
-// informer to have all that were answered before the read began, a quarter of a second at most, and asks the API server otherwise. So an answer has
-// what any part of the process wrote before, of all kinds: a client that is told that a change is done sees the change.
-// What other processes write is seen when the watch reports it, some milliseconds later.
+// An informer's copy is a moment behind: a client that makes an object and reads it at once may not find it. [Writes] looks at the answers to all
+// writes of the process, by its clients' transport, and remembers which version of which object each write made. A read of [Cache] waits until the
+// informer has all writes that were answered before the read began, a quarter of a second at most, and asks the API server otherwise. So an answer
+// has everything that any part of the process wrote before, of all kinds: a client whose change is done sees the change. Writes of other processes
+// are seen when the watch reports them, some milliseconds later.
 //
 // Only reads whose context is marked by [Allow] come from memory. A part that reads in order to write leaves the mark out.
 //

@@ -26,7 +26,7 @@ const (
 	batch = 1024
 )
 
-// RemoveAll removes what is at a path, with everything in it. What is not there is removed.
+// RemoveAll removes the file or directory at a path, with everything in it. It is not an error if the path does not exist.
 func RemoveAll(path string) error {
 	err := os.Remove(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -156,7 +156,7 @@ func allow(file *os.File) error {
 	return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags&^(immutable|appendOnly))
 }
 
-// allowName does the same by a name. What is neither a file nor a directory, such as a device, is not opened.
+// allowName does the same by a name. Only files and directories are opened, never devices and the like.
 func allowName(at int, name string) error {
 	found, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is where the root directory is put together. What the host has there is not seen by this thread from then on.
+// stage is where the root directory is put together. This thread does not see the host's /tmp from then on.
 const stage = "/tmp"
 
 // held is a part of the host that has been taken hold of.
@@ -90,7 +90,7 @@ func hold(parts []shown) (all []held, err error) {
 			all = append(all, held{shown: part, target: target})
 			continue
 		}
-		// What is mounted in a directory of the system's is seen, too: control groups are below /sys.
+		// Mounts below a directory of the system are shown, too: control groups are below /sys.
 		flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW)
 		if part.optional && info.IsDir() {
 			flags |= unix.AT_RECURSIVE
@@ -136,7 +136,8 @@ func (h held) show() error {
 	return unix.MoveMount(h.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// ownFiles mounts /proc, in which the program sees its own processes alone, and a /tmp of its own. What is shown below /tmp is laid over that.
+// ownFiles mounts /proc, in which the program sees its own processes alone, and a /tmp of its own. Parts of the host that are shown below /tmp are
+// mounted over it.
 func ownFiles() error {
 	proc, own := filepath.Join(stage, "proc"), filepath.Join(stage, "tmp")
 	for _, dir := range []string{proc, own} {

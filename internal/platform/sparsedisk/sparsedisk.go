@@ -35,8 +35,8 @@ const (
 // ErrUnsupported says that this host cannot have file systems in files, and what it lacks.
 var ErrUnsupported = errors.New("this host cannot have file systems in files")
 
-// Make makes a file with an empty file system, of a size in bytes. The file takes some MiB, and with what is written to the file system at most its size.
-// One that is there stays as it is. The error is [ErrUnsupported] if the host lacks the program.
+// Make makes a file with an empty file system, of a size in bytes. The file takes some MiB, and with what is written to the file system at most its
+// size. An existing file stays as it is. The error is [ErrUnsupported] if the host lacks the program.
 func Make(ctx context.Context, path string, size int64) error {
 	if _, err := os.Lstat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -84,9 +84,9 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%w: it has no %s: install e2fsprogs", ErrUnsupported, name)
 }
 
-// Mount mounts the file system of a file at a directory, which is made, where devices, programs and set-user-ID bits in it have no effect on the host.
-// The name is what its loop device is called. One that is mounted there stays as it is. The error is [ErrUnsupported] if the host has no loop devices or
-// no ext4, or gives them to nobody.
+// Mount mounts the file system of a file at a directory, which is made, where devices, programs and set-user-ID bits in it have no effect on the
+// host. The name is what its loop device is called. If something is mounted at the directory, it stays as it is. The error is [ErrUnsupported] if the
+// host has no loop devices or no ext4, or gives them to nobody.
 func Mount(ctx context.Context, path, at, name string) error {
 	mounted, err := Mounted(at)
 	if err != nil || mounted {
@@ -197,7 +197,8 @@ func Mounted(at string) (bool, error) {
 	return is.Dev != above.Dev, nil
 }
 
-// Unmount takes away what is mounted at a path, also if a program still uses it. What is not mounted, or not there, is unmounted.
+// Unmount removes all mounts at a path, also if a program still uses them. It is not an error if nothing is mounted there, or if the path does not
+// exist.
 func Unmount(at string) error {
 	for {
 		err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW)

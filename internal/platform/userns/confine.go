@@ -49,8 +49,9 @@ const (
 	x32                       = 0x40000000
 )
 
-// What the driver of loop devices is asked by ioctl(2), up to what a later kernel may have (the kernel's include/uapi/linux/loop.h). By the node of a
-// device whoever may read it takes the file away from it; the kernel gives the number to the next program of the host then, and the node with it.
+// Numbers of the ioctl(2) requests of the loop driver, with room for those of later kernels (include/uapi/linux/loop.h). A program that may read the
+// node of a device can take the file away from the device; the kernel then gives the device's number, and so the node, to the next program of the
+// host.
 const loopFirst, loopLast = 0x4c00, 0x4cff
 
 // loopHarmless only say what a device is.

@@ -13,9 +13,9 @@ import (
 	"muster.dev/muster/internal/certificates/facts"
 )
 
-// The filters of DescribeInstances that instances are looked up by (its reference, "Filter.N"). Several in one call must all match, so
-// each is a call of its own. Those of addresses match any address of any interface, not only the first; the reference's text on the
-// public one, an "ID of the association", is the description of another filter.
+// The filters of DescribeInstances that instances are looked up by (its reference, "Filter.N"). Several filters in one call must all match, so each
+// filter is a call of its own. The filters of addresses match any address of any interface, not only the first address. The reference describes the
+// filter of public addresses as an "ID of the association", which is the text of another filter.
 const (
 	byInstanceID     = "instance-id"
 	byPrivateDNSName = "private-dns-name"

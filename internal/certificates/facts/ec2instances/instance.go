@@ -43,8 +43,8 @@ type described struct {
 	state types.InstanceStateName
 }
 
-// machinesOf finds machines by node and by ID. One that has been stopped is none until it runs again; one that is being terminated is
-// being deleted, and so is one that has been, which has no name any more.
+// machinesOf finds machines by node and by ID. A stopped instance is not a machine until it runs again. An instance that is being terminated, or has
+// been, is a machine that is being deleted; EC2 gives a terminated instance no name.
 func machinesOf(all []described) func(facts.Subject) []policy.Machine {
 	live, gone := map[facts.Subject][]policy.Machine{}, map[facts.Subject][]policy.Machine{}
 	seen := map[string]bool{}

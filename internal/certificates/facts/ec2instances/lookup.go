@@ -60,7 +60,7 @@ func NewLookup(ctx context.Context, c LookupConfig) (*Lookup, error) {
 	return &Lookup{&source{config: config, limiter: rate.NewLimiter(rate.Limit(c.PerSecond), c.Burst)}}, nil
 }
 
-// Describe finds instances; those that there are not are not in the answer.
+// Describe returns instances by ID. IDs without an instance are missing from the answer.
 func (l *Lookup) Describe(ctx context.Context, ids []string) (map[string]Described, error) {
 	if len(ids) > maxValues {
 		return nil, fmt.Errorf("asked for %d instances; at most %d at once", len(ids), maxValues)

@@ -33,7 +33,7 @@ func Alone(t *testing.T) bool {
 	return false
 }
 
-// FirstThread calls a function on the process's first thread: goroutines are begun, each of which keeps its thread, until one has it.
+// FirstThread calls a function on the process's first thread: it starts goroutines that lock their threads until one of them is on the first thread.
 func FirstThread(t *testing.T, call func()) {
 	t.Helper()
 	const most = 1000
