@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, failure
 	}
 	told := r.tell(ctx, entry, plan, failure)
-	if failure == nil && apierrors.IsConflict(told) { // somebody wrote another condition, of which no watch tells
+	if failure == nil && apierrors.IsConflict(told) { // somebody wrote another condition, and no watch reports that
 		return reconcile.Result{RequeueAfter: firstRetry}, nil
 	}
 	return reconcile.Result{}, errors.Join(failure, told)

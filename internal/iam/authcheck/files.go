@@ -29,7 +29,7 @@ func (e *Entries) AddManifest(name string, data []byte) error {
 	return nil
 }
 
-// AddMounted adds the mappings of a file that is mounted into the authenticator. What cannot be read is a problem.
+// AddMounted adds the mappings of a file that is mounted into the authenticator. An entry that cannot be read is a problem of e.
 func (e *Entries) AddMounted(data []byte) {
 	mappings, problems := identity.ParseFile(data)
 	e.mappings, e.problems = append(e.mappings, mappings...), append(e.problems, problems...)

@@ -118,8 +118,7 @@ const (
 	lastPause     = 5 * time.Minute
 )
 
-// KeepStatus writes into access entries and IAMIdentityMapping objects what is made of them, until ctx is done. One of several
-// replicas does it.
+// KeepStatus writes the status of access entries and IAMIdentityMapping objects, until ctx is done. Only one of several replicas runs it.
 func (s *Sources) KeepStatus(ctx context.Context, apply ApplyStatus) {
 	k := statusKeeper{sources: s, apply: apply, applied: map[string]applied{}}
 	s.tellStatus()
@@ -167,7 +166,7 @@ type applied struct {
 	status       any
 }
 
-// all writes every status that is not as it should be. One that fails keeps no other from being written; it tells of the first.
+// all writes every status that is not as it should be. A failure does not keep other statuses from being written; the first failure is returned.
 func (k *statusKeeper) all(ctx context.Context) error {
 	m := k.sources.made.Load()
 	if m == nil {

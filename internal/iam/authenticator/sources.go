@@ -50,7 +50,7 @@ type Sources struct {
 	table                      atomic.Pointer[identity.Table]
 	changed                    chan struct{}
 	reported                   map[string]identity.Problem // as they were told
-	// What a status says follows from these.
+	// The statuses of objects are computed from these fields.
 	made    atomic.Pointer[made]
 	learned learned
 	stale   chan struct{}

@@ -4,7 +4,7 @@ package authenticatorconfig
 
 import "path"
 
-// None switches the address of health off.
+// The value of None for the address of health switches it off.
 const None = "none"
 
 // The names of the files in a state directory.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package caller names the callers of the account in client certificates, and reads the names: the authenticator of one cluster, or instance
-// metadata, which gives machines their credentials. What a caller says of itself in a question counts for nothing beside that.
+// metadata, which gives machines their credentials. The name in the certificate counts; names that a caller writes into a request do not.
 package caller
 
 import (
@@ -60,7 +60,7 @@ func (c Caller) String() string {
 	return "an unknown caller"
 }
 
-// Of reads a certificate whose signature and use were verified. One that names two callers, or none, is an error.
+// Of reads a certificate whose signature and use were verified. A certificate that names two callers, or no caller, is an error.
 func Of(certificate *x509.Certificate) (Caller, error) {
 	name, organizations := certificate.Subject.CommonName, certificate.Subject.Organization
 	if name == metadata && len(organizations) == 0 {

@@ -36,7 +36,7 @@ func LinkedServices() []LinkedService {
 // Linked reports whether the role is linked to a service, so that only the service may change it.
 func (r Role) Linked() bool { return strings.HasPrefix(r.Path, LinkedRolePath) }
 
-// CheckRolePath checks the path of a role that somebody makes. Those of service-linked roles are kept for them.
+// CheckRolePath checks the path of a role that somebody makes. The paths of service-linked roles are reserved.
 func CheckRolePath(s string) error {
 	if strings.HasPrefix(s+"/", LinkedRolePath) {
 		return &Invalid{"Path", quoted(s), "paths that begin with " + LinkedRolePath + " are for service-linked roles: use CreateServiceLinkedRole"}

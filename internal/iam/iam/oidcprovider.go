@@ -86,7 +86,7 @@ func CheckThumbprints(thumbprints []string) error {
 	return nil
 }
 
-// WithClientID returns the provider with one more client id. One that it has is not added again.
+// WithClientID returns the provider with one more client id. An id that it already has is not added again.
 func (p OIDCProvider) WithClientID(id string) OIDCProvider {
 	if !slices.Contains(p.ClientIDs, id) {
 		p.ClientIDs = append(slices.Clone(p.ClientIDs), id)

@@ -156,7 +156,7 @@ func letterOrDigit(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// parseARNPattern reads "*" or six parts, each of which may have wildcards; only the last may have colons.
+// parseARNPattern reads "*" or six parts. Each part may have wildcards; only the last part may have colons.
 func parseARNPattern(text string, variables bool) (pattern, error) {
 	if text == "*" {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 )
 
-// groupsOf are the groups that the entries of nodes have by their type. Those of Windows may configure kube-proxy, and those of
-// Fargate run it. None has system:bootstrappers: a node's certificate is asked for as a node.
+// groupsOf returns the groups that an access entry of nodes has by its type. Windows nodes may configure kube-proxy, and Fargate nodes run it. No
+// type has system:bootstrappers: a node asks for its certificate as a node.
 func groupsOf(t EntryType) []string {
 	switch t {
 	case TypeEC2Linux, TypeHybridLinux:

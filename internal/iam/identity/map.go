@@ -120,7 +120,8 @@ func (p Problem) told() string {
 	return "its " + p.Field + " " + p.Saw
 }
 
-// inconsistent says what does not fit together in what STS is said to have answered. None of it happens unless a backend is wrong.
+// inconsistent returns a fault if the parts of STS's answer, as the backend reports it, contradict each other. That happens only if a backend is
+// wrong.
 func inconsistent(p Principal, k key) *fault {
 	const fix = "this is a defect of the STS backend; report it"
 	switch {

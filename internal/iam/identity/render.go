@@ -69,7 +69,7 @@ func (r *rule) foreign(name string) *refusal {
 	return refuse(RuleReserved, "put a prefix of its own before the name of the session", "filled in, the user name %q becomes %q, which begins with %s", r.username.source, name, prefix)
 }
 
-// What to do where a name is refused.
+// Fixes for a refused name, for the person who reads the refusal.
 const (
 	ownInstance = "only the instance itself gets it, with the credentials of its instance profile"
 	nodeSession = "name the session after the node: lower-case letters, digits, - and ."

@@ -98,7 +98,7 @@ func (f *Fetcher) Keys(ctx context.Context, issuer, keyID string) (webidentity.K
 	case <-waiting.Done():
 		return f.busy(ctx, e, issuer)
 	}
-	// What is fetched is for others, too: who asked first may go away.
+	// Others wait for the same keys, so the fetch goes on when the first caller goes away.
 	fetching, cancelFetching := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancelFetching()
 	got, err := f.fetch(fetching, e.address)

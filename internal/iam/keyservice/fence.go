@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fenceTime is how long the event of a change waits for answers from before it. Those that have not left by then never do: their client
-// does not read, and a revocation does not wait for it.
+// fenceTime is how long the event of a change waits for answers from before it. An answer that has not left by then never leaves: its client does not
+// read, and a revocation does not wait for that client.
 const fenceTime = 250 * time.Millisecond
 
 // fence keeps the order: no answer from before a change leaves after its event.

@@ -18,7 +18,8 @@ const (
 	PathRoleCredentials = "/v1/role-credentials" //nolint:gosec // G101: a path
 	PathChanges         = "/v1/changes"
 
-	// querySessions is how a client of PathChanges says that it knows [Change.Sessions]. One of the release before does not, and is told All.
+	// querySessions is how a client of PathChanges says that it knows [Change.Sessions]. Clients of the release before do not say so, and are told
+	// All.
 	querySessions = "sessions"
 )
 
@@ -68,8 +69,8 @@ type Change struct {
 	AccessKeyIDs []string `json:"accessKeyIDs,omitempty"` // AKIA…, ASIA…
 	UserIDs      []string `json:"userIDs,omitempty"`      // AIDA…, AROA…: all keys and sessions of a user or role
 	Instances    []string `json:"instances,omitempty"`    // i-…: all sessions of an instance
-	// Sessions are all but those of instances' own profiles: nobody knows which of them were made with a key that ended. What machines and keys of
-	// users were let in with goes on, while the account is away, too.
+	// Sessions are all but those of instances' own profiles: nobody knows which of them were made with a key that ended. Sessions of machines and
+	// access keys of users stay valid, also while the account is away.
 	Sessions bool `json:"sessions,omitempty"`
 	All      bool `json:"all,omitempty"`
 }

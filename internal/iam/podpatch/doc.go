@@ -9,8 +9,8 @@
 //	Entry, or container credentials                    → Identity  IdentityOf
 //	pod, Identity                                      → patch     Patch
 //
-// It trusts annotations of service accounts no more than their writer may be trusted: a role is only named here, and STS decides. What it cannot
-// read it passes over with the default, as the original does, and says so in a warning.
+// It trusts annotations of service accounts no more than their writer may be trusted: a role is only named here, and STS decides. For an annotation
+// that it cannot read it takes the default, as the original does, and warns.
 //
 // What happens if
 //

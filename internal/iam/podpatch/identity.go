@@ -23,7 +23,7 @@ func DefaultContainerCredentials() ContainerCredentials {
 	}
 }
 
-// Identity is how a pod gets credentials: by RoleARN or by FullURI, one of which is set.
+// Identity is how a pod gets credentials. Either RoleARN or FullURI is set.
 type Identity struct {
 	RoleARN, FullURI                       string
 	Audience, MountPath, Volume, TokenPath string

@@ -50,7 +50,7 @@ type associations struct {
 	told  string
 }
 
-// look reads the file again. What it said before holds while it cannot be read.
+// look reads the file again. While the file cannot be read, its last content holds.
 func (a *associations) look() {
 	raw, err := a.file.Read()
 	if errors.Is(err, fs.ErrNotExist) { // nobody has an association yet

@@ -14,7 +14,7 @@ const (
 	Kind       = "PodIdentityWebhookConfiguration"
 )
 
-// None switches something off that has a default.
+// The value of None switches off a setting that has a default.
 const None = "none"
 
 // Configuration is the file.
@@ -32,7 +32,8 @@ type Configuration struct {
 	// ConfigMapNamespace is where the ConfigMap pod-identity-webhook is, which names roles of service accounts without annotations; it is not
 	// read if absent.
 	ConfigMapNamespace string `json:"configMapNamespace,omitempty"`
-	// GracePeriod is how long a pod waits for a service account that is not known yet, such as 500ms, which is the default; none does not wait.
+	// GracePeriod is how long a pod waits for a service account that is not known yet, such as 500ms, which is the default; with "none" a pod does
+	// not wait.
 	GracePeriod          string               `json:"gracePeriod,omitempty"`
 	ContainerCredentials ContainerCredentials `json:"containerCredentials,omitzero"`
 	Account              Account              `json:"account,omitzero"`
@@ -77,7 +78,7 @@ type ComposeRole struct {
 	AccountID string `json:"accountID"`
 }
 
-// ContainerCredentials are for pods whose service account has a pod identity association. What is absent is as on EKS.
+// ContainerCredentials are for pods whose service account has a pod identity association. The defaults of absent fields are EKS's.
 type ContainerCredentials struct {
 	// File names the service accounts: {"identities":[{"namespace":"…","serviceAccount":"…"}]}. Nobody has an association if it is absent.
 	File      string `json:"file,omitempty"`

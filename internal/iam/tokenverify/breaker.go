@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// A host that failed so often in a row is left alone for a while; then one question at a time finds out whether it is back. One that
-// takes longer than probeTime is waited for no more than that: it may have gone where nothing comes back from, and the host not.
+// A host that failed so often in a row is left alone for a while; then one question at a time finds out whether it is back. If a question has no
+// answer after probeTime, another one may be asked: the first may be lost though the host is back.
 const (
 	breakAfter = 5
 	breakFor   = 500 * time.Millisecond

@@ -75,7 +75,7 @@ func (d *direct) ask(ctx context.Context, to *url.URL, host, query string) (resp
 			return r, nil
 		}
 		_ = c.net.Close() // nothing was left to say
-		// One that was idle may have been closed at the other end in this moment. Asking twice changes nothing.
+		// The other end may have just closed an idle connection. Asking twice changes nothing.
 		if err == nil || again || !c.used || c.answered() || ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			return r, err
 		}

@@ -153,7 +153,7 @@ func (o *Own) Admit(accessKeyID string) { o.gate.Admit(accessKeyID) }
 // Admitted implements [Verifier].
 func (o *Own) Admitted(accessKeyID string) bool { return o.gate.Admitted(accessKeyID) }
 
-// Forget drops what may be true no more. What is being asked now is not remembered.
+// Forget drops answers that may be outdated. The answers to questions under way are not remembered.
 func (o *Own) Forget(keyservice.Change) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -95,7 +95,7 @@ func ParseKeys(raw []byte) (Keys, error) {
 	return keys, nil
 }
 
-// read makes the key. One that is not known is of a kind that is not verified here.
+// read makes the key. known is false for kinds of keys that are not verified here.
 func (j jwk) read() (k key, known bool, err error) {
 	switch {
 	case j.Kty == "RSA" && (j.Alg == "" || j.Alg == RS256):

@@ -28,7 +28,7 @@ func (a *agent) newShippedImages() *shippedImages {
 	return &shippedImages{agent: a, dir: filepath.Join(a.config.BinDir, "images")}
 }
 
-// follow imports the archives that come later: a cluster may be up while the images of add-ons are still being built. What fails is tried again.
+// follow imports the archives that come later: a cluster may be up while the images of add-ons are still being built. A failed import is tried again.
 func (s *shippedImages) follow(ctx context.Context) {
 	pause := firstPause
 	for sleep(ctx, shippedInterval) {
@@ -46,8 +46,8 @@ func (s *shippedImages) follow(ctx context.Context) {
 	}
 }
 
-// sync imports what has not been imported, and reports whether all is there. The image of sandboxes comes first, since no pod starts
-// without it; then the small ones. None is ever removed to make room (its label says so), since it could not be pulled again.
+// sync imports what has not been imported, and reports whether all is there. The image of sandboxes comes first, since no pod starts without it; then
+// the small ones. An image is never removed to make room (its label says so), since it could not be pulled again.
 //
 // The kubelet starts after the first time: a pod that came before its image would wait for ten seconds to try again. A failure is not
 // waited for; follow tries again.

@@ -46,7 +46,7 @@ func (a *agent) newLoadedImages() *loadedImages {
 // imagesReport is the file in which the host is told how far the machine is.
 func (a *agent) imagesReport() string { return filepath.Join("/", loadedimages.ReportPath) }
 
-// follow takes over each new index until the context ends. What fails is tried again.
+// follow takes over each new index until the context ends. If that fails, it is tried again.
 func (l *loadedImages) follow(ctx context.Context) {
 	pause := firstPause
 	for sleep(ctx, loadedInterval) {

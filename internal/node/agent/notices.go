@@ -82,7 +82,7 @@ func (n *notices) write() {
 	}
 }
 
-// ReadNotices reads a file of notices. There are none if there is no file.
+// ReadNotices reads a file of notices. Without the file, it returns no notices.
 func ReadNotices(path string) ([]Notice, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -67,7 +67,7 @@ func makeRejoin(node string) string {
 	return fmt.Sprintf("make a token by which it may join again (`muster token create --node-name %s --rejoin`)", node)
 }
 
-// startTime is how long a kubelet may take to look for a token when it starts. One that finds none and needs it ends, and starts again.
+// startTime is how long a kubelet may take to look for a token when it starts. A kubelet that needs a token and finds none ends, and starts again.
 const startTime = 10 * time.Second
 
 // seen reports whether the kubelet that runs has found the token, or will when it starts again. It must not be restarted then: its

@@ -76,8 +76,8 @@ func (f *File) write(raw []byte) error {
 	return nil
 }
 
-// Read reads the report on a machine's disk. There is none if nothing is there that could be one. It never waits and reads no more than
-// Size bytes, whatever the machine's root put there.
+// Read reads the report on a machine's disk. Returns false unless a regular file of at most Size bytes is there and holds a report. It never waits
+// and reads no more than Size bytes, whatever the machine's root put there.
 func Read(disk *os.Root) (Report, bool) {
 	file, err := disk.OpenFile(Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

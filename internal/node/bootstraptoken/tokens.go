@@ -24,7 +24,7 @@ type Listed struct {
 	Scopes  []token.Scope
 }
 
-// Create puts a token into the cluster. One of the same ID must not be there: its holder would have another one.
+// Create puts a token into the cluster. It fails if a token of the same ID exists, since somebody may hold that token.
 func Create(ctx context.Context, c client.Client, b token.Bootstrap) error {
 	secret, err := b.Secret()
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// Wish is a request for a token, and for a host that is registered with it. What is wrong with a field is
-// a [WishError].
+// Wish is a request for a token, and for a host that is registered with it. An invalid field is a [WishError].
 type Wish struct {
 	TTL         time.Duration // 0 for a token that never expires
 	Usages      []string

@@ -73,7 +73,7 @@ func (l *listener) next() (notification, error) {
 	}
 }
 
-// respond answers a call. One whose caller is gone needs no answer.
+// respond answers a call. A call whose caller is gone needs no answer.
 func (l *listener) respond(r response) error {
 	answer := make([]uint64, len(l.answer))
 	*(*response)(unsafe.Pointer(&answer[0])) = r                                                                                   //nolint:gosec // G103: it is at least as large

@@ -45,8 +45,8 @@ func (j *joining) requests(ctx context.Context) []certificatesv1.CertificateSign
 	return all
 }
 
-// notOwn are those of the requests before that are not to be taken for the kubelet's own. Of one that runs already, those that wait are
-// its own. The server's clock is of no help there: it is another one.
+// notOwn returns the names of earlier requests that are not to be taken for the kubelet's own. If the kubelet already runs, pending and approved
+// requests are its own. Times of creation do not help, since the server's clock is another one.
 func notOwn(before []certificatesv1.CertificateSigningRequest, runs bool) map[string]bool {
 	names := map[string]bool{}
 	for i := range before {

@@ -148,9 +148,8 @@ func (j *joining) make(ctx context.Context) error {
 	return j.kubelet(ctx, kubelet, before)
 }
 
-// read sees to it that systemd knows the units as they are. One that it has never heard of it reads when it is first asked about it, so that
-// on a host that is not a node yet nothing waits for a daemon-reload: that reads all units of the host again, and runs all generators.
-// It returns the kubelet's.
+// read makes systemd read the units as they are on disk. systemd reads a unit that it does not know when it is first asked about it, so a host that
+// is not a node yet needs no daemon-reload, which reads all units of the host again and runs all generators. It returns the kubelet's.
 func (j *joining) read(ctx context.Context) (kubelet systemd.Unit, err error) {
 	var units []systemd.Unit
 	err = j.wait(func() (err error) {
@@ -265,8 +264,8 @@ func (j *joining) images(ctx context.Context, chosen func(name string) bool) err
 	return nil
 }
 
-// kubelet starts it. One that does not rotate its certificate leaves the key of an attempt that failed behind, and with it would ask
-// for the very request that was refused (pkg/kubelet/certificate/bootstrap): it gets another.
+// kubelet starts the kubelet. A kubelet that does not rotate its certificate leaves the key of a failed attempt behind, and would make the very
+// request again that was refused (pkg/kubelet/certificate/bootstrap): so that key is removed first.
 func (j *joining) kubelet(ctx context.Context, before systemd.Unit, requests []certificatesv1.CertificateSigningRequest) error {
 	if !j.joined && before.ActiveState != "active" {
 		if err := j.disk.remove(pendingKey); err != nil {

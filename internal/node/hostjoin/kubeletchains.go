@@ -30,8 +30,8 @@ func kubeletChains() [][]string {
 	return all
 }
 
-// removeKubeletChains has iptables remove the kubelet's chains. Those that are not there make it fail, and the kernel may have no iptables at all, so
-// errors do not count: a chain without a jump to it does nothing.
+// removeKubeletChains has iptables remove the kubelet's chains. iptables fails for chains that do not exist, and the kernel may have no iptables at
+// all, so errors do not count: a chain without a jump to it does nothing.
 func (l *leaving) removeKubeletChains(ctx context.Context) {
 	if !slices.Contains(l.ledger.Units, kubeletUnit) {
 		return

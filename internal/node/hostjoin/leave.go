@@ -126,7 +126,7 @@ func (l *leaving) slices(ctx context.Context) error {
 	return nil
 }
 
-// stop ends units for good. One that does not exist has ended.
+// stop ends units for good. A unit that does not exist counts as ended.
 func (l *leaving) stop(ctx context.Context, units ...string) error {
 	for _, name := range units {
 		if !slices.Contains(l.ledger.Units, name) {

@@ -75,7 +75,7 @@ type Ledger struct {
 	Settings []Setting `json:"settings,omitempty"`
 }
 
-// Tree is a directory that the node's programs fill. One that was there, empty, stays there.
+// Tree is a directory that the node's programs fill. An empty directory that existed before stays.
 type Tree struct {
 	Path string `json:"path"`
 	Keep bool   `json:"keep,omitempty"`

@@ -110,7 +110,7 @@ func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
 	ledger, err := ReadLedger(h.Root)
 	known := err == nil
 	p.joined = known && h.disk.joined(ledger.NodeName, h.Now())
-	// Others are asked while the host is looked at. None of them is told the token.
+	// The cluster and other servers are asked while the host is looked at. The token is sent to no server.
 	discovered := soon(&h.aside, func() (Found, error) { return h.find(ctx, r, ledger, p.joined) })
 	around := soon(&h.aside, func() (surroundings, error) { return h.surroundings(ctx, known) })
 	if err := h.preflight(ctx, r); err != nil {

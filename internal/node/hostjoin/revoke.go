@@ -68,8 +68,8 @@ func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) e
 	return nil
 }
 
-// boundTo reports whether a token is good for one node alone. One that is bound to a machine may be another's, which was tried here and
-// denied: nothing on this host tells.
+// boundTo reports whether a token is good for one node alone. A token that is bound to a machine does not count: it may be another machine's, which
+// was tried here and denied, and nothing on this host tells.
 func boundTo(secret *corev1.Secret, node string) bool {
 	b, err := token.Read(secret)
 	if err != nil {

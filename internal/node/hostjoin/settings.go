@@ -36,7 +36,7 @@ func (d disk) setting(name string) (string, error) {
 	return strings.TrimSpace(string(raw)), err
 }
 
-// settings are those that will be changed, as they are. One that this kernel does not have is not changed.
+// settings returns the current values of the settings that will be changed. Settings that this kernel does not have are left out.
 func (d disk) settings() ([]Setting, error) {
 	var settings []Setting
 	changed := changedSettings()

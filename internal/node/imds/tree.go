@@ -80,7 +80,8 @@ func (i Instance) metadata() map[string]string {
 	}
 	// A root disk, no volumes: the EBS CSI driver counts those, and takes an error for the end of instance metadata.
 	leaves["block-device-mapping/ami"], leaves["block-device-mapping/root"] = rootDevice, rootDevice
-	// Nothing is planned for an instance. What tells of an interruption (spot/instance-action, events/recommendations/rebalance) is not there.
+	// Nothing is planned for an instance. The leaves that announce an interruption (spot/instance-action, events/recommendations/rebalance) do not
+	// exist.
 	leaves["events/maintenance/scheduled"], leaves["events/maintenance/history"] = "[]", "[]"
 	leaves["services/domain"], leaves["services/partition"] = "amazonaws.com", "aws"
 	for name, value := range map[string]string{"ami-id": i.ImageID, adapter + "owner-id": i.AccountID, adapter + "security-group-ids": strings.Join(i.SecurityGroupIDs, "\n")} {

@@ -28,7 +28,7 @@ func checkMountPath(path string) error {
 	return nil
 }
 
-// mount writes units and has them started. One that is well is left alone.
+// mount writes units and has them started. A unit that is unchanged and mounted is left alone.
 func (c Config) mount(ctx context.Context, mounts []mount) error {
 	for _, m := range mounts {
 		name := unitName(m.where)

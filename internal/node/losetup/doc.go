@@ -8,6 +8,6 @@
 //
 // Process number one asks by the same socket for mounts of devices (package devicemount).
 //
-// It trusts the socket, which root on the machine could make, too: whoever is that needs no more rights. What the host answers is bounded.
+// It trusts the socket, which root on the machine could make, too: whoever is that needs no more rights. The host's answers have a size limit.
 // Options that would name a device before it is attached, or change one that is, are refused with what to do instead.
 package losetup

@@ -127,7 +127,7 @@ func (o options) check() error {
 	return nil
 }
 
-// number is that of a device, of which people write the path or its end.
+// number returns the number of a loop device. People write its path, or the end of it.
 func number(device string) (int, error) {
 	digits, ok := strings.CutPrefix(path.Base(device), "loop")
 	n, err := strconv.Atoi(digits)

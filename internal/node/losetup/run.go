@@ -27,7 +27,7 @@ type Command struct {
 	Out io.Writer
 }
 
-// Run does what a command line says. What is wrong with it is an error like all others, as it is for losetup(8).
+// Run does what a command line says. A wrong command line is an error like all others, as it is for losetup(8).
 func (c Command) Run(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	switch {

@@ -71,7 +71,7 @@ const (
 	maxNumber = 1<<20 - 1
 )
 
-// ParseRequest reads a request, of which files say how many open ones came with it.
+// ParseRequest reads a request. files is the number of open files that came with it.
 func ParseRequest(line []byte, files int) (Request, error) {
 	var r Request
 	if len(line) > MaxRequest {

@@ -46,7 +46,7 @@ func parseDeadline(line string) (deadline, bool) {
 	return d, true
 }
 
-// logField is a value of klog's text form. None of these has quotes in it.
+// logField is a value of klog's text form. The values that are looked for have no quotes in them.
 func logField(fields, name string) string {
 	_, rest, ok := strings.Cut(" "+fields, " "+name+`="`)
 	if !ok {

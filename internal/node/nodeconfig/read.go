@@ -32,7 +32,7 @@ type Merged struct {
 	Warnings []string
 }
 
-// Problems is everything that is wrong with documents, a line each. None of them repeats a token.
+// Problems lists what is wrong with documents, a line for each problem. No line repeats a token.
 type Problems []string
 
 func (p Problems) Error() string { return strings.Join(p, "\n") }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// remembered bounds the cache. Those that were asked for longest ago go first.
+	// remembered bounds the cache. Credentials that were asked for longest ago go first.
 	remembered = 2000
 	// fresh is how long credentials are handed out without a question, and how long those who waited for an answer are given its failure.
 	fresh = time.Second

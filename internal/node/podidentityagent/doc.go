@@ -8,7 +8,7 @@
 //	pod ──► host header ──► token: form, audience, end ──► is it the pod's that asks? ──► cache ──► EKS Auth, with the machine's role
 //
 // It trusts EKS Auth, which verifies each token, and the results that containerd keeps of the pods' networks, by which it knows the pod behind an
-// address. What it reads out of a token it uses to refuse, never to give: a token goes to EKS Auth whole, which decides.
+// address. It uses the claims that it reads in a token only to refuse, never to grant: the whole token goes to EKS Auth, which decides.
 //
 // It refuses requests with another Host header than one of its two addresses, which a program that was tricked into fetching a URL by a
 // name would send; tokens of another pod than the one whose address asks; tokens for another audience, or whose end has come; more than

@@ -25,8 +25,8 @@ func Redirect(ctx context.Context, run Run) error {
 	return nil
 }
 
-// Redirected says which rules of [Redirect] are missing. Without them others may answer in the agent's place: who has port 80 of all addresses, or has it as a
-// host port, is sent the tokens of pods then. What answers at the address does not tell.
+// Redirected says which rules of [Redirect] are missing. Without them another program may answer in the agent's place: a program that listens on port
+// 80 of all addresses, or has it as a host port, gets the tokens of pods then. A request to the address would not show which program answers.
 func Redirected(ctx context.Context, run Run) error {
 	out, err := run(ctx, "nft", "list", "table", "inet", table)
 	if err != nil {

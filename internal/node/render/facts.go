@@ -36,9 +36,9 @@ func (i Instance) ProviderID() string {
 	return "aws:///" + i.AvailabilityZone + "/" + i.ID
 }
 
-// Labels are those of a Node that say where its machine is and of which type: what AWS's cloud controller sets, which is not here
-// (cloud-provider, controllers/node/node_controller.go; cloud-provider-aws, pkg/providers/v1/aws.go). What is not known has no label,
-// and a host that nobody launched has none.
+// Labels are the labels of a Node that say where its machine is and of which type. On AWS the cloud controller sets them, which does not run here
+// (cloud-provider, controllers/node/node_controller.go; cloud-provider-aws, pkg/providers/v1/aws.go). An unknown fact gets no label, and a host that
+// was not launched as an instance gets no labels.
 func (i Instance) Labels() map[string]string {
 	labels := map[string]string{}
 	if i.ID == "" {

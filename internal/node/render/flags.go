@@ -53,7 +53,7 @@ func parseFlags(args []string) []flag {
 	return found
 }
 
-// lastFlag is the value of a flag, of which the last wins.
+// lastFlag returns the value of a flag. If the flag is repeated, the last value wins.
 func lastFlag(args []string, name string) (value string, ok bool) {
 	for _, f := range parseFlags(args) {
 		if f.name == name {
