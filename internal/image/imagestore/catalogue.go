@@ -74,7 +74,7 @@ func (c catalogue) remove(name string, namespaces []string) (catalogue, error) {
 	return catalogue{kept}, nil
 }
 
-// of are the images of one cluster. One that was loaded for it wins over one for all.
+// of returns the images of one cluster. An image that was loaded for this cluster wins over an image of the same name for all clusters.
 func (c catalogue) of(namespace string) loadedimages.Index {
 	chosen := map[string]loadedimages.Image{}
 	for _, own := range []bool{false, true} {

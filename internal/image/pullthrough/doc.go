@@ -6,10 +6,10 @@
 //	machine ──ns=docker.io──> kept? ──yes──> package pulledstore
 //	                           └──no──> may its VPC? ──> package upstream ──> kept, and passed on while it comes
 //
-// What comes is what the VPC's way out lets through: without one nothing is pulled, and addresses are decided about as for the machine's own connections. What was
-// pulled before is served whatever the VPC says: nothing leaves for it. A tag is asked about at its registry each time; when the registry cannot be had, what the tag led to before
-// is served. Requests of one VPC for the same blob are one request to its registry. With the manifest of an image all of its blobs are pulled, so that it is whole
-// without its registry.
+// Pulls go only where the VPC's way out lets its machines connect; a VPC without a way out pulls nothing. Images that were pulled before are served
+// to every VPC, since nothing leaves for them. The registry is asked about a tag each time; while the registry cannot be reached, the last image of
+// the tag is served. Requests of one VPC for the same blob are one request to its registry. With the manifest of an image all of its blobs are
+// pulled, so that it is whole without its registry.
 //
 // It trusts the relay of a VPC about which VPC a client is in, and nobody else: clients have no password, as with the registries themselves. Content must have
 // its digest, and manifests and blobs are bounded.

@@ -135,7 +135,8 @@ func (h *Handler) fly(ctx context.Context, f *flight, c *client, vpc, repository
 	return f.end(func() error { return incoming.Keep(sum) })
 }
 
-// room reports whether a blob of a size may be pulled: what is being pulled has the bound of what is kept, of which a VPC has a share, and leaves room on the disk.
+// room returns an error if a blob of a size may not be pulled: all running pulls together stay within the bound of kept blobs, those of one VPC
+// within its share of the bound, and the disk keeps minRoom.
 func (h *Handler) room(vpc string, size, bound int64) error {
 	if !h.pulling.fits(vpc, size, bound) {
 		return errTooLarge(bound)
@@ -245,7 +246,8 @@ func (f *flight) wait(ctx context.Context) error {
 // grown is how many bytes of manifests are kept before it is looked whether all together are too many.
 const grown = 64 << 20
 
-// grew makes room now and then for manifests: a registry may have any number, of which no blob is ever pulled.
+// grew makes room for manifests each time that they have grown by a certain size: a registry may have any number of manifests whose blobs are never
+// pulled.
 func (h *Handler) grew(size, bound int64) {
 	if h.sinceCollected.Add(size) >= grown {
 		h.sinceCollected.Store(0)

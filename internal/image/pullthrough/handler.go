@@ -84,7 +84,7 @@ type place struct{ vpc, registry string }
 // wholeAtOnce is how many images are made whole at once.
 const wholeAtOnce = 4
 
-// New makes a Handler. What it pulls in the background ends with the context.
+// New makes a Handler. Its pulls in the background end with the context.
 func New(ctx context.Context, c Config) (*Handler, error) {
 	if c.Store == nil || c.Settings == nil || c.Egress == nil || c.VPC == nil || c.Refuse == nil || c.Own == "" || c.Next == nil || c.Log == nil {
 		return nil, errors.New("pulling through needs a store, settings, the egress of VPCs, the own registry and a log")

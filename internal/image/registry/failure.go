@@ -25,7 +25,7 @@ func (f *failure) Error() string { return f.code + ": " + f.message }
 
 var errUnsupported = &failure{http.StatusMethodNotAllowed, "UNSUPPORTED", "the registry does not do this; images are removed by `aws ecr batch-delete-image`"}
 
-// failureOf finds the answer to an error. What is not known is the registry's fault and not told.
+// failureOf finds the answer to an error. An unknown error is the registry's own failure; its text is not told.
 func (g *registry) failureOf(q *request, err error) *failure {
 	if known, ok := errors.AsType[*failure](err); ok {
 		return known

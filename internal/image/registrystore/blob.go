@@ -132,8 +132,8 @@ func (e *OffsetError) Error() string {
 	return fmt.Sprintf("the upload is at byte %d: the next part must begin there", e.At)
 }
 
-// Append adds a part to an upload, which must be at an offset unless that is negative, and returns where it is then. What came of a part that broke
-// off counts.
+// Append adds a part to an upload, which must be at an offset unless that is negative, and returns where it is then. If a part breaks off, the bytes
+// that came are kept.
 func (s *Store) Append(name, id string, offset int64, from io.Reader) (at int64, err error) {
 	path, err := s.upload(name, id)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// What the programs of a control plane and of a local machine hold of inotify instances: counted, with Kubernetes v1.36.3 and containerd v2.4.2.
+// Inotify instances that the programs of a control plane and of a local machine hold, as counted with Kubernetes v1.36.3 and containerd v2.4.2.
 const (
 	inotifyPlane   = 18
 	inotifyMachine = 8

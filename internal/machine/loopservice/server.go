@@ -111,7 +111,7 @@ func (s *Server) warn(ctx context.Context, said map[string]string, id string, er
 	}
 }
 
-// answering is what answers one boot of a machine. What hangs on the machine is left behind when it stops: it ends with the machine.
+// answering answers the requests of one boot of a machine. Calls that hang on the machine are left behind when it stops: they end with the machine.
 type answering struct {
 	id, boot string
 	machines Machines

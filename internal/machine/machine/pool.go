@@ -24,7 +24,7 @@ type pool struct {
 
 type span struct{ first, last uint32 }
 
-// newPool makes the pool of a subnet of which some addresses and ranges are used. What is not of the subnet does not count.
+// newPool makes the pool of a subnet, some of whose addresses and ranges are used. Used ranges outside the subnet do not count.
 func newPool(subnet netip.Prefix, used []netip.Prefix) (*pool, error) {
 	if !subnet.IsValid() || !subnet.Addr().Is4() || subnet.Bits() == 0 {
 		return nil, fmt.Errorf("allocating address: %s is not a range of IPv4 addresses", subnet)
@@ -47,7 +47,7 @@ func spanOf(prefix netip.Prefix) span {
 	return span{first, first | (1<<(32-prefix.Bits()) - 1)}
 }
 
-// use notes that addresses are used, some of which may be already.
+// use notes that addresses are used. Some of them may be noted already.
 func (p *pool) use(s span) {
 	from, _ := slices.BinarySearchFunc(p.used, s.first, func(a span, first uint32) int {
 		if a.last < first && first-a.last > 1 {

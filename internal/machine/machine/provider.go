@@ -61,10 +61,10 @@ type LaunchRequest struct {
 	Pods int
 	// PodSubnetIDs are the subnets that the range may be of, by zone; empty for the subnet of the instance. See [Demand].
 	PodSubnetIDs []string
-	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. One that runs already keeps its own.
+	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. An instance that runs already keeps its groups.
 	SecurityGroups []string
-	// OwnIDs gives the instance a user namespace, in which its root is nobody on the host. One that was launched without has it from its next boot on,
-	// and none loses it.
+	// OwnIDs gives the instance a user namespace, in which its root is nobody on the host. An instance that was launched without a user namespace
+	// gets it at its next boot. An instance never loses it.
 	OwnIDs bool
 	// HostRoot lets an instance that was launched without a user namespace boot without one where the host has none to give.
 	HostRoot bool

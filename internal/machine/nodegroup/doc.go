@@ -8,10 +8,10 @@
 //	            inventory that the certificate controller believes
 //	Cluster     its status
 //
-// A Machine that is deleted has its node cordoned and its pods evicted, within a bound. Then it goes in an order that leaves
-// nothing half-way: first what lets it in (token, pending CSRs), its route and its Node while its name and addresses are still
-// its own, then the instance, then the pods that are left, of which nothing else knows that they ended, and the traces of its
-// last moments. A Node with volumes goes after the instance, since it is the Node that says when they may move. Every step can be repeated, so the next try makes up for a crash at any point.
+// A Machine that is deleted has its node cordoned and its pods evicted, within a bound. Then it is removed in an order that leaves nothing half-way.
+// Its token, pending CSRs, route and Node go first, while its name and addresses are still its own. Then the instance ends. Then its remaining pods
+// are deleted, since nothing else knows that they ended, and the traces of its last moments. A Node with volumes goes after the instance, since the
+// Node says when the volumes may move. Every step can be repeated, so the next try makes up for a crash at any point.
 //
 // It trusts the management plane, the provider, and of the cluster only the Node's readiness, pod range and provider id.
 // It ignores a Node under a machine's name with another machine's provider id. A Node with a name or provider id of the form of a machine's is

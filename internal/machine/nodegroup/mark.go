@@ -21,8 +21,8 @@ import (
 	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
-// The labels and taints of a group change on the nodes that there are. What changes is told from what the group put there before, which is in
-// the status of the machine, so that what other people put on a Node stays:
+// The labels and taints of a group change on the nodes that there are. The status of a machine has the labels and taints that the group put on its
+// Node before. Only these are changed; labels and taints of other people stay:
 //
 //	group changed ──► status.node.next says what the Node is being given ──► the Node is patched ──► status.node says that it has it
 //

@@ -15,9 +15,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// A Machine refers to its group by spec.clusterName and spec.nodeGroup, and by spec.nodeGroupUID, which tells apart two groups of one name
-// that were there one after the other. None of them can be changed. Labels are people's to edit and decide nothing, and an owner reference
-// cannot lead from a Machine, which has no namespace, to a NodeGroup, which has one.
+// A Machine refers to its group by spec.clusterName and spec.nodeGroup, and by spec.nodeGroupUID, which tells apart two groups of one name that were
+// there one after the other. These fields cannot be changed. Labels are people's to edit and decide nothing, and an owner reference cannot lead from
+// a Machine, which has no namespace, to a NodeGroup, which has one.
 //
 // No machine outlives its group:
 //
@@ -29,7 +29,7 @@ import (
 // errGoing means that the group was deleted or replaced since it was read.
 var errGoing = errors.New("the group is being deleted")
 
-// belongs reports whether a machine that names the group is of this very group. One that names no UID is.
+// belongs reports whether a machine that names the group is of this very group. A machine that names no UID is.
 func belongs(m *v1alpha1.Machine, group types.UID) bool {
 	return m.Spec.NodeGroupUID == "" || m.Spec.NodeGroupUID == group
 }

@@ -20,7 +20,7 @@ import (
 // The taint node.kubernetes.io/out-of-service would have the same effect, for as long as the Node is there. But the name of a Node whose instance is
 // gone may be the next machine's at any moment, so such a Node must not be kept until a driver has detached everything.
 
-// leaveNode deletes the Node of a machine that is about to end. One with volumes stays until the instance has ended; no pod may come to it.
+// leaveNode deletes the Node of a machine that is about to end. A Node with volumes stays until the instance has ended, and gets no new pods.
 func (r *machines) leaveNode(ctx context.Context, m *v1alpha1.Machine) error {
 	node, err := r.nodeNow(ctx, m)
 	if err != nil || node == nil {

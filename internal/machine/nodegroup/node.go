@@ -42,7 +42,7 @@ func readyOf(node *corev1.Node) corev1.NodeCondition {
 	return node.Status.Conditions[i]
 }
 
-// node returns the machine's Node, or nil. One that an earlier machine left under the same name does not count, and is removed.
+// node returns the machine's Node, or nil. A Node that an earlier machine left under the same name does not count, and is removed.
 func (r *machines) node(ctx context.Context, m *v1alpha1.Machine) (*corev1.Node, error) {
 	if m.Status.NodeName == "" {
 		return nil, nil //nolint:nilnil // a missing Node is not an error

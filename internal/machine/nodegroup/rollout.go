@@ -124,7 +124,7 @@ func (r *groups) replace(ctx context.Context, group *v1alpha1.NodeGroup, machine
 	return r.carryOut(ctx, group, machines, plan.Action{Delete: name, Reason: fmt.Sprintf("rollout %s replaces it", group.Spec.Rollout.ID)})
 }
 
-// evacuate drains a machine that is being replaced, while it lives. One that is not any more, since the rollout has ended, takes pods again.
+// evacuate drains a machine that is being replaced, while it lives. If the rollout ends before the machine is replaced, its node takes pods again.
 func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	if isDraining(m, group) {
 		wait, err := r.drain(ctx, m, provider)

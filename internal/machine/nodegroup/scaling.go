@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/machine/plan"
 )
 
-// scalable are the machines of a group as a plan sees them. None is protected of a group that is deleted.
+// scalable are the machines of a group as a plan sees them. Machines of a deleted group are not protected.
 func scalable(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Machine {
 	observed := observeIn(group, machines)
 	for i := range observed {

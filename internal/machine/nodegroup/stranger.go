@@ -80,7 +80,7 @@ func namedAsMachine(name string) bool {
 	return byAddress.MatchString(name) || byInstance.MatchString(name)
 }
 
-// Reconcile looks at one Node. What a cache does not know is asked of the API server before anything is deleted.
+// Reconcile looks at one Node. If a cache has no Machine for the Node, the API server is asked before the Node is deleted.
 func (r *strangers) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := r.cluster.Get(ctx, request.NamespacedName, node); err != nil {

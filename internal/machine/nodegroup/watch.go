@@ -84,7 +84,7 @@ func (w *watcher) look(ctx context.Context) []string {
 		now := make(map[string]machine.State, len(instances))
 		for _, instance := range instances {
 			now[instance.ID] = instance.State
-			// One that is stopped is to be booted. It may have been booted and have died since the last look, which saw it stopped, too.
+			// A stopped instance has to be booted. It may have been booted and have died since the last look, which saw it stopped, too.
 			if was, ok := w.seen[name][instance.ID]; !ok || was != instance.State || instance.State == machine.Stopped {
 				changed[instance.ID] = struct{}{}
 			}

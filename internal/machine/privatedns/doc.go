@@ -10,8 +10,9 @@
 //	k8s-shop-web-….elb.us-east-1.amazonaws.com   A    192.168.0.12, as every load balancer
 //	any other name                    what the host's name servers say; NXDOMAIN where the VPC has no way out
 //
-// Nobody outside is asked about names of one label, of machines, of clusters, and of addresses of private networks. What is asked outside is a query
-// of its own with the client's question, and answers are cut to what the client takes; queries under way are bounded, in all and for each machine with its pods.
+// Nobody outside is asked about names of one label, of machines, of clusters, and of addresses of private networks. A query outside is a new query
+// with the client's question, and answers are cut to the size that the client takes. The number of queries under way is bounded, in all and for each
+// machine with its pods.
 //
 // Machines ask it by /etc/resolv.conf, and so does the cluster's DNS for names that are not the cluster's.
 //

@@ -65,7 +65,7 @@ func (z *zone) add(record dns.RR) {
 	}
 }
 
-// answer fills in the reply to a query with one question. One with fewer gets here, too: the header's count is the sender's word.
+// answer fills in the reply to a query with one question. A query with fewer questions than its header counts gets here, too.
 func (z *zone) answer(query *dns.Msg) *dns.Msg {
 	if len(query.Question) != 1 {
 		return new(dns.Msg).SetRcodeFormatError(query)

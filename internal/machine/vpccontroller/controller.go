@@ -51,8 +51,8 @@ type Networks interface {
 
 // Processes runs a process for each VPC.
 type Processes interface {
-	// Start has the processes of a VPC run from now on that its description asks for, and does not wait for them. One that it does not ask for
-	// has ended when it returns. Doing it twice changes nothing.
+	// Start has the processes of a VPC run from now on that its description asks for, and does not wait for them. A process that the description does
+	// not ask for has ended when Start returns. Doing it twice changes nothing.
 	Start(ctx context.Context, id string) error
 	// Stop ends the processes of a VPC for good, and returns when they have ended.
 	Stop(ctx context.Context, id string) error

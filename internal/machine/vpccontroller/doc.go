@@ -3,8 +3,8 @@
 // Package vpccontroller is the controller of VPCs and their subnets: it keeps the description of each network on disk as its objects say, makes
 // and removes the network, and has a process of its own run for each.
 //
-// What the API server's rules cannot see is decided here (see plan): that a subnet is within its VPC's range, apart from the other subnets
-// and in a zone of the region. One that is not is refused in its condition Ready, and changes nothing.
+// It checks rules that the API server cannot check (see plan): a subnet is within its VPC's range, apart from the other subnets and in a zone of the
+// region. A subnet that breaks a rule is refused in its condition Ready, and changes nothing.
 //
 // What happens if:
 //

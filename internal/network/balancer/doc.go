@@ -6,14 +6,14 @@
 //	                                                        >  muster balancer  --->  pods, or node ports
 //	VPC      an address in it for each balancer            /
 //
-// What it serves is in a file, which the service writes and the [Server] follows ([vpc.Network.Balancers]). It needs nothing else, so traffic goes
-// on while the service and the API servers are away.
+// The list of load balancers is a file, which the service writes and the [Server] follows ([vpc.Network.Balancers]). It needs nothing else, so
+// traffic goes on while the service and the API servers are away.
 //
 // It trusts the file, which only its owner can write, but not the addresses of targets in it, which come from EndpointSlices: [vpc.Dialer]
 // admits machines and pods of the balancer's own cluster and nothing else.
 //
-// A balancer can have an address that other hosts reach, if the owner of the host chose such a range. Of its clients it believes nothing but the
-// address that their packets come from, which source ranges are about.
+// A balancer can have an address that other hosts reach, if the owner of the host chose such a range. It believes nothing about a client but the
+// address that its packets come from; source ranges are compared with that.
 //
 //	a target refuses or does not answer    the connection goes to the next one: nothing of it was passed on yet
 //	a target fails its checks              it gets no connections while another one passes

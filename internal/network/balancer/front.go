@@ -31,7 +31,7 @@ type front struct {
 	owner    owner
 	running  sync.WaitGroup
 
-	// What follows is guarded by the server's mutex.
+	// The server's mutex guards the fields below.
 	balancer loadbalancer.Balancer
 	ports    map[portKey]*port
 }

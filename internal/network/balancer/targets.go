@@ -18,7 +18,7 @@ import (
 const (
 	// avoidedFor is how long a target that did not take a connection is the second choice.
 	avoidedFor = 2 * time.Second
-	// maxFails is how many checks in a row a target fails before it is unhealthy. One that passes is healthy.
+	// maxFails is how many checks in a row a target fails before it is unhealthy. One passed check makes it healthy again.
 	maxFails = 2
 	// maxClients is how many client addresses keep their target.
 	maxClients = 65536
@@ -54,7 +54,7 @@ func newTargets(now func() time.Time) *targets {
 	return &targets{now: now, clients: lru.New[netip.Addr, kept](maxClients)}
 }
 
-// set replaces the targets. What is known of those that stay is kept.
+// set replaces the targets. Targets that stay keep their state.
 func (t *targets) set(list []loadbalancer.Target, affinity time.Duration) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

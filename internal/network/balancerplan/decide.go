@@ -49,7 +49,7 @@ type Decision struct {
 	Notices []Notice
 }
 
-// classes are those of Classes. Those of AWS are there so that manifests for AWS need no change.
+// classes are the values that Classes returns. They are AWS's, so that manifests for AWS need no change.
 var classes = []string{"service.k8s.aws/nlb", "eks.amazonaws.com/nlb"}
 
 // Classes are the values of spec.loadBalancerClass that are served, beside none.

@@ -5,6 +5,6 @@
 //
 // It trusts none of them with an address: the process that connects asks the VPC whether a target is a machine or a pod of the cluster.
 //
-// What cannot be done as it was asked for, such as TLS at the balancer, is refused as a whole: a balancer that served it in another way would
-// look like one that works. An annotation without an effect on what is served is ignored, and an Event says so.
+// A Service that asks for something impossible, such as TLS at the balancer, is refused as a whole: a balancer that served it in another way would
+// look like a working one. An annotation without an effect on what is served is ignored, and an Event says so.
 package balancerplan

@@ -44,8 +44,8 @@ func portNumber(port int32) uint16 {
 	return uint16(port)
 }
 
-// podTargets are the pods behind a port. What an endpoint's conditions mean is in the API's documentation: an unknown "ready" is taken for
-// true, and an unknown "serving" for "ready".
+// podTargets are the pods behind a port. An endpoint's conditions mean what the API's documentation says: an unknown "ready" is taken for true, and
+// an unknown "serving" for "ready".
 func podTargets(port corev1.ServicePort, endpoints []discoveryv1.EndpointSlice) []loadbalancer.Target {
 	found := map[netip.AddrPort]bool{} // → draining
 	for _, slice := range endpoints {

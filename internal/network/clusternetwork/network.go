@@ -38,7 +38,8 @@ type Network struct {
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// PodsInSubnets reports whether pods of machines have addresses of the machines' subnets, a range for each machine.
 	PodsInSubnets bool `json:"podsInSubnets,omitempty"`
-	// PodSubnets are those that the ranges are of, one or more in each zone of the cluster's subnets; none if they are of the machines' own.
+	// PodSubnets are the subnets of the pods' ranges, one or more in each zone of the cluster's subnets. The list is empty if pods have ranges of
+	// their machines' subnets.
 	PodSubnets []Subnet `json:"podSubnets,omitempty"`
 	// SecurityGroupID is the id of the cluster's own security group.
 	SecurityGroupID string `json:"securityGroupID,omitempty"`

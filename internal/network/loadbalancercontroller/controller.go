@@ -39,9 +39,9 @@ const (
 type Balancers interface {
 	// List lists those of the cluster.
 	List() ([]loadbalancer.Balancer, error)
-	// Ensure has the balancer of a Service serve what the spec says. One that is new gets addresses that it keeps. An error that is
-	// [ErrNoAddress] or [loadbalancer.ErrRangeFull] means that there is none for it, in the VPC or on the host; [loadbalancer.ErrTooMany] that the cluster has
-	// all that it may have.
+	// Ensure has the balancer of a Service serve what the spec says. A new balancer gets addresses and keeps them. The errors [ErrNoAddress] and
+	// [loadbalancer.ErrRangeFull] mean that no address is free in the VPC or on the host; [loadbalancer.ErrTooMany] means that the cluster has as
+	// many balancers as it may have.
 	Ensure(of Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error)
 	// Release removes those that match, and frees their addresses.
 	Release(ctx context.Context, match func(loadbalancer.Balancer) bool) error
@@ -70,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading Service %s: %w", request, err)
 	}
-	// What is left of an earlier Service of this name, or of this one if it is gone.
+	// Balancers of an earlier Service of this name, or of this Service if it is gone.
 	if err := r.balancers.Release(ctx, func(b loadbalancer.Balancer) bool {
 		return b.Namespace == request.Namespace && b.Service == request.Name && b.UID != string(service.UID)
 	}); err != nil || service.Name == "" {

@@ -23,7 +23,7 @@ const (
 	component = "muster"
 	// repeat is how long after an Event it is written again if it still holds; the API server keeps Events for an hour (--event-ttl).
 	repeat = 61 * time.Minute
-	// maxSaid is how many Events are remembered. One that is forgotten is written again, which changes nothing.
+	// maxSaid is how many Events are remembered. A forgotten Event is written again, which changes nothing.
 	maxSaid = 4096
 )
 

@@ -11,8 +11,8 @@
 //	endpoint -> machine    hook output     the same, as from an endpoint to another or to a load balancer
 //	machine -> DNS, metadata, STS          always, as on EC2
 //
-// Rules are asked about the first packet of a connection. What belongs to a connection that was let through goes on when its rule is revoked, as
-// on EC2. What no rule lets through is dropped: a machine in no group, and one in a group that nobody has described, gets and sends nothing.
+// Rules are asked about the first packet of a connection. A connection that was let through goes on when its rule is revoked, as on EC2. A packet
+// that no rule lets through is dropped: a machine in no group, or in a group without a description, gets and sends nothing.
 //
 // A range of addresses in a rule also means the machines that have an address in it, with their pods: on EC2 pods have addresses of the VPC.
 package securitygroup

@@ -23,8 +23,9 @@ const (
 // linkName names the VPC's end of a machine's pair of links: by its address, since that is what is unique in the VPC.
 func linkName(ip netip.Addr) string { return fmt.Sprintf("%s%x", linkPrefix, ip.As4()) }
 
-// Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the
-// router. The range of its pods in the VPC leads to it from then on. Its security groups are in force from the first packet on. What an earlier machine with that address has left behind is removed.
+// Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the router. The range of its pods in
+// the VPC leads to it from then on. Its security groups are in force from the first packet on. The link, routes and tracked connections that an
+// earlier machine with that address left behind are removed.
 func (n *Network) Attach(machine *os.File, own Interface) error {
 	ip := own.Address
 	if err := n.free(ip); err != nil {

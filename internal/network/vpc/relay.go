@@ -73,7 +73,7 @@ const (
 	// maxConnections of a cluster are for a hundred machines with a dozen connections each, and as many again for exec and logs.
 	maxConnections = 4096
 	maxPerMachine  = 512
-	// Those to STS and IAM are short, and the service cuts the ones off that rest before these are taken.
+	// Connections to STS and IAM are short, and the service ends idle ones before this limit is reached.
 	maxIdentity           = 2048
 	maxIdentityPerMachine = 64
 

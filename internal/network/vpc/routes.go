@@ -22,9 +22,9 @@ type Route struct {
 	Machine netip.Addr
 }
 
-// SetRoute routes a range of pod addresses by a machine that is attached, in place of any other machine. Doing it twice changes nothing. The
-// route goes with the machine's link. What is not a range of pods is refused: a route to a machine's own address would lead the answers
-// that it gets, its credentials too, to another one. Of the VPC's own range only that leads to a machine which it was attached with.
+// SetRoute routes a range of pod addresses by a machine that is attached, in place of any other machine. Doing it twice changes nothing. The route
+// goes with the machine's link. A route to anything but a range of pods is refused: a route to a machine's own address would lead its answers,
+// credentials among them, to another machine. Within the VPC's own range, a machine gets only the route to the range that it was attached with.
 func (n *Network) SetRoute(route Route) error {
 	to := route.PodCIDR.Masked()
 	if !route.Machine.Is4() {

@@ -26,9 +26,9 @@ const (
 	egressLock = "egress.lock"
 )
 
-// WayOut is the VPC's end of its way out: a link that everything is routed to that is not in the VPC. What is read from the file are the packets
-// that security groups let through, each behind a virtio_net_hdr (linux/virtio_net.h) of 10 bytes, and large ones of TCP whole; what is
-// written are answers. The link, and with it the route, goes with the file: a VPC whose way out has ended has none.
+// WayOut is the VPC's end of its way out: a link that everything is routed to that is not in the VPC. Reads from the file return the packets that
+// security groups let through, each behind a virtio_net_hdr (linux/virtio_net.h) of 10 bytes; large TCP packets are whole. Answers are written to the
+// file. The link, and with it the route, goes with the file: a VPC whose way out has ended has none.
 type WayOut struct {
 	network   *Network
 	file      *os.File

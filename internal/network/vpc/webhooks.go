@@ -98,8 +98,8 @@ func (d *door) resolve(ctx context.Context, hostPort string) ([]netip.AddrPort, 
 }
 
 // admitWebhook decides about an address that a user of a cluster has its API server dial. Machines, pods and load balancers of the VPC are the
-// business of security groups, as is everything outside, which the way out decides about once more. What the host and the VPC themselves have
-// is refused: whoever answers there has not been asked by a machine.
+// business of security groups, as is everything outside, which the way out decides about once more. Addresses of the host, of the VPC itself and of
+// API servers are refused: servers there serve machines, and this request is not a machine's.
 func (n *Network) admitWebhook(target netip.AddrPort) error {
 	address := target.Addr()
 	switch {

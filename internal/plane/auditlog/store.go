@@ -74,7 +74,8 @@ func (s *store) open(ctx context.Context) error {
 	return s.findFirst(ctx)
 }
 
-// openOwn opens a file of this user's to be written. What another user put there is removed: the API server, which may be one, makes its log in the same directory.
+// openOwn opens a file of this user's to be written. A file of another user at that path is removed: the API server, which may run as another user,
+// makes its log in the same directory.
 func openOwn(path string) (*os.File, error) {
 	for range 2 {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)

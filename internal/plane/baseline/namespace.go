@@ -22,7 +22,7 @@ func Namespace(slug string) *corev1.Namespace {
 	}
 }
 
-// EnsureNamespace makes the namespace of a cluster. One that a person made before is taken, and gets the label.
+// EnsureNamespace makes the namespace of a cluster. A namespace that a person made before is used, and gets the label.
 func EnsureNamespace(ctx context.Context, api client.Client, slug string) error {
 	namespace := Namespace(slug)
 	err := api.Create(ctx, namespace)

@@ -33,7 +33,7 @@ const (
 type Config struct {
 	Cluster    *v1alpha1.Cluster
 	NodeGroups []*v1alpha1.NodeGroup
-	// DefaultMax holds the names of the node groups whose document leaves out maxSize. One of them that exists keeps the one that it has.
+	// DefaultMax holds the names of the node groups whose document leaves out maxSize. If such a group exists already, it keeps its maxSize.
 	DefaultMax map[string]bool
 }
 

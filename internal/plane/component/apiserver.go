@@ -86,8 +86,8 @@ func apiServer(c Config) (Spec, error) {
 		{Path: c.file(APIServer, "encryption.yaml"), Mode: modePrivate, Content: encryption(c.EncryptionKey), Secret: true},
 	}
 	files = append(files, nodes...)
-	// Users have an API server dial what they like: webhooks, conversions, aggregated APIs. None of that is dialled from this host. Kubelets and pods live in
-	// the VPC, where the host has no address.
+	// Users have an API server dial what they like: webhooks, conversions, aggregated APIs. The API server dials none of these from the host's own
+	// network. Kubelets and pods live in the VPC, where the host has no address.
 	selections := egressSelections{ControlPlane: c.State.ControlPlaneSocket(c.Dir.Namespace()), Cluster: c.State.EgressSocket(c.Dir.Namespace())}
 	if !c.VPC {
 		selections.Cluster = selections.ControlPlane // where nothing but the account's own ports is reached

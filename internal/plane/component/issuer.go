@@ -34,7 +34,7 @@ type Issuers struct {
 	Loopback netip.Addr
 }
 
-// credential is the certificate for the server. There is none before the account has an address, as in a dry run.
+// credential is the certificate for the server. The list is empty before the account has an address, as in a dry run.
 func (i Issuers) credential() []authority.Credential {
 	if !i.Address.IsValid() {
 		return nil
@@ -44,8 +44,8 @@ func (i Issuers) credential() []authority.Credential {
 	}}
 }
 
-// forPods is the certificate for the pods of a cluster, which trust the cluster's authority as every pod of Kubernetes does. There is none for issuers
-// that pods do not find by a name.
+// forPods is the certificate for the pods of a cluster, which trust the cluster's authority as every pod of Kubernetes does. The list is empty for
+// issuers that pods do not find by a name.
 func (i Issuers) forPods() []authority.Credential {
 	names := i.names()
 	if len(names) == 0 {

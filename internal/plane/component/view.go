@@ -5,8 +5,8 @@ package component
 // View is what a component has of the state directory where it runs as a user of its own (package planeid), besides the folder of its files. A component
 // without one runs as the service does, and sees all.
 //
-// The files of View but those of Fixed are shown with the directories that they are in: a file that is replaced is another one, which only a directory shows.
-// What else is in these directories belongs to others and is closed to it.
+// The files of View but those of Fixed are shown with the directories that they are in: a file that is replaced is another one, which only a
+// directory shows. Other files in these directories belong to other users and are closed to the component.
 type View struct {
 	// Reads are files that it reads, with secrets: they are made its own.
 	Reads []string `json:"reads,omitempty"`

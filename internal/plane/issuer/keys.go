@@ -56,8 +56,8 @@ type discovery struct {
 	Claims        []string `json:"claims_supported"`
 }
 
-// Render makes the documents of an issuer from the PEM files that kube-apiserver verifies tokens with: public keys, or private ones, of
-// which only the public part is used.
+// Render makes the documents of an issuer from the PEM files that kube-apiserver verifies tokens with: public keys, or private keys, whose public
+// parts are used.
 func Render(i Issuer, files ...[]byte) (Documents, error) {
 	var set keySet
 	var algorithms []string

@@ -27,7 +27,7 @@ const (
 	block    = 32
 )
 
-// places of components in the block of their cluster. None is ever given to another component.
+// places of components in the block of their cluster. A place is never given to another component.
 var places = []string{
 	component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.CertificateController, component.Authenticator,
 	component.TokenSigner, component.PodWebhook,
@@ -45,7 +45,7 @@ var choosing sync.Mutex
 // owner is the name by which ids are reserved, of no user of the host.
 func owner(dir statedir.Dir) string { return "muster-" + statedir.Hash(dir) + "-planes" }
 
-// Reserve reserves ids of this host for a state directory, whose files are in etc, which is /etc. Those that it has stay.
+// Reserve reserves ids of this host for a state directory, whose files are in etc, which is /etc. Ids that it already has stay.
 func Reserve(etc string, dir statedir.Dir) error {
 	ids, err := subid.Reserve(etc, owner(dir), reserved)
 	if err != nil {
@@ -90,7 +90,7 @@ func Ensure(dir statedir.Dir, cluster statedir.Cluster) error {
 	return errors.New("all ids of users for control planes are taken: delete a cluster")
 }
 
-// Of is the id of a component by the name of its process. There is none for processes that run as the service does.
+// Of returns the user id of a component by the name of its process. found is false for processes that run as the service does.
 func Of(dir statedir.Dir, process string) (id uint32, found bool) {
 	cluster, name := component.SplitProcess(process)
 	place := slices.Index(places, name)

@@ -119,7 +119,8 @@ func (a *Associations) ServiceAccounts(c Cluster) ([]ServiceAccount, error) {
 	return all, nil
 }
 
-// Of returns the association of a service account; ok is false if it has none. One that is being deleted is none. The error is ErrNotReady.
+// Of returns the association of a service account; ok is false if it has none. An association that is being deleted does not count. The error is
+// ErrNotReady.
 func (a *Associations) Of(c Cluster, namespace, serviceAccount string) (found Association, ok bool, err error) {
 	if !a.HasSynced() {
 		return Association{}, false, ErrNotReady

@@ -24,7 +24,7 @@ const AnnotationRole = "eks.amazonaws.com/role-arn"
 // annotationAudience is the annotation of a service account that names another audience than STS's own.
 const annotationAudience = "eks.amazonaws.com/audience"
 
-// What the environment of a pod leads AWS's SDKs to.
+// Variables of a pod's environment by which AWS's SDKs find credentials.
 const (
 	variableKey       = "AWS_ACCESS_KEY_ID"
 	variableWebToken  = "AWS_WEB_IDENTITY_TOKEN_FILE"            //nolint:gosec // G101: the name of a variable

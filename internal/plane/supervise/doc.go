@@ -8,11 +8,13 @@
 // processes by their marks and takes them over as they are. So there are no pid files to be stale, and the processes do not end with their
 // supervisor.
 //
-// A process whose spec has a view runs as a user of its own (package planeid), if the supervisor is told so, and is given its files before each start. One
-// that runs as root is taken over as it is. The marks of a process are believed if it is this user's, or of the user that the component of its name has.
+// A process whose spec has a view runs as a user of its own (package planeid), if the supervisor is told so, and is given its files before each
+// start. If it runs as root already, it is taken over as it is. The marks of a process are believed if the process is of this user, or of the user of
+// the component that its name says.
 //
-// A process whose spec limits its memory runs in a control group of its own, which is found again by the name of the process. The limit is not part of
-// what the marks say: another limit is set under the process that runs. What ends at its limit is started again as what ends by itself.
+// A process whose spec limits its memory runs in a control group of its own, which is found again by the name of the process. The limit is not part
+// of what the marks say: another limit is set under the process that runs. A process that is ended at its limit is started again like one that ends
+// by itself.
 //
 //	         ┌────────────── ended, or its spec changed ─────────────┐
 //	         ▼                                                       │

@@ -110,8 +110,8 @@ func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
 	}
 }
 
-// adopt takes hold of a process that another supervisor, mostly one before this, has started. One that runs another spec,
-// or a program that has been replaced, is stopped instead.
+// adopt takes over a process that another supervisor, mostly the one before this, has started. A process with another spec, or whose program was
+// replaced, is stopped instead.
 func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, err error) {
 	running, err := Find(m.supervisor.cfg.State)
 	if err != nil {

@@ -94,7 +94,8 @@ func (m *member) launch(restarts int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// hold has a process that was taken over held to the limit of the spec. One that another Muster started without a group is moved into one.
+// hold puts a process that was taken over under the memory limit of its spec. A process that an earlier Muster started without a group is moved into
+// a group.
 func (m *member) hold(h *process.Handle) {
 	if m.group == nil || h.Ended() {
 		return

@@ -27,7 +27,8 @@ type own struct {
 	view seclude.View
 }
 
-// ownOf is the user of a spec. There is none for a spec without a view, nor where there are no ids for users: then its process runs as this one does.
+// ownOf is the user of a spec. It is nil for a spec without a view, and where components have no users of their own: then the process runs as this
+// process does.
 func (s *Supervisor) ownOf(spec component.Spec) (*own, error) {
 	if spec.View == nil || !s.cfg.OwnUsers {
 		return nil, nil //nolint:nilnil // it has no user of its own
@@ -46,8 +47,8 @@ func (s *Supervisor) ownOf(spec component.Spec) (*own, error) {
 // giveInterval is how often files of components that run are looked at.
 const giveInterval = time.Second
 
-// keepGiven gives components that run as users of their own the files that somebody made anew as root, as when one is restored from a backup. One that is
-// replaced keeps its owner by itself (package atomicfile).
+// keepGiven gives components that run as users of their own the files that somebody made anew as root, such as files restored from a backup. A file
+// that Muster replaces keeps its owner (package atomicfile).
 func (s *Supervisor) keepGiven(ctx context.Context) {
 	for s.cfg.OwnUsers {
 		select {

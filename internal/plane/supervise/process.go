@@ -97,7 +97,7 @@ func predecessor(processes []Process, name string) (Process, bool) {
 	return Process{}, false
 }
 
-// inspect reads one process. One that cannot be read belongs to another user, or has just ended.
+// inspect reads one process. A process that cannot be read belongs to another user, or has just ended.
 func inspect(pid int, dir statedir.Dir, users func(uint32) bool, patient time.Time) (Process, bool) {
 	root := filepath.Join("/proc", strconv.Itoa(pid))
 	var owner syscall.Stat_t

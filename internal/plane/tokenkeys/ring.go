@@ -44,7 +44,7 @@ type Key struct {
 	Created, Signs time.Time
 }
 
-// Ring holds the keys of a cluster, those that signed first coming first. There is one at least.
+// Ring holds the keys of a cluster, at least one key, in the order in which they began to sign.
 type Ring struct{ keys []Key }
 
 // New makes the ring of a new cluster, with a key that signs at once.

@@ -99,7 +99,8 @@ func (s *signer) check(text string, now time.Time) error {
 	return nil
 }
 
-// FetchKeys returns the keys by which the API server takes tokens. Those that the issuer does not publish are excluded from its own documents.
+// FetchKeys returns the keys by which the API server verifies tokens. Keys that the issuer does not publish are marked, so that the API server leaves
+// them out of its own documents.
 func (s *signer) FetchKeys(context.Context, *externaljwt.FetchKeysRequest) (*externaljwt.FetchKeysResponse, error) {
 	now := s.now()
 	ring, err := s.keys.Ring()

@@ -22,7 +22,7 @@ type MountTarget struct {
 	SecurityGroups []string `json:"securityGroups"`
 }
 
-// ReadMountTarget reads the data of a record. One that is not read in full is an error, for it may be a mount target of any file system.
+// ReadMountTarget reads the data of a record. A record that cannot be read in full is an error, because it may be a mount target of any file system.
 func ReadMountTarget(data []byte) (MountTarget, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

@@ -48,8 +48,9 @@ func reflink(to, from *os.File) error {
 	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd()))
 }
 
-// CloneDirectory makes a directory with what another one has in it: owners, modes, times, extended attributes, links. Each file is as it was at one
-// moment, and they need not be of the same. The two share the content until it is written. One that is there stays as it is.
+// CloneDirectory makes a directory with the content of another one: files, owners, modes, times, extended attributes, links. Each file is as it was
+// at some moment; different files may be of different moments. The two directories share the content until it is written. An existing directory stays
+// as it is.
 func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
 	return s.directory(ctx, from, to, s.shared())
 }
@@ -83,8 +84,8 @@ func (s *Store) directory(ctx context.Context, from, to Place, content content) 
 	})
 }
 
-// CloneDisk makes a disk with the content of another one at one moment, and of at least a size. The two share it until it is written. One that is there
-// stays as it is.
+// CloneDisk makes a disk with the content of another one at one moment, and of at least a size. The two disks share the content until it is written.
+// An existing disk stays as it is.
 func (s *Store) CloneDisk(ctx context.Context, from, to Place, size int64) error {
 	return s.disk(ctx, from, to, size, s.shared())
 }

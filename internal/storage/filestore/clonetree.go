@@ -280,8 +280,8 @@ func openAt(dir *os.File, name string, flags uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// openRegular opens a regular file beneath a directory. What is anything else is not opened: pods make device nodes, which are devices of the host here,
-// and to open one may be enough to rewind a tape or to start a watchdog.
+// openRegular opens a regular file beneath a directory. Other kinds of files are not opened: pods make device nodes, which are devices of the host
+// here, and opening a device may be enough to rewind a tape or to start a watchdog.
 func openRegular(dir *os.File, name string, flags int) (*os.File, error) {
 	found, err := openAt(dir, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {

@@ -7,8 +7,8 @@
 //	FILESYSTEM/staging    directories and disks that are being made
 //	trash/                those that are being removed
 //
-// A directory appears with its owner and mode or not at all, and goes in one step: it is made in staging and removed from the trash. What an
-// earlier life of the service left in the two, Sweep removes.
+// A directory appears with its owner and mode or not at all, and goes in one step: it is made in staging and removed from the trash. Sweep removes
+// what an earlier process of the service left in staging and trash.
 //
 // A copy of a directory or disk shares its content with what it was made of, where the host's file system can, and is not made where it cannot.
 //

@@ -36,7 +36,7 @@ type Owner struct {
 	Mode     uint32
 }
 
-// Store is the directory of all file systems. Those that mount or copy volumes share one.
+// Store is the directory of all file systems. The parts that mount and copy volumes share one Store.
 type Store struct {
 	root    string
 	reflink func(to, from *os.File) error
@@ -118,7 +118,7 @@ func openBelow(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name)), nil
 }
 
-// Make makes a directory of a file system and those above it, which are root's (mode 0755). One that is there stays as it is.
+// Make makes a directory of a file system and those above it, which are root's (mode 0755). An existing directory stays as it is.
 func (s *Store) Make(id, directory string, owner Owner) error {
 	err := s.makeAt(Place{FileSystemID: id, Path: directory}, owner.directory)
 	if err == nil {
@@ -193,8 +193,8 @@ func (s *Store) place(id string, parent *os.File, name string, create func(path 
 	return parent.Sync()
 }
 
-// Discard moves a directory of a file system, with what is in it, or a disk to the trash, and removes it there. One that is not there is removed. The
-// root of a file system cannot be.
+// Discard moves a directory of a file system, with what is in it, or a disk to the trash, and removes it there. It is not an error if nothing is
+// there. The root of a file system cannot be discarded.
 func (s *Store) Discard(id, directory string) error {
 	return s.DiscardPlace(Place{FileSystemID: id, Path: directory})
 }
@@ -251,7 +251,7 @@ func removeAll(dir, name string) error {
 	return nil
 }
 
-// Sweep removes what an earlier life of the service left in staging and trash. What this one has there may be in use.
+// Sweep removes what an earlier process of the service left in staging and trash. Entries of this process stay, since they may be in use.
 func (s *Store) Sweep() error {
 	systems, err := namesIn(s.root)
 	errs := []error{err}

@@ -137,7 +137,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: spaceInterval}, errors.Join(err, unsnapped)
 }
 
-// pressure is the condition DiskPressure. What it says is the same for as long as it lasts.
+// pressure is the condition DiskPressure. Its message depends only on the size of the disk, so it does not change while the condition lasts.
 func pressure(space filestore.Space) metav1.Condition {
 	if space.Room() > 0 {
 		return metav1.Condition{
@@ -150,8 +150,8 @@ func pressure(space filestore.Space) metav1.Condition {
 	}
 }
 
-// removeSnapshots removes the data of snapshots of a file system that people delete. What no object names is left alone: it may be of a management plane that
-// is newer than the one that a backup brought back.
+// removeSnapshots removes the data of snapshots of a file system that people delete. Data that no object names stays: it may belong to objects that
+// were made after the backup from which the management plane was restored.
 func (r *reconciler) removeSnapshots(ctx context.Context, system string) error {
 	all := &v1alpha1.VolumeSnapshotList{}
 	if err := r.api.List(ctx, all); err != nil {

@@ -60,8 +60,8 @@ func usesHandle(ctx context.Context, cluster kubernetes.Interface, pod *corev1.P
 	default:
 		return false, false, nil
 	}
-	// What is not there is bound to nothing. It must not be an error: anybody who may make a pod can name a node and a claim that there is not, and would keep
-	// the volumes of all pods from that node.
+	// A claim that does not exist is bound to nothing. It must not be an error: anybody who may make a pod can name a node and a claim that does not
+	// exist, and would keep the volumes of all pods from that node.
 	claim, err := cluster.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, false, nil

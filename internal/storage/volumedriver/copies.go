@@ -19,13 +19,14 @@ import (
 // annotationCopiedFrom on an access point has the handle of the volume, or the id of the snapshot, that it was made as a copy of.
 const annotationCopiedFrom = "muster.dev/copied-from"
 
-// maxCopies is how many volumes of a cluster are copied at a time. One may take half an hour, and the four that make volumes for claims have others to make.
+// maxCopies is how many volumes of a cluster are copied at a time. A copy may take half an hour, and the four workers that make volumes for claims
+// have other volumes to make.
 const maxCopies = 2
 
 // copiedFrom is the volume or snapshot that an access point was made as a copy of; "" if it was made empty.
 func copiedFrom(point *v1alpha1.AccessPoint) string { return point.Annotations[annotationCopiedFrom] }
 
-// createCopy makes a volume with what another one or a snapshot has in it. What is left of one that cannot be made any more goes.
+// createCopy makes a volume with the content of another volume or of a snapshot. If the copy cannot be made any more, its unfinished data is removed.
 func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRequest, wanted *v1alpha1.AccessPoint) (*v1alpha1.AccessPoint, error) {
 	content, look := request.GetVolumeContentSource(), c.sourceVolume
 	id := content.GetVolume().GetVolumeId()
@@ -119,7 +120,7 @@ func (c copied) content() *csi.VolumeContentSource {
 	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: id}}}
 }
 
-// abandonCopy removes what is left of a copy whose source is not known any more. One that has been made stays.
+// abandonCopy removes the unfinished data of a copy whose source does not exist any more. A finished copy stays.
 func (c *controller) abandonCopy(ctx context.Context, volume string) (copied, error) {
 	name := v1alpha1.VolumeAccessPointID(c.clusterName, volume)
 	if _, busy := c.copying.LoadOrStore(name, true); busy {

@@ -42,7 +42,7 @@ func (d *disks) publish(machine string, point *v1alpha1.AccessPoint, how mountin
 		return err
 	}
 	defer d.release(device)
-	// What another volume's device is mounted there, from before its number was given again, is not this one.
+	// A device of another volume may be mounted there, from before its number was given to this volume's device: that mount does not count.
 	node, err := openNode(device)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target stri
 	return false, nil
 }
 
-// written reports whether a disk has a device that can be written. Those that nobody uses go first, with what they have not written yet.
+// written reports whether a disk has a device that can be written. Unused devices are detached before the look, which writes their data to the file.
 func (d *disks) written(disk *os.File) (bool, error) {
 	if err := d.sweep(); err != nil {
 		return false, err

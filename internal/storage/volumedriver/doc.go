@@ -17,7 +17,7 @@
 // A raw block volume is a file, which a loop device of the host makes a block device: the device is mounted on machines in place of a directory. The file
 // behind a device says whose it is and the machines' mounts say whether it is used, so none is lost or left by a crash.
 //
-// A machine can make its paths never answer. What is done on one is bounded, and nothing that other machines wait for is held meanwhile.
+// A machine can make its paths never answer. So each step on a machine has a time limit, and holds no lock that other machines wait for.
 //
 // A snapshot is a copy of a directory or file that shares its content, beside the volumes of the file system, with a VolumeSnapshot in the management plane:
 //

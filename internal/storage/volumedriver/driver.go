@@ -41,7 +41,7 @@ type Machines interface {
 	MountedAt(id string, source *os.File) ([]string, error)
 	// Writers are the machines that run and have a directory mounted to be written, or one above or below it.
 	Writers(source *os.File) ([]string, error)
-	// Unmount takes it away, and what it was mounted at. What is not mounted is unmounted.
+	// Unmount removes the mount, and the directory or file that it was mounted at. It is not an error if nothing is mounted.
 	Unmount(id, target string) error
 	// LoopDevices are the numbers of the loop devices that are mounted on machines which run.
 	LoopDevices() (map[int]bool, error)

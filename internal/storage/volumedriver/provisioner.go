@@ -72,7 +72,7 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 	if claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil {
 		content, err := p.content(ctx, claim)
 		if err != nil {
-			// What an earlier attempt has made, while the source was there, is the claim's. What it has begun is not to be left.
+			// A copy that an earlier attempt finished, while the source existed, is the claim's. An unfinished copy must not be left.
 			made, left := p.volumes.abandonCopy(ctx, options.PVName)
 			switch {
 			case left != nil:

@@ -92,7 +92,8 @@ func (c *controller) makeSnapshot(ctx context.Context, from source, snapshot *v1
 	if err := c.management.Create(ctx, snapshot); err != nil {
 		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
 	}
-	// What is there without an object is of a management plane that was newer, and what was asked for: the id follows from the VolumeSnapshot.
+	// Data without an object is from before the management plane was restored from a backup. It is the snapshot that was asked for, since the id
+	// follows from the VolumeSnapshot.
 	there, err := c.files.Has(SnapshotPlace(snapshot))
 	if err != nil {
 		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
@@ -218,7 +219,7 @@ func (c *controller) ListSnapshots(ctx context.Context, request *csi.ListSnapsho
 // asked reports whether a value is the one that is asked for, if one is.
 func asked(wanted, is string) bool { return wanted == "" || wanted == is }
 
-// sourceSnapshot is a snapshot as the source of a volume. One of another cluster is as if it were not there.
+// sourceSnapshot is a snapshot as the source of a volume. A snapshot of another cluster is treated as missing.
 func (c *controller) sourceSnapshot(ctx context.Context, id string) (source, error) {
 	absent := status.Errorf(codes.NotFound, "there is no snapshot %s of cluster %s", id, c.clusterName)
 	if efs.CheckSnapshotID(id) != nil {

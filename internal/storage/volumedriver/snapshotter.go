@@ -32,7 +32,7 @@ import (
 	"muster.dev/muster/internal/storage/efs"
 )
 
-// What upstream's csi-snapshotter and snapshot-controller agree on.
+// Reasons, finalizers and annotations that upstream's csi-snapshotter and snapshot-controller share.
 const (
 	reasonSnapshotFailed      = "SnapshotCreationFailed"
 	reasonSnapshotCheckFailed = "SnapshotContentCheckandUpdateFailed"

@@ -158,7 +158,7 @@ func (p *Provider) mayAttach(id string, file *os.File) (readOnly bool, err error
 	return readOnly, nil
 }
 
-// DetachLoop takes the file from a loop device that a machine has asked for. One that is open goes when the last program closes it.
+// DetachLoop takes the file from a loop device that a machine has asked for. The kernel detaches an open device when the last program closes it.
 func (p *Provider) DetachLoop(id string, number int) error {
 	if err := machine.ValidateID(id); err != nil {
 		return err

@@ -38,7 +38,7 @@ func hostBounds(cgroups host.Cgroups) (capacity.Bounds, error) {
 	return capacity.Bounds{Memory: lesser(memory, within.Memory), PIDs: lesser(pids, within.PIDs)}, nil
 }
 
-// lesser is the lesser of a figure and a bound, of which 0 is none.
+// lesser is the lesser of a figure and a bound. A bound of 0 means no bound.
 func lesser(figure, bound int64) int64 {
 	if bound == 0 {
 		return figure
@@ -58,7 +58,7 @@ func together(bounds capacity.Bounds) host.Limits {
 	return host.Limits{Memory: all.Memory, PIDs: all.PIDs}
 }
 
-// boundTogether bounds all machines of this host together, of which there is one. If they use more already, it is in the log.
+// boundTogether sets the bound of all machines of this host together. If they use more already, that is logged.
 func (p *Provider) boundTogether() error {
 	err := p.cgroups.Limit(machinesGroup, together(p.bounds))
 	if errors.Is(err, host.ErrInUse) {

@@ -97,7 +97,8 @@ func hasDisk(dir statedir.Dir, id string) (bool, error) {
 	return err == nil, err
 }
 
-// ReleaseDisk unmounts the disk of a machine that does not run, after the loop devices are detached that the machine had. What is on the disk stays.
+// ReleaseDisk unmounts the disk of a machine that does not run, after the loop devices are detached that the machine had. The content of the disk
+// stays.
 func ReleaseDisk(dir statedir.Dir, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's

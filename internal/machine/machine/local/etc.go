@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// writeEtc writes the few files below /etc that programs expect. What else is on the machine's disk is left as it is.
+// writeEtc writes the few files below /etc that programs expect. Other files on the machine's disk stay as they are.
 func writeEtc(order bootOrder) error {
 	if order.Registry != "" {
 		if err := errors.Join(registryhosts.Own(registryhosts.Dir, order.Registry, pathAccountCA), registryhosts.Mirror(registryhosts.Dir, order.Mirrored, order.Registry, pathAccountCA)); err != nil {
@@ -31,7 +31,7 @@ func writeEtc(order bootOrder) error {
 			return err
 		}
 	}
-	// What the host's programs need of its /etc: where their libraries are, and the names of protocols and ports.
+	// Files of the host's /etc that its programs need: the places of their libraries, and the names of protocols and ports.
 	for _, path := range []string{"ld.so.cache", "ld.so.conf", "protocols", "services"} {
 		if err := copyFromHost(filepath.Join("/etc", path)); err != nil {
 			return err

@@ -26,7 +26,7 @@ func IDs(dir statedir.Dir) (userns.IDs, error) {
 	return userns.IDs{First: reserved.First, Count: reserved.Count}, err
 }
 
-// imagesOnDisk is where a machine keeps images, unpacked. What is marked in them as left out (opaque directories) is marked otherwise in a user namespace.
+// imagesOnDisk is where a machine keeps images, unpacked. Their opaque directories are marked in another way in a user namespace.
 const (
 	imagesOnDisk = "var/lib/containerd"
 	// agentData is where the machine's agent notes what it has imported.
@@ -74,7 +74,7 @@ func forgetImages(disk *os.Root) error {
 	return nil
 }
 
-// ReleaseIDs gives up the ids that are reserved for the machines of a state directory, of which there are none any more.
+// ReleaseIDs gives up the ids that are reserved for the machines of a state directory. All of the machines are gone.
 func ReleaseIDs(dir statedir.Dir) error {
 	if _, found, err := subid.Find(etc, owner(dir)); err != nil || !found {
 		return err

@@ -250,7 +250,8 @@ func (p *Provider) Mounted(id string, source *os.File, target string) (mounted b
 	return mounted, err
 }
 
-// MountedAt are the paths at which a machine has a directory or device of the host for pods. What kubelets mount again elsewhere does not count.
+// MountedAt are the paths at which a machine has a directory or device of the host for pods. Mounts of the same directory or device that kubelets
+// make elsewhere do not count.
 func (p *Provider) MountedAt(id string, source *os.File) (found []string, err error) {
 	if err := machine.ValidateID(id); err != nil {
 		return nil, err
@@ -300,7 +301,7 @@ func (p *Provider) lentInstead(id string, source unix.Stat_t) (bool, error) {
 	return record.IDs.Own(), err
 }
 
-// Unmount takes away what Mount has mounted on a machine, and the directory or file that it was mounted at. What is not mounted is unmounted.
+// Unmount removes a mount that Mount made on a machine, and the directory or file that it was mounted at. It is not an error if nothing is mounted.
 func (p *Provider) Unmount(id, target string) error {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
 		return err

@@ -19,8 +19,8 @@ import (
 
 const kernelFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
-// mountProc shows the machine's processes. What belongs to the kernel that all machines share cannot be written;
-// /proc/sys/net can, since it is the machine's own network namespace that it shows.
+// mountProc shows the machine's processes. Files of the kernel that all machines share cannot be written. Files of /proc/sys/net can: they are of the
+// machine's own network namespace.
 func mountProc(bootOrder) error {
 	if err := unix.Mount("proc", "/proc", "proc", kernelFlags, ""); err != nil {
 		return err

@@ -72,8 +72,8 @@ func podMounts(mounts []mount) []string {
 	return all
 }
 
-// detachLoops withdraws the devices that a machine was lent, and detaches the loop devices that it asked for or that its programs attached to files on
-// its disk. None of them runs any more.
+// detachLoops withdraws the devices that a machine was lent, and detaches the loop devices that it asked for or that its programs attached to files
+// on its disk. The machine and its programs have ended.
 func detachLoops(dir statedir.Dir, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's

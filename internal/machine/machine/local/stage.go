@@ -33,8 +33,8 @@ type shared struct {
 	images         string // the images that were loaded for its cluster; empty for a machine of no cluster
 }
 
-// stage puts a machine's root together, in a mount namespace that nobody else is in and that the machine's own will be a copy of. What it mounts in it
-// the machine can neither take away nor write to, if it has ids of its own. The machine does not run yet: nobody changes its disk meanwhile.
+// stage puts a machine's root together, in a mount namespace that nobody else is in and that the machine's own will be a copy of. A machine with ids
+// of its own can neither remove nor write to these mounts. The machine does not run yet: nobody changes its disk meanwhile.
 func (s shared) stage(ids userns.IDs) error {
 	disk, err := os.OpenRoot(s.disk)
 	if err != nil {

@@ -157,7 +157,7 @@ func waitForCertificate(ctx context.Context, client certificatesclient.Certifica
 		if chain != nil || err != nil {
 			return chain, err
 		}
-		// The watch ended, as they do. What it missed is in the object itself.
+		// The watch ended, as they do. The object has the changes that the watch missed.
 		if !sleep(ctx, time.Second) {
 			return nil, fmt.Errorf("waiting for certificate %s: %w", request.Name, context.Cause(ctx))
 		}

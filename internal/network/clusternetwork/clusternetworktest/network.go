@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/network/clusternetwork"
 )
 
-// What the network is made of.
+// Ids of the VPC and the subnets of the network.
 const (
 	VPCID   = "vpc-0123456789abcdef0"
 	SubnetA = "subnet-0123456789abcdefa"
