@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 )
 
-// What EKS makes groups with.
+// Settings that EKS gives the groups that it makes.
 const (
 	cooldown    = 300
 	gracePeriod = 15

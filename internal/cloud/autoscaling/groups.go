@@ -136,7 +136,7 @@ func away(err error) error {
 	return &awsfault.Error{Code: "ServiceUnavailable", Status: 503, Message: "The management plane does not answer: try again, or see `muster status`", Cause: err}
 }
 
-// arn is the ARN of a group. One that is not there has * for its id, so that policies about its name decide.
+// arn is the ARN of a group. A missing group has * for its id, so that policies about its name decide.
 func (a *api) arn(call *awsfront.Call, id, name string) string {
 	return "arn:aws:autoscaling:" + a.Region + ":" + call.Caller.Account() + ":autoScalingGroup:" + id + ":autoScalingGroupName/" + name
 }

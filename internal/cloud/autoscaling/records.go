@@ -48,7 +48,7 @@ func (a *api) processesAction(suspend bool) awsfront.Spec[processesInput, struct
 	}
 }
 
-// keepNames adds names to a list that is kept and read back, or takes them away. None are all.
+// keepNames adds names to a list that is kept and read back, or takes them away. An empty list of names means all.
 func (a *api) keepNames(ctx context.Context, name string, names, known []string, add bool, list func(*v1alpha1.AutoScaling) *[]string) error {
 	for _, n := range names {
 		if !slices.Contains(known, n) {
@@ -101,7 +101,7 @@ func (a *api) disableMetrics() awsfront.Spec[disableMetricsInput, struct{}] {
 	}
 }
 
-// What there is never any of.
+// Actions about resources that an account never has.
 
 type describeLaunchConfigurationsInput struct {
 	LaunchConfigurationNames []string

@@ -89,7 +89,7 @@ func (a *api) doTerminateInstance(ctx context.Context, call *awsfront.Call, in *
 func (a *api) decrement(ctx context.Context, of *group, id string, done func(from, to int32)) error {
 	return a.change(ctx, of.name, func(g *group, spec *v1alpha1.NodeGroupSpec) error {
 		s := scaling(spec)
-		// Those that are gone need no name any more.
+		// Names of machines that are gone are dropped.
 		s.Ending = slices.DeleteFunc(s.Ending, func(name string) bool {
 			return !slices.ContainsFunc(g.machines, func(m *v1alpha1.Machine) bool { return m.Name == name })
 		})

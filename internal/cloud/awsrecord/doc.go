@@ -5,8 +5,8 @@
 //
 //	var gateways = awsrecord.Kind[internetGateway]{Type: "internet-gateway"}
 //
-// A record is read strictly. One that somebody wrote by hand, with a field that the type has not, is an error with the record's name: nothing is
-// lost in silence by the next change.
+// A record is read strictly. A record that somebody wrote by hand with an unknown field is an error with the record's name, so that the next change
+// does not drop the field in silence.
 //
 // What happens if
 //

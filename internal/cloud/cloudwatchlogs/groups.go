@@ -125,7 +125,7 @@ func (a *api) find(ctx context.Context, name string) (*awsrecord.Record[group], 
 	return found, kept(err)
 }
 
-// about is a log group as IAM is asked about it. One that is not there has no tags.
+// about is a log group as IAM is asked about it. A missing log group has no tags.
 func (a *api) about(ctx context.Context, call *awsfront.Call, name string, conditions map[string][]string) ([]awsfront.Target, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

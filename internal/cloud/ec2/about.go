@@ -20,8 +20,8 @@ func (a *api) arn(call *awsfront.Call, resource string) string {
 	return "arn:aws:ec2:" + a.Region + ":" + call.Caller.Account() + ":" + resource
 }
 
-// target is a resource as IAM is asked about it. Conditions are those of its type, and may be nil. One that is to be made has * for its id, and no
-// tags; so has one that is not there, which the action refuses afterwards.
+// target is a resource as IAM is asked about it. Conditions are those of its type, and may be nil. A resource that is to be made has * for its id,
+// and no tags, and so has a missing resource, which the action refuses afterwards.
 func (a *api) target(call *awsfront.Call, resource, id string, tags v1alpha1.Tags, conditions map[string][]string) awsfront.Target {
 	all := maps.Clone(conditions)
 	if all == nil {
@@ -34,8 +34,8 @@ func (a *api) target(call *awsfront.Call, resource, id string, tags v1alpha1.Tag
 	return awsfront.Target{Resource: a.arn(call, resource+"/"+id), Conditions: all}
 }
 
-// about are resources that are there, as IAM is asked about them: ids of one kind, empty ones left out. One that is not there has no tags; the
-// action says so afterwards.
+// about returns existing resources, as IAM is asked about them: ids of one kind, empty ones left out. A missing resource has no tags; the action
+// refuses it afterwards.
 func (a *api) about(ctx context.Context, call *awsfront.Call, kind ec2id.Kind, ids ...string) ([]awsfront.Target, error) {
 	t, ok := a.taggerOf(kind)
 	if !ok {

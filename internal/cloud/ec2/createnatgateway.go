@@ -123,7 +123,8 @@ func (in *createNATGatewayInput) check() error {
 	return nil
 }
 
-// planNAT is what is kept of a new NAT gateway. One in a VPC without an internet gateway fails, as on EC2: it is there, and never works.
+// planNAT is what is kept of a new NAT gateway. A NAT gateway in a VPC without an internet gateway has the state failed, as on EC2: it exists, and
+// never works.
 func (a *api) planNAT(ctx context.Context, in *createNATGatewayInput, subnet *v1alpha1.Subnet) (keptNAT, error) {
 	data := keptNAT{VPC: subnet.Spec.VPCID, Subnet: subnet.Name, Connectivity: "public", Interface: newID(ec2id.NetworkInterface), Address: in.AllocationID}
 	if in.ConnectivityType == "private" {

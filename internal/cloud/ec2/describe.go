@@ -30,7 +30,7 @@ type paged struct {
 // noun is how a Describe action chooses from all resources of a kind. T is what the action answers.
 type noun[T any] struct {
 	kind ec2id.Kind
-	// rules are the filters that the action has. Those of tags are among them where tags is there.
+	// rules are the filters of the action. The filters of tags are among them if tags is set.
 	rules ec2filter.Rules
 	id    func(*T) string
 	// values are what a resource has under the name of a filter.

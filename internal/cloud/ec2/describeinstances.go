@@ -16,7 +16,7 @@ import (
 type describeInstancesInput struct {
 	paged
 	InstanceIDs []string
-	// IncludeManagedResources is about instances that other services of AWS's run for themselves. There are none.
+	// IncludeManagedResources is about instances that other services of AWS's run for themselves. An account has no such instances.
 	IncludeManagedResources bool
 }
 

@@ -138,7 +138,7 @@ func (a *api) userDataOf(i *instance) ([]byte, error) {
 	return raw, nil
 }
 
-// aboutInstances are instances as IAM is asked about them. One that is not there has no tags.
+// aboutInstances are instances as IAM is asked about them. A missing instance has * for its id, and no tags.
 func (a *api) aboutInstances(ctx context.Context, call *awsfront.Call, ids ...string) ([]awsfront.Target, error) {
 	var targets []awsfront.Target
 	for _, id := range ids {

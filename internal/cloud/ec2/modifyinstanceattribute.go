@@ -90,7 +90,7 @@ func (in *modifyInstanceAttributeInput) change() (attributeChange, error) {
 	if len(in.Groups) > 0 {
 		changes = append(changes, attributeChange{attributeGroups, "", func(s *v1alpha1.MachineSpec) { s.SecurityGroupIDs = in.Groups }})
 	}
-	// What EC2 changes of instances that are stopped only.
+	// Attributes that EC2 changes only of stopped instances.
 	stopped := in.InstanceType != nil || in.UserData != nil || in.Kernel != nil || in.Ramdisk != nil || in.EbsOptimized != nil || in.EnaSupport != nil || in.SriovNetSupport != nil
 	switch in.Attribute {
 	case attributeType, attributeUserData, "kernel", "ramdisk", "ebsOptimized", "enaSupport", "sriovNetSupport":

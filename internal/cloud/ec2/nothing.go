@@ -134,7 +134,7 @@ type addressesAttributeInput struct {
 
 type addressesAttributeOutput struct{ Addresses []struct{} }
 
-// describeAddressesAttribute lists the domain names of addresses. None has one.
+// describeAddressesAttribute lists the domain names of addresses. No address has a domain name.
 func (a *api) describeAddressesAttribute() awsfront.Spec[addressesAttributeInput, addressesAttributeOutput] {
 	return awsfront.Spec[addressesAttributeInput, addressesAttributeOutput]{
 		Do: func(ctx context.Context, _ *awsfront.Call, in *addressesAttributeInput) (*addressesAttributeOutput, error) {

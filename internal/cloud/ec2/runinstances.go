@@ -26,7 +26,7 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 )
 
-// runInstancesInput has what Muster can honour: what a launch template may say, and the rest. What else a request may hold is refused by the front.
+// runInstancesInput has what Muster can honour: what a launch template may say, and the rest. The front refuses all other parameters.
 type runInstancesInput struct {
 	launchtemplate.Data
 	LaunchTemplate                    *versionOfTemplate
@@ -44,7 +44,7 @@ func (a *api) runInstances() awsfront.Spec[runInstancesInput, reservation] {
 	return awsfront.Spec[runInstancesInput, reservation]{About: a.aboutRunInstances, Do: a.doRunInstances}
 }
 
-// doRunInstances makes the machines. One that was made before by the same request is not made again.
+// doRunInstances makes the machines. Machines that the same request made before are not made again.
 func (a *api) doRunInstances(ctx context.Context, call *awsfront.Call, in *runInstancesInput) (*reservation, error) {
 	wanted, err := a.wantedInstances(ctx, in)
 	if err != nil {
@@ -100,7 +100,8 @@ func (a *api) doRunInstances(ctx context.Context, call *awsfront.Call, in *runIn
 // addressLook is the time between two looks at instances that are being launched.
 const addressLook = 50 * time.Millisecond
 
-// awaitAddresses reads machines until each has its address, which whoever launches it chooses. One that has none in time, as for want of memory, is shown without.
+// awaitAddresses reads machines until each has its address, which the controller that launches it chooses. A machine that has no address in time, as
+// when the host lacks memory, is shown without it.
 func (a *api) awaitAddresses(ctx context.Context, machines []*v1alpha1.Machine) {
 	_ = wait.PollUntilContextTimeout(ctx, addressLook, a.LaunchWait, true, func(ctx context.Context) (bool, error) { // late ones are shown as they are
 		for _, m := range machines {

@@ -92,7 +92,7 @@ func (a *api) groupTarget(call *awsfront.Call, g *v1alpha1.SecurityGroup) awsfro
 	})
 }
 
-// gone reports whether a group is one that its deletion was accepted of. Those that a VPC or a cluster comes with stay.
+// gone reports whether the deletion of a group was accepted. The groups that come with a VPC or a cluster stay.
 func gone(g *v1alpha1.SecurityGroup) bool {
 	return !g.DeletionTimestamp.IsZero() && !g.IsDefault() && g.Spec.ClusterName == ""
 }

@@ -109,7 +109,7 @@ func (a *api) taggable(id string) (ec2id.Kind, error) {
 	return kind, nil
 }
 
-// retag changes the tags of some resources, all of which must be there before one is changed.
+// retag changes the tags of some resources. If one of them is missing, no resource is changed.
 func (a *api) retag(ctx context.Context, call *awsfront.Call, ids []string, dry bool, change func(map[string]string) (map[string]string, error)) error {
 	for _, id := range ids {
 		kind, err := a.taggable(id)

@@ -142,7 +142,8 @@ func (a *api) vpc(ctx context.Context, id string) (*v1alpha1.VPC, error) {
 	return v, nil
 }
 
-// leaving reports whether an object was deleted, and its controller is about to end it. One that something still uses is there for everybody.
+// leaving reports whether an object was deleted and its controller is about to remove it. A deleted object that is still in use is shown to
+// everybody.
 func leaving(object client.Object, conditions []metav1.Condition) bool {
 	if object.GetDeletionTimestamp().IsZero() {
 		return false

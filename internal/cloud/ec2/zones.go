@@ -31,7 +31,7 @@ type zone struct {
 
 type describeZonesInput struct {
 	filtered
-	AllAvailabilityZones bool // adds zones that one has to opt in to, of which there are none
+	AllAvailabilityZones bool // adds zones that need an opt-in; there are no such zones
 	ZoneIDs              []string
 	ZoneNames            []string
 }

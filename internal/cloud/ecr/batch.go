@@ -30,7 +30,8 @@ type batchGetOutput struct {
 	Failures []failure
 }
 
-// maxBatch bounds the manifests of one answer, in bytes. One may have 4 MiB, and the same one can be asked for a hundred times: the service would hold them all.
+// maxBatch bounds the manifests of one answer, in bytes. A manifest may have 4 MiB, and a request may ask for the same manifest a hundred times: the
+// service would hold all of them in memory.
 const maxBatch = 16 << 20
 
 func (a *api) batchGetImage() awsfront.Spec[batchGetInput, batchGetOutput] {

@@ -92,7 +92,7 @@ func (a *api) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addo
 	return a.arn(call, "addon/"+cluster+"/"+found.Name+"/"+string(found.UID))
 }
 
-// aboutAddon is the add-on as IAM is asked about it. One that is not there has * for its UUID, so that policies about its name decide.
+// aboutAddon is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name decide.
 func (a *api) aboutAddon(ctx context.Context, call *awsfront.Call, in namedAddon) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.arn(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
 	of, err := a.findCluster(ctx, in.ClusterName)

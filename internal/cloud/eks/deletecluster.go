@@ -40,7 +40,7 @@ func (a *api) deleteCluster() awsfront.Spec[named, clusterOutput] {
 			case running >= 0 && found.DeletionTimestamp.IsZero():
 				return nil, fault(inUse, in.Name, "", "Cannot delete because cluster %s currently has update %s in progress", in.Name, updates[running].Name)
 			case found.DeletionTimestamp.IsZero():
-				// One that was made again under the name meanwhile is another cluster.
+				// The UID keeps a cluster that was made again under the name meanwhile.
 				err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID})
 				if client.IgnoreNotFound(err) != nil {
 					return nil, away(fmt.Errorf("deleting cluster %s: %w", in.Name, err))

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/plane/deprecation"
 )
 
-// deprecatedAPIs are insights about deprecated APIs that were requested: one for the next minor version, and one for each other one that removes some. Of
-// those that no release removes yet there is one more.
+// deprecatedAPIs returns insights about deprecated APIs that were requested: an insight for the next minor version, an insight for each other version
+// that removes some of the APIs, and an insight for the APIs that no release removes yet.
 func (a *api) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
 	is, known := minorNumber(of.Status.Version)
 	next := "1." + fmt.Sprint(is+1)

@@ -115,7 +115,7 @@ func (a *api) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *c
 	return a.groupsThere(ctx, of.Status.VPCID, in.RemoteAccess.SourceSecurityGroups)
 }
 
-// showKept adds what is kept and has no effect. What nobody asked for is not shown: Terraform would plan to remove it.
+// showKept adds what is kept and has no effect. Settings that no request set are not shown: Terraform would plan to remove them.
 func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
 	switch update := kept.UpdateConfig; {
 	case update.MaxUnavailablePercentage != 0:

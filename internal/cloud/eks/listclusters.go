@@ -14,7 +14,7 @@ import (
 type listClustersInput struct {
 	MaxResults *int32
 	NextToken  string
-	Include    []string // "all" adds clusters that are connected and not run here, of which there are none
+	Include    []string // "all" adds connected clusters, which run elsewhere; an account has none
 }
 
 type listClustersOutput struct {

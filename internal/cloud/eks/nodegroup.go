@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/platform/version"
 )
 
-// What node groups are of.
+// Types that all node groups have.
 const (
 	amiType  = "AL2023_x86_64_STANDARD"
 	onDemand = "ON_DEMAND"

@@ -160,7 +160,7 @@ func (a *api) nodegroupARN(call *awsfront.Call, cluster string, g *v1alpha1.Node
 	return a.arn(call, "nodegroup/"+cluster+"/"+g.Spec.Name+"/"+string(g.UID))
 }
 
-// aboutCluster is the cluster as IAM is asked about it. One that is not there has no tags.
+// aboutCluster is the cluster as IAM is asked about it. A missing cluster has no tags.
 func (a *api) aboutCluster(ctx context.Context, call *awsfront.Call, name string) ([]awsfront.Target, error) {
 	found, err := a.findCluster(ctx, name)
 	if err != nil {
@@ -173,7 +173,7 @@ func (a *api) aboutCluster(ctx context.Context, call *awsfront.Call, name string
 	return []awsfront.Target{target}, nil
 }
 
-// aboutNodegroup is the node group as IAM is asked about it. One that is not there has * for its UUID, so that policies about its name decide.
+// aboutNodegroup is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its name decide.
 func (a *api) aboutNodegroup(ctx context.Context, call *awsfront.Call, cluster, name string) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.arn(call, "nodegroup/"+cluster+"/"+name+"/*"), Conditions: map[string][]string{}}
 	of, err := a.findCluster(ctx, cluster)

@@ -96,7 +96,7 @@ func (a *api) findAssociation(ctx context.Context, of *v1alpha1.Cluster, id stri
 	return found, nil
 }
 
-// aboutAssociation is the association as IAM is asked about it. One that is not there has no tags.
+// aboutAssociation is the association as IAM is asked about it. A missing association has no tags.
 func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, in namedAssociation) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.associationARN(call, in.ClusterName, in.AssociationID), Conditions: map[string][]string{}}
 	of, err := a.findCluster(ctx, in.ClusterName)

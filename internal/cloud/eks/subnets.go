@@ -37,7 +37,7 @@ func (a *api) subnets(ctx context.Context, ids []string) (kept []v1alpha1.Subnet
 	return kept, vpc, len(in), nil
 }
 
-// clusterSubnets are those that a cluster is asked to be in. None are those of the default VPC, which EKS's API does not know.
+// clusterSubnets returns the subnets that a request asks for. An empty list means the subnets of the default VPC, which is not part of EKS's API.
 func (a *api) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.SubnetID, error) {
 	kept, _, zones, err := a.subnets(ctx, ids)
 	if err == nil && len(ids) > 0 && zones < 2 {

@@ -80,7 +80,8 @@ func (a *api) orUpdating(ctx context.Context, status string, of *v1alpha1.Cluste
 
 func inProgress(u v1alpha1.Update) bool { return u.Phase() == v1alpha1.UpdateInProgress }
 
-// isUpdateOf reports whether an update is one of the cluster, or of the node group if there is one. One of an earlier object of that name is not.
+// isUpdateOf reports whether an update is of the cluster, or of the node group if group is not nil. Updates of an earlier object of that name do not
+// count.
 func isUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) bool {
 	name, uid := "", of.UID
 	if group != nil {

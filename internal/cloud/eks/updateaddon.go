@@ -67,7 +67,8 @@ func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *update
 	return a.acceptAddon(ctx, sent, of, found, in)
 }
 
-// acceptAddon makes the Update that a request asks for. What the request leaves out stays as it is, but for the role, which it takes away as on EKS.
+// acceptAddon makes the Update that a request asks for. Fields that the request leaves out stay as they are, except the role: a request without a
+// role removes it, as on EKS.
 func (a *api) acceptAddon(ctx context.Context, sent token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*updateOutput, error) {
 	wanted := v1alpha1.AddonSpec{
 		Version: in.AddonVersion, ConfigurationValues: deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,
@@ -107,7 +108,7 @@ func firstOf(value string) string {
 	return string(runes[:min(len(runes), limit)])
 }
 
-// addonUpdates lists the updates of an add-on. Those of an earlier one of that name are not.
+// addonUpdates lists the updates of an add-on. Updates of an earlier add-on of that name are left out.
 func (a *api) addonUpdates(ctx context.Context, of *v1alpha1.Cluster, found *v1alpha1.Addon) ([]v1alpha1.Update, error) {
 	return a.listUpdatesOf(ctx, of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) })
 }

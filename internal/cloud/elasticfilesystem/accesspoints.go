@@ -104,7 +104,7 @@ func (a *api) createAccessPoint() awsfront.Spec[createPointInput, describedPoint
 	}
 }
 
-// paths are those that EFS takes: of four names at most, none of which begins with a dot or has a character of the shell's.
+// paths matches the paths that EFS takes: at most four names, which have no characters of the shell's and do not begin with a dot.
 var paths = regexp.MustCompile("^(/|(/[^.$#<>;`|&?{}^*/\\n\\x00][^$#<>;`|&?{}^*/\\n\\x00]*){1,4})$")
 
 var permissions = regexp.MustCompile(`^[0-7]{3,4}$`)

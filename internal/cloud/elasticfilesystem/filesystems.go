@@ -19,7 +19,7 @@ import (
 // nameTag is the tag that is a file system's name.
 const nameTag = "Name"
 
-// What file systems are, and all that can be asked for.
+// Modes of all file systems. Requests may name no others.
 const (
 	generalPurpose = "generalPurpose"
 	bursting       = "bursting"
@@ -56,7 +56,7 @@ func setSystemTags(s *v1alpha1.FileSystem, tags map[string]string) {
 	s.Spec.Tags = kept(tags)
 }
 
-// tokenOf is the creation token of a file system. One that was not made by this API has its id.
+// tokenOf is the creation token of a file system. For a file system that was not made by this API it is the id.
 func tokenOf(s *v1alpha1.FileSystem) string { return cmp.Or(s.Spec.CreationToken, s.Name) }
 
 func (a *api) show(ctx context.Context, call *awsfront.Call, s *v1alpha1.FileSystem, targets int) *described {

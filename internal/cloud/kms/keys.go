@@ -30,7 +30,7 @@ const (
 	validation      = "ValidationException"
 )
 
-// What a key of Muster's is.
+// Properties of all keys.
 const (
 	origin    = "AWS_KMS"
 	manager   = "CUSTOMER"
@@ -219,7 +219,7 @@ func (a *api) fullARN(call *awsfront.Call, n named) string {
 	return a.arn(call, n.resource)
 }
 
-// about is a key as IAM is asked about it. One that is not there has no tags; one that is named by an alias that is not there has * for its id.
+// about is a key as IAM is asked about it. A missing key has no tags; a key that is named by a missing alias has * for its id.
 func (a *api) about(ctx context.Context, call *awsfront.Call, text string) (awsfront.Target, error) {
 	t := awsfront.Target{Conditions: map[string][]string{"kms:CallerAccount": {call.Caller.Account()}}}
 	n, err := a.read(call, text)

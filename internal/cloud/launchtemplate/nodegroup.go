@@ -23,8 +23,8 @@ func refuse(format string, args ...any) *Refusal {
 	return &Refusal{Message: fmt.Sprintf(format, args...)}
 }
 
-// ForNodeGroup is what a node group takes of a version. What EKS does not allow in a template of a node group, and what the group itself decides,
-// is a Refusal.
+// ForNodeGroup returns the settings that a node group takes from a version. Settings that EKS does not allow in a template of a node group, or that
+// the group itself decides, are a Refusal.
 func ForNodeGroup(t *v1alpha1.LaunchTemplate, v *v1alpha1.LaunchTemplateVersion) (*v1alpha1.NodeGroupLaunchTemplate, error) {
 	data, err := Read(*v)
 	if err != nil {

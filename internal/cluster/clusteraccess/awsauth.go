@@ -17,7 +17,7 @@ import (
 const awsAuth = "aws-auth"
 
 // awsAuthFirst makes the ConfigMap aws-auth in a cluster that has none, with the role of its first node group, as EKS does: people and tools look for
-// it and edit it. One that is there is theirs. Nodes do not depend on it, since their role has an entry of its own.
+// it and edit it. An existing aws-auth is not changed. Nodes do not depend on it, since their role has an entry of its own.
 func (a Access) awsAuthFirst(ctx context.Context, role *v1alpha1.IAMRole) error {
 	if a.mode != v1alpha1.AuthenticationConfigMap {
 		return nil
