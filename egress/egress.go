@@ -121,7 +121,7 @@ func (e *egress) refused(between ends, why egresspolicy.Refusal) {
 	}
 }
 
-// over says that a machine has all that it may have.
+// over counts and logs a refusal because a machine has reached its limit of connections or flows.
 func (e *egress) over(between ends, machine netip.Addr, protocol string) {
 	e.counted.refused.WithLabelValues("limit-" + protocol).Inc()
 	if e.talk.Allow() {

@@ -16,7 +16,7 @@ type limits struct {
 // fraction of what is left that one machine may have: of N that take all they get, each has total/(N+fraction), and one more gets as much.
 const fraction = 8
 
-// share is what a machine has, all with its pods' and what is its own.
+// share counts the flows of a machine: all of them, with its pods', and its own.
 type share struct{ all, itself int }
 
 // flow is a connection, or what answers to datagrams come by.
@@ -24,7 +24,7 @@ type flow struct {
 	machine, destination netip.Addr
 	// end ends it, from any goroutine, and more than once.
 	end func()
-	// nth is how many its machine had when it was taken, itself among them.
+	// nth is the number of flows that its machine had once this flow was added.
 	nth int
 	// itself reports whether it is the machine's and not a pod's.
 	itself bool

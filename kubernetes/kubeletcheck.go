@@ -43,8 +43,8 @@ type checked struct {
 // largestInput bounds standard input in bytes.
 const largestInput = 4 << 20
 
-// checkKubeletConfig is the program kubelet-config-check: it prints all that a kubelet would refuse to start with, a line each, by the
-// kubelet's own validation, and starts nothing. It exits with 0 if there is nothing, 1 if there is, 2 if it cannot tell.
+// checkKubeletConfig is the program kubelet-config-check: it prints each problem for which a kubelet would refuse to start, a line each, by the
+// kubelet's own validation, and starts nothing. It exits with 0 if there is no problem, 1 if there are problems, 2 if it cannot tell.
 func checkKubeletConfig() {
 	raw, err := io.ReadAll(io.LimitReader(os.Stdin, largestInput))
 	var input checked

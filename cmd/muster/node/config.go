@@ -110,7 +110,7 @@ func (c *nodeConfigCommand) read(cmd *cobra.Command) (nodeconfig.Merged, int, er
 	return merged, len(found.Documents), thishost.ConfigError(err)
 }
 
-// others says what there is where no NodeConfig is.
+// others says what a source holds instead of a NodeConfig.
 func others(found configsource.Found) string {
 	var types []string
 	for _, part := range found.Parts {

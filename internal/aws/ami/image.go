@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ami has the images that machines are launched from: one for each minor version of Kubernetes and release of Muster's node files. They
-// are named as the images that EKS publishes, so that what looks for those finds them. Nothing is stored of an image: a machine boots from the
+// Package ami has the images that machines are launched from: one for each minor version of Kubernetes and release of Muster's node files. They have
+// names like the images that EKS publishes, so that tools which look for those find them. Nothing is stored of an image: a machine boots from the
 // programs of the service, and the id says which ones.
 package ami
 

@@ -55,7 +55,7 @@ const (
 // MaxCount is how many objects one request may make.
 const MaxCount = 1000
 
-// Key is a token, with what it is good for. The same token of another action is another one.
+// Key is a token with the account, service and action that it is good for. The same token sent with another action is another Key.
 type Key struct {
 	Account, Service, Action, Token string
 }

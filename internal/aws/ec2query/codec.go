@@ -63,7 +63,7 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 	}}, nil
 }
 
-// Encode writes the output. An operation without one answers that it was done.
+// Encode writes the output. An operation without an output answers <return>true</return>.
 func (Codec) Encode(op *awsshape.Operation, requestID string, output any) (awsshape.Response, error) {
 	body := append(make([]byte, 0, 1024), '<')
 	body = append(body, op.Name+`Response xmlns="`+op.Service.Namespace+`">`...)

@@ -25,7 +25,7 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Kubelet is the authority of kubelets' certificates. It is one after another: the first is called kubelet-1.
+// Kubelet is the name of the authority of kubelets' certificates. A rotation replaces it by the next one: the first is called kubelet-1.
 const Kubelet = "kubelet"
 
 // The files of it. The record says which authority signs and which are trusted; the other three follow from it and are written after it.

@@ -46,9 +46,8 @@ func (c *claims) take(key pki.Fingerprint, owner string, i item) bool {
 	return true
 }
 
-// keep claims a key once more, until drop: for a request that is approved and that somebody else signs, or whose certificate may have been
-// written although the answer was lost. The register learns of the certificate when that is seen. There are no more of them than such
-// requests.
+// keep claims a key once more, until drop: for a request that is approved and that somebody else signs, or whose certificate may have been written
+// although the answer was lost. The register learns of the certificate when that is seen. So there are at most as many claims as such requests.
 func (c *claims) keep(uid types.UID, key pki.Fingerprint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

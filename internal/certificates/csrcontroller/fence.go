@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Renewed sets until when the lease is this replica's: it is for an election to call. Nobody calls it without one, and then there is no end.
+// Renewed sets until when the lease is this replica's. An election calls it; without an election the lease never ends.
 func (c *Controller) Renewed(until time.Time) { c.tenure.Renewed(until) }
 
 // AwaitLease returns nil once the lease is this replica's, at once if it is, and the cause of the context's end otherwise. It is to be

@@ -61,7 +61,7 @@ func (l *lease) note(ctx context.Context, verb string, err error) {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled): // the program ends
 	case err == nil:
-		// That it can be read says nothing about writing it, but one that is there need not be created.
+		// A read that succeeds does not show that updates work again. It does show that a lease exists, so a failed create does not matter any more.
 		if verb != verbGet || l.failing != verbUpdate {
 			l.mended()
 		}

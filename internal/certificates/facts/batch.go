@@ -37,8 +37,8 @@ type BatchConfig struct {
 	Logger   *slog.Logger
 }
 
-// Batch is a source that asks a service about many machines at once. If that fails, it asks less and less often until it works
-// again, whatever it is that it asks about.
+// Batch is a source that asks a service about many machines at once. After a failure it asks less and less often, about any machine, until an answer
+// comes.
 type Batch struct {
 	config  BatchConfig
 	answers *Answers

@@ -118,7 +118,8 @@ type knowsClusters interface {
 	Elsewhere(id string) policy.Fact[string]
 }
 
-// Elsewhere finds the other cluster that a machine was launched for, whichever source knows it. It is Absent if none knows it as another's.
+// Elsewhere finds the other cluster that a machine was launched for, whichever source knows it. It is Absent if no source knows the machine as
+// another cluster's.
 func (c *Combined) Elsewhere(id string) policy.Fact[string] {
 	found, asked := policy.None[string]("inventory", time.Now()), false
 	for _, s := range c.sources {

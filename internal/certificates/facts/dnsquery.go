@@ -43,7 +43,7 @@ const (
 	noAnswerIsGood = 10 * time.Second
 )
 
-// resolve asks one resolver for both kinds of addresses. If it does not tell about one kind, it has not told.
+// resolve asks one resolver for both kinds of addresses. If the question about one kind fails, the whole reply is a failure.
 func (d *DNS) resolve(ctx context.Context, server, host string) reply {
 	kinds := []uint16{dns.TypeA, dns.TypeAAAA}
 	parts := make([]reply, len(kinds))

@@ -105,7 +105,7 @@ const (
 	listenFor   = 3 * time.Second
 )
 
-// listen asks whether it is there until ctx is done. It does not wait for one answer before it asks again.
+// listen asks the source at regular times whether it is reachable, until ctx is done. It does not wait for an answer before it asks again.
 func (h *health) listen(ctx context.Context, ask func(context.Context) error) {
 	var asking sync.WaitGroup
 	defer asking.Wait()

@@ -100,8 +100,8 @@ func machineOfNode(n corev1.Node, id string) (m policy.Machine, why string) {
 	return m, ""
 }
 
-// uncontested are the machines that have nothing that another one says it has. A node's own name is its own, even if another machine
-// claims it.
+// uncontested returns the machines none of whose names, addresses and IDs another machine claims. A node's own name is its own, even if another
+// machine claims it.
 func uncontested(machines []policy.Machine) (left []policy.Machine, leftOut []LeftOut) {
 	owners, claims := map[string]string{}, map[string][]string{}
 	for _, m := range machines {

@@ -72,7 +72,7 @@ func (s *StaticFile) Run(ctx context.Context) { s.file.Run(ctx, s.look) }
 // rewatch is how often the directory is watched anew, which may have been replaced.
 const rewatch = 30 * time.Second
 
-// look reads the file if it can, and if it may be another one than it was.
+// look reads the file if it may have changed since the last look.
 func (s *StaticFile) look() {
 	began := s.now()
 	version, err := s.file.Version()

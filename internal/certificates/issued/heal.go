@@ -13,10 +13,10 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// heal assigns a machine to certificates that are on record without one: other signers issued them, or an older version of this program.
-// It is the machine that a later certificate of the node went to, or else the one that the inventory names now. That may be another one than
-// it was; from then on it is not a third one. A certificate that was issued before the node last joined, or before the machine was made
-// that the inventory names, is left as it is: the joined machine uses the certificate that it got then.
+// heal assigns a machine to certificates that are on record without one: other signers issued them, or an older version of this program. It is the
+// machine that a later certificate of the node went to, or else the machine that the inventory names now. The certificate may have gone to another
+// machine, but its entry does not change again. A certificate that was issued before the node last joined, or before the machine was made that the
+// inventory names, is left as it is: the joined machine uses the certificate that it got then.
 func (r *Register) heal(ctx context.Context) error {
 	found := r.lost()
 	if len(found) == 0 {

@@ -88,9 +88,9 @@ var squareTables = sync.OnceValue(func() map[int][]bool {
 	return tables
 })
 
-// fromRSALib looks for the fingerprint of ROCA (Nemec et al., The Return of Coppersmith's Attack, CCS 2017, 4.1). Both factors are
-// k·M + 65537^a mod M, where M is the product of the first primes; so modulo each of those the key is a power of 65537. Of other keys one in
-// 2^28 is, and its owner makes another.
+// fromRSALib looks for the fingerprint of ROCA (Nemec et al., The Return of Coppersmith's Attack, CCS 2017, 4.1). Both factors are k·M + 65537^a mod
+// M, where M is the product of the first primes; so modulo each of those the key is a power of 65537. Of all other keys 1 in 2^28 looks like that,
+// too; its owner has to make another key.
 func fromRSALib(n *big.Int) bool {
 	for prime, powers := range rsaLibPowers() {
 		if !powers[new(big.Int).Mod(n, big.NewInt(int64(prime))).Uint64()] {

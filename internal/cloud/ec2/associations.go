@@ -18,7 +18,8 @@ type association struct {
 	To string `json:"to"`
 }
 
-// associations are all of a VPC: which table is its main one, and what its subnets are tied to. They are one record, so that one change is one write.
+// associations holds all associations of a VPC: its main route table, and the route tables and network ACLs of its subnets. They are one record, so
+// that each change is one write.
 type associations struct {
 	VPC string `json:"vpc"`
 	// Main is the main route table. Empty is the table that came with the VPC.
@@ -27,7 +28,7 @@ type associations struct {
 	NoDefaultTable bool `json:"noDefaultTable,omitempty"`
 	// Tables are the route tables of subnets that have one of their own, by the subnet's id.
 	Tables map[string]association `json:"tables,omitempty"`
-	// ACLs are the network ACLs of subnets, by the subnet's id. A subnet that is not there has the default one.
+	// ACLs are the network ACLs of subnets, by the subnet's id. A subnet that the map lacks has the default network ACL.
 	ACLs map[string]association `json:"acls,omitempty"`
 }
 

@@ -19,7 +19,7 @@ const attachments = "attachments of internet gateways"
 
 // keptGateway is an internet gateway as it is kept.
 type keptGateway struct {
-	// VPC is the one that it is attached to.
+	// VPC is the id of the VPC that the gateway is attached to.
 	VPC string `json:"vpc,omitempty"`
 }
 

@@ -23,7 +23,7 @@ func (a *api) registerNothing(f *awsfront.Front) {
 	register(a, f, "DescribeVpcEndpoints", a.describeVpcEndpoints())
 }
 
-// none answers a request for what there never is. Ids are of something that is not there; code is what EC2 says of it.
+// none answers a request to describe resources that an account never has. Ids in the request do not exist; code is EC2's error code for that.
 func none[T any](in paged, out *T, code, noun string, ids []string) (*T, error) {
 	if len(ids) > 0 {
 		return nil, awsfault.Errorf(code, "The %s '%.200s' does not exist", noun, strings.Join(ids, ", "))

@@ -26,7 +26,8 @@ type records[T any] struct {
 	of   awsrecord.Kind[T]
 	// vpc is the VPC that a record goes with, nil for what can be without one.
 	vpc func(*T) string
-	// implied are those that nobody made, whether they are kept by now or not; nil if there are none.
+	// implied returns the records that exist without a request, such as those that come with a VPC, whether they are stored already or not. It is nil
+	// for nouns without such records.
 	implied func(context.Context) ([]awsrecord.Record[T], error)
 }
 

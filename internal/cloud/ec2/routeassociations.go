@@ -87,8 +87,8 @@ func (a *api) routeAssociation(ctx context.Context, id string) (vpc, subnet stri
 	})
 }
 
-// aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one. Of an association that is
-// not there it is any table: who may not ask does not hear that.
+// aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one. For a missing association
+// it is any route table, so that callers without rights do not learn that the association is missing.
 func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, id, table string) ([]awsfront.Target, error) {
 	_, subnet, to, err := a.routeAssociation(ctx, id)
 	if isMissing(err, ec2id.RouteAssociation) {

@@ -103,7 +103,7 @@ func showAuthority(is *v1alpha1.KubeletAuthority, under *v1alpha1.Update) author
 	return shown
 }
 
-// authority finds one of a cluster that is there.
+// authority finds a certificate authority of an existing cluster.
 func (a *api) authority(ctx context.Context, in namedAuthority) (*v1alpha1.Cluster, *authorityShape, error) {
 	of, err := a.cluster(ctx, in.ClusterName)
 	if err != nil {

@@ -32,7 +32,7 @@ func (a *api) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, upda
 			if err != nil {
 				return nil, err
 			}
-			// The keys are those of CreateCluster, of what is there.
+			// The condition keys are those of CreateCluster, for the fields that the request has.
 			same := createClusterInput{Logging: in.Logging, UpgradePolicy: in.UpgradePolicy, DeletionProtection: in.DeletionProtection}
 			if in.ResourcesVPCConfig != nil {
 				same.ResourcesVPCConfig = *in.ResourcesVPCConfig

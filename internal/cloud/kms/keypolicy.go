@@ -19,7 +19,7 @@ const (
 	maxPolicy  = 32 << 10
 )
 
-// defaultPolicy is that of a key that is made without one.
+// defaultPolicy is the policy of a key that is made without a policy.
 func (a *api) defaultPolicy(call *awsfront.Call) string {
 	return `{"Version":"2012-10-17","Id":"key-default-1","Statement":[{"Sid":"Enable IAM User Permissions","Effect":"Allow",` +
 		`"Principal":{"AWS":"` + iam.RootARN(call.Caller.Account()).String() + `"},"Action":"kms:*","Resource":"*"}]}`

@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 )
 
-// The versions that are named by what they are.
+// The versions that have a name instead of a number.
 const (
 	Latest  = "$Latest"
 	Default = "$Default"

@@ -60,7 +60,7 @@ const (
 	firstAccess = "muster-first-access"
 )
 
-// record reads the record of the first entries. It is not there if they were not made.
+// record reads the record of the first entries. there is false if the first entries were not made yet.
 func (a Access) record(ctx context.Context) (record *corev1.ConfigMap, there bool, err error) {
 	record = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: policyconfig.HostsNamespace, Name: firstAccess}}
 	err = a.cluster.Get(ctx, client.ObjectKeyFromObject(record), record)

@@ -58,7 +58,7 @@ func (b Binding) configuration(entry *accessv1alpha1.AccessEntry) runtime.ApplyC
 	return acrbacv1.RoleBinding(b.Name, b.Namespace).WithLabels(meta).WithAnnotations(notes).WithOwnerReferences(owner(entry)).WithRoleRef(role).WithSubjects(subject)
 }
 
-// state is what a binding that is there says.
+// state is the role and the subjects of an existing binding.
 type state struct {
 	object   client.Object
 	role     rbacv1.RoleRef

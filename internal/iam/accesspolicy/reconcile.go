@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, errors.Join(failure, told)
 }
 
-// namespaces are those in which something can be made.
+// namespaces returns the namespaces in which objects can be made.
 func (r *Reconciler) namespaces(ctx context.Context) ([]string, error) {
 	list := &corev1.NamespaceList{}
 	if err := r.client.List(ctx, list); err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) namespaces(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// bindings are those of the entry that are there.
+// bindings returns the existing bindings of an access entry.
 func (r *Reconciler) bindings(ctx context.Context, entry string) ([]state, error) {
 	var found []state
 	cluster := &rbacv1.ClusterRoleBindingList{}

@@ -35,7 +35,7 @@ type Entries struct {
 	principalIDs bool
 }
 
-// Cluster is what a cluster has of each source. Nil is one that it does not serve or have.
+// Cluster holds the entries of a cluster, by source. A nil source is not served by the cluster, or does not exist.
 type Cluster struct {
 	AccessEntries *accessv1alpha1.AccessEntryList
 	Mappings      *iamauthenticatorv1alpha1.IAMIdentityMappingList

@@ -33,7 +33,7 @@ type Config struct {
 	Most, MostNo int
 	// Scrubbed are accounts whose principals are not logged.
 	Scrubbed []string
-	// Audiences that tokens are good for. If there are none it is left to the API server, which takes them for good for itself.
+	// Audiences that tokens are good for. If it is empty, the answer names no audiences, and the API server takes the tokens for good for itself.
 	Audiences []string
 	// Mapped, if not nil, is called for each principal that is let in, at least on its first token. It must not take long.
 	Mapped func(Decision)

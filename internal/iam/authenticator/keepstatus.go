@@ -154,7 +154,7 @@ func (s *Sources) KeepStatus(ctx context.Context, apply ApplyStatus) {
 	}
 }
 
-// statusKeeper knows what it wrote, since it takes a while until that is seen.
+// statusKeeper remembers the statuses that it wrote, since a watch reports them only a while later.
 type statusKeeper struct {
 	sources *Sources
 	apply   ApplyStatus

@@ -170,7 +170,7 @@ type Limits struct {
 // AccessPolicies says whether RBAC is kept as access entries' policies say.
 type AccessPolicies struct {
 	Enabled bool `json:"enabled,omitempty"`
-	// Alone says that there is one authenticator in the cluster. Several agree by a lease which one writes, and one that is killed keeps
-	// it for fifteen seconds.
+	// Alone says that there is one authenticator in the cluster. Several authenticators agree by a lease which of them writes; a killed authenticator
+	// holds the lease for fifteen seconds.
 	Alone bool `json:"alone,omitempty"`
 }

@@ -58,7 +58,7 @@ func (e *DuplicateTag) Error() string {
 	return fmt.Sprintf("Duplicate tag keys found. Please note that Tag keys are case insensitive. %s is %s, which another tag has", e.Field, e.Key)
 }
 
-// Limit says that there are as many as there may be. IAM's error code for it is LimitExceeded.
+// Limit is the error that a quota is used up, such as that of access keys. IAM's error code for it is LimitExceeded.
 type Limit struct {
 	What string // access keys of the user alice
 	Max  int

@@ -115,7 +115,7 @@ type Decision struct {
 	Reason    string
 }
 
-// Layer is a kind of policies that bound a request. Each of them must allow it, and none may deny it.
+// Layer is a kind of policies that bound a request. Each layer must allow the request, and no layer may deny it.
 type Layer int
 
 // The layers.

@@ -87,7 +87,7 @@ func (c *compiler) compile(d draft) rule {
 	return r
 }
 
-// refuse takes the rule out of use. The first problem is the one that it is known by.
+// refuse takes the rule out of use. The rule keeps its first problem, which refusals name.
 func (c *compiler) refuse(field string, f fault) {
 	p := Problem{Source: c.draft.source, Entry: c.draft.entry, Field: field, Saw: f.saw, Fix: f.fix, Unused: true}
 	c.problems = append(c.problems, p)

@@ -23,7 +23,7 @@ type TrustedSessions struct {
 // maxSessionName is how long the name of a session may be (AssumeRole, RoleSessionName).
 const maxSessionName = 64
 
-// CheckTrustedRole says what the role must be if it is none.
+// CheckTrustedRole returns an error unless the ARN is a role's.
 func CheckTrustedRole(role arn.ARN) error {
 	if _, _, ok := role.Role(); !ok {
 		return errors.New("must be arn:aws:iam::ACCOUNT:role/NAME, with the role's path if it has one")

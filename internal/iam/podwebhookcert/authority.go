@@ -33,7 +33,7 @@ type authority struct {
 	believed    []*x509.Certificate // first the one that signs, then those before it
 }
 
-// newAuthority makes one that is believed beside those before it which are still good.
+// newAuthority makes an authority that is trusted beside the earlier authorities that are still valid.
 func newAuthority(now time.Time, before []*x509.Certificate) (authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -50,7 +50,7 @@ func (q Question) GoString() string { return q.String() }
 // LogValue keeps the password out of logs.
 func (q Question) LogValue() slog.Value { return slog.StringValue(q.String()) }
 
-// Answer is who asks and what they may not do.
+// Answer names the principal of a request and the actions that it may not do.
 type Answer struct {
 	Principal string `json:"principal"`
 	Account   string `json:"account"`

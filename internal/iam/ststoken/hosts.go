@@ -136,7 +136,7 @@ func (h Hosts) Find(scheme, host string) (region string, ok bool) {
 	return region, true
 }
 
-// fix is what to do about a host that is none of them.
+// fix says how to replace a host that is not an accepted STS endpoint.
 func (h Hosts) fix() string {
 	if len(h.domains) == 0 {
 		return "use an STS endpoint that is configured; AWS's are not accepted here"

@@ -42,7 +42,7 @@ func (b *breaker) why(now time.Time) error {
 	return fmt.Errorf("it failed %d times in a row and is tried again in at most %s; last: %w", b.failures, probeTime, b.last)
 }
 
-// begin is called before a question is asked. When there is an error it must not be.
+// begin is called before a question is asked. If it returns an error, the question must not be asked.
 func (b *breaker) begin(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -94,7 +94,7 @@ func (g *registry) listTags(q *request) error {
 	return json.NewEncoder(q.answer).Encode(map[string]any{"name": q.repository, "tags": tags})
 }
 
-// after is where those begin that come after one.
+// after returns the index of the first name that sorts behind last.
 func after(sorted []string, last string) int {
 	n, found := slices.BinarySearchFunc(sorted, last, strings.Compare)
 	if found {

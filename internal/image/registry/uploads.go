@@ -88,7 +88,7 @@ func (g *registry) accepted(q *request, status int, at int64) error {
 	return nil
 }
 
-// begins is where a part says that it begins; -1 if it does not say.
+// begins returns the offset at which a part of an upload begins, by its Content-Range; -1 without that header.
 func begins(r *http.Request) (int64, error) {
 	text := r.Header.Get("Content-Range")
 	if text == "" {

@@ -13,7 +13,8 @@ const (
 	// reservedMemory is the least of it, in bytes, and reservedMost the most: one part in so many, on small hosts.
 	reservedMemory int64 = 1 << 30
 	reservedMost         = 4
-	// aloneShare is the part that one machine may have of the processes of all: one in so many. With half of them in one, others go on.
+	// aloneShare bounds the processes of one machine: it may have 1/aloneShare of the processes of all machines. If one machine has half of them, the
+	// others can still start processes.
 	aloneShare = 2
 	// memoryOfProcess is the memory for which a kernel allows one process by default (kernel/fork.c, set_max_threads: an eighth of the memory for
 	// stacks of 16 KiB). Instances of EC2 have that limit.

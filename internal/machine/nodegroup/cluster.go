@@ -22,7 +22,8 @@ const (
 	unhealthyAgain = time.Second
 )
 
-// clusters keeps the status of the one Cluster that is served. That of others, and of one that is being deleted, is clustercontroller's.
+// clusters keeps the status of the one Cluster that is served. Package clustercontroller keeps the status of other Clusters, and of Clusters that are
+// being deleted.
 type clusters struct{ parts }
 
 // Reconcile looks at the cluster, every few seconds.

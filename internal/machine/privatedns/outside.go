@@ -95,7 +95,7 @@ func sameQuestion(a, b dns.Question) bool {
 func (o *outside) take(machine netip.Addr) bool {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	// However many take what they can, one more gets its share.
+	// Even if many machines take all that they may, another machine still gets a share.
 	left := maxOutside - o.total
 	if left <= 0 || o.each[machine] >= min(maxOutsidePerMachine, max(1, left/2)) {
 		return false

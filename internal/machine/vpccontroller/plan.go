@@ -118,7 +118,7 @@ func wayOut(asked v1alpha1.VPCEgress) (egresspolicy.Policy, error) {
 	return egresspolicy.Parse(string(asked.Mode), asked.AllowedRanges, asked.DeniedRanges)
 }
 
-// first orders what is so before what is not.
+// first compares two conditions for sorting: true sorts before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:

@@ -20,7 +20,7 @@ type Balancer struct {
 	DNSName string `json:"dnsName"`
 	// Address is its address in the VPC. Its connections to targets come from it, too.
 	Address netip.Addr `json:"address"`
-	// HostAddress is its address on the host. A balancer has none until it listens there, which an internal one does not.
+	// HostAddress is its address on the host. A balancer has no such address until it listens on the host. Internal balancers never do.
 	HostAddress netip.Addr `json:"hostAddress"`
 	Spec
 }

@@ -17,7 +17,7 @@ func DNSName(cluster, namespace, service, uid, region string) string {
 	return fmt.Sprintf("k8s-%s-%s-%s-%s.elb.%s.amazonaws.com", short(namespace), short(service), digits[:10], digits[10:26], region)
 }
 
-// short is what is left of a name in one that is made of it.
+// short is the part of a namespace's or Service's name that goes into a DNS name: 8 characters, without dashes.
 func short(name string) string {
 	name = strings.ReplaceAll(name, "-", "")
 	return name[:min(len(name), 8)]

@@ -48,7 +48,8 @@ func ParseRange(text string) (netip.Prefix, error) {
 	return within, nil
 }
 
-// checkHostAddress refuses an address on the host that no range has. Which range it was chosen from is not known: that may be another one by now.
+// checkHostAddress refuses an address on the host that no range has. The range that it was chosen from is not compared, since the range may have
+// changed since.
 func checkHostAddress(address netip.Addr) error {
 	if !address.Is4() {
 		return fmt.Errorf("its address on the host %s is not one of IPv4", address)

@@ -100,7 +100,7 @@ func (r *reconciler) gather(ctx context.Context, id string) (facts, error) {
 	return f, nil
 }
 
-// orphans removes the groups of a VPC that is gone, and says of those that name one which never was that it is not there.
+// orphans deletes groups of deleted VPCs and reports groups whose VPC never existed.
 func (r *reconciler) orphans(ctx context.Context, f facts) error {
 	var errs []error
 	for i := range f.groups {

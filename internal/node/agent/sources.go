@@ -22,7 +22,7 @@ import (
 // DropInDir is where documents are added to what the user data says, by bootstrap.sh for one. They come after it.
 const DropInDir = "/etc/eks/nodeadm.d"
 
-// told is all that a machine was told, as it stands.
+// told is the user data and the drop-in files of a machine, unparsed.
 type told struct {
 	userData []byte
 	dropIns  []nodeconfig.Source

@@ -67,7 +67,7 @@ func evictAll(ctx context.Context, client kubernetes.Interface, node string, wai
 	}
 }
 
-// remaining says of pods that there are what they do, and names one.
+// remaining says how many pods are left, what they do, and the name of the first.
 func remaining(pods []corev1.Pod, does, do string) string {
 	first := pods[0].Namespace + "/" + pods[0].Name
 	if len(pods) == 1 {

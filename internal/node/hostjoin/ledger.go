@@ -58,7 +58,7 @@ type Ledger struct {
 	// Drained tells that a leave has seen to the node's pods, so that it may go on when it has removed the certificate.
 	Drained bool `json:"drained,omitempty"`
 
-	// Directories that were not there, outer ones first; they go when nothing else is in them.
+	// Directories that the join made, outer ones first. They are removed when they are empty.
 	Directories []string `json:"directories,omitempty"`
 	// Files and links that were not there.
 	Files []string `json:"files,omitempty"`

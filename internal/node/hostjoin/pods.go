@@ -16,7 +16,7 @@ import (
 
 // Runtime is the container runtime.
 type Runtime interface {
-	// Version tells that it answers, and which one it is.
+	// Version returns the version of the container runtime, or an error if the runtime does not answer.
 	Version(ctx context.Context) (string, error)
 	// RemovePods stops and removes every pod that a kubelet has made since some moment, and tells how many there were.
 	RemovePods(ctx context.Context, since time.Time) (int, error)

@@ -43,8 +43,8 @@ func (l *leaving) revoke(ctx context.Context) error {
 	return l.deleteNode(ctx, admin, name)
 }
 
-// deleteToken deletes the token that the host came in by, if that is bound to this node's name. Others may be about to join by one that
-// is not.
+// deleteToken deletes the token that the host came in by, if that is bound to this node's name. A token that is not bound to a name stays: other
+// hosts may be about to join by it.
 func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) error {
 	if l.ledger.TokenID == "" {
 		return nil

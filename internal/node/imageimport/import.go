@@ -74,7 +74,7 @@ func New(c Config) (*Importer, error) {
 }
 
 // Sync makes containerd's images those of the index: what is missing or has another content is made, and what was made here and is in the index no
-// more is deleted. One image that fails keeps no other from being made.
+// more is deleted. An image that fails does not keep the others from being made.
 func (i *Importer) Sync(ctx context.Context, index loadedimages.Index) error {
 	ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, namespace)
 	listed, err := i.images.List(ctx, &imagesapi.ListImagesRequest{})

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// mount is one that is there at every boot.
+// mount is a mount that systemd makes at every boot.
 type mount struct {
 	what, where string
 	bind        bool

@@ -165,8 +165,8 @@ func checkAuthorities(raw []byte, present []*x509.Certificate, connection *tls.C
 	return authorities, nil
 }
 
-// stranger is an authority that no present one vouches for, nil if there is none. One vouches for what it signed, for what has its key
-// (the same one, renewed), and for what those vouch for.
+// stranger returns a new authority that no present authority vouches for, or nil. A present authority vouches for authorities that it signed, for
+// those with the same key (itself, renewed), and, transitively, for theirs.
 func stranger(authorities, present []*x509.Certificate) *x509.Certificate {
 	known, left := slices.Clone(present), slices.Clone(authorities)
 	for len(left) > 0 {

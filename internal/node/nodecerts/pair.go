@@ -72,8 +72,8 @@ const (
 	maxChain = 8
 )
 
-// Parse reads a pair in PEM: certificates, the node's first, and one key, in the order in which upstream writes them or the other.
-// Anything else in it is an error, which never repeats what stands there: it may be a key.
+// Parse reads a pair in PEM: certificates, the node's first, and one key, in the order in which upstream writes them or the other. Anything else in
+// the file is an error. The error never repeats the content of the file, which may be a key.
 func Parse(raw []byte) (Pair, error) {
 	if len(raw) > maxPair {
 		return Pair{}, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxPair)

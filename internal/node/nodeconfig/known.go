@@ -104,7 +104,7 @@ func (s *shape) meant(key string) string {
 	return ""
 }
 
-// mistyped are values that are not what they must be. It tells what they are and not what they say, which may be a password.
+// mistyped returns errors about values of the wrong type. An error names the type of the value and not the value itself, which may be a password.
 func (s *shape) mistyped(path *field.Path, value any) field.ErrorList {
 	must := func(ok bool, what string) field.ErrorList {
 		if ok {

@@ -44,7 +44,7 @@ func (c *connections) give(address netip.Addr) {
 	}
 }
 
-// gate admits so many connections of each address. Others are reset, so that nothing is left of them.
+// gate admits a limited number of connections of each address. Further connections are reset, so that nothing is left of them.
 type gate struct {
 	net.Listener
 	connections *connections

@@ -85,7 +85,7 @@ func checkRole(root *field.Path, spec nodeconfig.Spec, instance Instance) field.
 	return all
 }
 
-// checkNodeName sees to it that there is one name, and that the cluster will take it.
+// checkNodeName checks that the settings name the node in one way only, and that the cluster will accept the name.
 func checkNodeName(root *field.Path, spec nodeconfig.Spec, instance Instance) field.ErrorList {
 	if name, ok := lastFlag(spec.Kubelet.Flags, flagHostnameOverride); ok && spec.Join.NodeName != "" && name != spec.Join.NodeName {
 		return field.ErrorList{field.Invalid(root.Child("join", "nodeName"), spec.Join.NodeName,

@@ -16,7 +16,7 @@ import (
 func Write(parts []Part) ([]byte, error) {
 	var body bytes.Buffer
 	writer := multipart.NewWriter(&body)
-	// The boundary is the hash of what it separates, so that nothing in there can hold it.
+	// The boundary is a hash of all parts, so that no part can contain it.
 	hash := sha256.New()
 	for _, part := range parts {
 		_, _ = fmt.Fprintf(hash, "%d %s %d ", len(part.MediaType), part.MediaType, len(part.Content)) // a hash takes everything

@@ -107,7 +107,7 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 			// Hosts that people registered (muster token create --node-name --address), in the cluster itself.
 			{Static: &policyconfig.Static{ConfigMap: &policyconfig.ConfigMap{Namespace: policyconfig.HostsNamespace, Name: policyconfig.HostsConfigMap}}},
 		}},
-		// Only one runs, so there is no other to agree with.
+		// Only one certificate controller runs for a cluster, so it needs no leader election.
 		LeaderElection: policyconfig.LeaderElection{Enabled: new(false)},
 		Health:         policyconfig.Endpoint{BindAddress: address},
 		Metrics: policyconfig.Endpoint{

@@ -16,8 +16,8 @@ const MaxAge = time.Hour
 // Lookup finds the documents of the cluster whose issuer has an id.
 type Lookup func(id string) (Documents, bool)
 
-// Handler answers with the documents of the issuers that lookup finds, to anybody: they are public. Everything else is a 404 that does
-// not say what there is.
+// Handler answers with the documents of the issuers that lookup finds, to anybody: they are public. Every other path is a 404 that does not name the
+// issuers that exist.
 func Handler(lookup Lookup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")

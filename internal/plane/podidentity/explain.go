@@ -62,7 +62,7 @@ type Way struct {
 	Role string `json:"role,omitempty"`
 	// Has reports whether the pod gets credentials by this way if it asks.
 	Has bool `json:"has"`
-	// Why says what makes it so, or what is missing; Fix what to do about that.
+	// Why gives the reason for the state, or names what is missing; Fix says how to mend that.
 	Why string `json:"why"`
 	Fix string `json:"fix,omitempty"`
 }

@@ -33,8 +33,8 @@ type surroundings struct {
 	random  func(n int) (less int) // one of n numbers from 0
 }
 
-// choose keeps the ports that a plane has, and chooses those that are missing or have since been taken by other programs. It is pure but for
-// what it is given. Of two wishes for one port the first has it.
+// choose keeps the ports that a plane has, and chooses those that are missing or have since been taken by other programs. It does no I/O except by
+// the functions in in. If two wishes are for one port, the first wish gets it.
 func choose(wishes []wish, in surroundings) error {
 	taken := map[int]bool{}
 	for port := range in.taken {

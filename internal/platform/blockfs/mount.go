@@ -15,8 +15,9 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// Mount makes a mount of the file system on a block device, which is at a path of the host's: the device cannot go while it is open. Nobody has it
-// yet: move_mount(2) puts it where it belongs, and it ends with the last who has hold of it. The error wraps the errno that mount(2) has for it.
+// Mount makes a mount of the file system on a block device, which is at a path of the host's: the device cannot go while it is open. The mount is not
+// attached to a path yet: move_mount(2) attaches it, and the kernel unmounts it when the last descriptor and path are gone. The error wraps the errno
+// that mount(2) has for it.
 func Mount(ctx context.Context, device *os.File, path string, r Request, ids userns.IDs) (*os.File, error) {
 	p, err := decide(r)
 	if err != nil {

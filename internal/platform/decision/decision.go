@@ -39,7 +39,7 @@ type Check struct {
 	Outcome Outcome `json:"outcome"`
 	// Detail is what the rule saw, as a person would say it.
 	Detail string `json:"detail,omitempty"`
-	// Hint is what to do about it, if there is anything to do.
+	// Hint says how to fix the problem, if a person can fix it.
 	Hint string `json:"hint,omitempty"`
 	// Soon means that the rule waits for something that is being looked up right now.
 	Soon bool `json:"-"`

@@ -48,7 +48,7 @@ func Holder(dir, name string) string {
 	return strings.TrimSpace(string(said))
 }
 
-// TakeAs is Take for a holder that says who it is.
+// TakeAs is Take with a name for the holder, which the lock file has for others to read.
 func TakeAs(dir, name, holder string) (release func(), err error) {
 	path := filepath.Join(dir, name)
 	for range attempts {

@@ -26,7 +26,7 @@ type Limits struct {
 	PIDs int64
 }
 
-// ErrInUse says that a control group uses more than it may have. It keeps the bound that it had: nothing in it is ended for a new one.
+// ErrInUse says that a control group uses more than it may have. The group keeps its former bound: no process is ended for a new bound.
 var ErrInUse = errors.New("more is in use")
 
 // Limit bounds a control group. Processors are for one that has been made and has no groups of its own yet; they are chosen and not shared out as
@@ -64,7 +64,8 @@ func (h Hierarchy) limit(name string, version int, l Limits) error {
 	return errors.Join(errs...)
 }
 
-// limitPIDs bounds processes. The kernel would let those that are too many go on, and none of them start another one.
+// limitPIDs bounds processes. The kernel would let a group with more processes than a new bound run on, but start no further process: such a bound is
+// refused.
 func limitPIDs(dir string, most int64) error {
 	used, err := readCount(filepath.Join(dir, "pids.current"))
 	if err != nil {

@@ -39,7 +39,7 @@ func (f *Files) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: f.get}
 }
 
-// ConfigIfGiven is Config for callers that may show a certificate of clientCA's, or none. A certificate that is shown must be one of them.
+// ConfigIfGiven is Config for callers that may show a client certificate or none. A certificate that a caller shows must be signed by clientCA.
 func (f *Files) ConfigIfGiven() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		config, err := f.get(hello)

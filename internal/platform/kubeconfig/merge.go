@@ -101,8 +101,8 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 	return write(options, before, config, path)
 }
 
-// Remove takes out every context that was added for the state directory, with its cluster and user. If one of them is the current one, the one before it becomes
-// that again.
+// Remove takes out every context that was added for the state directory, with its cluster and user. If the current context is removed, the context
+// that was current before it becomes current again.
 func Remove(options *clientcmd.PathOptions, stateDir string) (path string, changed bool, err error) {
 	return remove(options, stateDir, func(string, *clientcmdapi.Cluster) bool { return true })
 }

@@ -34,8 +34,9 @@ func system() []string {
 // header begins the file and is followed by the path that the roots are of.
 const header = "# Written by muster: its account's authority after those of "
 
-// Write makes the file at path, of the roots and additional ones. Current is the value of SSL_CERT_FILE so far: the roots are those of the
-// file that it names, or the system's if it is empty. If it is path itself, they come from where they came from before.
+// Write makes the file at path, of the roots and additional ones. Current is the value of SSL_CERT_FILE so far: the roots are those of the file that
+// it names, or the system's if it is empty. If Current is path itself, the roots come from the file or the system that they came from when path was
+// written.
 func Write(path, current string, additional []byte) error {
 	return write(path, current, additional, system())
 }

@@ -226,7 +226,7 @@ func (c *cloner) child(ctx context.Context, from, to *os.File, at string, depth 
 	return c.directory(ctx, source, made, at, depth+1)
 }
 
-// file copies a file. It returns which one it was, since the name may be another one's by now.
+// file copies a file. It returns the inode of the file that it copied, since the name may lead to another file by now.
 func (c *cloner) file(ctx context.Context, from, to *os.File, name string) (inode, error) {
 	source, err := openRegular(from, name, unix.O_RDONLY)
 	if err != nil {

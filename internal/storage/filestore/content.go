@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// content gives a file without anything in it what another one has in it.
+// content fills an empty file with the content of another file.
 type content func(ctx context.Context, to, from *os.File) error
 
-// shared lets the two share it until one of them is written.
+// shared lets the two files share their content until one of them is written.
 func (s *Store) shared() content {
 	return func(_ context.Context, to, from *os.File) error {
 		err := s.reflink(to, from)

@@ -47,7 +47,7 @@ type Store interface {
 	Remove(id string) error
 	// DiscardPlace removes a snapshot, if it is there.
 	DiscardPlace(at filestore.Place) error
-	// Space is what the disk has that they are on.
+	// Space returns the size and the free room of the disk with the file systems.
 	Space() (filestore.Space, error)
 	// Sweep removes what an earlier life of the service left.
 	Sweep() error

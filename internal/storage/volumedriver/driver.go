@@ -33,7 +33,7 @@ type Machines interface {
 	Boot(id string) (string, bool)
 	// Listen makes a unix socket that root on the machine reaches at a path.
 	Listen(id, socket string) (net.Listener, error)
-	// Mount shows a directory or a block device of the host at a path of the machine's. It is there once, however often it is asked for.
+	// Mount shows a directory or a block device of the host at a path of the machine's. Repeated calls make one mount.
 	Mount(id string, source *os.File, target string, readOnly bool) error
 	// Mounted reports whether the directory or device is mounted there.
 	Mounted(id string, source *os.File, target string) (bool, error)

@@ -152,9 +152,9 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// Mount shows a directory or a block device of the host at a path of a machine's. It is there once, however often it is asked for. Device files in a
-// directory open nothing there; containerd mounts it into containers again without nodev, where the container's rules for devices count. A mount that is
-// only read keeps nobody from writing to a block device: that has to be read-only itself.
+// Mount shows a directory or a block device of the host at a path of a machine's. Repeated calls make one mount. Device files in a directory open
+// nothing there; containerd mounts it into containers again without nodev, where the container's rules for devices count. A mount that is only read
+// keeps nobody from writing to a block device: that has to be read-only itself.
 func (p *Provider) Mount(id string, source *os.File, target string, readOnly bool) (err error) {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
 		return err

@@ -287,8 +287,7 @@ func (p *Provider) detach(record machine.Record) error {
 	return network.Detach(record.PrivateIP)
 }
 
-// endProcess ends the process that is number one of a machine. The kernel ends all others in its namespace with it, and
-// lets it go only after them.
+// endProcess ends process 1 of a machine. The kernel then ends all other processes in the namespace, and process 1 is gone only after them.
 func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 	handle, err := process.Hold(pid)
 	if errors.Is(err, syscall.ESRCH) {

@@ -154,8 +154,8 @@ func mountRun(order bootOrder) error {
 			return err
 		}
 	}
-	// A pod in a user namespace may mount proc only where one is seen without anything mounted over it (the kernel's
-	// fs/namespace.c, mnt_already_visible). As LXC does, one is kept for that where nobody looks.
+	// A pod in a user namespace may mount proc only where one is seen without anything mounted over it (the kernel's fs/namespace.c,
+	// mnt_already_visible). As LXC does, such a proc is mounted for that at a path that nothing else uses.
 	if err := os.Mkdir("/run/muster/proc", 0o700); err != nil {
 		return err
 	}

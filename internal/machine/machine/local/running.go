@@ -55,7 +55,7 @@ func (r *running) of(ids ...string) (map[string]int, error) {
 	return pids, nil
 }
 
-// look takes hold of all that run, and lets go of those that have ended.
+// look takes hold of process 1 of each machine that runs, and releases processes that have ended.
 func (r *running) look() error {
 	maps.DeleteFunc(r.held, func(_ string, h *process.Handle) bool {
 		ended := h.Ended()

@@ -34,7 +34,7 @@ type shared struct {
 }
 
 // stage puts a machine's root together, in a mount namespace that nobody else is in and that the machine's own will be a copy of. A machine with ids
-// of its own can neither remove nor write to these mounts. The machine does not run yet: nobody changes its disk meanwhile.
+// of its own can neither remove nor write to the mounts that stage makes there. The machine does not run yet: nobody changes its disk meanwhile.
 func (s shared) stage(ids userns.IDs) error {
 	disk, err := os.OpenRoot(s.disk)
 	if err != nil {

@@ -16,7 +16,7 @@ const providerName = "simulated"
 // Config says where the records are kept.
 type Config struct{ Store *machine.Store }
 
-// Provider keeps records of machines. They run for as long as they have one.
+// Provider keeps records of machines. A simulated machine runs for as long as it has a record.
 type Provider struct{ store *machine.Store }
 
 var _ machine.Provider = (*Provider)(nil)
