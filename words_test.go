@@ -16,6 +16,9 @@ import (
 // maxNameless is the number of nameless sentences in the comments of this repository. It may only fall.
 const maxNameless = 642
 
+// shownPackages is how many packages a failure lists, those with the most nameless sentences first.
+const shownPackages = 10
+
 // nameless matches a clause whose subject is a pronoun without a noun: a reader has to find in another sentence what it stands for. "One machine" and
 // "those machines" have a noun. The last pattern is a relative clause of the same kind.
 var nameless = []*regexp.Regexp{
@@ -60,7 +63,8 @@ func TestSentencesHaveASubject(t *testing.T) {
 		t.Errorf("%d sentences of comments are nameless, fewer than %d: lower maxNameless to %d", total, maxNameless, total)
 	}
 	if t.Failed() {
-		for _, dir := range slices.SortedFunc(maps.Keys(found), func(a, b string) int { return cmp.Or(found[b]-found[a], strings.Compare(a, b)) }) {
+		worst := slices.SortedFunc(maps.Keys(found), func(a, b string) int { return cmp.Or(found[b]-found[a], strings.Compare(a, b)) })
+		for _, dir := range worst[:min(shownPackages, len(worst))] {
 			t.Logf("%4d %s", found[dir], dir)
 		}
 	}
