@@ -16,8 +16,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/addons/addoncontroller"
+	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/catalogue"
-	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/podidentityagent"
 	"muster.dev/muster/internal/plane/baseline"
@@ -54,23 +54,23 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
 	}
-	files := &addonFiles{catalogue: catalogue.New(), binDir: c.BinDir, cluster: c.Dir, store: imagestore.New(c.State)}
+	files, all := addonfiles.New(c.State, c.Dir, c.BinDir), catalogue.New()
 	config := addoncontroller.Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,
-		Catalogue:   files.catalogue,
+		Catalogue:   all,
 		Objects: func(name string) ([]*unstructured.Unstructured, error) {
-			known, _ := files.catalogue.Find(name)
+			known, _ := all.Find(name)
 			return known.Base(c)
 		},
-		Kinds: files.kinds, Load: files.load, Unload: files.unload,
+		Kinds: files.Kinds, Load: files.Load, Unload: files.Unload,
 	}
 	config.Absent = func(name string) string {
 		known, ok := config.Catalogue.Find(name)
 		if ok && known.OnMachines == "" && !c.VPC {
 			return "the service runs without root, and so its machines are simulated and run no pods"
 		}
-		return known.Unbuilt(files.has)
+		return known.Unbuilt(files.Has)
 	}
 	if reporter, ok := providers[v1alpha1.ProviderLocal].(machine.Reporter); ok {
 		config.Report = reporter.Report

@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"muster.dev/muster/internal/addons/catalogue"
-	"muster.dev/muster/internal/image/imagestore"
+	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/network/vpc"
@@ -68,11 +67,8 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
 		}
 	}
-	files := &addonFiles{catalogue: catalogue.New(), cluster: dir, store: imagestore.New(account.State)}
-	for _, known := range files.catalogue {
-		if err := files.unload(ctx, known.Name); err != nil {
-			return fmt.Errorf("removing images of the add-ons of cluster %s: %w", name, err)
-		}
+	if err := addonfiles.New(account.State, dir, account.BinDir).UnloadAll(ctx); err != nil {
+		return fmt.Errorf("removing images of the add-ons of cluster %s: %w", name, err)
 	}
 	if err := removeFiles(dir); err != nil {
 		return fmt.Errorf("removing the files of cluster %s: %w", name, err)

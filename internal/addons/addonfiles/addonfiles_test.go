@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package addonfiles
 
 import (
 	"archive/tar"
@@ -16,11 +16,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/addons/coredns"
 	"muster.dev/muster/internal/addons/snapshotcontroller"
 	"muster.dev/muster/internal/addons/traefik"
-	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -78,19 +76,19 @@ func writeFile(t *testing.T, path, content string) {
 }
 
 // newAddonFiles are those of two clusters of one account.
-func newAddonFiles(t *testing.T) (blue, green *addonFiles) {
+func newAddonFiles(t *testing.T) (blue, green *Files) {
 	t.Helper()
 	state, bin := statedir.Dir(t.TempDir()), t.TempDir()
-	var both []*addonFiles
+	var both []*Files
 	for _, name := range []string{"blue", "green"} {
-		f := &addonFiles{catalogue: catalogue.New(), binDir: bin, cluster: state.Cluster(name), store: imagestore.New(state)}
+		f := New(state, state.Cluster(name), bin)
 		writeFile(t, f.cluster.Record(), "{}")
 		both = append(both, f)
 	}
 	return both[0], both[1]
 }
 
-func (f *addonFiles) mustBeLoaded(t *testing.T, want ...string) {
+func (f *Files) mustBeLoaded(t *testing.T, want ...string) {
 	t.Helper()
 	if got, err := f.loaded(); err != nil || !slices.Equal(got, want) {
 		t.Errorf("the machines of %s have %v, want %v; %v", f.cluster.Namespace(), got, want, err)
@@ -100,17 +98,17 @@ func (f *addonFiles) mustBeLoaded(t *testing.T, want ...string) {
 func TestImageOfAnAddon(t *testing.T) {
 	t.Parallel()
 	blue, green := newAddonFiles(t)
-	if err := blue.load(t.Context(), traefik.Name); err == nil || !strings.Contains(err.Error(), "traefik.tar") {
+	if err := blue.Load(t.Context(), traefik.Name); err == nil || !strings.Contains(err.Error(), "traefik.tar") {
 		t.Errorf("what nobody built is loaded: %v", err)
 	}
 	writeImage(t, blue.path(traefik.Addon().Archive), traefik.Addon().Repository()+"v0.0.1")
-	if err := blue.load(t.Context(), traefik.Name); err == nil || !strings.Contains(err.Error(), "run `make addons`") {
+	if err := blue.Load(t.Context(), traefik.Name); err == nil || !strings.Contains(err.Error(), "run `make addons`") {
 		t.Errorf("another release's is loaded: %v", err)
 	}
 	blue.mustBeLoaded(t)
 	writeImage(t, blue.path(traefik.Addon().Archive), traefik.Addon().Image)
 	for range 2 { // and every ten seconds from then on
-		if err := blue.load(t.Context(), traefik.Name); err != nil {
+		if err := blue.Load(t.Context(), traefik.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,20 +117,20 @@ func TestImageOfAnAddon(t *testing.T) {
 	if entries, err := blue.store.List(); err != nil || len(entries) != 1 {
 		t.Errorf("%d images are loaded: %v", len(entries), err)
 	}
-	if err := blue.load(t.Context(), coredns.Name); err != nil {
+	if err := blue.Load(t.Context(), coredns.Name); err != nil {
 		t.Error(err)
 	}
-	if err := green.load(t.Context(), traefik.Name); err != nil {
+	if err := green.Load(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := blue.unload(t.Context(), traefik.Name); err != nil {
+		if err := blue.Unload(t.Context(), traefik.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	blue.mustBeLoaded(t)
 	green.mustBeLoaded(t, traefik.Addon().Image)
-	if err := green.unload(t.Context(), coredns.Name); err != nil {
+	if err := green.Unload(t.Context(), coredns.Name); err != nil {
 		t.Fatal(err)
 	}
 	green.mustBeLoaded(t, traefik.Addon().Image)
@@ -143,7 +141,7 @@ func TestImageThatPeopleLoaded(t *testing.T) {
 	t.Parallel()
 	blue, _ := newAddonFiles(t)
 	writeImage(t, blue.path(traefik.Addon().Archive), traefik.Addon().Image)
-	if err := blue.load(t.Context(), traefik.Name); err != nil {
+	if err := blue.Load(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := blue.store.List()
@@ -160,7 +158,7 @@ func TestImageThatPeopleLoaded(t *testing.T) {
 	if err := ingest.End(); err != nil {
 		t.Fatal(err)
 	}
-	if err := blue.unload(t.Context(), traefik.Name); err != nil {
+	if err := blue.Unload(t.Context(), traefik.Name); err != nil {
 		t.Errorf("the add-on could not be deleted: %v", err)
 	}
 	blue.mustBeLoaded(t, traefik.Addon().Image)
@@ -178,11 +176,11 @@ func TestKindsOfTheGatewayAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, _ := newAddonFiles(t)
-			if _, err := f.kinds(traefik.Name); err == nil {
+			if _, err := f.Kinds(traefik.Name); err == nil {
 				t.Error("there are kinds without the file")
 			}
 			writeFile(t, f.path(traefik.Addon().Kinds), c.content)
-			kinds, err := f.kinds(traefik.Name)
+			kinds, err := f.Kinds(traefik.Name)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
@@ -192,7 +190,7 @@ func TestKindsOfTheGatewayAPI(t *testing.T) {
 			if len(kinds) != 2 || kinds[1].GetName() != "httproutes.gateway.networking.k8s.io" || kinds[0].Object["status"] != nil {
 				t.Errorf("the kinds are %v", kinds)
 			}
-			if kinds, err := f.kinds(coredns.Name); err != nil || kinds != nil {
+			if kinds, err := f.Kinds(coredns.Name); err != nil || kinds != nil {
 				t.Errorf("CoreDNS brings %v along: %v", kinds, err)
 			}
 		})
@@ -211,19 +209,23 @@ func TestFilesOfTwoAddons(t *testing.T) {
 		name := made.Name
 		writeImage(t, blue.path(made.Archive), made.Image)
 		writeFile(t, blue.path(made.Kinds), fmt.Sprintf(crd, name))
-		if err := blue.load(t.Context(), name); err != nil {
+		if err := blue.Load(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-		if kinds, err := blue.kinds(name); err != nil || len(kinds) != 1 || kinds[0].GetName() != name {
+		if kinds, err := blue.Kinds(name); err != nil || len(kinds) != 1 || kinds[0].GetName() != name {
 			t.Errorf("%s brings %v along, %v", name, kinds, err)
 		}
 	}
 	blue.mustBeLoaded(t, snapshotcontroller.Addon().Image, traefik.Addon().Image)
-	if err := blue.unload(t.Context(), traefik.Name); err != nil {
+	if err := blue.Unload(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
 	blue.mustBeLoaded(t, snapshotcontroller.Addon().Image)
-	if kinds, err := blue.kinds(snapshotcontroller.Name); err != nil || kinds[0].GetName() != snapshotcontroller.Name {
+	if kinds, err := blue.Kinds(snapshotcontroller.Name); err != nil || kinds[0].GetName() != snapshotcontroller.Name {
 		t.Errorf("the kinds, read again: %v, %v", kinds, err)
 	}
+	if err := blue.UnloadAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	blue.mustBeLoaded(t)
 }

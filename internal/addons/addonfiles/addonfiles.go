@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+// Package addonfiles gives add-ons what `make addons` made for them: images, which it loads for the machines of one cluster and takes away again, and the
+// Kinds that an add-on brings along. Files that are missing or of another release are an error that names `make addons`; images that people loaded for all
+// clusters are never taken away.
+package addonfiles
 
 import (
 	"context"
@@ -17,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"muster.dev/muster/internal/addons/addon"
+	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/image/imagearchive"
 	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/node/loadedimages"
@@ -24,8 +28,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// addonFiles are what was built for the add-ons of one cluster.
-type addonFiles struct {
+// Files are what `make addons` made, for the add-ons of one cluster. They are safe for use by many at once.
+type Files struct {
 	catalogue addon.Catalogue
 
 	binDir  string
@@ -36,18 +40,23 @@ type addonFiles struct {
 	read map[string][]*unstructured.Unstructured // the kinds of add-ons, once they were read
 }
 
-func (f *addonFiles) path(name string) string {
+// New returns the files in a directory of programs, for a cluster of an account.
+func New(state statedir.Dir, cluster statedir.Cluster, binDir string) *Files {
+	return &Files{catalogue: catalogue.New(), binDir: binDir, cluster: cluster, store: imagestore.New(state)}
+}
+
+func (f *Files) path(name string) string {
 	return filepath.Join(f.binDir, filepath.FromSlash(name))
 }
 
-// has reports whether a file is there.
-func (f *addonFiles) has(name string) bool {
+// Has reports whether a file of an add-on is there.
+func (f *Files) Has(name string) bool {
 	_, err := os.Stat(f.path(name))
 	return err == nil
 }
 
-// kinds are those that an add-on brings along.
-func (f *addonFiles) kinds(name string) ([]*unstructured.Unstructured, error) {
+// Kinds are the CustomResourceDefinitions that an add-on brings along.
+func (f *Files) Kinds(name string) ([]*unstructured.Unstructured, error) {
 	known, _ := f.catalogue.Find(name)
 	if known.Kinds == "" {
 		return nil, nil
@@ -81,8 +90,8 @@ func (f *addonFiles) kinds(name string) ([]*unstructured.Unstructured, error) {
 	return kinds, nil
 }
 
-// load gives the machines of the cluster the image of an add-on. Machines that come later have it, too.
-func (f *addonFiles) load(ctx context.Context, name string) error {
+// Load gives the machines of the cluster the image of an add-on; machines that come later have the image, too.
+func (f *Files) Load(ctx context.Context, name string) error {
 	known, _ := f.catalogue.Find(name)
 	if !known.Loaded() {
 		return nil
@@ -105,8 +114,8 @@ func (f *addonFiles) load(ctx context.Context, name string) error {
 	return errors.Join(err, ingest.End())
 }
 
-// unload takes away what load gave the machines, in this release or an earlier one. What people loaded for all clusters stays.
-func (f *addonFiles) unload(ctx context.Context, name string) error {
+// Unload takes away the image that Load gave the machines, in this release or an earlier one. An image that people loaded for all clusters stays.
+func (f *Files) Unload(ctx context.Context, name string) error {
 	known, _ := f.catalogue.Find(name)
 	if !known.Loaded() {
 		return nil
@@ -128,8 +137,18 @@ func (f *addonFiles) unload(ctx context.Context, name string) error {
 	return f.store.Remove(ctx, names, []string{f.cluster.Namespace()})
 }
 
+// UnloadAll takes the images of all add-ons away.
+func (f *Files) UnloadAll(ctx context.Context) error {
+	for _, known := range f.catalogue {
+		if err := f.Unload(ctx, known.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // loaded lists the images that the cluster's machines are shown.
-func (f *addonFiles) loaded() ([]string, error) {
+func (f *Files) loaded() ([]string, error) {
 	index, _, err := f.store.Shown(f.cluster)
 	if err != nil {
 		return nil, fmt.Errorf("reading which images the machines have: %w", err)
