@@ -40,6 +40,7 @@ import (
 	"muster.dev/muster/internal/machine/machine/simulated"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/userns"
@@ -119,7 +120,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	}
 	group.Go(func() { principalid.New(manager.GetAPIReader(), direct, h.log).Run(watching, entries) })
 	group.Go(func() { h.tellSecurityLog(watching, manager) })
-	group.Go(func() { h.tellMemory(watching, manager) })
+	group.Go(func() { h.memoryTold.Tell(watching, manager, c.Dir.Namespace(), h.components) })
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	group.Go(func() {
 		access.First(watching, creator == nil || *creator, h.log)
@@ -250,7 +251,7 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 			health.Err = fmt.Errorf("reading the cluster's authority: %w", err)
 		}
 		components := h.components()
-		if condition, known := memoryCondition(apiServerMemory(components)); known {
+		if condition, known := apiservermemory.Condition(apiservermemory.Of(components)); known {
 			health.Conditions = append(health.Conditions, condition)
 		}
 		if summary := supervise.Summary(components, time.Now()); summary != "" {

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/nodegroup"
+	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
@@ -38,7 +39,7 @@ type hosted struct {
 	refused chan nodegroup.Heard // from the identity service to the controllers
 	keys    *rotator.Keys
 
-	memoryTold memoryNotice // of the one tellMemory that runs
+	memoryTold apiservermemory.Notice
 
 	tokenKeys sync.Mutex // held by who writes the file of the keys of service account tokens
 

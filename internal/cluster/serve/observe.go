@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/nodegroupspec"
+	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/version"
@@ -87,8 +88,18 @@ func (h *hosted) status(ctx context.Context) ClusterStatus {
 	if users != "" && h.service.usersNote == "" {
 		status.Notes = append(status.Notes, "its control plane runs as the user of the service: "+users)
 	}
-	status.Notes = append(status.Notes, memoryNotes(apiServerMemory(status.Components))...)
+	status.Notes = append(status.Notes, apiservermemory.Notes(apiservermemory.Of(status.Components))...)
 	return status
+}
+
+// unlimitedMemory is why API servers run without a memory limit; empty if all have one.
+func unlimitedMemory(clusters []ClusterStatus) string {
+	for _, c := range clusters {
+		if m := apiservermemory.Of(c.Components); m.Limit == 0 && m.Problem != "" {
+			return m.Problem
+		}
+	}
+	return ""
 }
 
 func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) error {

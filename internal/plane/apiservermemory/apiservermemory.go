@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+// Package apiservermemory says how the kube-apiserver of a cluster is held to an amount of memory: as the condition APIServerMemoryLimited, as notes of the
+// status, and as Events of the Cluster, one for each time that the kernel ended the process at its limit. It sets no limit: package supervise does.
+package apiservermemory
 
 import (
 	"context"
@@ -17,20 +19,20 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 )
 
-// memoryLook is how often it is looked at whether an API server was ended at its memory limit, for an Event.
-const memoryLook = time.Second
+// look is the interval at which the Events are brought up to date.
+const look = time.Second
 
 // Reasons of the condition APIServerMemoryLimited, and of Events.
 const (
-	reasonMemoryLimited    = "Limited"
-	reasonMemoryUnlimited  = "NotLimited"
-	reasonMemoryInUse      = "LimitInUse"
-	reasonMemoryEndedAtIt  = "EndedAtLimit"
-	reasonMemoryLimitEvent = "APIServerMemoryLimit"
+	reasonLimited      = "Limited"
+	reasonUnlimited    = "NotLimited"
+	reasonInUse        = "LimitInUse"
+	reasonEndedAtLimit = "EndedAtLimit"
+	reasonEvent        = "APIServerMemoryLimit"
 )
 
-// apiServerMemory describes how the API server is held to its memory.
-func apiServerMemory(components []supervise.Status) supervise.Memory {
+// Of describes how the kube-apiserver among the components of a cluster is held to its memory.
+func Of(components []supervise.Status) supervise.Memory {
 	for _, c := range components {
 		if c.Name == component.APIServer {
 			return c.Memory
@@ -39,22 +41,22 @@ func apiServerMemory(components []supervise.Status) supervise.Memory {
 	return supervise.Memory{}
 }
 
-// memoryCondition is the condition APIServerMemoryLimited; false before the process has been started or taken over.
-func memoryCondition(m supervise.Memory) (metav1.Condition, bool) {
+// Condition is the condition APIServerMemoryLimited; false before the process has been started or taken over.
+func Condition(m supervise.Memory) (metav1.Condition, bool) {
 	is := func(status metav1.ConditionStatus, reason, message string) (metav1.Condition, bool) {
 		return metav1.Condition{Type: v1alpha1.ConditionAPIServerMemoryLimited, Status: status, Reason: reason, Message: message}, true
 	}
 	switch {
 	case m.Problem != "" && m.Limit == 0:
-		return is(metav1.ConditionFalse, reasonMemoryUnlimited, "kube-apiserver runs without a memory limit: "+m.Problem)
+		return is(metav1.ConditionFalse, reasonUnlimited, "kube-apiserver runs without a memory limit: "+m.Problem)
 	case m.Problem != "":
-		return is(metav1.ConditionFalse, reasonMemoryInUse, inUseMessage(m))
+		return is(metav1.ConditionFalse, reasonInUse, inUseMessage(m))
 	case m.Limit == 0:
 		return metav1.Condition{}, false
 	case m.Ended > 0:
-		return is(metav1.ConditionTrue, reasonMemoryEndedAtIt, endedMessage(m))
+		return is(metav1.ConditionTrue, reasonEndedAtLimit, endedMessage(m))
 	}
-	return is(metav1.ConditionTrue, reasonMemoryLimited, fmt.Sprintf("kube-apiserver is held to %d MiB of memory", m.Limit>>20))
+	return is(metav1.ConditionTrue, reasonLimited, fmt.Sprintf("kube-apiserver is held to %d MiB of memory", m.Limit>>20))
 }
 
 func inUseMessage(m supervise.Memory) string {
@@ -69,8 +71,8 @@ func endedMessage(m supervise.Memory) string {
 	return text + ": if the cluster needs more, raise spec.apiServer.memoryLimit of the Cluster"
 }
 
-// memoryNotes are what an operator should know of the memory of an API server that has a limit.
-func memoryNotes(m supervise.Memory) []string {
+// Notes are what an operator should know of the memory of a kube-apiserver that has a limit.
+func Notes(m supervise.Memory) []string {
 	var notes []string
 	if m.Ended > 0 {
 		notes = append(notes, endedMessage(m))
@@ -81,15 +83,15 @@ func memoryNotes(m supervise.Memory) []string {
 	return notes
 }
 
-// memoryNotice is what people were told last.
-type memoryNotice struct {
+// Notice is what the Events of a Cluster said last about its kube-apiserver. Its zero value has said nothing.
+type Notice struct {
 	ended   time.Time
 	problem string
 }
 
 // due are the messages of the Events that are due: one for each time that the API server was ended, and one for each limit that is not in force
 // while another one is. Why a host has no limits at all `muster status` says.
-func (n *memoryNotice) due(m supervise.Memory) []string {
+func (n *Notice) due(m supervise.Memory) []string {
 	var messages []string
 	if m.Ended > 0 && !m.Last.At.Equal(n.ended) {
 		n.ended = m.Last.At
@@ -104,33 +106,29 @@ func (n *memoryNotice) due(m supervise.Memory) []string {
 	return messages
 }
 
-// tellMemory records Events of the Cluster about the memory of its API server, until the context ends.
-func (h *hosted) tellMemory(ctx context.Context, plane manager.Manager) {
+// Tell records Events of a Cluster, by its namespace in the management plane, about the memory of its kube-apiserver until the context ends.
+func (n *Notice) Tell(ctx context.Context, plane manager.Manager, namespace string, components func() []supervise.Status) {
 	recorder := plane.GetEventRecorder("muster")
-	namespace := h.dir.Namespace()
-	for pause(ctx, memoryLook) == nil {
-		before := h.memoryTold
-		messages := h.memoryTold.due(apiServerMemory(h.components()))
+	ticks := time.NewTicker(look)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		before := *n
+		messages := n.due(Of(components()))
 		if len(messages) == 0 {
 			continue
 		}
 		cluster := &v1alpha1.Cluster{}
 		if err := plane.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: namespace}, cluster); err != nil {
-			h.memoryTold = before // it is told when the management plane answers
+			*n = before // the Event is due again when the management plane answers
 			continue
 		}
 		for _, message := range messages {
-			recorder.Eventf(cluster, nil, corev1.EventTypeWarning, reasonMemoryLimitEvent, "Limit", "%s", message)
+			recorder.Eventf(cluster, nil, corev1.EventTypeWarning, reasonEvent, "Limit", "%s", message)
 		}
 	}
-}
-
-// unlimitedMemory is why API servers run without a memory limit; empty if all have one.
-func unlimitedMemory(clusters []ClusterStatus) string {
-	for _, c := range clusters {
-		if m := apiServerMemory(c.Components); m.Limit == 0 && m.Problem != "" {
-			return m.Problem
-		}
-	}
-	return ""
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package apiservermemory
 
 import (
 	"slices"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
 )
 
@@ -41,7 +40,7 @@ func TestMemoryCondition(t *testing.T) {
 		"in use":      "False LimitInUse " + stillInUse,
 		"unlimited":   "False NotLimited kube-apiserver runs without a memory limit: that takes root, and muster does not run as root",
 	} {
-		condition, known := memoryCondition(memories()[name])
+		condition, known := Condition(memories()[name])
 		got := ""
 		if known {
 			got = strings.Join([]string{string(condition.Status), condition.Reason, condition.Message}, " ")
@@ -57,7 +56,7 @@ func TestMemoryNotes(t *testing.T) {
 	for name, want := range map[string][]string{
 		"starting": nil, "limited": nil, "unlimited": nil, "ended twice": {endedTwice}, "in use": {stillInUse},
 	} {
-		if got := memoryNotes(memories()[name]); !slices.Equal(got, want) {
+		if got := Notes(memories()[name]); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -69,7 +68,7 @@ func TestMemoryNotice(t *testing.T) {
 	of := memories()
 	later := of["ended once"]
 	later.Last.At = later.Last.At.Add(time.Hour)
-	var notice memoryNotice
+	var notice Notice
 	for _, step := range []struct {
 		what string
 		is   supervise.Memory
@@ -89,28 +88,5 @@ func TestMemoryNotice(t *testing.T) {
 		if got := notice.due(step.is); len(got) != step.want {
 			t.Errorf("%s: told %q", step.what, got)
 		}
-	}
-}
-
-func TestUnlimitedMemory(t *testing.T) {
-	t.Parallel()
-	of := func(name string) ClusterStatus {
-		return ClusterStatus{Components: []supervise.Status{{Name: component.Etcd}, {Name: component.APIServer, Memory: memories()[name]}}}
-	}
-	for _, name := range []string{"starting", "limited", "in use", "ended once"} {
-		if got := unlimitedMemory([]ClusterStatus{{}, of(name)}); got != "" {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-	if got := unlimitedMemory([]ClusterStatus{of("limited"), of("unlimited"), of("unlimited")}); got != "that takes root, and muster does not run as root" {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestMemoryGroups(t *testing.T) {
-	t.Parallel()
-	one, other := memoryGroups("/var/lib/muster"), memoryGroups("/home/me/muster")
-	if one == other || strings.HasPrefix(one, "/muster/") {
-		t.Errorf("%s and %s", one, other)
 	}
 }
