@@ -4,7 +4,6 @@ package serve
 
 import (
 	"bufio"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"os"
@@ -72,41 +71,6 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 		t.Fatalf("after it was killed: %v", err)
 	}
 	release()
-}
-
-func TestEncryptionKey(t *testing.T) {
-	dir, other := newCluster(t), newCluster(t)
-	path := filepath.Join(dir.PKI(), "encryption.key")
-	key, err := encryptionKey(dir.PKI(), dir.Etcd())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 32 {
-		t.Errorf("key has %d bytes, %v", len(raw), err)
-	}
-	private(t, path)
-	if err := os.MkdirAll(filepath.Join(dir.Etcd(), "member"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := encryptionKey(dir.PKI(), dir.Etcd()); err != nil || again != key {
-		t.Errorf("the second time: another key, or %v", err)
-	}
-	if others, err := encryptionKey(other.PKI(), other.Etcd()); err != nil || others == key {
-		t.Errorf("another cluster: the same key, or %v", err)
-	}
-	for _, content := range []string{"", "not base64!", base64.StdEncoding.EncodeToString(make([]byte, 31))} {
-		write(t, path, content)
-		_, err = encryptionKey(dir.PKI(), dir.Etcd())
-		says(t, err, path+" is damaged", "backup")
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	_, err = encryptionKey(dir.PKI(), dir.Etcd())
-	says(t, err, path+" is missing, but etcd has data", "backup")
-	if _, err := os.Stat(path); err == nil {
-		t.Error("a key was made where etcd has data sealed with another")
-	}
 }
 
 func wanted() clusterconfig.Config {

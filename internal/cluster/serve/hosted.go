@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -163,7 +164,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	if specs.Network, err = h.service.ensureNetwork(specs); err != nil {
 		return component.Config{}, err
 	}
-	if specs.EncryptionKey, err = encryptionKey(h.dir.PKI(), h.dir.Etcd()); err != nil {
+	if specs.EncryptionKey, err = encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()); err != nil {
 		return component.Config{}, err
 	}
 	if err := h.ensureKeys(specs, time.Now()); err != nil {

@@ -28,6 +28,7 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/host"
@@ -216,7 +217,7 @@ func (s *Service) prepare() (component.Account, error) {
 	if shared.Ports, err = s.ports.Account(); err != nil {
 		return component.Account{}, err
 	}
-	if shared.EncryptionKey, err = encryptionKey(s.cfg.State.PKI(), s.cfg.State.ManagementEtcd()); err != nil {
+	if shared.EncryptionKey, err = encryptionkey.Ensure(s.cfg.State.PKI(), s.cfg.State.ManagementEtcd()); err != nil {
 		return component.Account{}, err
 	}
 	if err := s.ensureKeys(shared, time.Now()); err != nil {
