@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/account"
@@ -86,29 +84,6 @@ func wanted() clusterconfig.Config {
 	w.NodeGroups = append(w.NodeGroups, second)
 	w.DefaultMax = nil // what is saved says it
 	return w
-}
-
-func TestSavedConfigurationIsReadBack(t *testing.T) {
-	path := newCluster(t).Record()
-	for i, want := range []bool{true, false} {
-		changed, err := saveConfig(path, wanted())
-		if err != nil || changed != want {
-			t.Errorf("save %d: %v, %v", i+1, changed, err)
-		}
-		private(t, path)
-	}
-	got, err := clusterconfig.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(wanted(), got); diff != "" {
-		t.Errorf("(-saved +read):\n%s", diff)
-	}
-	more := wanted()
-	more.NodeGroups = more.NodeGroups[:1]
-	if changed, err := saveConfig(path, more); err != nil || !changed {
-		t.Errorf("another configuration: %v, %v", changed, err)
-	}
 }
 
 func TestSessionSaves(t *testing.T) {

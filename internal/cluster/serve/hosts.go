@@ -72,7 +72,7 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	if err := os.MkdirAll(string(dir), 0o700); err != nil {
 		return fmt.Errorf("making directory of cluster %s: %w", object.Spec.Name, err)
 	}
-	if _, err := saveConfig(dir.Record(), wanted); err != nil {
+	if _, err := clusterconfig.Save(dir.Record(), wanted); err != nil {
 		return err
 	}
 	c.cfg.Log.Info("a cluster was asked for", "cluster", object.Namespace)

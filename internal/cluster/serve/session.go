@@ -180,7 +180,7 @@ func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err err
 	if err := os.MkdirAll(string(cluster), 0o700); err != nil {
 		return false, fmt.Errorf("making directory of cluster %s: %w", s.Wanted.Cluster.Spec.Name, err)
 	}
-	return saveConfig(cluster.Record(), s.Wanted)
+	return clusterconfig.Save(cluster.Record(), s.Wanted)
 }
 
 // makeDefaultVPC describes the default VPC of an account that is new, with the way out that was chosen.

@@ -13,7 +13,7 @@ import (
 func TestRecordFollowsTheObject(t *testing.T) {
 	h := newHosted(t.Context(), newService(t), newCluster(t))
 	wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
-	if _, err := saveConfig(h.dir.Record(), wanted); err != nil {
+	if _, err := clusterconfig.Save(h.dir.Record(), wanted); err != nil {
 		t.Fatal(err)
 	}
 	object := wanted.Cluster.DeepCopy()
