@@ -41,6 +41,7 @@ import (
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/apiservermemory"
+	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/userns"
@@ -119,7 +120,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		return err
 	}
 	group.Go(func() { principalid.New(manager.GetAPIReader(), direct, h.log).Run(watching, entries) })
-	group.Go(func() { h.tellSecurityLog(watching, manager) })
+	group.Go(func() { new(auditlog.Notice).Tell(watching, manager, c.Dir.Namespace(), h.securityState, h.log) })
 	group.Go(func() { h.memoryTold.Tell(watching, manager, c.Dir.Namespace(), h.components) })
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	group.Go(func() {

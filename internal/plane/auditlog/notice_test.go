@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package auditlog
 
 import (
 	"strings"
 	"testing"
 	"time"
-
-	"muster.dev/muster/internal/plane/auditlog"
 )
 
 // People are told each time that the log is whole from another moment on, at most once in a quarter of an hour, and as it is then.
-func TestSecurityNotice(t *testing.T) {
+func TestNotice(t *testing.T) {
 	noon := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	lost := func(ago time.Duration) auditlog.State { return auditlog.State{Whole: noon.Add(-ago), Lost: true} }
-	var notice securityNotice
+	lost := func(ago time.Duration) State { return State{Whole: noon.Add(-ago), Lost: true} }
+	var notice Notice
 	for _, step := range []struct {
 		what  string
 		after time.Duration
-		state auditlog.State
+		state State
 		want  bool
 	}{
-		{"there are no lines", 0, auditlog.State{}, false},
-		{"the cluster is new", 0, auditlog.State{Whole: noon.Add(-time.Minute)}, false},
+		{"there are no lines", 0, State{}, false},
+		{"the cluster is new", 0, State{Whole: noon.Add(-time.Minute)}, false},
 		{"what is lost is two days old", 0, lost(48 * time.Hour), false},
 		{"a flood", 0, lost(time.Hour), true},
 		{"nothing changed", time.Hour, lost(time.Hour), false},
@@ -35,7 +33,7 @@ func TestSecurityNotice(t *testing.T) {
 			t.Errorf("%s: told %t", step.what, got)
 		}
 	}
-	if got := securityLogMessage(lost(time.Hour)); !strings.Contains(got, "whole from 2026-11-24T11:00:00Z on") {
+	if got := message(lost(time.Hour)); !strings.Contains(got, "whole from 2026-11-24T11:00:00Z on") {
 		t.Error(got)
 	}
 }
