@@ -71,5 +71,5 @@ func deleteMachines(ctx context.Context, dir statedir.Dir) error {
 			return err
 		}
 	}
-	return errors.Join(local.ReleaseIDs(dir), planeid.Release(etc, dir), removeVPCs(dir))
+	return errors.Join(local.ReleaseIDs(dir), planeid.Release(planeid.Etc, dir), removeVPCs(dir))
 }

@@ -29,6 +29,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/encryptionkey"
+	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/host"
@@ -168,7 +169,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.usersNote = reserveUsers(s.cfg.State, s.cfg.BinDir); s.usersNote != "" {
+	if s.usersNote = planeid.Prepare(s.cfg.State, s.cfg.BinDir); s.usersNote != "" {
 		s.cfg.Log.Warn("control planes have no users of their own", "reason", s.usersNote)
 	}
 	processes := component.AccountSpecs(account)
