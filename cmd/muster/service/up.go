@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -264,7 +265,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	printNotes(up.Err, status.Notes)
 	for _, o := range outcomes {
 		if o.Unnamed != nil {
-			fmt.Fprintf(up.Err, "\nPods cannot reach the issuer of service account tokens: %v. %s\n", o.Unnamed, serve.WithoutIssuerName)
+			fmt.Fprintf(up.Err, "\nPods cannot reach the issuer of service account tokens: %v. %s\n", o.Unnamed, issuer.WithoutName)
 		}
 	}
 	if claimed.Nodes > 0 && slices.ContainsFunc(outcomes, func(o serve.Outcome) bool { return o.Resumed }) {

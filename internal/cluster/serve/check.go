@@ -29,7 +29,7 @@ func (s Session) check(binDir string, running bool) error {
 	if err := checkLayout(s.State); err != nil {
 		return err
 	}
-	if err := s.checkIssuerHost(); err != nil {
+	if err := s.issuers().Check(s.State); err != nil {
 		return fmt.Errorf("--issuer-host: %w", err)
 	}
 	if err := s.checkBalancerRange(); err != nil {

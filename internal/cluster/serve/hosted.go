@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/encryptionkey"
+	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -158,7 +159,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		return component.Config{}, err
 	}
 	h.ensureUsers()
-	if specs.Issuer, err = ensureIssuer(account.State, h.dir); err != nil {
+	if specs.Issuer, err = issuer.EnsureCluster(account.State, h.dir); err != nil {
 		return component.Config{}, err
 	}
 	if specs.Network, err = h.service.ensureNetwork(specs); err != nil {

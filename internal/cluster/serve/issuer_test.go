@@ -7,10 +7,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,187 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/certificates/authority"
-	machines "muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
-	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/issuer"
-	"muster.dev/muster/internal/plane/portplan"
-	"muster.dev/muster/internal/platform/statedir"
 )
-
-func blue(dir statedir.Dir) statedir.Cluster { return dir.Cluster("blue") }
-
-// withIssuers is a state directory after its first start.
-func withIssuers(t *testing.T, host string) (statedir.Dir, issuer.Endpoint) {
-	t.Helper()
-	dir := newDir(t)
-	if _, err := (Session{State: dir, IssuerHost: host, IssuerByAddress: host == ""}).makeIssuers(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	write(t, blue(dir).Record(), "kind: Cluster\n")
-	at, err := issuer.ReadEndpoint(dir.Issuers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir, at
-}
-
-func TestIssuersAreAtTheAccountsAddress(t *testing.T) {
-	dir, at := withIssuers(t, "")
-	own, err := account.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	permitted := issuer.Permitted(own.Address, 443)
-	if at.Name() != own.Address.String() || (at.Port == 443) != permitted || (at.Host == own.Address.String()) != permitted || at.Port != 443 && (at.Port < portplan.Min || at.Port >= portplan.Max) {
-		t.Errorf("they are at %+v, the account at %s", at, own.Address)
-	}
-	private(t, dir.Issuers())
-	if _, err := (Session{State: dir, IssuerHost: "oidc.example.com"}).makeIssuers(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if again, err := issuer.ReadEndpoint(dir.Issuers()); err != nil || again != at {
-		t.Errorf("changed to %+v, %v", again, err)
-	}
-	i, err := ensureIssuer(dir, blue(dir))
-	if err != nil || i.URL != "https://"+at.Host+"/id/"+strings.TrimPrefix(i.URL, "https://"+at.Host+"/id/") || i.Keys != i.URL+"/keys" {
-		t.Errorf("%+v, %v", i, err)
-	}
-	private(t, blue(dir).Issuer())
-	if again, err := ensureIssuer(dir, blue(dir)); err != nil || again != i {
-		t.Errorf("%+v, %v; want %+v", again, err, i)
-	}
-	if planned, err := planIssuer(blue(dir)); err != nil || planned.URL != i.URL || planned.Keys != i.Keys {
-		t.Errorf("planned %+v, %v", planned, err)
-	}
-	write(t, dir.Cluster("green").Record(), "kind: Cluster\n")
-	if second, err := ensureIssuer(dir, dir.Cluster("green")); err != nil || second.URL == i.URL || !strings.HasPrefix(second.URL, "https://"+at.Host+"/id/") {
-		t.Errorf("another cluster's is %+v, %v", second, err)
-	}
-	other, _ := withIssuers(t, "")
-	if second, err := ensureIssuer(other, blue(other)); err != nil || second.URL == i.URL {
-		t.Errorf("another account's is %+v, %v", second, err)
-	}
-}
-
-func TestIssuerHost(t *testing.T) {
-	dir, at := withIssuers(t, "oidc.example.com:8443")
-	if i, err := ensureIssuer(dir, blue(dir)); err != nil || !strings.HasPrefix(i.URL, "https://oidc.example.com:8443/id/") || at.Name() != "oidc.example.com" || at.Port == 8443 {
-		t.Errorf("%+v, %v", i, err)
-	}
-	for host, want := range map[string]string{
-		"":                           "",
-		"oidc.example.com:8443":      "",
-		"oidc.example.com":           "issuers of the account in " + string(dir) + " are at oidc.example.com:8443, not oidc.example.com, and stay there: leave out the host",
-		"https://oidc.example.com/x": `issuer host "https://oidc.example.com/x" must be`,
-	} {
-		if err := (Session{State: dir, IssuerHost: host}).checkIssuerHost(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v; want %q", host, err, want)
-		}
-	}
-	if err := (Session{State: newDir(t), IssuerHost: "oidc.example.com"}).checkIssuerHost(); err != nil {
-		t.Error("at the first start:", err)
-	}
-	for _, host := range []string{"sts.us-east-1.amazonaws.com", "000000000000.dkr.ecr.us-east-1.amazonaws.com"} {
-		if err := (Session{State: newDir(t), IssuerHost: host}).checkIssuerHost(); err == nil || !strings.Contains(err.Error(), "is a name of the account's AWS APIs") {
-			t.Errorf("%s: %v", host, err)
-		}
-	}
-	if err := os.Remove(dir.Issuers()); err != nil {
-		t.Fatal(err)
-	}
-	if err := (Session{State: dir, IssuerHost: "oidc.example.com"}).checkIssuerHost(); err == nil {
-		t.Error("where the record was lost any host will do")
-	}
-}
-
-// Without a word the issuers have this host's own name, where that does and somebody may listen on the port of https.
-func TestIssuersHaveTheHostsName(t *testing.T) {
-	loopback := netip.MustParseAddr("127.0.1.1")
-	does := func(context.Context) (string, netip.Addr, error) { return "vm", loopback, nil }
-	doesNot := func(context.Context) (string, netip.Addr, error) {
-		return "", netip.Addr{}, errors.New("it leads elsewhere")
-	}
-	local := clusterconfig.Default(1, v1alpha1.ProviderLocal)
-	for name, test := range map[string]struct {
-		session Session
-		named   bool
-		unnamed string
-	}{
-		"it does":                    {Session{Wanted: local, thisHost: does}, true, ""},
-		"it does not":                {Session{Wanted: local, thisHost: doesNot}, false, "it leads elsewhere"},
-		"it does not, without pods":  {Session{Wanted: clusterconfig.Default(1, v1alpha1.ProviderSimulated), thisHost: doesNot}, false, ""},
-		"the address is to be taken": {Session{Wanted: local, thisHost: does, IssuerByAddress: true}, false, ""},
-	} {
-		s := test.session
-		s.State = newDir(t)
-		unnamed, err := s.makeIssuers(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, err := issuer.ReadEndpoint(s.State.Issuers())
-		if err != nil {
-			t.Fatal(err)
-		}
-		own, err := account.Read(s.State)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch {
-		case !machines.Possible(): // pods there are none then
-			test.named, test.unnamed = false, ""
-		case at.Port != issuer.DefaultPort && !s.IssuerByAddress && s.wantsLocal():
-			test.named, test.unnamed = false, "may not listen on port 443"
-		}
-		want := issuer.At(own.Address, at.Port)
-		if test.named {
-			want = issuer.Endpoint{Host: "vm", Port: 443, Loopback: loopback}
-		}
-		if at != want || (unnamed == nil) != (test.unnamed == "") || unnamed != nil && !strings.Contains(unnamed.Error(), test.unnamed) {
-			t.Errorf("%s: %+v, %v; want %+v, %q", name, at, unnamed, want, test.unnamed)
-		}
-		if again, err := s.makeIssuers(t.Context()); again != nil || err != nil {
-			t.Errorf("%s, once they are made: %v, %v", name, again, err)
-		}
-		byAddress := Session{State: s.State, IssuerByAddress: true}.checkIssuerHost()
-		if (byAddress == nil) == test.named || test.named && !strings.Contains(byAddress.Error(), "are at vm, not at an address, and stay there") {
-			t.Errorf("%s, asked for an address later: %v", name, byAddress)
-		}
-	}
-}
-
-// A record that was lost is not made anew: tokens and trust policies name what was in it.
-func TestLostIssuer(t *testing.T) {
-	dir, _ := withIssuers(t, "")
-	write(t, filepath.Join(blue(dir).Etcd(), "member", "x"), "")
-	_, err := ensureIssuer(dir, blue(dir))
-	says(t, err, blue(dir).Issuer()+" is missing, and the cluster is in use: restore the file from a backup")
-	if err := os.Remove(dir.Issuers()); err != nil {
-		t.Fatal(err)
-	}
-	_, err = ensureIssuer(dir, blue(dir))
-	says(t, err, dir.Issuers()+" is missing, and the state directory is in use: restore the file from a backup")
-	_, _ = (Session{State: dir}).makeIssuers(t.Context())
-	for _, path := range []string{blue(dir).Issuer(), dir.Issuers()} {
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s was made: %v", path, err)
-		}
-	}
-}
-
-func TestPlanIssuer(t *testing.T) {
-	dir := newDir(t)
-	if i, err := planIssuer(blue(dir)); err != nil || i.URL != "https://ADDRESS/id/ID" || i.Keys != "https://ADDRESS/id/ID/keys" {
-		t.Errorf("%+v, %v", i, err)
-	}
-	write(t, blue(dir).Issuer(), "{")
-	_, err := planIssuer(blue(dir))
-	says(t, err, "is damaged")
-}
 
 // hostIssuer has a cluster run as far as its issuer is concerned.
 func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Config {

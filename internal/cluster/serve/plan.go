@@ -8,6 +8,7 @@ import (
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -35,7 +36,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err := portplan.Read(c.Dir.Ports(), &c.Ports); err != nil {
 		return nil, err
 	}
-	if c.Issuer, err = planIssuer(c.Dir); err != nil {
+	if c.Issuer, err = issuer.Planned(c.Dir); err != nil {
 		return nil, err
 	}
 	if c.Network, c.VPCs, err = planNetwork(dir, c); err != nil {

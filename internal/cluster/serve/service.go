@@ -29,6 +29,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/encryptionkey"
+	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
@@ -204,7 +205,7 @@ func (s *Service) prepare() (component.Account, error) {
 		return component.Account{}, err
 	}
 	shared := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, Region: own.Region, VPC: local.Possible()}
-	at, err := readIssuers(s.cfg.State)
+	at, err := issuer.OfAccount(s.cfg.State)
 	if err != nil {
 		return component.Account{}, err
 	}

@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -52,9 +53,6 @@ type Session struct {
 
 	// Checked, if not nil, is called when nothing keeps the session from it, and before anything is changed.
 	Checked func()
-
-	// thisHost stands in for issuer.ThisHost in tests.
-	thisHost func(context.Context) (string, netip.Addr, error)
 }
 
 // Outcome says what a session had to do.
@@ -171,7 +169,11 @@ func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err err
 			return false, err
 		}
 	}
-	if outcome.Unnamed, err = s.makeIssuers(ctx); err != nil {
+	own, err := account.Make(s.State, s.Region)
+	if err != nil {
+		return false, err
+	}
+	if outcome.Unnamed, err = s.issuers().Record(ctx, s.State, own); err != nil {
 		return false, err
 	}
 	if err := s.makeDefaultVPC(); err != nil {
@@ -181,6 +183,11 @@ func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err err
 		return false, fmt.Errorf("making directory of cluster %s: %w", s.Wanted.Cluster.Spec.Name, err)
 	}
 	return clusterconfig.Save(cluster.Record(), s.Wanted)
+}
+
+// issuers is what the session was asked about the host of issuers.
+func (s Session) issuers() issuer.Choice {
+	return issuer.Choice{Host: s.IssuerHost, ByAddress: s.IssuerByAddress, Region: s.Region, Pods: s.wantsLocal()}
 }
 
 // makeDefaultVPC describes the default VPC of an account that is new, with the way out that was chosen.
