@@ -3,18 +3,11 @@
 package serve
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"muster.dev/muster/internal/plane/podidentity"
-	"muster.dev/muster/internal/platform/atomicfile"
 )
 
 // associationRetry is the pause before the files of clusters that have just begun are looked at, and after a failure.
@@ -51,30 +44,9 @@ func (p PodIdentities) writeAll() error {
 			return nil
 		}
 		if err == nil {
-			err = writeAssociations(file, accounts)
+			err = podidentity.WriteFile(file, accounts)
 		}
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
-}
-
-// writeAssociations writes a file that says something else than it did.
-func writeAssociations(path string, accounts []podidentity.ServiceAccount) error {
-	if accounts == nil {
-		accounts = []podidentity.ServiceAccount{}
-	}
-	raw, err := json.Marshal(map[string]any{"identities": accounts})
-	if err != nil {
-		return fmt.Errorf("encoding associations: %w", err)
-	}
-	raw = append(raw, '\n')
-	if has, err := os.ReadFile(path); err == nil && bytes.Equal(has, raw) {
-		return nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading associations: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("making directory of associations: %w", err)
-	}
-	return atomicfile.Write(path, raw, 0o640) // the group is the webhook's, where it has a user of its own
 }

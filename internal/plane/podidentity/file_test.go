@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package podidentity
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"muster.dev/muster/internal/plane/podidentity"
 )
 
-func TestWriteAssociations(t *testing.T) {
+func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pod-identity-webhook", "associations.json")
 	for _, c := range []struct {
-		accounts []podidentity.ServiceAccount
+		accounts []ServiceAccount
 		want     string
 	}{
 		{nil, `{"identities":[]}`},
-		{[]podidentity.ServiceAccount{{Namespace: "a", Name: "b"}}, `{"identities":[{"namespace":"a","serviceAccount":"b"}]}`},
+		{[]ServiceAccount{{Namespace: "a", Name: "b"}}, `{"identities":[{"namespace":"a","serviceAccount":"b"}]}`},
 	} {
-		if err := writeAssociations(path, c.accounts); err != nil {
+		if err := WriteFile(path, c.accounts); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(path)
@@ -37,7 +35,7 @@ func TestWriteAssociations(t *testing.T) {
 	if err := os.Chtimes(path, before, before); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeAssociations(path, []podidentity.ServiceAccount{{Namespace: "a", Name: "b"}}); err != nil {
+	if err := WriteFile(path, []ServiceAccount{{Namespace: "a", Name: "b"}}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err = os.Stat(path); err != nil || !info.ModTime().Equal(before) {
