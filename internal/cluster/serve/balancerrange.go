@@ -14,7 +14,6 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"muster.dev/muster/internal/machine/vpccontroller"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/vpc"
@@ -88,7 +87,7 @@ func (s Session) checkBalancerRange() error {
 		return err
 	}
 	if !s.State.Exists() {
-		all = append(all, vpccontroller.Default(nil, egresspolicy.NAT, func(prefix string) string { return prefix + "default" }))
+		all = append(all, vpc.NewDefault(nil, egresspolicy.NAT, func(prefix string) string { return prefix + "default" }))
 	}
 	for _, network := range all {
 		if network.CIDR.Overlaps(s.BalancerRange) {

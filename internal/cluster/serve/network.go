@@ -17,7 +17,6 @@ import (
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
-	"muster.dev/muster/internal/machine/vpccontroller"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"
@@ -36,7 +35,7 @@ func describeDefaultVPC(dir statedir.Dir, in region.Region, egress egresspolicy.
 	if _, err := os.Stat(filepath.Join(dir.ManagementEtcd(), "member")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return vpc.Describe(dir.VPCs(), vpccontroller.Default(zoneNames(in), egress, func(prefix string) string { return prefix + randomID() }))
+	return vpc.Describe(dir.VPCs(), vpc.NewDefault(zoneNames(in), egress, func(prefix string) string { return prefix + randomID() }))
 }
 
 func zoneNames(in region.Region) []string {
@@ -270,7 +269,7 @@ func planNetwork(dir statedir.Dir, c component.Config) (clusternetwork.Network, 
 	}
 	if len(all) == 0 {
 		n := 0
-		all = []vpc.Description{vpccontroller.Default(zoneNames(c.Region), egresspolicy.NAT, func(prefix string) string {
+		all = []vpc.Description{vpc.NewDefault(zoneNames(c.Region), egresspolicy.NAT, func(prefix string) string {
 			n++
 			return fmt.Sprintf("%s%017d", prefix, n-1)
 		})}

@@ -363,7 +363,7 @@ func TestFirst(t *testing.T) {
 	for cut := range 5 {
 		w := newWorld(t)
 		n := 0
-		described := []vpc.Description{{ID: two, CIDR: netip.MustParsePrefix("172.31.0.0/16")}, Default(zones, egresspolicy.NAT, func(prefix string) string { n++; return fmt.Sprintf("%s%017d", prefix, n) })}
+		described := []vpc.Description{{ID: two, CIDR: netip.MustParsePrefix("172.31.0.0/16")}, vpc.NewDefault(zones, egresspolicy.NAT, func(prefix string) string { n++; return fmt.Sprintf("%s%017d", prefix, n) })}
 		if err := vpc.Describe(w.root, described[1]); err != nil {
 			t.Fatal(err)
 		}

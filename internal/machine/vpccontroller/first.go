@@ -5,42 +5,14 @@ package vpccontroller
 import (
 	"context"
 	"fmt"
-	"net/netip"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"
 )
-
-// DefaultCIDR is the range of the default VPC, as of AWS's accounts; its subnets are a /20 in each zone.
-const DefaultCIDR = "172.31.0.0/16"
-
-const defaultSubnetBits = 20
-
-// Default describes the default VPC of a new account, with a subnet in each zone. makeID makes an id with a prefix. The first zone has the
-// smallest id of a subnet: it gets the first machine.
-func Default(zones []string, egress egresspolicy.Mode, makeID func(prefix string) string) vpc.Description {
-	cidr := netip.MustParsePrefix(DefaultCIDR)
-	description := vpc.Description{ID: makeID("vpc-"), CIDR: cidr, Default: true, Egress: egresspolicy.Policy{Mode: egress}}
-	ids := make([]string, 0, len(zones))
-	for range zones {
-		ids = append(ids, makeID("subnet-"))
-	}
-	slices.Sort(ids)
-	for i, zone := range zones {
-		block := cidr.Addr().As4()
-		block[2] += byte(i << (24 - defaultSubnetBits))
-		description.Subnets = append(description.Subnets, vpc.Subnet{
-			ID: ids[i], Zone: zone, CIDR: netip.PrefixFrom(netip.AddrFrom4(block), defaultSubnetBits),
-		})
-	}
-	return description
-}
 
 // First makes the objects of the default VPC as it is described, if there are none: it is described before the management plane is there. The
 // VPC comes last: one that is there had its subnets, and if this was cut short the next call goes on.
