@@ -13,7 +13,6 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/network/loadbalancer"
-	"muster.dev/muster/internal/network/loadbalancercontroller"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
@@ -224,7 +223,7 @@ func TestNoAddressOnTheHost(t *testing.T) {
 		}
 	}
 	spec.SourceRanges = []netip.Prefix{netip.MustParsePrefix("172.31.0.0/24")}
-	if _, err := b.Ensure(loadbalancercontroller.Service{Namespace: "shop", Name: "web", UID: "c"}, spec); !errors.Is(err, loadbalancer.ErrRangeFull) {
+	if _, err := b.Ensure(loadbalancer.Service{Namespace: "shop", Name: "web", UID: "c"}, spec); !errors.Is(err, loadbalancer.ErrRangeFull) {
 		t.Errorf("the range is full: %v", err)
 	}
 	kept, err := network.Balancers()

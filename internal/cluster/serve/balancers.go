@@ -78,7 +78,7 @@ func (b *balancers) List() ([]loadbalancer.Balancer, error) {
 }
 
 // Ensure implements [loadbalancercontroller.Balancers].
-func (b *balancers) Ensure(of loadbalancercontroller.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error) {
+func (b *balancers) Ensure(of loadbalancer.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error) {
 	b.service.balancers.Lock() // two clusters could choose the same address on the host
 	defer b.service.balancers.Unlock()
 	all, err := b.List()
@@ -108,7 +108,7 @@ func (b *balancers) Ensure(of loadbalancercontroller.Service, spec loadbalancer.
 }
 
 // choose gives a new balancer addresses. The one in the VPC is in the VPC's list before anybody else can have it.
-func (b *balancers) choose(of loadbalancercontroller.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error) {
+func (b *balancers) choose(of loadbalancer.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error) {
 	cluster := b.config.Cluster.Spec.Name
 	made := loadbalancer.Balancer{
 		Cluster: cluster, Namespace: of.Namespace, Service: of.Name, UID: of.UID,
@@ -127,7 +127,7 @@ func (b *balancers) choose(of loadbalancercontroller.Service, spec loadbalancer.
 			return made, err
 		}
 	}
-	return made, fmt.Errorf("%w: %w", loadbalancercontroller.ErrNoAddress, err)
+	return made, fmt.Errorf("%w: %w", loadbalancer.ErrNoAddress, err)
 }
 
 // addressOnHost gives a balancer that needs one an address on the host, which it keeps whatever range is chosen later.

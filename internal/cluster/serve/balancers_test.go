@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/network/loadbalancer"
-	"muster.dev/muster/internal/network/loadbalancercontroller"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
 )
@@ -39,7 +38,7 @@ func TestBalancersOfAClusterAreBounded(t *testing.T) {
 		b := &balancers{service: &Service{}, network: network}
 		b.config = component.Config{Account: component.Account{State: dir}}
 		b.config.Cluster.Spec.Name = cluster
-		_, err := b.Ensure(loadbalancercontroller.Service{Namespace: "shop", Name: uid, UID: uid}, loadbalancer.Spec{Internal: true})
+		_, err := b.Ensure(loadbalancer.Service{Namespace: "shop", Name: uid, UID: uid}, loadbalancer.Spec{Internal: true})
 		return err
 	}
 	if err := ensure("blue", "one more"); !errors.Is(err, loadbalancer.ErrTooMany) {
@@ -49,13 +48,13 @@ func TestBalancersOfAClusterAreBounded(t *testing.T) {
 		t.Errorf("one that is there: %v", err)
 	}
 	// It has no subnets here, so that is what it fails by.
-	if err := ensure("green", "first"); !errors.Is(err, loadbalancercontroller.ErrNoAddress) {
+	if err := ensure("green", "first"); !errors.Is(err, loadbalancer.ErrNoAddress) {
 		t.Errorf("another cluster's: %v", err)
 	}
 	if err := network.RemoveBalancers(func(o loadbalancer.Balancer) bool { return o.UID == "s7" }); err != nil {
 		t.Fatal(err)
 	}
-	if err := ensure("blue", "one more"); !errors.Is(err, loadbalancercontroller.ErrNoAddress) {
+	if err := ensure("blue", "one more"); !errors.Is(err, loadbalancer.ErrNoAddress) {
 		t.Errorf("after one has gone: %v", err)
 	}
 }

@@ -149,3 +149,9 @@ func (b Balancer) Validate() error {
 	}
 	return nil
 }
+
+// ErrNoAddress means that no subnet of the cluster has an address for a balancer.
+var ErrNoAddress = errors.New("no subnet of the cluster has an address left")
+
+// Service names a Service, and tells it from an earlier one of that name.
+type Service struct{ Namespace, Name, UID string }

@@ -4,7 +4,6 @@ package loadbalancercontroller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,21 +38,15 @@ const (
 type Balancers interface {
 	// List lists those of the cluster.
 	List() ([]loadbalancer.Balancer, error)
-	// Ensure has the balancer of a Service serve what the spec says. A new balancer gets addresses and keeps them. The errors [ErrNoAddress] and
+	// Ensure has the balancer of a Service serve what the spec says. A new balancer gets addresses and keeps them. The errors [loadbalancer.ErrNoAddress] and
 	// [loadbalancer.ErrRangeFull] mean that no address is free in the VPC or on the host; [loadbalancer.ErrTooMany] means that the cluster has as
 	// many balancers as it may have.
-	Ensure(of Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error)
+	Ensure(of loadbalancer.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error)
 	// Release removes those that match, and frees their addresses.
 	Release(ctx context.Context, match func(loadbalancer.Balancer) bool) error
 	// Status asks the process that serves them. It is an error while that cannot be asked.
 	Status(ctx context.Context) (balancer.Status, error)
 }
-
-// ErrNoAddress means that no subnet of the cluster has an address for a balancer.
-var ErrNoAddress = errors.New("no subnet of the cluster has an address left")
-
-// Service names a Service, and tells it from an earlier one of that name.
-type Service struct{ Namespace, Name, UID string }
 
 // reconciler reconciles Services.
 type reconciler struct {

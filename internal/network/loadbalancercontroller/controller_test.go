@@ -38,7 +38,7 @@ type memory struct {
 
 func (m *memory) List() ([]loadbalancer.Balancer, error) { return slices.Clone(m.all), m.err }
 
-func (m *memory) Ensure(of Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error) {
+func (m *memory) Ensure(of loadbalancer.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error) {
 	if m.err != nil {
 		return loadbalancer.Balancer{}, m.err
 	}
@@ -378,7 +378,7 @@ func TestNothingIsMadeWithoutTheFinalizer(t *testing.T) {
 
 func TestWhatIsTold(t *testing.T) {
 	w := newWorld(t)
-	w.balances.full = ErrNoAddress
+	w.balances.full = loadbalancer.ErrNoAddress
 	w.mustLook()
 	if len(w.said()) != 1 || !strings.HasPrefix(w.said()[0], "Warning SyncLoadBalancerFailed no subnet of the cluster has an address left: delete") {
 		t.Errorf("%q", w.said())

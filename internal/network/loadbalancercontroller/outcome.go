@@ -54,14 +54,14 @@ func (r *reconciler) refuse(service *corev1.Service) (*outcome, error) {
 	return &outcome{}, nil
 }
 
-func nameOf(service *corev1.Service) Service {
-	return Service{Namespace: service.Namespace, Name: service.Name, UID: string(service.UID)}
+func nameOf(service *corev1.Service) loadbalancer.Service {
+	return loadbalancer.Service{Namespace: service.Namespace, Name: service.Name, UID: string(service.UID)}
 }
 
 // serve has the balancer of a Service serve what it is to serve, and finds out whether it does.
 func (r *reconciler) serve(ctx context.Context, service *corev1.Service, spec loadbalancer.Spec) (*outcome, error) {
 	made, err := r.balancers.Ensure(nameOf(service), spec)
-	if errors.Is(err, ErrNoAddress) {
+	if errors.Is(err, loadbalancer.ErrNoAddress) {
 		return &outcome{again: failedAgain, notices: []balancerplan.Notice{warning(reasonFailed, "%v: delete machines or load balancers, or add a subnet to the cluster", err)}}, nil
 	}
 	if errors.Is(err, loadbalancer.ErrRangeFull) {
