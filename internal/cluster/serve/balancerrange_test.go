@@ -5,13 +5,13 @@ package serve
 import (
 	"errors"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -23,7 +23,7 @@ func TestBalancerRangeIsKept(t *testing.T) {
 	s := Session{State: newDir(t), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated)}
 	expect := func(want netip.Prefix) {
 		t.Helper()
-		if got, err := readBalancerRange(s.State); err != nil || got != want {
+		if got, err := balancerrange.Read(s.State); err != nil || got != want {
 			t.Errorf("the range is %s, %v, want %s", got, err, want)
 		}
 	}
@@ -55,41 +55,12 @@ func TestBalancerRangeIsKept(t *testing.T) {
 		if _, err := s.save(t.Context(), &Outcome{}); err != nil {
 			t.Fatal(err)
 		}
-		if changed, err := s.keepBalancerRange(); err != nil || changed != step.changed {
+		if changed, err := balancerrange.Keep(s.State, s.BalancerRange); err != nil || changed != step.changed {
 			t.Errorf("asked for %q: changed %v, %v", step.wanted, changed, err)
 		}
 		expect(step.then)
 	}
 	refused("172.31.7.0/24") // of the default VPC that there is
-}
-
-// No address is chosen from a range that cannot be read, and choosing one again mends it.
-func TestDamagedBalancerRange(t *testing.T) {
-	s := Session{State: newDir(t), BalancerRange: loadbalancer.DefaultRange}
-	for name, content := range map[string]string{
-		"no JSON": "{", "another version": `{"version": 2, "range": "10.0.0.0/8"}`, "no version": `{"range": "10.0.0.0/8"}`, "no range": `{"version": 1}`,
-		"everything": `{"version": 1, "range": "0.0.0.0/0"}`, "an unknown key": `{"version": 1, "range": "10.0.0.0/8", "host": "a"}`, "empty": "",
-	} {
-		write(t, s.State.LoadBalancers(), content)
-		if got, err := readBalancerRange(s.State); err == nil || !strings.Contains(err.Error(), "loadbalancers.json is damaged") {
-			t.Errorf("%s: %s, %v", name, got, err)
-		}
-		if changed, err := s.keepBalancerRange(); err != nil || !changed {
-			t.Errorf("%s: changed %v, %v", name, changed, err)
-		}
-		if got, err := readBalancerRange(s.State); err != nil || got != loadbalancer.DefaultRange {
-			t.Errorf("%s, chosen again: %s, %v", name, got, err)
-		}
-	}
-	if err := os.Remove(s.State.LoadBalancers()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(s.State.LoadBalancers(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := readBalancerRange(s.State); err == nil {
-		t.Errorf("a directory: %s", got)
-	}
 }
 
 // Addresses on the host are unique in all VPCs, none is the account's own, and each is kept when the range changes. A balancer that does not listen
@@ -115,7 +86,7 @@ func TestAddressesOnTheHost(t *testing.T) {
 	keep := func(within netip.Prefix) {
 		t.Helper()
 		s.BalancerRange = within
-		if _, err := s.keepBalancerRange(); err != nil {
+		if _, err := balancerrange.Keep(s.State, s.BalancerRange); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +143,7 @@ func TestAddressesOnTheHost(t *testing.T) {
 		t.Errorf("of the other range: %s, %v", made.HostAddress, err)
 	}
 	b := &balancers{config: component.Config{Account: component.Account{State: s.State}}}
-	ranges, err := hostRanges(s.State)
+	ranges, err := balancerrange.OfHost(s.State)
 	if err != nil || ranges[0] != other || len(ranges) != 1+len(seen)+1 {
 		t.Errorf("%v, %v", ranges, err)
 	}
@@ -186,7 +157,7 @@ func TestAddressesOnTheHost(t *testing.T) {
 		t.Errorf("it was at %s and is at %s, %v", last.HostAddress, kept.HostAddress, err)
 	}
 	write(t, s.State.LoadBalancers(), "{")
-	if ranges, err := hostRanges(s.State); err == nil {
+	if ranges, err := balancerrange.OfHost(s.State); err == nil {
 		t.Errorf("of a range that cannot be read: %v", ranges)
 	}
 }
@@ -197,7 +168,7 @@ func TestNoAddressOnTheHost(t *testing.T) {
 	if _, err := s.save(t.Context(), &Outcome{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.keepBalancerRange(); err != nil {
+	if _, err := balancerrange.Keep(s.State, s.BalancerRange); err != nil {
 		t.Fatal(err)
 	}
 	all, err := vpc.List(s.State.VPCs())

@@ -14,16 +14,15 @@ import (
 	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/network/balancer"
+	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/exposure"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/loadbalancercontroller"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/podnotice"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
 // addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC reaches; and that of Events about pods.
@@ -135,43 +134,16 @@ func (b *balancers) addressOnHost(of *loadbalancer.Balancer) error {
 	if of.HostAddress.IsValid() || !of.OnHost() {
 		return nil
 	}
-	within, err := readBalancerRange(b.config.State)
+	within, err := balancerrange.Read(b.config.State)
 	if err != nil {
 		return err
 	}
-	taken, err := hostAddresses(b.config.State)
+	taken, err := balancerrange.Taken(b.config.State)
 	if err != nil {
 		return err
 	}
 	of.HostAddress, err = loadbalancer.HostAddress(within, of.UID, func(a netip.Addr) bool { return taken[a] })
 	return err
-}
-
-// hostAddresses are those that balancers of any VPC have, and the account's own.
-func hostAddresses(dir statedir.Dir) (map[netip.Addr]bool, error) {
-	own, err := account.Read(dir)
-	if err != nil {
-		return nil, err
-	}
-	all, err := vpc.List(dir.VPCs())
-	if err != nil {
-		return nil, err
-	}
-	taken := map[netip.Addr]bool{own.Address: true}
-	for _, description := range all {
-		network, err := vpc.Open(dir.VPCs(), description.ID)
-		if err != nil {
-			return nil, err
-		}
-		list, err := network.Balancers()
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range list {
-			taken[o.HostAddress] = true
-		}
-	}
-	return taken, nil
 }
 
 // Release implements [loadbalancercontroller.Balancers].

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
@@ -32,7 +33,7 @@ func (s Session) check(binDir string, running bool) error {
 	if err := s.issuers().Check(s.State); err != nil {
 		return fmt.Errorf("--issuer-host: %w", err)
 	}
-	if err := s.checkBalancerRange(); err != nil {
+	if err := balancerrange.Check(s.State, s.BalancerRange); err != nil {
 		return fmt.Errorf("--load-balancer-range: %w", err)
 	}
 	if _, err := releaseOf(binDir, s.Wanted.Cluster.Spec.Version); err != nil {

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/machine/hostroot"
+	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/issuer"
@@ -94,7 +95,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if outcome.RangeChanged, err = s.keepBalancerRange(); err != nil {
+	if outcome.RangeChanged, err = balancerrange.Keep(s.State, s.BalancerRange); err != nil {
 		return Outcome{}, err
 	}
 	if s.HostRoot != nil {

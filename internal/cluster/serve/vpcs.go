@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/vpccontroller"
+	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/securitygroupcontroller"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
@@ -66,7 +67,7 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 		Root: account.State.VPCs(), Zones: zoneNames(account.Region), Store: store,
 		Networks:   vpccontroller.OnDisk{Root: account.State.VPCs(), Possible: account.VPC},
 		Processes:  &vpcProcesses{service: s, account: account, supervisor: s.accountSupervisor()},
-		HostRanges: func() ([]netip.Prefix, error) { return hostRanges(account.State) },
+		HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(account.State) },
 	})
 	if err != nil {
 		return err
