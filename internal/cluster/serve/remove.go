@@ -54,7 +54,7 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 	if err := removeMachinesOf(ctx, account.State, name); err != nil {
 		return err
 	}
-	if err := s.removeBalancers(ctx, account, name); err != nil {
+	if err := s.balancers.RemoveCluster(ctx, account, name); err != nil {
 		return err
 	}
 	if err := removeEndpoints(account.State, name); err != nil {

@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/nodegroup"
@@ -90,7 +91,7 @@ type Service struct {
 	boots  *nodegroup.Boots  // of the local machines of all clusters
 
 	networks  sync.Mutex // one cluster chooses its network at a time
-	balancers sync.Mutex // one load balancer is chosen or removed at a time
+	balancers *balancerstore.Store
 
 	mu         sync.Mutex
 	message    string
@@ -119,13 +120,15 @@ func NewService(cfg Config) (*Service, error) {
 	if cfg.State == "" || cfg.BinDir == "" || cfg.Log == nil {
 		return nil, errors.New("service needs a state directory, a directory of programs and a logger")
 	}
-	return &Service{
+	s := &Service{
 		cfg: cfg, files: filestore.New(cfg.State.FileSystems()), started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
 		memory: host.MemoryAvailable, ports: portplan.New(cfg.State),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuerFailures: map[netip.Addr]string{},
 		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
 		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())),
-	}, nil
+	}
+	s.balancers = balancerstore.New(s.balancerProcesses)
+	return s, nil
 }
 
 // Run serves until the context ends, and leaves components and machines running. It returns an error at once if the state

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package balancerstore
 
 import (
 	"errors"
@@ -11,11 +11,12 @@ import (
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // A cluster that has all the balancers that it may have gets no more; those that it has go on, and so do other clusters.
 func TestBalancersOfAClusterAreBounded(t *testing.T) {
-	dir := newDir(t)
+	dir := statedir.Dir(t.TempDir())
 	const id = "vpc-0123456789abcdef0"
 	if err := vpc.Describe(dir.VPCs(), vpc.Description{ID: id, CIDR: netip.MustParsePrefix("10.9.0.0/16"), Subnets: []vpc.Subnet{
 		{ID: "subnet-0123456789abcdef0", Zone: "us-east-1a", CIDR: netip.MustParsePrefix("10.9.0.0/20")},
@@ -35,9 +36,9 @@ func TestBalancersOfAClusterAreBounded(t *testing.T) {
 		}
 	}
 	ensure := func(cluster, uid string) error {
-		b := &balancers{service: &Service{}, network: network}
-		b.config = component.Config{Account: component.Account{State: dir}}
-		b.config.Cluster.Spec.Name = cluster
+		config := component.Config{Account: component.Account{State: dir}}
+		config.Cluster.Spec.Name = cluster
+		b := New(none).Of(config, network, nil)
 		_, err := b.Ensure(loadbalancer.Service{Namespace: "shop", Name: uid, UID: uid}, loadbalancer.Spec{Internal: true})
 		return err
 	}
