@@ -17,17 +17,17 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // fakeService answers on the socket of a state directory: with one status after the other, the last one for ever.
 type fakeService struct {
 	mu       sync.Mutex
-	statuses []serve.RotationStatus
+	statuses []servicestatus.Rotation
 	rotated  int
 	// keys of service account tokens are answered in the same way.
-	keys [][]serve.TokenKeyStatus
+	keys [][]servicestatus.TokenKey
 	// asked is with what other keys were asked for.
 	asked string
 }
@@ -45,7 +45,7 @@ func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_ = json.NewEncoder(w).Encode(keys)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(serve.Status{Clusters: []serve.ClusterStatus{{Name: "muster", Namespace: "muster", TokenKeys: keys}}})
+		_ = json.NewEncoder(w).Encode(servicestatus.Status{Clusters: []servicestatus.Cluster{{Name: "muster", Namespace: "muster", TokenKeys: keys}}})
 		return
 	}
 	status := s.statuses[0]
@@ -57,11 +57,11 @@ func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(status)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(serve.Status{Clusters: []serve.ClusterStatus{{Name: "muster", Namespace: "muster", Rotation: &status}}})
+	_ = json.NewEncoder(w).Encode(servicestatus.Status{Clusters: []servicestatus.Cluster{{Name: "muster", Namespace: "muster", Rotation: &status}}})
 }
 
 // rotateCerts runs the command line against a service that tells these statuses.
-func rotateCerts(t *testing.T, statuses []serve.RotationStatus, args ...string) (out, talk string, code, rotated int) {
+func rotateCerts(t *testing.T, statuses []servicestatus.Rotation, args ...string) (out, talk string, code, rotated int) {
 	t.Helper()
 	service := &fakeService{statuses: statuses}
 	out, talk, code = commandLine(t, service, len(statuses) > 0, append([]string{"certs", "rotate", "kubelet-ca"}, args...)...)
@@ -102,23 +102,23 @@ func commandLine(t *testing.T, service *fakeService, serves bool, args ...string
 	return stdout.String(), stderr.String(), code
 }
 
-func rotating(phase rotation.Phase, message string) serve.RotationStatus {
+func rotating(phase rotation.Phase, message string) servicestatus.Rotation {
 	r := rotation.Start("kubelet-1", "kubelet-2", time.Now())
 	r.Phase = phase
-	return serve.RotationStatus{Signs: r.Signs(), Trusts: r.Trusts(), Rotation: &r, Message: message}
+	return servicestatus.Rotation{Signs: r.Signs(), Trusts: r.Trusts(), Rotation: &r, Message: message}
 }
 
-func rotated(ago time.Duration) serve.RotationStatus {
+func rotated(ago time.Duration) servicestatus.Rotation {
 	finished := time.Now().Add(-ago)
-	return serve.RotationStatus{
+	return servicestatus.Rotation{
 		Signs: "kubelet-2", Trusts: []string{"kubelet-2"},
 		Last: &authority.Rotated{Old: "kubelet-1", New: "kubelet-2", Started: finished.Add(-17 * time.Minute), Finished: finished},
 	}
 }
 
 func TestRotateWaitsAndShowsEachChange(t *testing.T) {
-	before := serve.RotationStatus{Signs: "kubelet-1", Trusts: []string{"kubelet-1"}}
-	out, talk, code, asked := rotateCerts(t, []serve.RotationStatus{
+	before := servicestatus.Rotation{Signs: "kubelet-1", Trusts: []string{"kubelet-1"}}
+	out, talk, code, asked := rotateCerts(t, []servicestatus.Rotation{
 		before, rotating(rotation.Trust, ""), rotating(rotation.Trust, "somebody has not read it"), rotating(rotation.Trust, "somebody has not read it"),
 		rotating(rotation.Replace, "2 nodes"), rotating(rotation.Withdraw, "somebody has not forgotten it"), rotated(20 * time.Minute),
 	})
@@ -137,18 +137,18 @@ Withdraw: kubelet-2 signs kubelets' certificates; kubelet-1 is to be trusted no 
 
 func TestRotate(t *testing.T) {
 	for name, test := range map[string]struct {
-		statuses  []serve.RotationStatus
+		statuses  []servicestatus.Rotation
 		args      []string
 		code      int
 		asked     int
 		out, talk string
 	}{
-		"not waiting":              {[]serve.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait"}, 0, 1, "Trust: kubelet-1 signs", "The service goes on"},
-		"as data":                  {[]serve.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait", "-o", "json"}, 0, 1, `"phase": "Trust"`, ""},
-		"too long":                 {[]serve.RotationStatus{rotating(rotation.Replace, "x")}, []string{"--timeout", "400ms"}, 1, 1, "", "run the command again to wait"},
-		"once more by mistake":     {[]serve.RotationStatus{rotated(time.Minute)}, nil, 0, 0, "kubelet-2 signs", "Nothing was begun; --again"},
-		"once more on purpose":     {[]serve.RotationStatus{rotated(time.Minute)}, []string{"--again"}, 0, 1, "kubelet-2 signs", ""},
-		"long after the last":      {[]serve.RotationStatus{rotated(2 * time.Hour)}, nil, 0, 1, "kubelet-2 signs", ""},
+		"not waiting":              {[]servicestatus.Rotation{rotating(rotation.Trust, "")}, []string{"--no-wait"}, 0, 1, "Trust: kubelet-1 signs", "The service goes on"},
+		"as data":                  {[]servicestatus.Rotation{rotating(rotation.Trust, "")}, []string{"--no-wait", "-o", "json"}, 0, 1, `"phase": "Trust"`, ""},
+		"too long":                 {[]servicestatus.Rotation{rotating(rotation.Replace, "x")}, []string{"--timeout", "400ms"}, 1, 1, "", "run the command again to wait"},
+		"once more by mistake":     {[]servicestatus.Rotation{rotated(time.Minute)}, nil, 0, 0, "kubelet-2 signs", "Nothing was begun; --again"},
+		"once more on purpose":     {[]servicestatus.Rotation{rotated(time.Minute)}, []string{"--again"}, 0, 1, "kubelet-2 signs", ""},
+		"long after the last":      {[]servicestatus.Rotation{rotated(2 * time.Hour)}, nil, 0, 1, "kubelet-2 signs", ""},
 		"the service does not run": {nil, nil, 1, 0, "", "muster up"},
 		"of what":                  {nil, []string{"etcd"}, 2, 0, "", "usage: muster certs rotate kubelet-ca"},
 		"in no format":             {nil, []string{"-o", "xml"}, 2, 0, "", "table, json or yaml"},
@@ -164,29 +164,29 @@ func TestRotate(t *testing.T) {
 
 func TestRotateServiceAccountKeys(t *testing.T) {
 	now := time.Now()
-	old := serve.TokenKeyStatus{ID: "old", Signs: true, Created: now.Add(-50 * time.Hour), SignsFrom: now.Add(-49 * time.Hour), Published: true}
-	next := serve.TokenKeyStatus{ID: "next", Created: now, SignsFrom: now.Add(65 * time.Minute), Published: true}
-	before, published := []serve.TokenKeyStatus{old}, []serve.TokenKeyStatus{old, next}
+	old := servicestatus.TokenKey{ID: "old", Signs: true, Created: now.Add(-50 * time.Hour), SignsFrom: now.Add(-49 * time.Hour), Published: true}
+	next := servicestatus.TokenKey{ID: "next", Created: now, SignsFrom: now.Add(65 * time.Minute), Published: true}
+	before, published := []servicestatus.TokenKey{old}, []servicestatus.TokenKey{old, next}
 	old.Signs, next.Signs, next.SignsFrom = false, true, now
-	signs := []serve.TokenKeyStatus{old, next}
+	signs := []servicestatus.TokenKey{old, next}
 	old.Published = false
 	const notice = "cluster=muster&notice=1h5m0s"
 	for name, test := range map[string]struct {
-		keys      [][]serve.TokenKeyStatus
+		keys      [][]servicestatus.TokenKey
 		args      []string
 		code      int
 		asked     string
 		out, talk string
 	}{
-		"waiting":                        {[][]serve.TokenKeyStatus{before, published, published, signs}, nil, 0, notice, "next                  signs", "the key next is published, and signs from "},
-		"not waiting":                    {[][]serve.TokenKeyStatus{before, published}, []string{"--no-wait"}, 0, notice, "next                  published, signs in 6", "The service goes on"},
-		"after another notice":           {[][]serve.TokenKeyStatus{before, signs}, []string{"--notice", "1s"}, 0, "cluster=muster&notice=1s", "old                   published", ""},
-		"as data":                        {[][]serve.TokenKeyStatus{before, published}, []string{"--no-wait", "-o", "json"}, 0, notice, `"signsFrom": "`, ""},
-		"too long":                       {[][]serve.TokenKeyStatus{before, published}, []string{"--timeout", "300ms"}, 1, notice, "", "run the command again to wait"},
-		"once more by mistake":           {[][]serve.TokenKeyStatus{signs}, nil, 0, "", "next                  signs", "Nothing was begun; --again"},
-		"once more on purpose":           {[][]serve.TokenKeyStatus{signs}, []string{"--again"}, 0, notice, "next                  signs", ""},
-		"long after":                     {[][]serve.TokenKeyStatus{{old, {ID: "next", Signs: true, SignsFrom: now.Add(-2 * time.Hour)}}, signs}, nil, 0, notice, "signs", ""},
-		"kept for tokens that pods have": {[][]serve.TokenKeyStatus{{old, {ID: "next", Signs: true, SignsFrom: now}}}, nil, 0, "", "old                   trusted by the API server", "Nothing was begun"},
+		"waiting":                        {[][]servicestatus.TokenKey{before, published, published, signs}, nil, 0, notice, "next                  signs", "the key next is published, and signs from "},
+		"not waiting":                    {[][]servicestatus.TokenKey{before, published}, []string{"--no-wait"}, 0, notice, "next                  published, signs in 6", "The service goes on"},
+		"after another notice":           {[][]servicestatus.TokenKey{before, signs}, []string{"--notice", "1s"}, 0, "cluster=muster&notice=1s", "old                   published", ""},
+		"as data":                        {[][]servicestatus.TokenKey{before, published}, []string{"--no-wait", "-o", "json"}, 0, notice, `"signsFrom": "`, ""},
+		"too long":                       {[][]servicestatus.TokenKey{before, published}, []string{"--timeout", "300ms"}, 1, notice, "", "run the command again to wait"},
+		"once more by mistake":           {[][]servicestatus.TokenKey{signs}, nil, 0, "", "next                  signs", "Nothing was begun; --again"},
+		"once more on purpose":           {[][]servicestatus.TokenKey{signs}, []string{"--again"}, 0, notice, "next                  signs", ""},
+		"long after":                     {[][]servicestatus.TokenKey{{old, {ID: "next", Signs: true, SignsFrom: now.Add(-2 * time.Hour)}}, signs}, nil, 0, notice, "signs", ""},
+		"kept for tokens that pods have": {[][]servicestatus.TokenKey{{old, {ID: "next", Signs: true, SignsFrom: now}}}, nil, 0, "", "old                   trusted by the API server", "Nothing was begun"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := &fakeService{keys: test.keys}

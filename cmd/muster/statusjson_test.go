@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -35,7 +35,7 @@ func TestStatusAsData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status := serve.Status{Clusters: []serve.ClusterStatus{{Name: "blue", Message: "starting etcd"}}}
+	status := servicestatus.Status{Clusters: []servicestatus.Cluster{{Name: "blue", Message: "starting etcd"}}}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(status) }))
 	_ = server.Listener.Close()
 	server.Listener = listener
@@ -56,7 +56,7 @@ func TestStatusAsData(t *testing.T) {
 		}
 		if test.format == "json" {
 			decoder := json.NewDecoder(io.MultiReader(&out, &talk))
-			if err := decoder.Decode(&serve.Status{}); err != nil || decoder.More() {
+			if err := decoder.Decode(&servicestatus.Status{}); err != nil || decoder.More() {
 				t.Errorf("both streams together are no JSON: %v", err)
 			}
 		}

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 )
 
 const shortLived = `apiVersion: muster.dev/v1alpha1
@@ -97,7 +97,7 @@ func TestRotationOfKubeletsAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatalf("muster certs rotate: %v", err)
 	}
-	var status serve.RotationStatus
+	var status servicestatus.Rotation
 	if err := json.Unmarshal(out.Bytes(), &status); err != nil {
 		t.Fatal(err)
 	}

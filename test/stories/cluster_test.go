@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
@@ -185,7 +186,7 @@ func (i *installation) manifest(documents string) string {
 }
 
 // status asks the service itself.
-func (i *installation) status() (serve.Status, error) {
+func (i *installation) status() (servicestatus.Status, error) {
 	return serve.NewClient(i.dir).Status(i.t.Context())
 }
 

@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 )
 
 // freshPods are pods that get new credentials for each question: by IRSA, and by EKS Pod Identity. Their tokens live ten minutes, the least that there is.
@@ -306,10 +306,10 @@ func (w *irsa) byAgent() {
 }
 
 // rotateTokenKeys replaces the key and waits until the new one signs.
-func (w *irsa) rotateTokenKeys(notice string, args ...string) []serve.TokenKeyStatus {
+func (w *irsa) rotateTokenKeys(notice string, args ...string) []servicestatus.TokenKey {
 	w.t.Helper()
 	out, _ := w.muster(append([]string{"certs", "rotate", "service-account-keys", "--again", "--notice", notice, "-o", "json"}, args...)...)
-	var keys []serve.TokenKeyStatus
+	var keys []servicestatus.TokenKey
 	if err := json.Unmarshal([]byte(out), &keys); err != nil || len(keys) < 2 {
 		w.t.Fatalf("%v: %s", err, out)
 	}

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
@@ -121,7 +122,7 @@ func (r *rotateOptions) run(ctx context.Context) error {
 }
 
 // wait shows each change until the rotation is over. A service that is started anew meanwhile does not end the waiting.
-func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespace string, status serve.RotationStatus) (serve.RotationStatus, error) {
+func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespace string, status servicestatus.Rotation) (servicestatus.Rotation, error) {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, terminal.ErrTimeUp)
@@ -151,7 +152,7 @@ func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespa
 	return status, nil
 }
 
-func (r *rotateOptions) print(status serve.RotationStatus) error {
+func (r *rotateOptions) print(status servicestatus.Rotation) error {
 	if r.format != terminal.FormatTable {
 		return terminal.PrintData(r.Out, r.format, status)
 	}
@@ -160,7 +161,7 @@ func (r *rotateOptions) print(status serve.RotationStatus) error {
 }
 
 // describeRotation returns a sentence or two about the authority that signs for kubelets and the phase of a rotation.
-func describeRotation(status serve.RotationStatus) string {
+func describeRotation(status servicestatus.Rotation) string {
 	now := status.Rotation
 	if now == nil {
 		text := status.Signs + " signs kubelets' certificates, and is the only authority trusted for them."

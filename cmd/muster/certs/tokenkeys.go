@@ -14,6 +14,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/platform/table"
 )
 
@@ -61,7 +62,7 @@ func (r *rotateOptions) runTokenKeys(ctx context.Context) error {
 }
 
 // waitForSigner waits until the last of the keys signs.
-func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client, namespace string, keys []serve.TokenKeyStatus) ([]serve.TokenKeyStatus, error) {
+func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client, namespace string, keys []servicestatus.TokenKey) ([]servicestatus.TokenKey, error) {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, terminal.ErrTimeUp)
@@ -92,7 +93,7 @@ func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client
 	return keys, nil
 }
 
-func (r *rotateOptions) printTokenKeys(keys []serve.TokenKeyStatus) error {
+func (r *rotateOptions) printTokenKeys(keys []servicestatus.TokenKey) error {
 	if r.format != terminal.FormatTable {
 		return terminal.PrintData(r.Out, r.format, keys)
 	}
@@ -100,7 +101,7 @@ func (r *rotateOptions) printTokenKeys(keys []serve.TokenKeyStatus) error {
 }
 
 // tokenKeyTable shows the keys of service account tokens, the last first.
-func tokenKeyTable(out io.Writer, keys []serve.TokenKeyStatus, now time.Time) error {
+func tokenKeyTable(out io.Writer, keys []servicestatus.TokenKey, now time.Time) error {
 	t := table.New(out, "SERVICE ACCOUNT KEY", "STATE", "AGE")
 	for _, k := range slices.Backward(keys) {
 		state := "trusted by the API server"

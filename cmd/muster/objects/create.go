@@ -20,7 +20,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/nodegroupspec"
 )
@@ -33,8 +33,8 @@ func NewCreateCommand(o *terminal.Options) *cobra.Command {
 		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "filesystem"),
 		RunE:  terminal.NothingToDo,
 	}
-	cmd.AddCommand((&createClusterCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: serve.ThisHost}).command())
-	cmd.AddCommand((&createCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: serve.ThisHost}).command())
+	cmd.AddCommand((&createClusterCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: servicestatus.ThisHost}).command())
+	cmd.AddCommand((&createCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: servicestatus.ThisHost}).command())
 	cmd.AddCommand((&createAddonCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval}).command())
 	cmd.AddCommand((&createPodIdentityCommand{Options: o, planes: kinds.NewDialers()}).command())
 	cmd.AddCommand((&createFileSystemCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, random: rand.Reader}).command())

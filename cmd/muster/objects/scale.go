@@ -13,7 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/capacity"
 )
 
@@ -25,7 +25,7 @@ func NewScaleCommand(o *terminal.Options) *cobra.Command {
 		Args:  oneOf("nodegroup"),
 		RunE:  terminal.NothingToDo,
 	}
-	cmd.AddCommand((&scaleCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, host: serve.ThisHost}).command())
+	cmd.AddCommand((&scaleCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, host: servicestatus.ThisHost}).command())
 	return cmd
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/termsafe"
@@ -42,7 +42,7 @@ func newProgress(w io.Writer) *progress {
 }
 
 // show is called with every new status of the account and of the cluster that is waited for.
-func (p *progress) show(status serve.Status, cluster serve.ClusterStatus) {
+func (p *progress) show(status servicestatus.Status, cluster servicestatus.Cluster) {
 	rows := progressRows(status, cluster, time.Now())
 	if p.rows != nil {
 		drawn := make([]terminal.Row, 0, len(rows))
@@ -75,7 +75,7 @@ func (r progressRow) drawn() terminal.Row {
 }
 
 // progressRows sums a status up: the control plane, then a row for each node group.
-func progressRows(status serve.Status, cluster serve.ClusterStatus, now time.Time) []progressRow {
+func progressRows(status servicestatus.Status, cluster servicestatus.Cluster, now time.Time) []progressRow {
 	summary := supervise.Summary(slices.Concat(status.Components, cluster.Components), now)
 	plane := progressRow{name: "control plane", text: "ready", ready: summary == "" && cluster.Ready}
 	if !plane.ready {
@@ -97,7 +97,7 @@ func progressRows(status serve.Status, cluster serve.ClusterStatus, now time.Tim
 }
 
 // steps counts the machines of a group that are still on their way, by the step they are at.
-func steps(machines []serve.MachineStatus, group string) string {
+func steps(machines []servicestatus.Machine, group string) string {
 	counts := map[v1alpha1.JoinStep]int{}
 	message := ""
 	for _, m := range machines {

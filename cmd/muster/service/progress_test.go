@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -22,21 +22,21 @@ import (
 func TestProgressOfSeveralErrors(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	newProgress(&out).show(serve.Status{}, serve.ClusterStatus{Message: "no key\nno \x1b[31mport"})
+	newProgress(&out).show(servicestatus.Status{}, servicestatus.Cluster{Message: "no key\nno \x1b[31mport"})
 	if got := out.String(); !strings.HasSuffix(got, "  control plane  no key; no \\x1b[31mport\n") || strings.Count(got, "\n") != 1 {
 		t.Errorf("printed %q", got)
 	}
 }
 
 // start is how a cluster starts, status by status.
-func start() []serve.ClusterStatus {
+func start() []servicestatus.Cluster {
 	component := func(name string, state supervise.State) supervise.Status {
 		return supervise.Status{Name: name, State: state, Since: time.Now(), Message: `Get "https://127.0.0.1:29306/readyz": dial tcp 127.0.0.1:29306: connect: connection refused`}
 	}
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-certificate-controller"}
-	var all []serve.ClusterStatus
+	var all []servicestatus.Cluster
 	for ready := range len(names) + 1 {
-		var now serve.ClusterStatus
+		var now servicestatus.Cluster
 		for i, name := range names {
 			state := supervise.Starting
 			if i < ready {
@@ -49,10 +49,10 @@ func start() []serve.ClusterStatus {
 	up := all[len(all)-1]
 	up.Ready = true
 	for ready := range int32(4) {
-		group := serve.NodeGroupStatus{Name: "default", Desired: 3, Machines: 3, Ready: ready}
-		up.NodeGroups, up.Machines = []serve.NodeGroupStatus{group}, nil
+		group := servicestatus.NodeGroup{Name: "default", Desired: 3, Machines: 3, Ready: ready}
+		up.NodeGroups, up.Machines = []servicestatus.NodeGroup{group}, nil
 		for i := range 3 - ready {
-			up.Machines = append(up.Machines, serve.MachineStatus{
+			up.Machines = append(up.Machines, servicestatus.Machine{
 				Name: fmt.Sprintf("i-%017x", i), NodeGroup: "default", Phase: v1alpha1.MachineNotReady, Step: v1alpha1.StepNodeRegistered,
 				Message: "it waits for its network: " + strings.Repeat("container runtime network not ready ", 10),
 			})
@@ -70,14 +70,14 @@ func TestProgressOnATerminal(t *testing.T) {
 			terminal.Reflow(true)
 			p := newProgress(terminal.File)
 			for i, now := range start() {
-				p.show(serve.Status{}, now)
+				p.show(servicestatus.Status{}, now)
 				lines := terminal.Lines(t)
 				if want := 2 + min(len(now.NodeGroups), 1); len(lines) != want || termsafe.Width(lines[0]) >= columns {
 					t.Fatalf("after %d statuses there are %d lines, want %d:\n%s", i+1, len(lines), want, strings.Join(lines, "\n"))
 				}
 				if i%2 == 1 { // somebody pulls at the window
 					terminal.Resize(t, columns*2/3, 24)
-					p.show(serve.Status{}, now)
+					p.show(servicestatus.Status{}, now)
 					terminal.Resize(t, columns, 24)
 				}
 			}
@@ -95,7 +95,7 @@ func TestProgressInAPipe(t *testing.T) {
 	p := newProgress(&out)
 	for _, now := range start() {
 		p.said = map[string]said{} // as if a second had passed
-		p.show(serve.Status{}, now)
+		p.show(servicestatus.Status{}, now)
 	}
 	var got []string
 	for line := range strings.Lines(out.String()) {

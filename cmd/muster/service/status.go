@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/table"
 )
@@ -77,7 +78,7 @@ was. Exit code 1 means that something is not as configured.`,
 	return cmd
 }
 
-func printStatus(o *terminal.Options, status serve.Status) error {
+func printStatus(o *terminal.Options, status servicestatus.Status) error {
 	now := time.Now()
 	fmt.Fprintf(o.Out, "Service   process %d, up %s, state in %s\n\n", status.PID, duration.HumanDuration(now.Sub(status.Started)), status.StateDir)
 	if err := printComponents(o, status.Components, now); err != nil {
@@ -103,7 +104,7 @@ func printStatus(o *terminal.Options, status serve.Status) error {
 }
 
 // printCluster shows the components and node groups of one cluster, and its machines that are not as they should be.
-func printCluster(o *terminal.Options, cluster serve.ClusterStatus, now time.Time) error {
+func printCluster(o *terminal.Options, cluster servicestatus.Cluster, now time.Time) error {
 	if err := printComponents(o, cluster.Components, now); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func printComponents(o *terminal.Options, components []supervise.Status, now tim
 }
 
 // printTroubledMachines shows the machines that are not as they should be, and why.
-func printTroubledMachines(o *terminal.Options, machines []serve.MachineStatus) error {
+func printTroubledMachines(o *terminal.Options, machines []servicestatus.Machine) error {
 	t := table.New(o.Out, "MACHINE", "NODE", "PHASE", "MESSAGE")
 	troubled := false
 	for _, m := range machines {

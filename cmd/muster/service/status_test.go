@@ -10,7 +10,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/supervise"
 )
 
@@ -24,7 +24,7 @@ func TestStatusOfTroubledMachines(t *testing.T) {
 		"in need": {"it is on its way in", "\nMACHINE   NODE   PHASE     MESSAGE\ni-1       -      Joining   it is on its way in\n", "What goes on in a machine is in its log: muster logs MACHINE\n"},
 	} {
 		var out, talk bytes.Buffer
-		machines := []serve.MachineStatus{{Name: "i-1", Phase: "Joining", Message: test.message}}
+		machines := []servicestatus.Machine{{Name: "i-1", Phase: "Joining", Message: test.message}}
 		if err := printTroubledMachines(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &talk}}, machines); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestStatusNotes(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	const note = "127.0.0.1:443 is in use by nginx (process 7), so service account issuers are not served there: stop that program"
-	if err := printStatus(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}}, serve.Status{Notes: []string{note}, UnlimitedMemory: "muster does not run as root"}); err != nil {
+	if err := printStatus(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}}, servicestatus.Status{Notes: []string{note}, UnlimitedMemory: "muster does not run as root"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{note, "API servers run without a memory limit: muster does not run as root"} {
@@ -53,7 +53,7 @@ func TestStatusNotes(t *testing.T) {
 func TestStatusOfNodeGroups(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := printCluster(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}}, serve.ClusterStatus{NodeGroups: []serve.NodeGroupStatus{
+	err := printCluster(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}}, servicestatus.Cluster{NodeGroups: []servicestatus.NodeGroup{
 		{Name: "default", Provider: "local", Isolation: "none", Desired: 2, Machines: 2, Ready: 1, Message: "1 of 2 machines is Ready"},
 		{Name: "many", Provider: "simulated", Desired: 100, Machines: 100, Ready: 100},
 		{Name: "tenants", Provider: "local", Isolation: "user-namespace"},

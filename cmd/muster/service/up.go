@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/image/pullthroughconfig"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/network/egresspolicy"
@@ -189,7 +190,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	if up.dryRun {
 		return up.printSpecs(dir, wanted[0])
 	}
-	claimed := claims(serve.ThisHost(), dir, wanted)
+	claimed := claims(servicestatus.ThisHost(), dir, wanted)
 	tell := sync.OnceFunc(func() { // not of machines that are refused
 		if text := claimed.WillBeOvercommitted(); text != "" {
 			fmt.Fprintln(up.Err, text)
@@ -221,8 +222,8 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	if err := pullthroughconfig.WriteProxy(dir.Proxy(), pullthroughconfig.ProxyOfEnvironment()); err != nil {
 		fmt.Fprintf(up.Err, "Warning: images of public registries are pulled as before: %v\n", err)
 	}
-	var status serve.Status
-	clusters := make([]serve.ClusterStatus, len(sessions))
+	var status servicestatus.Status
+	clusters := make([]servicestatus.Cluster, len(sessions))
 	for i, session := range sessions {
 		if len(sessions) > 1 {
 			fmt.Fprintf(up.Err, "Cluster %s\n", session.Wanted.Cluster.Spec.Name)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
 )
@@ -39,8 +40,8 @@ func (s *Service) watchHostName(ctx context.Context, at component.Issuers) {
 }
 
 // issuerNote is what an operator should know about who finds the issuer of a cluster with pods.
-func (h *hosted) issuerNote(specs component.Config, groups []NodeGroupStatus) string {
-	if !slices.ContainsFunc(groups, func(g NodeGroupStatus) bool { return g.Provider == v1alpha1.ProviderLocal }) {
+func (h *hosted) issuerNote(specs component.Config, groups []servicestatus.NodeGroup) string {
+	if !slices.ContainsFunc(groups, func(g servicestatus.NodeGroup) bool { return g.Provider == v1alpha1.ProviderLocal }) {
 		return ""
 	}
 	if issuer.IsAddress(specs.Issuers.Host) {

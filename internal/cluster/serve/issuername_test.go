@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
 )
@@ -15,10 +16,10 @@ func TestIssuerNote(t *testing.T) {
 	s := newService(t)
 	s.issuerNote = "astray"
 	h := s.host(t.Context(), s.cfg.State.Cluster("blue"))
-	local, simulated := []NodeGroupStatus{{Provider: v1alpha1.ProviderLocal}}, []NodeGroupStatus{{Provider: v1alpha1.ProviderSimulated}}
+	local, simulated := []servicestatus.NodeGroup{{Provider: v1alpha1.ProviderLocal}}, []servicestatus.NodeGroup{{Provider: v1alpha1.ProviderSimulated}}
 	for _, test := range []struct {
 		host   string
-		groups []NodeGroupStatus
+		groups []servicestatus.NodeGroup
 		want   string
 	}{
 		{"127.93.14.201", local, "pods cannot reach the issuer of service account tokens, https://HOST/id/ID. " + issuer.WithoutName},

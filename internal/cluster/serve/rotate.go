@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/machine/kubeletcert"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
@@ -81,12 +82,12 @@ func (h *hosted) tellRotation(waits string, progress *rotation.Progress) {
 }
 
 // rotationStatus describes kubelets' authority; it is nil while there is none.
-func (h *hosted) rotationStatus() *RotationStatus {
+func (h *hosted) rotationStatus() *servicestatus.Rotation {
 	k, err := h.keys.Kubelets()
 	if err != nil {
 		return nil
 	}
-	status := &RotationStatus{Signs: k.Signs(), Trusts: k.Trusts(), Rotation: k.Rotation, Last: k.Last}
+	status := &servicestatus.Rotation{Signs: k.Signs(), Trusts: k.Trusts(), Rotation: k.Rotation, Last: k.Last}
 	if k.Rotation != nil {
 		h.mu.Lock()
 		status.Message, status.Progress = h.rotationWaits, h.rotationProgress
@@ -96,7 +97,7 @@ func (h *hosted) rotationStatus() *RotationStatus {
 }
 
 // startRotation begins to replace kubelets' authority, unless that is under way.
-func (h *hosted) startRotation() (*RotationStatus, error) {
+func (h *hosted) startRotation() (*servicestatus.Rotation, error) {
 	if err := h.keys.StartRotation(time.Now()); err != nil {
 		return nil, err
 	}

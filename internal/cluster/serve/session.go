@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/egresspolicy"
@@ -233,12 +234,12 @@ func (s Session) Cluster() statedir.Cluster {
 }
 
 // Wait returns when everything that was asked for is there, and shows each status on the way: the account's, and the session's cluster's.
-func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(Status, ClusterStatus)) (Status, ClusterStatus, error) {
+func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(servicestatus.Status, servicestatus.Cluster)) (servicestatus.Status, servicestatus.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	service := NewClient(s.State)
-	var last Status
-	var cluster ClusterStatus
+	var last servicestatus.Status
+	var cluster servicestatus.Cluster
 	for {
 		status, err := service.Status(ctx)
 		if err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -143,8 +144,8 @@ func NewClient(dir statedir.Dir) *Client {
 }
 
 // Status asks for the status. The error is ErrNotRunning if no service is there, and ErrSlow if there is one that takes too long.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	var status Status
+func (c *Client) Status(ctx context.Context) (servicestatus.Status, error) {
+	var status servicestatus.Status
 	body, err := c.ask(ctx, http.MethodGet, "/status")
 	if err != nil {
 		return status, err
@@ -162,8 +163,8 @@ func (c *Client) Reload(ctx context.Context) error {
 }
 
 // Rotate begins to replace the authority of kubelets' certificates of the cluster with a namespace, unless that is under way already.
-func (c *Client) Rotate(ctx context.Context, namespace string) (RotationStatus, error) {
-	var status RotationStatus
+func (c *Client) Rotate(ctx context.Context, namespace string) (servicestatus.Rotation, error) {
+	var status servicestatus.Rotation
 	body, err := c.ask(ctx, http.MethodPost, "/rotate?cluster="+url.QueryEscape(namespace))
 	if err != nil {
 		return status, err
@@ -176,12 +177,12 @@ func (c *Client) Rotate(ctx context.Context, namespace string) (RotationStatus, 
 
 // RotateTokenKeys publishes another key of the service account tokens of the cluster with a namespace, which signs after a notice. It changes
 // nothing if there is one already that does not sign yet.
-func (c *Client) RotateTokenKeys(ctx context.Context, namespace string, notice time.Duration) ([]TokenKeyStatus, error) {
+func (c *Client) RotateTokenKeys(ctx context.Context, namespace string, notice time.Duration) ([]servicestatus.TokenKey, error) {
 	body, err := c.ask(ctx, http.MethodPost, "/token-keys/rotate?cluster="+url.QueryEscape(namespace)+"&notice="+url.QueryEscape(notice.String()))
 	if err != nil {
 		return nil, err
 	}
-	var keys []TokenKeyStatus
+	var keys []servicestatus.TokenKey
 	if err := json.Unmarshal(body, &keys); err != nil {
 		return nil, fmt.Errorf("reading the service's answer: %w", err)
 	}

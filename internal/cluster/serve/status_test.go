@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,91 +27,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/clusterconfig"
-	"muster.dev/muster/internal/plane/supervise"
 )
-
-func TestReady(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*ClusterStatus)
-		want   bool
-	}{
-		"all there":         {func(*ClusterStatus) {}, true},
-		"no groups":         {func(s *ClusterStatus) { s.NodeGroups = nil }, true},
-		"nothing seen yet":  {func(s *ClusterStatus) { s.Settled = false }, false},
-		"cluster not ready": {func(s *ClusterStatus) { s.Ready = false }, false},
-		"a component waits": {func(s *ClusterStatus) {
-			s.Components = []supervise.Status{{State: supervise.Ready}, {State: supervise.Waiting}}
-		}, false},
-		"components serve":  {func(s *ClusterStatus) { s.Components = []supervise.Status{{State: supervise.Ready}} }, true},
-		"a node not ready":  {func(s *ClusterStatus) { s.NodeGroups[1].Ready = 1 }, false},
-		"a machine missing": {func(s *ClusterStatus) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
-		"one too many":      {func(s *ClusterStatus) { s.NodeGroups[0].Machines = 1 }, false},
-		"a Ready machine is refused": {func(s *ClusterStatus) {
-			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineReady}, {Phase: v1alpha1.MachineReady, Message: "its role is unmapped"}}
-		}, false},
-		"one that goes away tells why": {func(s *ClusterStatus) {
-			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineTerminating, Message: "being deleted"}}
-		}, true},
-		"one too many is ready": {func(s *ClusterStatus) { s.NodeGroups[0].Machines, s.NodeGroups[0].Ready = 1, 1 }, false},
-	} {
-		s := ClusterStatus{Settled: true, Ready: true, NodeGroups: []NodeGroupStatus{{Desired: 0}, {Desired: 2, Machines: 2, Ready: 2}}}
-		test.change(&s)
-		if got := s.AsAsked(); got != test.want {
-			t.Errorf("%s: AsAsked() is %v", name, got)
-		}
-		all := Status{Clusters: []ClusterStatus{{Settled: true, Ready: true}, s}}
-		if got := all.Ready(); got != test.want {
-			t.Errorf("%s, beside a cluster that is as asked: Ready() is %v", name, got)
-		}
-	}
-	if !(Status{}).Ready() {
-		t.Error("an account without clusters is not ready")
-	}
-	if (Status{Looking: true}).Ready() {
-		t.Error("a service that has not looked for clusters yet is ready")
-	}
-}
-
-func condition(status metav1.ConditionStatus, message string) []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Message: message}}
-}
-
-// objects are a cluster with two groups, of which one goes away, and their machines.
-func objects() []client.Object {
-	now, slug := metav1.Now(), v1alpha1.ClusterSlug("Blue")
-	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: slug}, Spec: v1alpha1.ClusterSpec{Name: "Blue"}, Status: v1alpha1.ClusterStatus{Version: "v1.36.3", Conditions: condition(metav1.ConditionTrue, "fine")}}
-	other := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "another", Name: "another"}, Spec: v1alpha1.ClusterSpec{Name: "another"}, Status: v1alpha1.ClusterStatus{Version: "v0"}}
-	group := &v1alpha1.NodeGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: "workers", Generation: 3},
-		Spec:       v1alpha1.NodeGroupSpec{Name: "workers", Provider: v1alpha1.ProviderLocal, Isolation: v1alpha1.IsolationUserNamespace, ScalingConfig: v1alpha1.ScalingConfig{DesiredSize: 3}},
-		Status:     v1alpha1.NodeGroupStatus{ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 1, Conditions: condition(metav1.ConditionFalse, "2 of 3 machines")},
-	}
-	going := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x"}}}
-	made := func(id, node string, phase v1alpha1.MachinePhase, steps ...v1alpha1.JoinStep) *v1alpha1.Machine {
-		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{ClusterName: "Blue", NodeGroup: "workers"}, Status: v1alpha1.MachineStatus{NodeName: node, Phase: phase}}
-		if node != "" { // it has been launched
-			m.Status.Isolation = v1alpha1.IsolationUserNamespace
-		}
-		for i, step := range steps {
-			m.Status.Join = append(m.Status.Join, v1alpha1.JoinRecord{Step: step, Time: metav1.NewMicroTime(time.Unix(1000, 0).Add(time.Duration(i) * 100 * time.Millisecond))})
-		}
-		return m
-	}
-	// What is of another cluster, and a group in a namespace of none, is not told here.
-	foreign := made("i-5", "ip-c", v1alpha1.MachineReady)
-	foreign.Spec.ClusterName = "another"
-	elsewhere := group.DeepCopy()
-	elsewhere.Namespace, elsewhere.Generation = "another", 4
-	before := made("i-4", "ip-a", v1alpha1.MachineReady, v1alpha1.StepLaunched, v1alpha1.StepAPIReached, v1alpha1.StepReady)
-	before.Status.Isolation = v1alpha1.IsolationNone
-	return []client.Object{
-		cluster, other, group, going, foreign, elsewhere,
-		made("i-2", "", v1alpha1.MachinePending),
-		made("i-1", "", v1alpha1.MachinePending),
-		made("i-3", "ip-b", v1alpha1.MachineJoining, v1alpha1.StepLaunched, v1alpha1.StepAPIReached),
-		before,
-	}
-}
 
 func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
@@ -123,51 +38,13 @@ func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
-func TestObserve(t *testing.T) {
-	status := ClusterStatus{Name: "Blue"}
-	if err := observe(t.Context(), fakeClient(t, objects()...), &status); err != nil {
-		t.Fatal(err)
-	}
-	want := ClusterStatus{
-		Settled: true, Name: "Blue", Version: "v1.36.3", Ready: true,
-		NodeGroups: []NodeGroupStatus{{Name: "workers", Provider: v1alpha1.ProviderLocal, Isolation: v1alpha1.IsolationUserNamespace, Desired: 3, Machines: 2, Ready: 1, Message: "2 of 3 machines"}},
-		Machines: []MachineStatus{
-			{Name: "i-1", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
-			{Name: "i-2", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
-			{Name: "i-4", NodeGroup: "workers", NodeName: "ip-a", Isolation: v1alpha1.IsolationNone, Phase: v1alpha1.MachineReady, Step: v1alpha1.StepReady},
-			{Name: "i-3", NodeGroup: "workers", NodeName: "ip-b", Isolation: v1alpha1.IsolationUserNamespace, Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepAPIReached},
-		},
-		Notes: []string{"isolation user-namespace of node group workers does not hold for 1 of 4 machines, launched before it was set: root there is root on this host until the machine boots next, or for good if isolation none was asked for (`muster get machines -o wide` shows each, `muster delete machine NAME` replaces one)"},
-	}
-	if diff := cmp.Diff(want, status, cmpopts.IgnoreUnexported(ClusterStatus{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestNotSettled(t *testing.T) {
-	nothing := ClusterStatus{Settled: true}
-	if err := observe(t.Context(), fakeClient(t), &nothing); err != nil || nothing.Settled {
-		t.Errorf("before the first objects: settled is %v, %v", nothing.Settled, err)
-	}
-	all := objects()
-	all[2].SetGeneration(4)
-	all[0].(*v1alpha1.Cluster).Status.Conditions = condition(metav1.ConditionFalse, "etcd is slow")
-	behind := ClusterStatus{Name: "Blue"}
-	if err := observe(t.Context(), fakeClient(t, all...), &behind); err != nil || behind.Settled {
-		t.Errorf("a group that no controller has seen: settled is %v, %v", behind.Settled, err)
-	}
-	if behind.Ready || behind.Message != "etcd is slow" {
-		t.Errorf("cluster is %+v", behind)
-	}
-}
-
 func TestStatusTellsWhatKeepsItFromSeeing(t *testing.T) {
 	s := newService(t)
 	h := s.host(t.Context(), s.cfg.State.Cluster("blue"))
 	if status := s.Status(t.Context()); status.Ready() || status.Clusters[0].Settled || status.PID != os.Getpid() || status.StateDir != string(s.cfg.State) {
 		t.Errorf("at first: %+v", status)
 	}
-	h.reader = interceptor.NewClient(fakeClient(t, objects()...), interceptor.Funcs{
+	h.reader = interceptor.NewClient(fakeClient(t), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, ok := list.(*v1alpha1.MachineList); ok {
 				return errors.New("no machines today")
@@ -339,11 +216,16 @@ func managementPlane(t *testing.T, machines v1alpha1.MachineList) *httptest.Serv
 
 func TestJoins(t *testing.T) {
 	var machines v1alpha1.MachineList
-	for _, object := range objects() {
-		if m, ok := object.(*v1alpha1.Machine); ok && m.Status.NodeName != "" {
-			machines.Items = append(machines.Items, *m)
+	joined := func(name, cluster, node string, steps ...v1alpha1.JoinStep) {
+		m := v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MachineSpec{ClusterName: cluster, NodeGroup: "workers"}, Status: v1alpha1.MachineStatus{NodeName: node}}
+		for i, step := range steps {
+			m.Status.Join = append(m.Status.Join, v1alpha1.JoinRecord{Step: step, Time: metav1.NewMicroTime(time.Unix(1000, 0).Add(time.Duration(i) * 100 * time.Millisecond))})
 		}
+		machines.Items = append(machines.Items, m)
 	}
+	joined("i-5", "another", "ip-c")
+	joined("i-3", "Blue", "ip-b", v1alpha1.StepLaunched, v1alpha1.StepAPIReached)
+	joined("i-4", "Blue", "ip-a", v1alpha1.StepLaunched, v1alpha1.StepAPIReached, v1alpha1.StepReady)
 	server := managementPlane(t, machines)
 	dir := newDir(t)
 	wanted := clusterconfig.Default(1, v1alpha1.ProviderSimulated)

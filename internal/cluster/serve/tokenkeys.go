@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/util/keyutil"
 
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/iam/webidentity"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
@@ -135,38 +136,8 @@ func (h *hosted) pruneTokenKeys(c component.Config, now time.Time) error {
 	return tokenkeys.Write(c.TokenKeys(), pruned)
 }
 
-// TokenKeyStatus describes a key of a cluster's service account tokens.
-type TokenKeyStatus struct {
-	ID        string              `json:"id"`
-	Algorithm tokenkeys.Algorithm `json:"algorithm"`
-	// Signs says that it signs now.
-	Signs bool `json:"signs"`
-	// Created is since when it is published; SignsFrom is when it began, or begins, to sign.
-	Created   time.Time `json:"created"`
-	SignsFrom time.Time `json:"signsFrom"`
-	// Published says that it is in the issuer's documents. Tokens for the API server are good by it in any case.
-	Published bool `json:"published"`
-}
-
-// tokenKeyStatus describes the keys, those that signed first coming first; none if they cannot be read.
-func tokenKeyStatus(c component.Config, now time.Time) []TokenKeyStatus {
-	ring, err := tokenkeys.Read(c.TokenKeys())
-	if err != nil {
-		return nil
-	}
-	published, signer := ring.Published(now), ring.Signer(now)
-	var status []TokenKeyStatus
-	for _, k := range ring.Trusted(now) {
-		status = append(status, TokenKeyStatus{
-			ID: k.ID, Algorithm: k.Algorithm, Signs: k.ID == signer.ID, Created: k.Created, SignsFrom: k.Signs,
-			Published: slices.ContainsFunc(published, func(p tokenkeys.Key) bool { return p.ID == k.ID }),
-		})
-	}
-	return status
-}
-
 // rotateTokenKeys adds a key of service account tokens that signs after a notice, unless one that does not sign yet is published already.
-func (h *hosted) rotateTokenKeys(notice time.Duration, now time.Time) ([]TokenKeyStatus, error) {
+func (h *hosted) rotateTokenKeys(notice time.Duration, now time.Time) ([]servicestatus.TokenKey, error) {
 	h.mu.Lock()
 	c, ready := h.specs, h.issuing != nil
 	h.mu.Unlock()
@@ -182,7 +153,7 @@ func (h *hosted) rotateTokenKeys(notice time.Duration, now time.Time) ([]TokenKe
 	next, err := ring.Rotate(now, notice, rand.Reader)
 	switch {
 	case errors.Is(err, tokenkeys.ErrUnderWay):
-		return tokenKeyStatus(c, now), nil
+		return servicestatus.TokenKeys(c.TokenKeys(), now), nil
 	case err != nil:
 		return nil, err
 	}
@@ -192,5 +163,5 @@ func (h *hosted) rotateTokenKeys(notice time.Duration, now time.Time) ([]TokenKe
 	keys := next.Keys()
 	added := keys[len(keys)-1]
 	h.log.Info("published another key of service account tokens", "key", added.ID, "signs", added.Signs)
-	return tokenKeyStatus(c, now), nil
+	return servicestatus.TokenKeys(c.TokenKeys(), now), nil
 }

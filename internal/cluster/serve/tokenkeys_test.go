@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
@@ -152,11 +153,11 @@ func TestRotateTokenKeys(t *testing.T) {
 	if documents, _, err = h.issuing.at(late); err != nil || strings.Contains(string(documents.Keys), first) {
 		t.Errorf("a day later it publishes %s, %v", documents.Keys, err)
 	}
-	status := tokenKeyStatus(c, late)
+	status := servicestatus.TokenKeys(c.TokenKeys(), late)
 	if len(status) != 2 || status[0].Published || status[0].Signs || !status[1].Signs {
 		t.Errorf("%+v", status)
 	}
-	if status = tokenKeyStatus(c, then.Add(tokenkeys.MaxExtended+tokenkeys.Skew)); len(status) != 1 {
+	if status = servicestatus.TokenKeys(c.TokenKeys(), then.Add(tokenkeys.MaxExtended+tokenkeys.Skew)); len(status) != 1 {
 		t.Errorf("90 days later: %+v", status)
 	}
 }

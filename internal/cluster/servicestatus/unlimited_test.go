@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package servicestatus
 
 import (
 	"testing"
@@ -18,15 +18,15 @@ func TestUnlimitedMemory(t *testing.T) {
 		"in use":     {Limit: 1 << 30, Problem: "a limit of 512 MiB cannot take effect while 600 MiB are in use; the limit stays 1024 MiB"},
 		"unlimited":  {Problem: "that takes root, and muster does not run as root"},
 	}
-	of := func(name string) ClusterStatus {
-		return ClusterStatus{Components: []supervise.Status{{Name: component.Etcd}, {Name: component.APIServer, Memory: memories[name]}}}
+	of := func(name string) Cluster {
+		return Cluster{Components: []supervise.Status{{Name: component.Etcd}, {Name: component.APIServer, Memory: memories[name]}}}
 	}
 	for _, name := range []string{"starting", "limited", "in use", "ended once"} {
-		if got := unlimitedMemory([]ClusterStatus{{}, of(name)}); got != "" {
+		if got := UnlimitedMemory([]Cluster{{}, of(name)}); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := unlimitedMemory([]ClusterStatus{of("limited"), of("unlimited"), of("unlimited")}); got != "that takes root, and muster does not run as root" {
+	if got := UnlimitedMemory([]Cluster{of("limited"), of("unlimited"), of("unlimited")}); got != "that takes root, and muster does not run as root" {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+// Package servicestatus is the status of a service: what it runs, what it waits for, and what an operator should know, as `muster status` prints it. [Observe]
+// reads clusters, node groups and machines from the caches of the controllers, and asks no API server.
+package servicestatus
 
 import (
 	"slices"
@@ -30,15 +32,15 @@ type Status struct {
 	NoOwnUsers string `json:"noOwnUsers,omitempty"`
 	// Components are the account's own; each cluster has its own besides.
 	Components []supervise.Status `json:"components"`
-	Clusters   []ClusterStatus    `json:"clusters"`
+	Clusters   []Cluster          `json:"clusters"`
 	// Looking is true until the service has found every cluster that it is to run.
 	Looking bool `json:"looking,omitempty"`
 	// Host is what the local nodes of all clusters share.
 	Host capacity.Host `json:"host"`
 }
 
-// RotationStatus describes the authority that signs kubelets' certificates, and of the rotation that replaces it.
-type RotationStatus struct {
+// Rotation describes the authority that signs kubelets' certificates, and of the rotation that replaces it.
+type Rotation struct {
 	// Signs is the authority that signs now, Trusts are all that are trusted.
 	Signs  string   `json:"signs"`
 	Trusts []string `json:"trusts"`
@@ -52,8 +54,8 @@ type RotationStatus struct {
 	Last *authority.Rotated `json:"last,omitempty"`
 }
 
-// ClusterStatus describes one cluster: its components, node groups and machines.
-type ClusterStatus struct {
+// Cluster describes one cluster: its components, node groups and machines.
+type Cluster struct {
 	Name string `json:"name"`
 	// Namespace of the cluster in the management plane.
 	Namespace string `json:"namespace"`
@@ -63,23 +65,23 @@ type ClusterStatus struct {
 	// Message says what the cluster waits for; empty when all is well.
 	Message    string             `json:"message,omitempty"`
 	Components []supervise.Status `json:"components"`
-	NodeGroups []NodeGroupStatus  `json:"nodeGroups"`
-	Machines   []MachineStatus    `json:"machines"`
+	NodeGroups []NodeGroup        `json:"nodeGroups"`
+	Machines   []Machine          `json:"machines"`
 	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
 	Settled bool `json:"settled"`
 	// Rotation describes the authority that signs kubelets' certificates.
-	Rotation *RotationStatus `json:"kubeletAuthority,omitempty"`
+	Rotation *Rotation `json:"kubeletAuthority,omitempty"`
 	// TokenKeys are the keys of service account tokens.
-	TokenKeys []TokenKeyStatus `json:"serviceAccountKeys,omitempty"`
+	TokenKeys []TokenKey `json:"serviceAccountKeys,omitempty"`
 
 	// Notes are what an operator should know of a cluster with which nothing is wrong.
 	Notes []string `json:"notes,omitempty"`
 
-	localNodes []string // the instance types of nodes of local machines
+	localNodes []string // the instance types of nodes of local machines, for the host
 }
 
-// NodeGroupStatus sums up one node group.
-type NodeGroupStatus struct {
+// NodeGroup sums up one node group.
+type NodeGroup struct {
 	Name     string            `json:"name"`
 	Provider v1alpha1.Provider `json:"provider"`
 	// Isolation is that of machines which the group makes; empty for simulated machines.
@@ -90,8 +92,8 @@ type NodeGroupStatus struct {
 	Message   string             `json:"message,omitempty"`
 }
 
-// MachineStatus sums up one machine.
-type MachineStatus struct {
+// Machine sums up one machine.
+type Machine struct {
 	Name      string `json:"name"`
 	NodeGroup string `json:"nodeGroup"`
 	NodeName  string `json:"nodeName,omitempty"`
@@ -106,27 +108,27 @@ type MachineStatus struct {
 }
 
 // Kept reports whether something other than time keeps a machine on its way in from getting on.
-func (m MachineStatus) Kept() bool {
+func (m Machine) Kept() bool {
 	return m.Phase == v1alpha1.MachineJoining && m.Reason != "" && m.Reason != readiness.ReasonJoining && m.Reason != readiness.ReasonNodeNotReady
 }
 
 // Ready reports whether everything that was asked for is there, and may stay: each cluster and every node of every group.
 func (s Status) Ready() bool {
-	return !s.Looking && !slices.ContainsFunc(s.Clusters, func(c ClusterStatus) bool { return !c.AsAsked() })
+	return !s.Looking && !slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return !c.AsAsked() })
 }
 
 // In returns the status of the cluster with a namespace, if it runs here.
-func (s Status) In(namespace string) (ClusterStatus, bool) {
+func (s Status) In(namespace string) (Cluster, bool) {
 	for _, c := range s.Clusters {
 		if c.Namespace == namespace {
 			return c, true
 		}
 	}
-	return ClusterStatus{}, false
+	return Cluster{}, false
 }
 
 // AsAsked reports whether the cluster is ready, as its condition and each of its components say, and every node of every group is.
-func (c ClusterStatus) AsAsked() bool {
+func (c Cluster) AsAsked() bool {
 	if !c.Settled || !c.Ready || slices.ContainsFunc(c.Components, func(p supervise.Status) bool { return p.State != supervise.Ready }) {
 		return false
 	}
@@ -135,5 +137,13 @@ func (c ClusterStatus) AsAsked() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.Machines, func(m MachineStatus) bool { return m.Phase == v1alpha1.MachineReady && m.Message != "" })
+	return !slices.ContainsFunc(c.Machines, func(m Machine) bool { return m.Phase == v1alpha1.MachineReady && m.Message != "" })
+}
+
+// Add adds a cluster. Nodes of its local machines claim the host.
+func (s *Status) Add(cluster Cluster) {
+	s.Clusters = append(s.Clusters, cluster)
+	for _, kind := range cluster.localNodes {
+		s.Host.Claim(kind)
+	}
 }

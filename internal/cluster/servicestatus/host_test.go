@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package servicestatus
 
 import (
 	"runtime"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -20,22 +19,18 @@ func TestThisHostIsKnown(t *testing.T) {
 
 // Only nodes of local machines claim the host.
 func TestStatusCountsLocalNodes(t *testing.T) {
-	scheme, err := Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
 	machine := func(name string, provider v1alpha1.Provider, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
 		return &v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MachineSpec{Provider: provider},
 			Status: v1alpha1.MachineStatus{Phase: phase},
 		}
 	}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	api := fakeClient(t,
 		machine("i-1", v1alpha1.ProviderLocal, v1alpha1.MachineReady), machine("i-2", v1alpha1.ProviderLocal, v1alpha1.MachineNotReady),
 		machine("i-3", v1alpha1.ProviderLocal, v1alpha1.MachineJoining), machine("i-4", v1alpha1.ProviderSimulated, v1alpha1.MachineReady),
-	).Build()
-	var status ClusterStatus
-	if err := observe(t.Context(), api, &status); err != nil {
+	)
+	var status Cluster
+	if err := Observe(t.Context(), api, &status); err != nil {
 		t.Fatal(err)
 	}
 	if len(status.localNodes) != 2 {
