@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/network/vpc"
@@ -187,7 +188,7 @@ func (i *installation) manifest(documents string) string {
 
 // status asks the service itself.
 func (i *installation) status() (servicestatus.Status, error) {
-	return serve.NewClient(i.dir).Status(i.t.Context())
+	return controlsocket.NewClient(i.dir).Status(i.t.Context())
 }
 
 // processes lists what runs, by the name of the component: there is one cluster.

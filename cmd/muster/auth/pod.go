@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/table"
 	"muster.dev/muster/internal/platform/termsafe"
@@ -36,7 +36,7 @@ func askService(ctx context.Context, o *terminal.Options, namespace, pod string)
 	if o.Cluster != "" {
 		cluster = v1alpha1.ClusterSlug(o.Cluster)
 	}
-	return serve.NewClient(dir).PodIdentity(ctx, cluster, namespace, pod)
+	return controlsocket.NewClient(dir).PodIdentity(ctx, cluster, namespace, pod)
 }
 
 func (c *podCommand) command() *cobra.Command {
@@ -72,7 +72,7 @@ func (c *podCommand) run(ctx context.Context, name string) error {
 		return terminal.UsageError{Err: fmt.Errorf("invalid pod %q: write NAMESPACE/POD, such as default/web-0", name)}
 	}
 	e, err := c.ask(ctx, c.Options, namespace, pod)
-	if errors.Is(err, serve.ErrNotRunning) {
+	if errors.Is(err, controlsocket.ErrNotRunning) {
 		return fmt.Errorf("%w: `muster up` starts it", err)
 	}
 	if err != nil {

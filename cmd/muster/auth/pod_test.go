@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/plane/podidentity"
 )
 
@@ -38,7 +38,7 @@ func TestAuthPod(t *testing.T) {
 		"nothing":     {says: podidentity.Explanation{Namespace: "shop", Pod: "web", ServiceAccount: "app", Ways: ways}, want: []string{"has no IAM identity."}},
 		"a key":       {says: podidentity.Explanation{Way: podidentity.ByOwnKey, Has: true, Ways: ways}, want: []string{"has an access key of its own"}},
 		"as data":     {says: podidentity.Explanation{Way: podidentity.ByPodIdentity, Role: role, Has: true, Ways: ways}, args: []string{"-o", "json"}, want: []string{`"way": "EKS Pod Identity"`, `"has": true`}},
-		"not running": {err: serve.ErrNotRunning, status: 2},
+		"not running": {err: controlsocket.ErrNotRunning, status: 2},
 		"no such pod": {err: errors.New(`pods "web" not found`), status: 2},
 	} {
 		b := clitest.NewBench(t, interceptor.Funcs{})

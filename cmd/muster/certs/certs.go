@@ -12,7 +12,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/platform/table"
 )
 
@@ -64,7 +64,7 @@ rotate", which also replaces the keys of service account tokens. Each authority 
 				return err
 			}
 			// Without a service nothing reports how far the nodes are.
-			status, err := serve.NewClient(dir).Status(cmd.Context())
+			status, err := controlsocket.NewClient(dir).Status(cmd.Context())
 			c, ok := status.In(cluster.Namespace())
 			if err != nil || !ok {
 				return nil //nolint:nilerr // the rest was shown

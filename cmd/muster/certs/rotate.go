@@ -14,7 +14,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/rotation"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
@@ -94,9 +94,9 @@ func (r *rotateOptions) run(ctx context.Context) error {
 		return err
 	}
 	namespace := cluster.Namespace()
-	service := serve.NewClient(dir)
+	service := controlsocket.NewClient(dir)
 	before, err := service.Status(ctx)
-	if errors.Is(err, serve.ErrNotRunning) {
+	if errors.Is(err, controlsocket.ErrNotRunning) {
 		return errors.New("the cluster is stopped, and its service does the rotation: run `muster up` first")
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *rotateOptions) run(ctx context.Context) error {
 }
 
 // wait shows each change until the rotation is over. A service that is started anew meanwhile does not end the waiting.
-func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespace string, status servicestatus.Rotation) (servicestatus.Rotation, error) {
+func (r *rotateOptions) wait(ctx context.Context, service *controlsocket.Client, namespace string, status servicestatus.Rotation) (servicestatus.Rotation, error) {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, terminal.ErrTimeUp)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/platform/table"
 )
@@ -28,9 +28,9 @@ func (r *rotateOptions) runTokenKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	service := serve.NewClient(dir)
+	service := controlsocket.NewClient(dir)
 	before, err := service.Status(ctx)
-	if errors.Is(err, serve.ErrNotRunning) {
+	if errors.Is(err, controlsocket.ErrNotRunning) {
 		return errors.New("the cluster is stopped, and its service does the rotation: run `muster up` first")
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *rotateOptions) runTokenKeys(ctx context.Context) error {
 }
 
 // waitForSigner waits until the last of the keys signs.
-func (r *rotateOptions) waitForSigner(ctx context.Context, service *serve.Client, namespace string, keys []servicestatus.TokenKey) ([]servicestatus.TokenKey, error) {
+func (r *rotateOptions) waitForSigner(ctx context.Context, service *controlsocket.Client, namespace string, keys []servicestatus.TokenKey) ([]servicestatus.TokenKey, error) {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, terminal.ErrTimeUp)

@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/supervise"
@@ -37,8 +38,8 @@ was. Exit code 1 means that something is not as configured.`,
 			if err != nil {
 				return err
 			}
-			status, err := serve.NewClient(dir).Status(cmd.Context())
-			if errors.Is(err, serve.ErrNotRunning) {
+			status, err := controlsocket.NewClient(dir).Status(cmd.Context())
+			if errors.Is(err, controlsocket.ErrNotRunning) {
 				running, findErr := serve.Running(dir)
 				if findErr != nil {
 					return findErr

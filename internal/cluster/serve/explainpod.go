@@ -4,10 +4,7 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,9 +15,6 @@ import (
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/plane/podidentity"
 )
-
-// errNoIdentities means that there is nothing to explain by.
-var errNoIdentities = errors.New("the identity service does not run yet: see muster status")
 
 // podExplainer explains identities of pods while the identity service runs.
 type podExplainer struct {
@@ -35,33 +29,6 @@ func (s *Service) setPodExplainer(e *podExplainer) {
 	s.mu.Lock()
 	s.podExplainer = e
 	s.mu.Unlock()
-}
-
-// explainPod answers the command line: GET /pods/NAMESPACE/NAME/identity.
-func (s *Service) explainPod(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	explainer := s.podExplainer
-	s.mu.Unlock()
-	h := s.cluster(r.URL.Query().Get("cluster"))
-	switch {
-	case h == nil:
-		http.Error(w, errNoCluster.Error(), http.StatusNotFound)
-		return
-	case explainer == nil:
-		http.Error(w, errNoIdentities.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	explanation, err := explainer.explain(r.Context(), h, r.PathValue("namespace"), r.PathValue("name"))
-	switch {
-	case apierrors.IsNotFound(err):
-		http.Error(w, err.Error(), http.StatusNotFound)
-		return
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(explanation)
 }
 
 func (e *podExplainer) explain(ctx context.Context, h *hosted, namespace, name string) (podidentity.Explanation, error) {

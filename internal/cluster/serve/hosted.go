@@ -4,7 +4,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -246,5 +245,3 @@ func (h *hosted) components() []supervise.Status {
 	}
 	return supervisor.Statuses()
 }
-
-var errNoCluster = errors.New("no such cluster runs here")

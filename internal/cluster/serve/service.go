@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/capacity"
@@ -151,7 +152,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
-	group.Go(func() { cancel(s.serveSocket(ctx, s.metrics)) })
+	group.Go(func() { cancel(controlsocket.Serve(ctx, s.cfg.State.Socket(), commands{s}, s.metrics)) })
 
 	if err := s.runAccount(ctx); err != nil {
 		cancel(err)

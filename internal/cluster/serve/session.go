@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/network/balancerrange"
@@ -80,9 +81,9 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	service := NewClient(s.State)
+	service := controlsocket.NewClient(s.State)
 	_, askErr := service.Status(ctx)
-	if askErr != nil && !errors.Is(askErr, ErrNotRunning) {
+	if askErr != nil && !errors.Is(askErr, controlsocket.ErrNotRunning) {
 		return Outcome{}, askErr
 	}
 	if err := s.check(binDir, askErr == nil); err != nil {
@@ -108,7 +109,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 		if err := StopService(ctx, s.State); err != nil {
 			return Outcome{}, err
 		}
-		askErr = ErrNotRunning
+		askErr = controlsocket.ErrNotRunning
 	}
 	switch {
 	case askErr != nil:
@@ -209,7 +210,7 @@ func (s Session) checkChange(saved clusterconfig.Config) error {
 	return clusterconfig.CheckChange(saved.Cluster.Spec, s.Wanted.Cluster.Spec)
 }
 
-func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
+func (s Session) waitForAnswer(ctx context.Context, service *controlsocket.Client) error {
 	deadline := time.Now().Add(answerTimeout)
 	for {
 		_, err := service.Status(ctx)
@@ -217,7 +218,7 @@ func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			if errors.Is(err, ErrSlow) {
+			if errors.Is(err, controlsocket.ErrSlow) {
 				return err
 			}
 			return fmt.Errorf("the service does not start: %s (log: %s)", lastLine(s.State.Log(ProcessServe)), s.State.Log(ProcessServe))
@@ -237,7 +238,7 @@ func (s Session) Cluster() statedir.Cluster {
 func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(servicestatus.Status, servicestatus.Cluster)) (servicestatus.Status, servicestatus.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	service := NewClient(s.State)
+	service := controlsocket.NewClient(s.State)
 	var last servicestatus.Status
 	var cluster servicestatus.Cluster
 	for {

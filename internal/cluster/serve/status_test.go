@@ -3,13 +3,11 @@
 package serve
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -64,115 +61,6 @@ func newService(t *testing.T) *Service {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func TestSocket(t *testing.T) {
-	s := newService(t)
-	h := s.host(t.Context(), s.cfg.State.Cluster("blue"))
-	socket := s.cfg.State.Socket()
-	c := NewClient(s.cfg.State)
-	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("nobody there: %v", err)
-	}
-	write(t, socket, "left by a service that was killed")
-	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("nobody there, but a file: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- s.serveSocket(ctx, prometheus.NewRegistry()) }()
-	eventually(t, "an answer", func() bool { _, err := c.Status(t.Context()); return err == nil })
-	private(t, socket)
-	status, err := c.Status(t.Context())
-	if err != nil || status.PID != os.Getpid() || len(status.Clusters) != 1 || status.Clusters[0].NodeGroups == nil || status.Clusters[0].Machines == nil {
-		t.Errorf("status is %+v, %v", status, err)
-	}
-	for range 3 { // one waits; more say nothing new
-		if err := c.Reload(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(h.reload) != 1 || len(s.look) != 1 {
-		t.Errorf("%d reloads and %d looks wait", len(h.reload), len(s.look))
-	}
-	_, err = c.ask(t.Context(), http.MethodGet, "/readyz")
-	says(t, err, "503", "/readyz")
-	_, err = c.ask(t.Context(), http.MethodGet, "/reload")
-	says(t, err, "405")
-	if body, err := c.ask(t.Context(), http.MethodGet, "/healthz"); err != nil || string(body) != "ok\n" {
-		t.Errorf("health: %s, %v", body, err)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("after its end: %v", err)
-	}
-}
-
-// A service that listens and takes its time runs. That it does not must not be said of it: up would start another one.
-func TestSlowSocket(t *testing.T) {
-	s := newService(t)
-	c := NewClient(s.cfg.State)
-	c.http.Timeout = 50 * time.Millisecond
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", s.cfg.State.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) { // the kernel takes the connection, and nobody else
-		t.Errorf("a service that is stopped: %v", err)
-	}
-	accepted := make(chan net.Conn, 10)
-	go func() {
-		defer close(accepted)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- conn
-		}
-	}()
-	if err := (<-accepted).Close(); err != nil { // of the first question
-		t.Error(err)
-	}
-	answers := make(chan error, 1)
-	c = NewClient(s.cfg.State) // with no connection that the first question has left
-	c.http.Timeout = time.Minute
-	go func() { _, err := c.Status(t.Context()); answers <- err }()
-	if err := (<-accepted).Close(); err != nil {
-		t.Error(err)
-	}
-	if err := listener.Close(); err != nil { // a client may try again on a new connection
-		t.Error(err)
-	}
-	for conn := range accepted {
-		_ = conn.Close()
-	}
-	if err := <-answers; !errors.Is(err, ErrNotRunning) {
-		t.Errorf("a service that ends: %v", err)
-	}
-	c = NewClient(s.cfg.State)
-	c.http.Timeout = 50 * time.Millisecond
-	partly, err := new(net.ListenConfig).Listen(t.Context(), "unix", s.cfg.State.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = partly.Close() }()
-	go func() {
-		conn, err := partly.Accept()
-		if err != nil {
-			return
-		}
-		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil { // an answer before the question is another fault
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
-		}
-	}()
-	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) {
-		t.Errorf("a service that stops in the middle of its answer: %v", err)
-	}
 }
 
 func TestServiceNeedsItsConfig(t *testing.T) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package controlsocket
 
 import (
 	"context"
@@ -11,12 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/podidentity"
@@ -31,101 +27,6 @@ var ErrSlow = fmt.Errorf("the service runs and has not answered within %s; this 
 
 // clientTimeout is how long a service may take to answer the command line.
 const clientTimeout = 20 * time.Second
-
-// serveSocket answers the command line on a unix socket that only the owner of the state directory can reach:
-// /status, /reload, /rotate, /token-keys/rotate, /pods, /healthz, /readyz and /metrics.
-func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) error {
-	listener, err := listenPrivate(ctx, s.cfg.State.Socket())
-	if err != nil {
-		return fmt.Errorf("listening for the command line: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(s.Status(r.Context()))
-	})
-	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
-		s.lookAgain()
-		w.WriteHeader(http.StatusAccepted)
-	})
-	mux.HandleFunc("POST /rotate", func(w http.ResponseWriter, r *http.Request) {
-		h := s.cluster(r.URL.Query().Get("cluster"))
-		if h == nil {
-			http.Error(w, errNoCluster.Error(), http.StatusNotFound)
-			return
-		}
-		status, err := h.startRotation()
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusAccepted)
-		_ = json.NewEncoder(w).Encode(status)
-	})
-	mux.HandleFunc("POST /token-keys/rotate", s.rotateTokenKeys)
-	mux.HandleFunc("GET /pods/{namespace}/{name}/identity", s.explainPod)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		status := s.Status(r.Context())
-		if status.Looking {
-			http.Error(w, "the service is looking for its clusters: "+status.Message, http.StatusServiceUnavailable)
-			return
-		}
-		for _, cluster := range status.Clusters {
-			if !cluster.Ready {
-				http.Error(w, "cluster "+cluster.Name+" is not ready: "+cluster.Message, http.StatusServiceUnavailable)
-				return
-			}
-		}
-		_, _ = io.WriteString(w, "ok\n")
-	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("answering the command line: %w", err)
-	}
-	return nil
-}
-
-// rotateTokenKeys answers POST /token-keys/rotate?cluster=NAMESPACE&notice=DURATION.
-func (s *Service) rotateTokenKeys(w http.ResponseWriter, r *http.Request) {
-	h := s.cluster(r.URL.Query().Get("cluster"))
-	if h == nil {
-		http.Error(w, errNoCluster.Error(), http.StatusNotFound)
-		return
-	}
-	notice, err := time.ParseDuration(r.URL.Query().Get("notice"))
-	if err != nil {
-		http.Error(w, "notice: "+err.Error(), http.StatusBadRequest)
-		return
-	}
-	keys, err := h.rotateTokenKeys(notice, time.Now())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(keys)
-}
-
-// listenPrivate makes a unix socket that its owner alone can use, in place of one that a killed service left. Its directory must be
-// private.
-func listenPrivate(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-		return nil, fmt.Errorf("removing stale socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = listener.Close()
-		return nil, err
-	}
-	return listener, nil
-}
 
 // Client asks a running service.
 type Client struct{ http http.Client }

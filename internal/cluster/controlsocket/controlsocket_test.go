@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlsocket
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"muster.dev/muster/internal/cluster/servicestatus"
+	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// asked is a service with the cluster blue that remembers what it is asked.
+type asked struct {
+	reloads int
+	rotated string
+	notice  time.Duration
+	ready   atomic.Bool
+}
+
+func (a *asked) Status(context.Context) servicestatus.Status {
+	return servicestatus.Status{PID: os.Getpid(), Clusters: []servicestatus.Cluster{
+		{Name: "blue", Ready: a.ready.Load(), NodeGroups: []servicestatus.NodeGroup{}, Machines: []servicestatus.Machine{}},
+	}}
+}
+
+func (a *asked) Reload() { a.reloads++ }
+
+func (a *asked) Rotate(cluster string) (servicestatus.Rotation, error) {
+	if cluster != "blue" {
+		return servicestatus.Rotation{}, ErrNoCluster
+	}
+	a.rotated = cluster
+	return servicestatus.Rotation{}, nil
+}
+
+func (a *asked) RotateTokenKeys(_ string, notice time.Duration) ([]servicestatus.TokenKey, error) {
+	if notice < 0 {
+		return nil, errors.New("a key cannot sign before now")
+	}
+	a.notice = notice
+	return []servicestatus.TokenKey{{ID: "1"}}, nil
+}
+
+func (a *asked) ExplainPod(_ context.Context, _, _, name string) (podidentity.Explanation, error) {
+	switch name {
+	case "gone":
+		return podidentity.Explanation{}, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
+	case "early":
+		return podidentity.Explanation{}, errors.New("the identity service does not run yet")
+	}
+	return podidentity.Explanation{Pod: name}, nil
+}
+
+// newDir makes a state directory with a path short enough for sockets.
+func newDir(t *testing.T) statedir.Dir {
+	t.Helper()
+	path, err := os.MkdirTemp("/tmp", "m") //nolint:usetesting // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(path) })
+	dir := statedir.Dir(path)
+	if err := os.Mkdir(dir.Run(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// says fails unless the error says all of it.
+func says(t *testing.T, err error, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error is %v, want one with %q", err, text)
+		}
+	}
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestSocket(t *testing.T) {
+	dir, s := newDir(t), &asked{}
+	socket := dir.Socket()
+	c := NewClient(dir)
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody there: %v", err)
+	}
+	if err := os.WriteFile(socket, []byte("left by a service that was killed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody there, but a file: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- Serve(ctx, socket, s, prometheus.NewRegistry()) }()
+	eventually(t, "an answer", func() bool { _, err := c.Status(t.Context()); return err == nil })
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v; want mode 0600", socket, info, err)
+	}
+	status, err := c.Status(t.Context())
+	if err != nil || status.PID != os.Getpid() || len(status.Clusters) != 1 || status.Clusters[0].NodeGroups == nil || status.Clusters[0].Machines == nil {
+		t.Errorf("status is %+v, %v", status, err)
+	}
+	if err := c.Reload(t.Context()); err != nil || s.reloads != 1 {
+		t.Errorf("%d reloads, %v", s.reloads, err)
+	}
+	_, err = c.ask(t.Context(), http.MethodGet, "/readyz")
+	says(t, err, "503", "/readyz")
+	_, err = c.ask(t.Context(), http.MethodGet, "/reload")
+	says(t, err, "405")
+	if body, err := c.ask(t.Context(), http.MethodGet, "/healthz"); err != nil || string(body) != "ok\n" {
+		t.Errorf("health: %s, %v", body, err)
+	}
+	if _, err := c.Rotate(t.Context(), "blue"); err != nil || s.rotated != "blue" {
+		t.Errorf("rotated %q, %v", s.rotated, err)
+	}
+	_, err = c.Rotate(t.Context(), "green")
+	says(t, err, "404", ErrNoCluster.Error())
+	if keys, err := c.RotateTokenKeys(t.Context(), "blue", time.Hour); err != nil || len(keys) != 1 || s.notice != time.Hour {
+		t.Errorf("%+v with a notice of %s, %v", keys, s.notice, err)
+	}
+	_, err = c.RotateTokenKeys(t.Context(), "blue", -time.Second)
+	says(t, err, "409", "before now")
+	_, err = c.ask(t.Context(), http.MethodPost, "/token-keys/rotate?cluster=blue&notice=soon")
+	says(t, err, "400", "notice: ")
+	if explanation, err := c.PodIdentity(t.Context(), "blue", "shop", "web"); err != nil || explanation.Pod != "web" {
+		t.Errorf("%+v, %v", explanation, err)
+	}
+	_, err = c.PodIdentity(t.Context(), "blue", "shop", "gone")
+	says(t, err, "404", "gone")
+	_, err = c.PodIdentity(t.Context(), "blue", "shop", "early")
+	says(t, err, "503", "does not run yet")
+	s.ready.Store(true)
+	if body, err := c.ask(t.Context(), http.MethodGet, "/readyz"); err != nil || string(body) != "ok\n" {
+		t.Errorf("ready: %s, %v", body, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// A service that listens and takes its time runs. That it does not must not be said of it: up would start another one.
+func TestSlowSocket(t *testing.T) {
+	dir := newDir(t)
+	c := NewClient(dir)
+	c.http.Timeout = 50 * time.Millisecond
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", dir.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) { // the kernel takes the connection, and nobody else
+		t.Errorf("a service that is stopped: %v", err)
+	}
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	if err := (<-accepted).Close(); err != nil { // of the first question
+		t.Error(err)
+	}
+	answers := make(chan error, 1)
+	c = NewClient(dir) // with no connection that the first question has left
+	c.http.Timeout = time.Minute
+	go func() { _, err := c.Status(t.Context()); answers <- err }()
+	if err := (<-accepted).Close(); err != nil {
+		t.Error(err)
+	}
+	if err := listener.Close(); err != nil { // a client may try again on a new connection
+		t.Error(err)
+	}
+	for conn := range accepted {
+		_ = conn.Close()
+	}
+	if err := <-answers; !errors.Is(err, ErrNotRunning) {
+		t.Errorf("a service that ends: %v", err)
+	}
+	c = NewClient(dir)
+	c.http.Timeout = 50 * time.Millisecond
+	partly, err := new(net.ListenConfig).Listen(t.Context(), "unix", dir.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = partly.Close() }()
+	go func() {
+		conn, err := partly.Accept()
+		if err != nil {
+			return
+		}
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil { // an answer before the question is another fault
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+		}
+	}()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) {
+		t.Errorf("a service that stops in the middle of its answer: %v", err)
+	}
+}
