@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
@@ -93,7 +94,7 @@ func (s Session) checkNetwork(own account.Account) error {
 	if _, err := os.Stat(s.Cluster().Record()); err == nil {
 		return nil // it has one
 	}
-	_, _, err := planNetwork(s.State, component.Config{
+	_, _, err := networkrecord.Plan(s.State, component.Config{
 		Account: component.Account{State: s.State, Region: own.Region}, Dir: s.Cluster(), Cluster: *s.Wanted.Cluster,
 	})
 	return err

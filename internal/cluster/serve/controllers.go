@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -38,8 +37,8 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/machine/simulated"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
-	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
@@ -189,12 +188,8 @@ func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Pr
 	if err != nil || !c.VPC {
 		return providers, routes, err
 	}
-	network, err := vpc.Open(c.State.VPCs(), c.Network.VPCID)
-	if err != nil {
-		return nil, nil, err
-	}
-	routes[v1alpha1.ProviderLocal] = vpcRoutes{network}
-	return providers, routes, nil
+	routes[v1alpha1.ProviderLocal], err = networkrecord.OpenRoutes(c)
+	return providers, routes, err
 }
 
 // machineProviders are the providers of machines that this host can have.
@@ -215,17 +210,6 @@ func machineProviders(c component.Account, log *slog.Logger) (map[v1alpha1.Provi
 	return providers, err
 }
 
-// vpcRoutes are the routes of the VPC's router.
-type vpcRoutes struct{ network *vpc.Network }
-
-func (r vpcRoutes) SetRoute(_ context.Context, podCIDR netip.Prefix, via netip.Addr) error {
-	return r.network.SetRoute(vpc.Route{PodCIDR: podCIDR, Machine: via})
-}
-
-func (r vpcRoutes) DeleteRoute(_ context.Context, podCIDR netip.Prefix) error {
-	return r.network.DeleteRoute(podCIDR)
-}
-
 // health looks at the components that a cluster cannot do without, and asks the API server for its version.
 func (h *hosted) health(c component.Config, config *rest.Config) (func(context.Context) nodegroup.Health, error) {
 	api, err := discovery.NewDiscoveryClientForConfig(config)
@@ -238,7 +222,7 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 	}
 	return func(ctx context.Context) nodegroup.Health {
 		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL, Mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
-		if groups, err := endpointGroups(c); err != nil {
+		if groups, err := networkrecord.EndpointGroups(c); err != nil {
 			health.Err = errors.Join(health.Err, err)
 		} else {
 			health.SecurityGroups = groups

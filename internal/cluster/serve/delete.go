@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"
@@ -71,5 +72,5 @@ func deleteMachines(ctx context.Context, dir statedir.Dir) error {
 			return err
 		}
 	}
-	return errors.Join(local.ReleaseIDs(dir), planeid.Release(planeid.Etc, dir), removeVPCs(dir))
+	return errors.Join(local.ReleaseIDs(dir), planeid.Release(planeid.Etc, dir), networkrecord.RemoveVPCs(dir))
 }

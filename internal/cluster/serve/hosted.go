@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/auditlog"
@@ -161,7 +162,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	if specs.Issuer, err = issuer.EnsureCluster(account.State, h.dir); err != nil {
 		return component.Config{}, err
 	}
-	if specs.Network, err = h.service.ensureNetwork(specs); err != nil {
+	if specs.Network, err = networkrecord.Ensure(specs); err != nil {
 		return component.Config{}, err
 	}
 	if specs.EncryptionKey, err = encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()); err != nil {

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -59,7 +60,7 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 		return &clustercontroller.Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: err.Error()}
 	}
 	var problem *clusternetwork.Problem
-	if _, err := resolveNetwork(component.Config{Account: c.account, Dir: dir, Cluster: *object}); errors.As(err, &problem) {
+	if _, err := networkrecord.Resolve(component.Config{Account: c.account, Dir: dir, Cluster: *object}); errors.As(err, &problem) {
 		return &clustercontroller.Refusal{Reason: problem.Reason, Message: problem.Message}
 	} else if err != nil {
 		return err

@@ -16,17 +16,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/networkrecord"
+	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/platform/statedir"
 )
+
+// newAccount is a service whose account has a default VPC, in a region.
+func newAccount(t *testing.T) (*Service, component.Account) {
+	t.Helper()
+	s := newService(t)
+	own, err := region.Find("eu-west-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := networkrecord.DescribeDefault(s.cfg.State, own, egresspolicy.NAT); err != nil {
+		t.Fatal(err)
+	}
+	return s, component.Account{State: s.cfg.State, VPC: true, Region: own}
+}
 
 // asked is a Cluster as the management plane has it, with defaults.
 func asked(name string) *v1alpha1.Cluster {

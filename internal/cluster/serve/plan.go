@@ -6,6 +6,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
@@ -39,7 +40,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if c.Issuer, err = issuer.Planned(c.Dir); err != nil {
 		return nil, err
 	}
-	if c.Network, c.VPCs, err = planNetwork(dir, c); err != nil {
+	if c.Network, c.VPCs, err = networkrecord.Plan(dir, c); err != nil {
 		return nil, err
 	}
 	if port := wanted.Cluster.Spec.APIServer.Port; port != 0 {

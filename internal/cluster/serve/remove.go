@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
-	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/atomicfile"
@@ -57,7 +57,7 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 	if err := s.balancers.RemoveCluster(ctx, account, name); err != nil {
 		return err
 	}
-	if err := removeEndpoints(account.State, name); err != nil {
+	if err := networkrecord.RemoveEndpoints(account.State, name); err != nil {
 		return err
 	}
 	for _, socket := range []string{
@@ -121,24 +121,6 @@ func removeMachinesOf(ctx context.Context, dir statedir.Dir, cluster string) err
 		}
 		if err := removetree.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing machine %s: %w", entry.Name(), err)
-		}
-	}
-	return nil
-}
-
-// removeEndpoints takes the addresses of a cluster's API server from the VPCs.
-func removeEndpoints(dir statedir.Dir, cluster string) error {
-	all, err := vpc.List(dir.VPCs())
-	if err != nil {
-		return err
-	}
-	for _, description := range all {
-		network, err := vpc.Open(dir.VPCs(), description.ID)
-		if err != nil {
-			return err
-		}
-		if err := network.RemoveEndpoint(cluster); err != nil {
-			return fmt.Errorf("removing the endpoint of cluster %s from %s: %w", cluster, description.ID, err)
 		}
 	}
 	return nil

@@ -26,6 +26,7 @@ import (
 	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/component"
@@ -91,7 +92,6 @@ type Service struct {
 	writes *readcache.Writes // of this process to the management plane
 	boots  *nodegroup.Boots  // of the local machines of all clusters
 
-	networks  sync.Mutex // one cluster chooses its network at a time
 	balancers *balancerstore.Store
 
 	mu         sync.Mutex
@@ -214,10 +214,10 @@ func (s *Service) prepare() (component.Account, error) {
 		return component.Account{}, err
 	}
 	shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name(), Loopback: at.Loopback}
-	if err := describeDefaultVPC(s.cfg.State, own.Region, egresspolicy.NAT); err != nil {
+	if err := networkrecord.DescribeDefault(s.cfg.State, own.Region, egresspolicy.NAT); err != nil {
 		return component.Account{}, err
 	}
-	if shared.VPCs, err = describedVPCs(s.cfg.State); err != nil {
+	if shared.VPCs, err = networkrecord.Described(s.cfg.State); err != nil {
 		return component.Account{}, err
 	}
 	if shared.Ports, err = s.ports.Account(); err != nil {
@@ -235,7 +235,7 @@ func (s *Service) prepare() (component.Account, error) {
 // ensureKeys makes and renews what the account's components need. VPCs may have come and gone since they were looked at.
 func (s *Service) ensureKeys(account component.Account, now time.Time) error {
 	var err error
-	if account.VPCs, err = describedVPCs(account.State); err != nil {
+	if account.VPCs, err = networkrecord.Described(account.State); err != nil {
 		return err
 	}
 	credentials, err := component.AccountCredentials(account)

@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/hostroot"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -199,7 +200,7 @@ func (s Session) makeDefaultVPC() error {
 	if err != nil {
 		return err
 	}
-	return describeDefaultVPC(s.State, own.Region, cmp.Or(s.Egress, egresspolicy.NAT))
+	return networkrecord.DescribeDefault(s.State, own.Region, cmp.Or(s.Egress, egresspolicy.NAT))
 }
 
 // checkChange refuses what cannot be changed, before anything is done.

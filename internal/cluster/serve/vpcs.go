@@ -21,6 +21,7 @@ import (
 
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/vpccontroller"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/securitygroupcontroller"
@@ -64,7 +65,7 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 		return fmt.Errorf("making the manager of the controller of VPCs: %w", err)
 	}
 	err = vpccontroller.Add(manager, vpccontroller.Config{
-		Root: account.State.VPCs(), Zones: zoneNames(account.Region), Store: store,
+		Root: account.State.VPCs(), Zones: networkrecord.ZoneNames(account.Region), Store: store,
 		Networks:   vpccontroller.OnDisk{Root: account.State.VPCs(), Possible: account.VPC},
 		Processes:  &vpcProcesses{service: s, account: account, supervisor: s.accountSupervisor()},
 		HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(account.State) },

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+// Package networkrecord keeps the network of each cluster, as it was chosen once: its VPC, subnets, range of pods, security group, and the addresses of its API
+// server. It has the VPC lead to the API server, and describes the default VPC of a new account. Package clusternetwork says what may be chosen.
+//
+// What happens if
+//
+//	two clusters start at once         they choose one after the other: no range or address is two clusters'
+//	a start is cut short               what it put into the list of the VPC is replaced by the next one
+//	a subnet for pods is deleted       the cluster does not start, and its condition names the subnet
+//	the record of a cluster is lost    a cluster in use does not start: nodes and pods have addresses of the old one
+package networkrecord
 
 import (
 	"crypto/rand"
@@ -13,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/machine/machine"
@@ -25,9 +35,12 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// describeDefaultVPC describes the default VPC of an account that starts for the first time, so that nothing waits for the management plane. Its
+// choosing is held while a network is chosen: two clusters could choose the same range.
+var choosing sync.Mutex
+
+// DescribeDefault describes the default VPC of an account that starts for the first time, so that nothing waits for the management plane. Its
 // objects are made later, as it is described. A default VPC that was deleted does not come back.
-func describeDefaultVPC(dir statedir.Dir, in region.Region, egress egresspolicy.Mode) error {
+func DescribeDefault(dir statedir.Dir, in region.Region, egress egresspolicy.Mode) error {
 	all, err := vpc.List(dir.VPCs())
 	if err != nil || len(all) > 0 {
 		return err
@@ -35,10 +48,11 @@ func describeDefaultVPC(dir statedir.Dir, in region.Region, egress egresspolicy.
 	if _, err := os.Stat(filepath.Join(dir.ManagementEtcd(), "member")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return vpc.Describe(dir.VPCs(), vpc.NewDefault(zoneNames(in), egress, func(prefix string) string { return prefix + randomID() }))
+	return vpc.Describe(dir.VPCs(), vpc.NewDefault(ZoneNames(in), egress, func(prefix string) string { return prefix + randomID() }))
 }
 
-func zoneNames(in region.Region) []string {
+// ZoneNames are the names of the zones of a region.
+func ZoneNames(in region.Region) []string {
 	names := make([]string, 0, len(in.Zones))
 	for _, zone := range in.Zones {
 		names = append(names, zone.Name)
@@ -53,8 +67,8 @@ func randomID() string {
 	return hex.EncodeToString(raw)[:17]
 }
 
-// describedVPCs are the account's VPCs as they are described on disk.
-func describedVPCs(dir statedir.Dir) ([]component.VPC, error) {
+// Described are the account's VPCs as they are described on disk.
+func Described(dir statedir.Dir) ([]component.VPC, error) {
 	all, err := vpc.List(dir.VPCs())
 	found := make([]component.VPC, 0, len(all))
 	for _, description := range all {
@@ -84,21 +98,21 @@ func networks(all []vpc.Description) []clusternetwork.VPC {
 	return found
 }
 
-// ensureNetwork returns the network of a cluster, which is chosen and recorded once and kept, and has its VPC lead to its API server. The
+// Ensure returns the network of a cluster, which is chosen and recorded once and kept, and has its VPC lead to its API server. The
 // configuration needs its directory, its Cluster and its ports. What people have to change is a [*clusternetwork.Problem].
-func (s *Service) ensureNetwork(c component.Config) (clusternetwork.Network, error) {
-	s.networks.Lock() // two clusters could choose the same range
-	defer s.networks.Unlock()
-	n, err := readNetwork(c.Dir)
+func Ensure(c component.Config) (clusternetwork.Network, error) {
+	choosing.Lock()
+	defer choosing.Unlock()
+	n, err := read(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return chooseNetwork(c)
+		return choose(c)
 	}
 	if err != nil {
 		return n, err
 	}
 	if n.SecurityGroupID == "" { // recorded by an earlier version
 		n.SecurityGroupID = newSecurityGroupID()
-		if err := writeNetwork(c.Dir, n); err != nil {
+		if err := write(c.Dir, n); err != nil {
 			return n, err
 		}
 	}
@@ -107,17 +121,17 @@ func (s *Service) ensureNetwork(c component.Config) (clusternetwork.Network, err
 
 func newSecurityGroupID() string { return "sg-" + randomID() }
 
-// chooseNetwork resolves the network of a cluster without one, and records it. The addresses of its API server are in the VPC's list before
+// choose resolves the network of a cluster without one, and records it. The addresses of its API server are in the VPC's list before
 // they are recorded: no machine gets one in between.
-func chooseNetwork(c component.Config) (clusternetwork.Network, error) {
+func choose(c component.Config) (clusternetwork.Network, error) {
 	if _, err := os.Stat(filepath.Join(c.Dir.Etcd(), "member")); !errors.Is(err, fs.ErrNotExist) {
 		return clusternetwork.Network{}, errors.Join(err,
 			fmt.Errorf("reading the network of the cluster: %s is missing, and the cluster is in use: restore the file from a backup", c.Dir.Network()))
 	}
-	if err := removeEndpoints(c.State, c.Cluster.Spec.Name); err != nil { // of a start that was cut short
+	if err := RemoveEndpoints(c.State, c.Cluster.Spec.Name); err != nil { // of a start that was cut short
 		return clusternetwork.Network{}, err
 	}
-	n, err := resolveNetwork(c)
+	n, err := Resolve(c)
 	if err != nil {
 		return n, err
 	}
@@ -135,7 +149,7 @@ func chooseNetwork(c component.Config) (clusternetwork.Network, error) {
 			if err := setEndpoint(c, n); err != nil {
 				return err
 			}
-			return writeNetwork(c.Dir, n)
+			return write(c.Dir, n)
 		})
 		if !errors.Is(err, machine.ErrSubnetFull) {
 			break
@@ -161,8 +175,8 @@ func arePodSubnets(c component.Config, n clusternetwork.Network) error {
 	return nil
 }
 
-// resolveNetwork is the network that a cluster without one would have now.
-func resolveNetwork(c component.Config) (clusternetwork.Network, error) {
+// Resolve is the network that a cluster without one would have now.
+func Resolve(c component.Config) (clusternetwork.Network, error) {
 	all, err := vpc.List(c.State.VPCs())
 	if err != nil {
 		return clusternetwork.Network{}, err
@@ -188,12 +202,12 @@ func setEndpoint(c component.Config, n clusternetwork.Network) error {
 	})
 }
 
-// endpointGroups are the security groups that the API server's addresses are in by now; nil without a VPC.
-func endpointGroups(c component.Config) ([]string, error) {
+// EndpointGroups are the security groups that the API server's addresses are in by now; nil without a VPC.
+func EndpointGroups(c component.Config) ([]string, error) {
 	if !c.VPC {
 		return nil, nil
 	}
-	n, err := readNetwork(c.Dir)
+	n, err := read(c.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +238,7 @@ func takenPodRanges(c component.Config) ([]clusternetwork.Taken, error) {
 		if dir == c.Dir {
 			continue
 		}
-		n, err := readNetwork(dir)
+		n, err := read(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -236,8 +250,8 @@ func takenPodRanges(c component.Config) ([]clusternetwork.Taken, error) {
 	return taken, nil
 }
 
-// readNetwork reads the network of a cluster as it was recorded.
-func readNetwork(dir statedir.Cluster) (clusternetwork.Network, error) {
+// read reads the network of a cluster as it was recorded.
+func read(dir statedir.Cluster) (clusternetwork.Network, error) {
 	var n clusternetwork.Network
 	raw, err := os.ReadFile(dir.Network())
 	if err != nil {
@@ -253,7 +267,7 @@ func readNetwork(dir statedir.Cluster) (clusternetwork.Network, error) {
 	return n, nil
 }
 
-func writeNetwork(dir statedir.Cluster, n clusternetwork.Network) error {
+func write(dir statedir.Cluster, n clusternetwork.Network) error {
 	raw, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the network of the cluster: %w", err)
@@ -261,15 +275,15 @@ func writeNetwork(dir statedir.Cluster, n clusternetwork.Network) error {
 	return atomicfile.Write(dir.Network(), append(raw, '\n'), 0o600)
 }
 
-// planNetwork is the network of a cluster for a dry run, and the VPCs beside it: what would be chosen at random is shown as zeros.
-func planNetwork(dir statedir.Dir, c component.Config) (clusternetwork.Network, []component.VPC, error) {
+// Plan is the network of a cluster for a dry run, and the VPCs beside it: what would be chosen at random is shown as zeros.
+func Plan(dir statedir.Dir, c component.Config) (clusternetwork.Network, []component.VPC, error) {
 	all, err := vpc.List(dir.VPCs())
 	if err != nil {
 		return clusternetwork.Network{}, nil, err
 	}
 	if len(all) == 0 {
 		n := 0
-		all = []vpc.Description{vpc.NewDefault(zoneNames(c.Region), egresspolicy.NAT, func(prefix string) string {
+		all = []vpc.Description{vpc.NewDefault(ZoneNames(c.Region), egresspolicy.NAT, func(prefix string) string {
 			n++
 			return fmt.Sprintf("%s%017d", prefix, n-1)
 		})}
@@ -278,7 +292,7 @@ func planNetwork(dir statedir.Dir, c component.Config) (clusternetwork.Network, 
 	for _, description := range all {
 		vpcs = append(vpcs, component.VPC{ID: description.ID, CIDR: description.CIDR, Egress: description.Egress.IsOpen()})
 	}
-	n, err := readNetwork(c.Dir)
+	n, err := read(c.Dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return n, vpcs, err
 	}
@@ -301,21 +315,4 @@ func planNetwork(dir statedir.Dir, c component.Config) (clusternetwork.Network, 
 		}
 	}
 	return n, vpcs, nil
-}
-
-// removeVPCs removes the networks of a state directory, whatever their descriptions say or whether there are any.
-func removeVPCs(dir statedir.Dir) error {
-	entries, err := os.ReadDir(dir.VPCs())
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("reading directory of VPCs to remove: %w", err)
-	}
-	for _, entry := range entries {
-		if !entry.IsDir() {
-			continue
-		}
-		if err := vpc.Remove(dir.VPC(entry.Name())); err != nil {
-			return err
-		}
-	}
-	return vpc.Remove(dir.VPCs())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package networkrecord
 
 import (
 	"errors"
@@ -24,22 +24,23 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})
 
-// newAccount is a service whose account has a default VPC, in a region.
-func newAccount(t *testing.T) (*Service, component.Account) {
+// newAccount is an account with a default VPC, in a region.
+func newAccount(t *testing.T) component.Account {
 	t.Helper()
-	s := newService(t)
+	dir := statedir.Dir(t.TempDir())
 	own, err := region.Find("eu-west-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := describeDefaultVPC(s.cfg.State, own, egresspolicy.NAT); err != nil {
+	if err := DescribeDefault(dir, own, egresspolicy.NAT); err != nil {
 		t.Fatal(err)
 	}
-	return s, component.Account{State: s.cfg.State, VPC: true, Region: own}
+	return component.Account{State: dir, VPC: true, Region: own}
 }
 
 // numbered is one of many clusters of an account.
@@ -62,8 +63,8 @@ func hasDirectory(t *testing.T, c component.Config) component.Config {
 
 // A new account has a default VPC with a subnet in each zone; it is described once, and does not come back.
 func TestDefaultVPC(t *testing.T) {
-	s, account := newAccount(t)
-	dir := s.cfg.State
+	account := newAccount(t)
+	dir := account.State
 	all, err := vpc.List(dir.VPCs())
 	if err != nil || len(all) != 1 || !all[0].Default || all[0].CIDR.String() != "172.31.0.0/16" {
 		t.Fatalf("%+v, %v", all, err)
@@ -75,7 +76,7 @@ func TestDefaultVPC(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"eu-west-1a": "172.31.0.0/20", "eu-west-1b": "172.31.16.0/20", "eu-west-1c": "172.31.32.0/20"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := describeDefaultVPC(dir, account.Region, egresspolicy.NAT); err != nil {
+	if err := DescribeDefault(dir, account.Region, egresspolicy.NAT); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := vpc.List(dir.VPCs()); err != nil || len(again) != 1 || again[0].ID != all[0].ID {
@@ -87,13 +88,13 @@ func TestDefaultVPC(t *testing.T) {
 	if err := vpc.Remove(dir.VPC(all[0].ID)); err != nil {
 		t.Fatal(err)
 	}
-	if err := describeDefaultVPC(dir, account.Region, egresspolicy.NAT); err != nil {
+	if err := DescribeDefault(dir, account.Region, egresspolicy.NAT); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := vpc.List(dir.VPCs()); err != nil || len(again) != 0 {
 		t.Errorf("a default VPC that was deleted came back: %+v, %v", again, err)
 	}
-	if err := removeVPCs(dir); err != nil {
+	if err := RemoveVPCs(dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir.VPCs()); !os.IsNotExist(err) {
@@ -103,7 +104,7 @@ func TestDefaultVPC(t *testing.T) {
 
 // Clusters that start at once have addresses in two zones and a range of pods of their own, and keep them.
 func TestNetworksOfClusters(t *testing.T) {
-	s, account := newAccount(t)
+	account := newAccount(t)
 	const count = 6
 	found := make([]clusternetwork.Network, count)
 	var group sync.WaitGroup
@@ -111,7 +112,7 @@ func TestNetworksOfClusters(t *testing.T) {
 		c := hasDirectory(t, numbered(account, n))
 		group.Go(func() {
 			var err error
-			if found[n], err = s.ensureNetwork(c); err != nil {
+			if found[n], err = Ensure(c); err != nil {
 				t.Error(err)
 			}
 		})
@@ -127,7 +128,7 @@ func TestNetworksOfClusters(t *testing.T) {
 			t.Errorf("cluster %d has %v", n, network.Addresses)
 		}
 		addresses[network.Addresses[0]], addresses[network.Addresses[1]], pods[network.PodCIDR] = true, true, true
-		again, err := s.ensureNetwork(numbered(account, n))
+		again, err := Ensure(numbered(account, n))
 		if diff := cmp.Diff(network, again, comparePrefixes); diff != "" || err != nil {
 			t.Errorf("cluster %d, later: %v\n%s", n, err, diff)
 		}
@@ -135,7 +136,7 @@ func TestNetworksOfClusters(t *testing.T) {
 	if len(addresses) != 2*count || len(pods) != count {
 		t.Errorf("%d addresses, %d ranges of pods", len(addresses), len(pods))
 	}
-	network, err := vpc.OpenDefault(s.cfg.State.VPCs())
+	network, err := vpc.OpenDefault(account.State.VPCs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,13 +145,13 @@ func TestNetworksOfClusters(t *testing.T) {
 		t.Fatalf("%+v, %v", endpoints, err)
 	}
 	for n, e := range endpoints { // machines say the same name of the cluster that they are for (Machine.spec.clusterName)
-		if want := fmt.Sprintf("C_%d", n); e.Cluster != want || e.EgressSocket != s.cfg.State.EgressSocket(v1alpha1.ClusterSlug(want)) || int(e.APIServer.Port()) != 20000+n {
+		if want := fmt.Sprintf("C_%d", n); e.Cluster != want || e.EgressSocket != account.State.EgressSocket(v1alpha1.ClusterSlug(want)) || int(e.APIServer.Port()) != 20000+n {
 			t.Errorf("endpoint %d is of %s at %s", n, e.Cluster, e.EgressSocket)
 		}
 	}
 
 	// The first machine is not where an API server is.
-	store, err := machine.NewStore(machine.StoreConfig{Dir: s.cfg.State.Machines(), Subnets: local.Subnets(s.cfg.State), Region: account.Region})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: account.State.Machines(), Subnets: local.Subnets(account.State), Region: account.Region})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestNetworksOfClusters(t *testing.T) {
 		t.Errorf("the first machine has %s, %v", record.PrivateIP, err)
 	}
 
-	if err := removeEndpoints(s.cfg.State, "C_2"); err != nil {
+	if err := RemoveEndpoints(account.State, "C_2"); err != nil {
 		t.Fatal(err)
 	}
 	if endpoints, err = network.Endpoints(); err != nil || len(endpoints) != count-1 {
@@ -169,26 +170,28 @@ func TestNetworksOfClusters(t *testing.T) {
 
 // What was recorded is believed and nothing else; without it a cluster in use does not start.
 func TestRecordOfANetwork(t *testing.T) {
-	s, account := newAccount(t)
+	account := newAccount(t)
 	c := hasDirectory(t, numbered(account, 1))
-	before, err := s.ensureNetwork(c)
+	before, err := Ensure(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken := hasDirectory(t, numbered(account, 2))
 	taken.Cluster.Spec.Network.PodCIDR = before.PodCIDR.String()
 	var p *clusternetwork.Problem
-	if _, err := s.ensureNetwork(taken); !errors.As(err, &p) || p.Reason != clusternetwork.ReasonPodRange {
+	if _, err := Ensure(taken); !errors.As(err, &p) || p.Reason != clusternetwork.ReasonPodRange {
 		t.Errorf("a cluster with another's pods: %v", err)
 	}
-	write(t, c.Dir.Network(), "{")
-	if _, err := s.ensureNetwork(c); err == nil || !strings.Contains(err.Error(), "is damaged") {
+	if err := os.WriteFile(c.Dir.Network(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ensure(c); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("a damaged record: %v", err)
 	}
 	if err := os.Remove(c.Dir.Network()); err != nil {
 		t.Fatal(err)
 	}
-	after, err := s.ensureNetwork(c)                                                    // as after a start that was cut short: the list of the VPC has it already
+	after, err := Ensure(c)                                                             // as after a start that was cut short: the list of the VPC has it already
 	if after.SecurityGroupID == "" || after.SecurityGroupID == before.SecurityGroupID { // nobody heard of the first one
 		t.Errorf("the security group is %q, as it was %q", after.SecurityGroupID, before.SecurityGroupID)
 	}
@@ -199,14 +202,14 @@ func TestRecordOfANetwork(t *testing.T) {
 	if err := errors.Join(os.Remove(c.Dir.Network()), os.MkdirAll(filepath.Join(c.Dir.Etcd(), "member"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ensureNetwork(c); err == nil || !strings.Contains(err.Error(), "restore the file from a backup") {
+	if _, err := Ensure(c); err == nil || !strings.Contains(err.Error(), "restore the file from a backup") {
 		t.Errorf("a cluster in use without its record: %v", err)
 	}
 }
 
 // A cluster keeps the subnets that it has for its pods, and takes no address of them for itself; one that was deleted meanwhile is refused.
 func TestPodSubnetsOfCluster(t *testing.T) {
-	s, account := newAccount(t)
+	account := newAccount(t)
 	all, err := vpc.List(account.State.VPCs())
 	if err != nil {
 		t.Fatal(err)
@@ -221,11 +224,11 @@ func TestPodSubnetsOfCluster(t *testing.T) {
 	if err := vpc.Describe(account.State.VPCs(), main); err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.ensureNetwork(c)
+	n, err := Ensure(c)
 	if err != nil || len(n.Subnets) != 3 || len(n.PodSubnets) != 3 || !n.PodsInSubnets || n.Addresses[0].String() != "172.31.0.4" {
 		t.Fatalf("%+v, %v", n, err)
 	}
-	again, err := s.ensureNetwork(c)
+	again, err := Ensure(c)
 	if diff := cmp.Diff(n, again, comparePrefixes); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -245,27 +248,27 @@ func TestPodSubnetsOfCluster(t *testing.T) {
 
 // A dry run shows what would be chosen, and chooses nothing.
 func TestPlannedNetwork(t *testing.T) {
-	s := newService(t)
+	dir := statedir.Dir(t.TempDir())
 	own, err := region.Find("eu-west-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := numbered(component.Account{State: s.cfg.State, VPC: true, Region: own}, 1)
-	n, vpcs, err := planNetwork(s.cfg.State, c)
+	c := numbered(component.Account{State: dir, VPC: true, Region: own}, 1)
+	n, vpcs, err := Plan(dir, c)
 	if err != nil || n.Addresses[0].String() != "172.31.0.4" || n.Addresses[1].String() != "172.31.16.4" || n.PodCIDR.String() != "10.244.0.0/16" || !n.PodsInSubnets ||
 		len(vpcs) != 1 || vpcs[0].ID != "vpc-00000000000000000" {
 		t.Errorf("%+v, %+v, %v", n, vpcs, err)
 	}
-	if _, err := os.Stat(s.cfg.State.VPCs()); !os.IsNotExist(err) {
+	if _, err := os.Stat(dir.VPCs()); !os.IsNotExist(err) {
 		t.Errorf("it made something: %v", err)
 	}
-	_, account := newAccount(t)
+	account := newAccount(t)
 	c = hasDirectory(t, numbered(account, 1))
-	kept, err := (&Service{}).ensureNetwork(c)
+	kept, err := Ensure(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, _, err = planNetwork(account.State, c)
+	n, _, err = Plan(account.State, c)
 	if diff := cmp.Diff(kept, n, comparePrefixes); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
