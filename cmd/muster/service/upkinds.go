@@ -22,7 +22,7 @@ import (
 )
 
 // kindsTime is far longer than the management plane takes to show a kind that it serves: it may hold one back for five seconds
-// (internal/cluster/serve, served).
+// (internal/plane/kinddefinitions, served).
 const kindsTime = 30 * time.Second
 
 // kindsInterval is the time between two looks.

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/kinddefinitions"
 )
 
 // control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the controllers until the
@@ -134,7 +135,7 @@ func applyAccess(ctx context.Context, api client.Client) error {
 	if err != nil {
 		return err
 	}
-	if err := applyDefinitions(ctx, api, definitions); err != nil {
+	if err := kinddefinitions.Apply(ctx, api, definitions); err != nil {
 		return err
 	}
 	objects, err := clusteraccess.Objects()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package kinddefinitions
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -15,8 +16,8 @@ import (
 // Whoever established a kind, nobody waits for its being new.
 func TestServed(t *testing.T) {
 	t.Parallel()
-	scheme, err := Scheme()
-	if err != nil {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, age time.Duration) apiextensionsv1.CustomResourceDefinitionCondition {
