@@ -57,7 +57,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 		return err
 	}
 	if machines, ok := providers[v1alpha1.ProviderLocal].(loopservice.Machines); ok {
-		server := &loopservice.Server{Machines: machines, Log: s.cfg.Log, Refused: loopsUsedUp(manager.GetClient(), manager.GetEventRecorder("muster"))}
+		server := &loopservice.Server{Machines: machines, Log: s.cfg.Log, Refused: loopservice.UsedUp(manager.GetClient(), manager.GetEventRecorder("muster"))}
 		if err := manager.Add(server); err != nil {
 			return fmt.Errorf("adding loop devices for machines: %w", err)
 		}

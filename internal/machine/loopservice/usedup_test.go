@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package loopservice
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -17,9 +18,9 @@ import (
 )
 
 // A machine without loop devices left says so in an Event, with what to do.
-func TestLoopsUsedUp(t *testing.T) {
-	scheme, err := Scheme()
-	if err != nil {
+func TestUsedUp(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	const here, gone = "i-0000000000000000a", "i-0000000000000000b"
@@ -34,7 +35,7 @@ func TestLoopsUsedUp(t *testing.T) {
 		{"another refusal", here, errors.New("it may not"), nil},
 	} {
 		recorder := events.NewFakeRecorder(1)
-		loopsUsedUp(plane, recorder)(t.Context(), test.machine, test.refusal)
+		UsedUp(plane, recorder)(t.Context(), test.machine, test.refusal)
 		select {
 		case got := <-recorder.Events:
 			for _, want := range test.want {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package loopservice
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"muster.dev/muster/internal/machine/machine/local"
 )
 
-// reasonLoopDevicesUsedUp is the reason of Events of a Machine that was refused a loop device since it has all that it may have.
-const reasonLoopDevicesUsedUp = "LoopDevicesUsedUp"
+// reasonUsedUp is the reason of Events of a Machine that was refused a loop device since it has all that it may have.
+const reasonUsedUp = "LoopDevicesUsedUp"
 
-// loopsUsedUp returns a function that records an Event of a Machine which has all the loop devices that it may have. A machine that asks again and again
+// UsedUp returns a function that records an Event of a Machine which has all the loop devices that it may have. A machine that asks again and again
 // has one Event, which the recorder counts on. Other refusals are the machine's own affair: it has the reason in its answer.
-func loopsUsedUp(plane client.Reader, recorder events.EventRecorder) func(ctx context.Context, machine string, err error) {
+func UsedUp(plane client.Reader, recorder events.EventRecorder) func(ctx context.Context, machine string, err error) {
 	return func(ctx context.Context, machine string, err error) {
 		if !errors.Is(err, local.ErrTooManyLoops) {
 			return
@@ -28,6 +28,6 @@ func loopsUsedUp(plane client.Reader, recorder events.EventRecorder) func(ctx co
 		if err := plane.Get(ctx, client.ObjectKey{Name: machine}, m); err != nil {
 			return // it is being deleted
 		}
-		recorder.Eventf(m, nil, corev1.EventTypeWarning, reasonLoopDevicesUsedUp, "Attach", "%s", err.Error())
+		recorder.Eventf(m, nil, corev1.EventTypeWarning, reasonUsedUp, "Attach", "%s", err.Error())
 	}
 }
