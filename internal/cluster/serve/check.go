@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -28,7 +27,7 @@ import (
 
 // check finds what would keep a cluster from starting, before anything is changed. running says that a service answers.
 func (s Session) check(binDir string, running bool) error {
-	if err := checkLayout(s.State); err != nil {
+	if err := statedir.CheckLayout(s.State); err != nil {
 		return err
 	}
 	if err := s.issuers().Check(s.State); err != nil {
@@ -61,7 +60,7 @@ func (s Session) check(binDir string, running bool) error {
 	if running {
 		return nil
 	}
-	if err := checkDirectory(s.State); err != nil {
+	if err := statedir.CheckDirectory(s.State); err != nil {
 		return err
 	}
 	if err := checkDisk(s.State); err != nil {
@@ -139,27 +138,6 @@ func (s Session) checkIsolation() error {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// checkDirectory refuses a directory with files that are not muster's, and one that cannot be read.
-func checkDirectory(dir statedir.Dir) error {
-	found, err := os.ReadDir(string(dir))
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("checking state directory: %w", err)
-	}
-	var foreign []string
-	for _, entry := range found {
-		if name := entry.Name(); !statedir.Owns(name) && name != "lost+found" { // which a file system of its own begins with
-			foreign = append(foreign, name)
-		}
-	}
-	if len(foreign) > 0 {
-		return fmt.Errorf("state directory %s holds files that are not muster's (%s): choose an empty or new one with --state-dir", dir, strings.Join(foreign[:min(3, len(foreign))], ", "))
-	}
-	return nil
 }
 
 func checkDisk(dir statedir.Dir) error {

@@ -215,27 +215,6 @@ func TestUpNeedsNoFilesOfAddons(t *testing.T) {
 	}
 }
 
-func TestCheckDirectory(t *testing.T) {
-	dir := newDir(t)
-	for _, name := range []string{"machines", "pki", "run", "lost+found"} {
-		write(t, filepath.Join(string(dir), name, "x"), "")
-	}
-	write(t, filepath.Join(string(dir), ".new-ports.json-123"), "") // after a crash in the middle of a write
-	for _, known := range []statedir.Dir{dir, newDir(t), dir + "/missing"} {
-		if err := checkDirectory(known); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, name := range []string{"thesis.tex", "photos", "a", "zzz"} {
-		write(t, filepath.Join(string(dir), name), "")
-	}
-	err := checkDirectory(dir)
-	says(t, err, "(a, photos, thesis.tex)", "--state-dir")
-	if err := checkDirectory(statedir.Dir(filepath.Join(string(dir), "a"))); err == nil {
-		t.Error("a file is no directory")
-	}
-}
-
 func TestCheckDisk(t *testing.T) {
 	says(t, checkDisk("/proc/none/of/these"), "the file system of /proc has 0 MiB left", "--state-dir") // it has no room at all
 	if err := checkDisk(statedir.Dir(t.TempDir()) + "/not/yet/there"); err != nil {

@@ -167,7 +167,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) runAccount(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := checkLayout(s.cfg.State); err != nil {
+	if err := statedir.CheckLayout(s.cfg.State); err != nil {
 		return err
 	}
 	account, err := s.prepare()

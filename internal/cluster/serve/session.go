@@ -169,7 +169,7 @@ func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err err
 		return false, fmt.Errorf("making state directory: %w", err)
 	}
 	if !s.State.Exists() {
-		if err := markLayout(s.State); err != nil {
+		if err := statedir.MarkLayout(s.State); err != nil {
 			return false, err
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package statedir
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/platform/atomicfile"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
 // layoutVersion is the version of what lies where in a state directory. A change of the layout counts it up and converts the directory.
@@ -26,8 +25,8 @@ const layoutVersion = 4
 // firstConfig is where a state directory of version 1 kept its one cluster.
 const firstConfig = "muster.yaml"
 
-// checkLayout refuses a state directory in use whose layout is another version's.
-func checkLayout(dir statedir.Dir) error {
+// CheckLayout refuses a state directory in use whose layout is another version's.
+func CheckLayout(dir Dir) error {
 	raw, err := os.ReadFile(dir.Layout())
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(string(dir), firstConfig)); err == nil {
@@ -50,11 +49,11 @@ func checkLayout(dir statedir.Dir) error {
 	return nil
 }
 
-func older(dir statedir.Dir) error {
+func older(dir Dir) error {
 	return fmt.Errorf("state directory %s was made by an earlier Muster and cannot be converted: remove it with `muster down --delete`, or choose another --state-dir", dir)
 }
 
-// markLayout says which layout a new state directory has. It comes before everything else that is kept there.
-func markLayout(dir statedir.Dir) error {
+// MarkLayout says which layout a new state directory has. It comes before everything else that is kept there.
+func MarkLayout(dir Dir) error {
 	return atomicfile.Write(dir.Layout(), []byte(strconv.Itoa(layoutVersion)+"\n"), 0o600)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package statedir_test
 
 import (
 	"os"
@@ -29,12 +29,16 @@ func TestLayout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := statedir.Dir(t.TempDir())
 			if c.first {
-				write(t, filepath.Join(string(dir), "muster.yaml"), "kind: Cluster\n")
+				if err := os.WriteFile(filepath.Join(string(dir), "muster.yaml"), []byte("kind: Cluster\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if c.layout != "" {
-				write(t, dir.Layout(), c.layout)
+				if err := os.WriteFile(dir.Layout(), []byte(c.layout), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			err := checkLayout(dir)
+			err := statedir.CheckLayout(dir)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -44,10 +48,10 @@ func TestLayout(t *testing.T) {
 
 func TestMarkLayout(t *testing.T) {
 	dir := statedir.Dir(t.TempDir())
-	if err := markLayout(dir); err != nil {
+	if err := statedir.MarkLayout(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkLayout(dir); err != nil {
+	if err := statedir.CheckLayout(dir); err != nil {
 		t.Errorf("what was just made is refused: %v", err)
 	}
 	if info, err := os.Stat(filepath.Join(string(dir), "layout")); err != nil || info.Mode().Perm() != 0o600 {
