@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -43,7 +44,7 @@ type hosted struct {
 
 	memoryTold apiservermemory.Notice
 
-	tokenKeys sync.Mutex // held by who writes the file of the keys of service account tokens
+	tokenKeys tokenkeys.Keeper
 
 	mu          sync.Mutex
 	message     string
@@ -52,7 +53,7 @@ type hosted struct {
 	refusedAt   int64  // the generation of the object that asked for it
 	supervisor  *supervise.Supervisor
 	specs       component.Config
-	issuing     *issuing // once its keys are known
+	issuing     *tokenkeys.Issuing // once its keys are known
 	securityLog *auditlog.Splitter
 	podSource   *podSource    // once it is watched
 	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
@@ -92,7 +93,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	issuing, err := newIssuing(specs)
+	issuing, err := tokenkeys.NewIssuing(specs)
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	if err := h.ensureKeys(specs, time.Now()); err != nil {
 		return component.Config{}, err
 	}
-	if err := h.ensureTokenKeys(specs, time.Now()); err != nil {
+	if err := h.tokenKeys.Ensure(specs, time.Now()); err != nil {
 		return component.Config{}, err
 	}
 	return specs, writeKubeconfig(specs)
@@ -200,7 +201,7 @@ func (h *hosted) renew(ctx context.Context, specs component.Config) {
 	for pause(ctx, renewalInterval) == nil {
 		err := h.ensureKeys(specs, time.Now())
 		if err == nil {
-			err = h.pruneTokenKeys(specs, time.Now())
+			err = h.tokenKeys.Prune(specs, time.Now(), h.log)
 		}
 		if err == nil {
 			err = writeKubeconfig(specs)

@@ -23,10 +23,10 @@ func (s *Service) issuerDocuments(id string) (issuer.Documents, bool) {
 		h.mu.Lock()
 		own := h.issuing
 		h.mu.Unlock()
-		if own == nil || own.issuer.ID != id {
+		if own == nil || own.Issuer.ID != id {
 			continue
 		}
-		documents, _, err := own.at(time.Now())
+		documents, _, err := own.At(time.Now())
 		if err != nil {
 			h.log.Error("the documents of the issuer are not served", "error", err)
 		}

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
 // hostIssuer has a cluster run as far as its issuer is concerned.
@@ -34,11 +35,11 @@ func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Confi
 	if err := h.ensureKeys(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.ensureTokenKeys(c, time.Now()); err != nil {
+	if err := h.tokenKeys.Ensure(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	own, err := newIssuing(c)
-	if err != nil || own.issuer.ID != id {
+	own, err := tokenkeys.NewIssuing(c)
+	if err != nil || own.Issuer.ID != id {
 		t.Fatalf("%+v, %v", own, err)
 	}
 	h.mu.Lock()

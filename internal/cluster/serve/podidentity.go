@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/podwatch"
+	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
 // PodIdentities says which pods of the account's clusters have which identities.
@@ -27,12 +28,12 @@ var _ identityservice.Pods = PodIdentities{}
 
 // podSource is what one cluster knows of its pods.
 type podSource struct {
-	issuing *issuing
+	issuing *tokenkeys.Issuing
 	pods    *podwatch.Watch
 }
 
 // newPodSource begins no watch yet.
-func newPodSource(c component.Config, issuing *issuing) (*podSource, error) {
+func newPodSource(c component.Config, issuing *tokenkeys.Issuing) (*podSource, error) {
 	pods, err := podwatch.NewForConfig(clusterREST(c), nil)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (p PodIdentities) Cluster(name string) (podidentity.Cluster, error) {
 		case own.Spec.Name == name && source == nil:
 			return podidentity.Cluster{}, podidentity.ErrNotReady
 		case own.Spec.Name == name:
-			_, keys, err := source.issuing.at(time.Now())
+			_, keys, err := source.issuing.At(time.Now())
 			if err != nil {
 				return podidentity.Cluster{}, fmt.Errorf("%w: %w", podidentity.ErrNotReady, err)
 			}

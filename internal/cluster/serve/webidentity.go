@@ -40,7 +40,7 @@ func (t tokenIssuers) Keys(ctx context.Context, issuer, keyID string) (keys webi
 	case err != nil:
 		return webidentity.Keys{}, true, err
 	}
-	_, keys, err = source.issuing.at(time.Now())
+	_, keys, err = source.issuing.At(time.Now())
 	return keys, true, err
 }
 

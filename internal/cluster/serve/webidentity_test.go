@@ -34,7 +34,7 @@ func TestTokenIssuers(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeTokenKeys(t, c, ring)
-	known, err := newIssuing(c)
+	known, err := tokenkeys.NewIssuing(c)
 	if err != nil {
 		t.Fatal(err)
 	}
