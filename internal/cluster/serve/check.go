@@ -4,25 +4,19 @@ package serve
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/machine/capacity"
-	"muster.dev/muster/internal/machine/hostroot"
+	"muster.dev/muster/internal/machine/hostcheck"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
-	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
-	"muster.dev/muster/internal/platform/userns"
 )
 
 // check finds what would keep a cluster from starting, before anything is changed. running says that a service answers.
@@ -48,12 +42,12 @@ func (s Session) check(binDir string, running bool) error {
 	}
 	wantsLocal := s.wantsLocal()
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
-		if err := s.checkLocal(binDir, own); err != nil {
+		if err := hostcheck.Local(s.State, binDir, own.Region); err != nil {
 			return err
 		}
 	}
 	if wantsLocal && (s.Explicit || !running) {
-		if err := s.checkIsolation(); err != nil {
+		if err := hostcheck.Isolation(s.State, s.Wanted, s.HostRoot, s.Explicit); err != nil {
 			return err
 		}
 	}
@@ -63,11 +57,11 @@ func (s Session) check(binDir string, running bool) error {
 	if err := statedir.CheckDirectory(s.State); err != nil {
 		return err
 	}
-	if err := checkDisk(s.State); err != nil {
+	if err := hostcheck.Disk(s.State); err != nil {
 		return err
 	}
 	if wantsLocal {
-		if err := checkInotify(s.Wanted.NodeGroups); err != nil {
+		if err := hostcheck.Inotify(s.Wanted.NodeGroups); err != nil {
 			return err
 		}
 	}
@@ -97,66 +91,6 @@ func (s Session) checkNetwork(own account.Account) error {
 		Account: component.Account{State: s.State, Region: own.Region}, Dir: s.Cluster(), Cluster: *s.Wanted.Cluster,
 	})
 	return err
-}
-
-// checkLocal asks the local provider whether this host can run machines: root, programs, control group controllers.
-func (s Session) checkLocal(binDir string, own account.Account) error {
-	_, err := local.New(local.Config{State: s.State, BinDir: binDir, Subnets: local.Subnets(s.State), Region: own.Region, Log: slog.New(slog.DiscardHandler)})
-	return err
-}
-
-// checkIsolation refuses node groups whose machines would be root on a host whose owner has not allowed it, and a host that cannot give machines ids of their
-// own unless the owner lets them do without.
-func (s Session) checkIsolation() error {
-	name := s.Wanted.Cluster.Spec.Name
-	clusters := s.HostRoot
-	if clusters == nil {
-		var err error
-		if clusters, err = hostroot.Read(s.State); err != nil {
-			return err
-		}
-	}
-	allowed := clusters.Allow(name)
-	for _, group := range s.Wanted.NodeGroups {
-		if group.Spec.Isolation == v1alpha1.IsolationNone && !allowed && (s.Explicit || !s.State.Exists()) {
-			return fmt.Errorf("node group %s: spec.isolation: %w", group.Spec.Name, hostroot.Refused{Cluster: name})
-		}
-	}
-	if allowed {
-		return nil
-	}
-	err := userns.Check(statedir.Nearest(s.State))
-	if volumes := s.State.FileSystems(); err == nil && isDir(volumes) { // which may be on a disk of their own
-		err = userns.Check(volumes)
-	}
-	if err != nil {
-		return fmt.Errorf("machines cannot have users of their own on this host: %w. Or let root on machines of this cluster be root on this host, as isolation none: muster up --allow-host-root %s", err, name)
-	}
-	return nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
-func checkDisk(dir statedir.Dir) error {
-	path := statedir.Nearest(dir)
-	var stat unix.Statfs_t
-	if err := unix.Statfs(path, &stat); err != nil {
-		return fmt.Errorf("looking at the file system of %s: %w", path, err)
-	}
-	size := uint64(stat.Bsize) //nolint:gosec // G115: a block size is positive
-	return capacity.Disk(path, stat.Bavail*size, stat.Blocks*size)
-}
-
-func checkInotify(groups []*v1alpha1.NodeGroup) error {
-	need := capacity.InotifyInstances(groups)
-	left, err := host.Inotify(need)
-	if err != nil {
-		return err
-	}
-	return capacity.Inotify(need, left, host.InotifyLimit())
 }
 
 // Running lists the processes of a state directory, of each machine the first one.

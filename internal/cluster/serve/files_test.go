@@ -215,13 +215,6 @@ func TestUpNeedsNoFilesOfAddons(t *testing.T) {
 	}
 }
 
-func TestCheckDisk(t *testing.T) {
-	says(t, checkDisk("/proc/none/of/these"), "the file system of /proc has 0 MiB left", "--state-dir") // it has no room at all
-	if err := checkDisk(statedir.Dir(t.TempDir()) + "/not/yet/there"); err != nil {
-		says(t, err, "free some space") // a machine whose disk really is that full
-	}
-}
-
 func TestLastLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if got := lastLine(path); got != "it wrote no log" {
