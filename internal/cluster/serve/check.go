@@ -3,7 +3,7 @@
 package serve
 
 import (
-	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 
@@ -21,60 +21,47 @@ import (
 
 // check finds what would keep a cluster from starting, before anything is changed. running says that a service answers.
 func (s Session) check(binDir string, running bool) error {
-	if err := statedir.CheckLayout(s.State); err != nil {
-		return err
-	}
-	if err := s.issuers().Check(s.State); err != nil {
-		return fmt.Errorf("--issuer-host: %w", err)
-	}
-	if err := balancerrange.Check(s.State, s.BalancerRange); err != nil {
-		return fmt.Errorf("--load-balancer-range: %w", err)
-	}
-	if _, err := releaseOf(binDir, s.Wanted.Cluster.Spec.Version); err != nil {
-		return err
-	}
-	own, err := account.Plan(s.State, s.Region)
-	if err != nil {
-		return err
-	}
-	if err := s.checkNetwork(own); err != nil {
-		return err
+	var own account.Account
+	steps := []step{
+		{"layout", func() error { return statedir.CheckLayout(s.State) }},
+		{"host of issuers", option("--issuer-host", func() error { return s.issuers().Check(s.State) })},
+		{"range of load balancers", option("--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) })},
+		{"release", func() error { _, err := releaseOf(binDir, s.Wanted.Cluster.Spec.Version); return err }},
+		{"account", into(&own, func() (account.Account, error) { return account.Plan(s.State, s.Region) })},
+		{"network", func() error { return s.checkNetwork(own) }},
 	}
 	wantsLocal := s.wantsLocal()
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
-		if err := hostcheck.Local(s.State, binDir, own.Region); err != nil {
-			return err
-		}
+		steps = append(steps, step{"local machines", func() error { return hostcheck.Local(s.State, binDir, own.Region) }})
 	}
 	if wantsLocal && (s.Explicit || !running) {
-		if err := hostcheck.Isolation(s.State, s.Wanted, s.HostRoot, s.Explicit); err != nil {
-			return err
-		}
+		steps = append(steps, step{"isolation", func() error { return hostcheck.Isolation(s.State, s.Wanted, s.HostRoot, s.Explicit) }})
 	}
-	if running {
+	if !running {
+		steps = append(steps,
+			step{"foreign files", func() error { return statedir.CheckDirectory(s.State) }},
+			step{"disk", func() error { return hostcheck.Disk(s.State) }})
+	}
+	if !running && wantsLocal {
+		steps = append(steps, step{"inotify", func() error { return hostcheck.Inotify(s.Wanted.NodeGroups) }})
+	}
+	if !running {
+		steps = append(steps, step{"port", s.checkPort})
+	}
+	return inOrder(slog.New(slog.DiscardHandler), steps)
+}
+
+// checkPort refuses a port of the API server that another program has.
+func (s Session) checkPort() error {
+	wanted := int(s.Wanted.Cluster.Spec.APIServer.Port)
+	if wanted == 0 {
 		return nil
 	}
-	if err := statedir.CheckDirectory(s.State); err != nil {
+	processes, err := supervise.Find(s.State)
+	if err != nil || len(processes) > 0 {
 		return err
 	}
-	if err := hostcheck.Disk(s.State); err != nil {
-		return err
-	}
-	if wantsLocal {
-		if err := hostcheck.Inotify(s.Wanted.NodeGroups); err != nil {
-			return err
-		}
-	}
-	if wanted := int(s.Wanted.Cluster.Spec.APIServer.Port); wanted != 0 {
-		processes, err := supervise.Find(s.State)
-		if err != nil {
-			return err
-		}
-		if len(processes) == 0 {
-			return portplan.CheckFree(wanted)
-		}
-	}
-	return nil
+	return portplan.CheckFree(wanted)
 }
 
 // wantsLocal reports whether the cluster is to have nodes with pods.

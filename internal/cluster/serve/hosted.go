@@ -4,9 +4,7 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
+	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -143,39 +142,30 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	}
 }
 
-// prepare makes whatever the specs are built from: ports, keys and certificates.
+// prepare makes whatever the specs are built from.
 func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config) (component.Config, error) {
-	if err := os.MkdirAll(h.dir.PKI(), 0o700); err != nil {
-		return component.Config{}, fmt.Errorf("making directory %s for keys: %w", h.dir.PKI(), err)
-	}
 	specs := component.Config{Account: account, Dir: h.dir, Cluster: *wanted.Cluster}
-	if bounds, err := local.HostBounds(); err == nil {
-		specs.HostMemory = bounds.Memory
-	}
-	var err error
-	if specs.Release, err = releaseOf(account.BinDir, wanted.Cluster.Spec.Version); err != nil {
-		return component.Config{}, err
-	}
-	if specs.Ports, err = h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port)); err != nil {
-		return component.Config{}, err
-	}
-	h.ensureUsers()
-	if specs.Issuer, err = issuer.EnsureCluster(account.State, h.dir); err != nil {
-		return component.Config{}, err
-	}
-	if specs.Network, err = networkrecord.Ensure(specs); err != nil {
-		return component.Config{}, err
-	}
-	if specs.EncryptionKey, err = encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()); err != nil {
-		return component.Config{}, err
-	}
-	if err := h.ensureKeys(specs, time.Now()); err != nil {
-		return component.Config{}, err
-	}
-	if err := h.tokenKeys.Ensure(specs, time.Now()); err != nil {
-		return component.Config{}, err
-	}
-	return specs, writeKubeconfig(specs)
+	err := inOrder(h.log, []step{
+		{"directory of keys", func() error { return makeKeysDir(h.dir.PKI()) }},
+		{"memory of the host", func() error {
+			if bounds, err := local.HostBounds(); err == nil {
+				specs.HostMemory = bounds.Memory
+			}
+			return nil
+		}},
+		{"release", into(&specs.Release, func() (component.Release, error) { return releaseOf(account.BinDir, wanted.Cluster.Spec.Version) })},
+		{"ports", into(&specs.Ports, func() (component.Ports, error) {
+			return h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
+		})},
+		{"users", func() error { h.ensureUsers(); return nil }},
+		{"issuer", into(&specs.Issuer, func() (component.Issuer, error) { return issuer.EnsureCluster(account.State, h.dir) })},
+		{"network", into(&specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) })},
+		{"encryption key", into(&specs.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()) })},
+		{"certificates", func() error { return h.ensureKeys(specs, time.Now()) }},
+		{"keys of service account tokens", func() error { return h.tokenKeys.Ensure(specs, time.Now()) }},
+		{"kubeconfig", func() error { return writeKubeconfig(specs) }},
+	})
+	return specs, err
 }
 
 // ensureKeys makes and renews what the cluster's components need.

@@ -199,37 +199,38 @@ func (s *Service) runAccount(ctx context.Context) error {
 	return supervisor.Run(ctx, processes)
 }
 
-// prepare makes whatever the account's specs are built from: ports, keys and certificates.
+// prepare makes whatever the account's specs are built from.
 func (s *Service) prepare() (component.Account, error) {
-	if err := os.MkdirAll(s.cfg.State.PKI(), 0o700); err != nil {
-		return component.Account{}, fmt.Errorf("making directory %s for keys: %w", s.cfg.State.PKI(), err)
+	state := s.cfg.State
+	shared := component.Account{State: state, BinDir: s.cfg.BinDir, VPC: local.Possible()}
+	var own account.Account
+	err := inOrder(s.cfg.Log, []step{
+		{"directory of keys", func() error { return makeKeysDir(state.PKI()) }},
+		{"account", func() (err error) {
+			own, err = account.Read(state)
+			shared.Region = own.Region
+			return err
+		}},
+		{"issuers", func() error {
+			at, err := issuer.OfAccount(state)
+			shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name(), Loopback: at.Loopback}
+			return err
+		}},
+		{"default VPC", func() error { return networkrecord.DescribeDefault(state, own.Region, egresspolicy.NAT) }},
+		{"VPCs", into(&shared.VPCs, func() ([]component.VPC, error) { return networkrecord.Described(state) })},
+		{"ports", into(&shared.Ports, s.ports.Account)},
+		{"encryption key", into(&shared.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(state.PKI(), state.ManagementEtcd()) })},
+		{"certificates", func() error { return s.ensureKeys(shared, time.Now()) }},
+		{"kubeconfig", func() error { return writeManagementKubeconfig(shared) }},
+	})
+	return shared, err
+}
+
+func makeKeysDir(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("making directory %s for keys: %w", path, err)
 	}
-	own, err := account.Read(s.cfg.State)
-	if err != nil {
-		return component.Account{}, err
-	}
-	shared := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, Region: own.Region, VPC: local.Possible()}
-	at, err := issuer.OfAccount(s.cfg.State)
-	if err != nil {
-		return component.Account{}, err
-	}
-	shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name(), Loopback: at.Loopback}
-	if err := networkrecord.DescribeDefault(s.cfg.State, own.Region, egresspolicy.NAT); err != nil {
-		return component.Account{}, err
-	}
-	if shared.VPCs, err = networkrecord.Described(s.cfg.State); err != nil {
-		return component.Account{}, err
-	}
-	if shared.Ports, err = s.ports.Account(); err != nil {
-		return component.Account{}, err
-	}
-	if shared.EncryptionKey, err = encryptionkey.Ensure(s.cfg.State.PKI(), s.cfg.State.ManagementEtcd()); err != nil {
-		return component.Account{}, err
-	}
-	if err := s.ensureKeys(shared, time.Now()); err != nil {
-		return component.Account{}, err
-	}
-	return shared, writeManagementKubeconfig(shared)
+	return nil
 }
 
 // ensureKeys makes and renews what the account's components need. VPCs may have come and gone since they were looked at.
