@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package rotator
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 )
 
 // What a cluster's status says follows from the record alone, in each phase.
-func TestTellAuthorities(t *testing.T) {
+func TestKubeletAuthorities(t *testing.T) {
 	store, now := authority.NewStore(t.TempDir()), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if _, err := store.Ensure(nil, now); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestTellAuthorities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := tellAuthorities(store, k, "waits", now)
+		all, err := KubeletAuthorities(store, k, "waits", now)
 		if err != nil {
 			t.Fatal(err)
 		}
