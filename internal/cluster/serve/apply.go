@@ -4,13 +4,10 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,13 +58,13 @@ func managementClient(dir statedir.Dir) (client.Client, error) {
 func (s Session) apply(ctx context.Context) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	changed, err = s.applied(ctx, "cluster "+s.Wanted.Cluster.Spec.Name, func(c client.Client) (bool, error) { return applyCluster(ctx, c, s.Wanted.Cluster) })
+	changed, err = s.applied(ctx, "cluster "+s.Wanted.Cluster.Spec.Name, func(c client.Client) (bool, error) { return clusterconfig.ApplyCluster(ctx, c, s.Wanted.Cluster) })
 	if err != nil {
 		return changed, err
 	}
 	for _, wanted := range s.Wanted.NodeGroups {
 		did, err := s.applied(ctx, "node group "+wanted.Spec.Name, func(c client.Client) (bool, error) {
-			return applyNodeGroup(ctx, c, s.Wanted, wanted.DeepCopy())
+			return s.Wanted.ApplyNodeGroup(ctx, c, wanted.DeepCopy())
 		})
 		changed = changed || did
 		if err != nil {
@@ -87,50 +84,8 @@ func (s Session) applied(ctx context.Context, what string, change func(client.Cl
 		if err == nil {
 			return changed, nil
 		}
-		if invalid(err) || pause(ctx, pollInterval) != nil {
+		if clusterconfig.Final(err) || pause(ctx, pollInterval) != nil {
 			return false, fmt.Errorf("applying %s: %w", what, err)
 		}
 	}
-}
-
-// applyCluster changes a cluster that is there. One that is not, since the service has not registered it yet, is an error for now.
-func applyCluster(ctx context.Context, c client.Client, wanted *v1alpha1.Cluster) (changed bool, err error) {
-	var current v1alpha1.Cluster
-	if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), &current); err != nil {
-		return false, readError{err}
-	}
-	if apiequality.Semantic.DeepEqual(current.Spec, wanted.Spec) {
-		return false, nil
-	}
-	current.Spec = wanted.Spec
-	return true, c.Update(ctx, &current)
-}
-
-// readError is of reading what is to be changed, and never final: whoever applies may read everything, and an API server that has not loaded its rules
-// yet forbids that.
-type readError struct{ error }
-
-// invalid reports whether an error is final, unlike that of a management plane that is not there yet.
-func invalid(err error) bool {
-	var size *clusterconfig.MaxSizeError
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || errors.As(err, &size)
-}
-
-func applyNodeGroup(ctx context.Context, c client.Client, of clusterconfig.Config, wanted *v1alpha1.NodeGroup) (changed bool, err error) {
-	var current v1alpha1.NodeGroup
-	err = c.Get(ctx, client.ObjectKeyFromObject(wanted), &current)
-	if apierrors.IsNotFound(err) {
-		return true, c.Create(ctx, wanted.DeepCopy())
-	}
-	if err != nil {
-		return false, readError{err}
-	}
-	if err := of.KeepMaxSize(wanted, &current); err != nil {
-		return false, err
-	}
-	if apiequality.Semantic.DeepEqual(current.Spec, wanted.Spec) {
-		return false, nil
-	}
-	current.Spec = wanted.Spec
-	return true, c.Update(ctx, &current)
 }

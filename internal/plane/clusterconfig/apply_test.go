@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusterconfig
 
 import (
 	"context"
@@ -8,19 +8,24 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
 // An API server that has just started forbids what it allows as soon as it has read its rules.
 func TestForbiddenIsFinalForWritesAlone(t *testing.T) {
-	wanted := clusterconfig.Default(1, v1alpha1.ProviderSimulated)
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	wanted := Default(1, v1alpha1.ProviderSimulated)
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "muster.dev", Resource: "clusters"}, "muster", errors.New(`User "muster:administrator" cannot do that`))
-	there := fakeClient(t, wanted.Cluster.DeepCopy())
+	there := fake.NewClientBuilder().WithScheme(scheme).WithObjects(wanted.Cluster.DeepCopy()).Build()
 	for name, test := range map[string]struct {
 		funcs interceptor.Funcs
 		final bool
@@ -36,11 +41,11 @@ func TestForbiddenIsFinalForWritesAlone(t *testing.T) {
 		api := interceptor.NewClient(there, test.funcs)
 		changed := wanted.Cluster.DeepCopy()
 		changed.Spec.Version = "another"
-		_, ofCluster := applyCluster(t.Context(), api, changed)
-		_, ofGroup := applyNodeGroup(t.Context(), api, wanted, wanted.NodeGroups[0])
+		_, ofCluster := ApplyCluster(t.Context(), api, changed)
+		_, ofGroup := wanted.ApplyNodeGroup(t.Context(), api, wanted.NodeGroups[0])
 		for what, err := range map[string]error{"cluster": ofCluster, "node group": ofGroup} {
-			if err == nil || err.Error() != forbidden.Error() || invalid(err) != test.final {
-				t.Errorf("%s the %s: final is %v: %v", name, what, invalid(err), err)
+			if err == nil || err.Error() != forbidden.Error() || Final(err) != test.final {
+				t.Errorf("%s the %s: final is %v: %v", name, what, Final(err), err)
 			}
 		}
 	}
