@@ -12,7 +12,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/platform/table"
 )
 
@@ -28,7 +28,7 @@ type quantile struct {
 func quantiles() []quantile { return []quantile{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}} }
 
 // printJoins prints how long each node took from the launch of its machine until it was Ready, in lines that fit narrow terminals.
-func printJoins(w io.Writer, joins []serve.Join) error {
+func printJoins(w io.Writer, joins []joinlog.Way) error {
 	if len(joins) > joinRowsMax {
 		var parts []string
 		for _, q := range quantiles() {
@@ -49,7 +49,7 @@ func printJoins(w io.Writer, joins []serve.Join) error {
 
 // printSteps prints each node's way in: the milliseconds from its launch to each step. A step that no node took is left out: with a role, there is no
 // client certificate.
-func printSteps(w io.Writer, joins []serve.Join) error {
+func printSteps(w io.Writer, joins []joinlog.Way) error {
 	if len(joins) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func printSteps(w io.Writer, joins []serve.Join) error {
 		v1alpha1.StepReady: "READY",
 	}
 	steps := slices.DeleteFunc(v1alpha1.JoinSteps()[1:], func(step v1alpha1.JoinStep) bool {
-		return !slices.ContainsFunc(joins, func(j serve.Join) bool { return j.Steps[step] != 0 })
+		return !slices.ContainsFunc(joins, func(j joinlog.Way) bool { return j.Steps[step] != 0 })
 	})
 	header := []string{"NODE", "MACHINE"}
 	for _, step := range steps {
@@ -90,7 +90,7 @@ func printSteps(w io.Writer, joins []serve.Join) error {
 }
 
 // quantileOf is the time in which a share of the nodes took a step; 0 if none did.
-func quantileOf(joins []serve.Join, step v1alpha1.JoinStep, at float64) time.Duration {
+func quantileOf(joins []joinlog.Way, step v1alpha1.JoinStep, at float64) time.Duration {
 	var all []time.Duration
 	for _, join := range joins {
 		if d, ok := join.Steps[step]; ok {

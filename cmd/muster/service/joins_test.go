@@ -11,15 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/machine/joinlog"
 )
 
 // joined are nodes that came in by a role, the one after the other.
-func joined(n int) []serve.Join {
-	var joins []serve.Join
+func joined(n int) []joinlog.Way {
+	var joins []joinlog.Way
 	for i := range n {
 		ms := func(n int) time.Duration { return time.Duration(n+i*100) * time.Millisecond }
-		joins = append(joins, serve.Join{Node: fmt.Sprintf("ip-172-31-0-%d.ec2.internal", i+5), Machine: fmt.Sprintf("i-%017x", i), Steps: map[v1alpha1.JoinStep]time.Duration{
+		joins = append(joins, joinlog.Way{Node: fmt.Sprintf("ip-172-31-0-%d.ec2.internal", i+5), Machine: fmt.Sprintf("i-%017x", i), Steps: map[v1alpha1.JoinStep]time.Duration{
 			v1alpha1.StepLaunched: 0, v1alpha1.StepAPIReached: ms(1126), v1alpha1.StepNodeRegistered: ms(1130), v1alpha1.StepReady: ms(1290),
 			v1alpha1.StepServingCSRCreated: ms(1996), v1alpha1.StepServingCSRApproved: ms(2009), v1alpha1.StepServingCSRIssued: ms(2016),
 		}})
@@ -29,7 +29,7 @@ func joined(n int) []serve.Join {
 
 func TestPrintJoins(t *testing.T) {
 	t.Parallel()
-	unknown := []serve.Join{{Node: "ip-172-31-0-5.ec2.internal", Machine: "i-1"}} // its audit log is lost
+	unknown := []joinlog.Way{{Node: "ip-172-31-0-5.ec2.internal", Machine: "i-1"}} // its audit log is lost
 	for name, test := range map[string]struct {
 		print func(*bytes.Buffer) error
 		want  string

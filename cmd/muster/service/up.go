@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/image/pullthroughconfig"
 	"muster.dev/muster/internal/machine/hostroot"
+	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/network/vpc"
@@ -240,7 +241,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	if err := waitForKinds(ctx, dir); err != nil {
 		return err
 	}
-	var joins []serve.Join
+	var joins []joinlog.Way
 	for _, session := range sessions {
 		of, err := session.Joins(ctx)
 		if err != nil {

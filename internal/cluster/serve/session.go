@@ -14,13 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/hostroot"
+	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/egresspolicy"
@@ -279,64 +278,29 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Join is one machine's way in: the time from its launch to each step.
-type Join struct {
-	Machine string                              `json:"machine"`
-	Node    string                              `json:"node"`
-	Steps   map[v1alpha1.JoinStep]time.Duration `json:"steps"`
-}
-
 // servingPatience is how long Joins waits for the last serving certificate: kubelets ask for it about when they turn Ready,
 // and until it is there `kubectl logs` fails. After a lost audit log the step may never be known.
 const servingPatience = 5 * time.Second
 
 // Joins reads the way in of every machine of the cluster, by node name, and waits a moment for ways that are not complete yet.
-func (s Session) Joins(ctx context.Context) ([]Join, error) {
+func (s Session) Joins(ctx context.Context) ([]joinlog.Way, error) {
 	c, err := managementClient(s.State)
 	if err != nil {
 		return nil, err
 	}
 	deadline := time.Now().Add(servingPatience)
 	for {
-		joins, err := readJoins(ctx, c, s.Wanted.Cluster.Spec.Name)
+		joins, err := joinlog.Ways(ctx, c, s.Wanted.Cluster.Spec.Name)
 		if err != nil {
 			return nil, err
 		}
-		if time.Now().After(deadline) || !slices.ContainsFunc(joins, func(j Join) bool { return j.Steps[v1alpha1.StepServingCSRIssued] == 0 }) {
+		if time.Now().After(deadline) || !slices.ContainsFunc(joins, func(j joinlog.Way) bool { return j.Steps[v1alpha1.StepServingCSRIssued] == 0 }) {
 			return joins, nil
 		}
 		if err := pause(ctx, pollInterval); err != nil {
 			return nil, err
 		}
 	}
-}
-
-func readJoins(ctx context.Context, c client.Reader, cluster string) ([]Join, error) {
-	var machines v1alpha1.MachineList
-	if err := c.List(ctx, &machines); err != nil {
-		return nil, fmt.Errorf("listing Machines for their joins: %w", err)
-	}
-	joins := make([]Join, 0, len(machines.Items))
-	for _, m := range machines.Items {
-		if m.Spec.ClusterName != cluster {
-			continue
-		}
-		join := Join{Machine: m.Name, Node: m.Status.NodeName, Steps: map[v1alpha1.JoinStep]time.Duration{}}
-		var launched time.Time
-		for _, record := range m.Status.Join {
-			if record.Step == v1alpha1.StepLaunched {
-				launched = record.Time.Time
-			}
-		}
-		for _, record := range m.Status.Join {
-			if !launched.IsZero() {
-				join.Steps[record.Step] = record.Time.Sub(launched)
-			}
-		}
-		joins = append(joins, join)
-	}
-	slices.SortFunc(joins, func(a, b Join) int { return strings.Compare(a.Node, b.Node) })
-	return joins, nil
 }
 
 // lastLine is the end of a log, for a message to a person.

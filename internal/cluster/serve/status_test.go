@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
@@ -133,7 +134,7 @@ func TestJoins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Join{
+	want := []joinlog.Way{
 		{Machine: "i-4", Node: "ip-a", Steps: map[v1alpha1.JoinStep]time.Duration{v1alpha1.StepLaunched: 0, v1alpha1.StepAPIReached: 100 * time.Millisecond, v1alpha1.StepReady: 200 * time.Millisecond}},
 		{Machine: "i-3", Node: "ip-b", Steps: map[v1alpha1.JoinStep]time.Duration{v1alpha1.StepLaunched: 0, v1alpha1.StepAPIReached: 100 * time.Millisecond}},
 	}
