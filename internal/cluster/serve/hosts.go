@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/storage/volumedriver"
 )
 
 // clusterHosts runs the clusters that Cluster objects ask for.
@@ -124,7 +125,7 @@ func (c clusterHosts) Remove(ctx context.Context, object *v1alpha1.Cluster) erro
 	if err := c.removeCluster(ctx, c.account, object.Spec.Name, c.cfg.State.Cluster(object.Namespace)); err != nil {
 		return err
 	}
-	if err := c.removeVolumes(ctx, object.Spec.Name); err != nil {
+	if err := volumedriver.RemoveCluster(ctx, c.api, c.files, object.Spec.Name); err != nil {
 		return err
 	}
 	if err := c.removeNodeRole(ctx, object.Namespace); err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package volumedriver
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/storage/filestore"
@@ -18,8 +20,12 @@ import (
 // What goes with a cluster are the snapshots that are marked, and those that never were whole.
 func TestSnapshotsOfAClusterThatIsGone(t *testing.T) {
 	const system, goes, half, stays, others = "fs-00000000000000001", "fssnap-00000000000000001", "fssnap-00000000000000002", "fssnap-00000000000000003", "fssnap-00000000000000004"
-	hosts := newHosts(t)
-	root := hosts.cfg.State.FileSystems()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).Build()
+	root := filepath.Join(t.TempDir(), "filesystems")
 	files := filestore.New(root)
 	if err := errors.Join(os.MkdirAll(root, 0o700), files.Ensure(system)); err != nil {
 		t.Fatal(err)
@@ -28,7 +34,7 @@ func TestSnapshotsOfAClusterThatIsGone(t *testing.T) {
 		goes: {ClusterName: "blue", DeleteWithCluster: true}, half: {ClusterName: "blue"}, stays: {ClusterName: "blue"}, others: {ClusterName: "green", DeleteWithCluster: true},
 	} {
 		spec.FileSystemID = system
-		err := hosts.api.Create(t.Context(), &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.FinalizerVolumeSnapshot}}, Spec: spec})
+		err := api.Create(t.Context(), &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.FinalizerVolumeSnapshot}}, Spec: spec})
 		if err == nil && name != half {
 			err = os.MkdirAll(filepath.Join(root, system, "snapshots", name, "data"), 0o700)
 		}
@@ -37,7 +43,7 @@ func TestSnapshotsOfAClusterThatIsGone(t *testing.T) {
 		}
 	}
 	for range 2 { // once more, as after a crash
-		if err := hosts.removeSnapshots(t.Context(), files, "blue"); err != nil {
+		if err := removeSnapshots(t.Context(), api, files, "blue"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +56,7 @@ func TestSnapshotsOfAClusterThatIsGone(t *testing.T) {
 		t.Errorf("left are %q, %v; want %q", left, err, want)
 	}
 	list := &v1alpha1.VolumeSnapshotList{}
-	if err := hosts.api.List(t.Context(), list); err != nil || len(list.Items) != 2 {
+	if err := api.List(t.Context(), list); err != nil || len(list.Items) != 2 {
 		t.Errorf("%d objects are left: %v", len(list.Items), err)
 	}
 }
