@@ -14,7 +14,6 @@ import (
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/planeid"
-	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -53,24 +52,13 @@ func emptyMount(path string, err error) bool {
 	return errors.Is(err, unix.EBUSY) && readErr == nil && len(left) == 0
 }
 
-// deleteMachines removes what machines have outside the state directory. It reads no record that a crash could have damaged:
-// the names of the machines' folders are enough.
+// deleteMachines removes what machines have outside the state directory, and the networks of VPCs.
 func deleteMachines(ctx context.Context, dir statedir.Dir) error {
 	if !local.Possible() {
 		return nil
 	}
-	cgroups, err := host.ReadCgroups()
-	if err != nil {
+	if err := local.DiscardAll(ctx, dir); err != nil {
 		return err
-	}
-	entries, err := os.ReadDir(dir.Machines())
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("reading directory of machines to remove: %w", err)
-	}
-	for _, entry := range entries {
-		if err := local.Discard(ctx, dir, cgroups, entry.Name()); err != nil {
-			return err
-		}
 	}
 	return errors.Join(local.ReleaseIDs(dir), planeid.Release(planeid.Etc, dir), networkrecord.RemoveVPCs(dir))
 }

@@ -12,13 +12,11 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/addons/addonfiles"
-	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/atomicfile"
-	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/statedir"
@@ -51,7 +49,7 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 	if err := removeMemoryGroups(account.State, prefix); err != nil {
 		return fmt.Errorf("removing control groups of cluster %s: %w", name, err)
 	}
-	if err := removeMachinesOf(ctx, account.State, name); err != nil {
+	if err := local.DiscardCluster(ctx, account.State, name); err != nil {
 		return err
 	}
 	if err := s.balancers.RemoveCluster(ctx, account, name); err != nil {
@@ -94,35 +92,6 @@ func (s *Service) endHosted(ctx context.Context, dir statedir.Cluster) error {
 	s.mu.Lock()
 	delete(s.hosted, dir)
 	s.mu.Unlock()
-	return nil
-}
-
-// removeMachinesOf removes what is left of a cluster's machines: their controllers terminate them before, but for a record that was damaged or
-// made in the moment of a crash.
-func removeMachinesOf(ctx context.Context, dir statedir.Dir, cluster string) error {
-	entries, err := os.ReadDir(dir.Machines())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading directory of machines to remove: %w", err)
-	}
-	for _, entry := range entries {
-		path := dir.Machine(entry.Name())
-		record, err := machine.ReadRecord(filepath.Join(path, machine.RecordFile))
-		if err != nil || record.Cluster != cluster {
-			continue
-		}
-		if local.Possible() {
-			cgroups, err := host.ReadCgroups()
-			if err != nil {
-				return err
-			}
-			if err := local.Discard(ctx, dir, cgroups, entry.Name()); err != nil {
-				return err
-			}
-		}
-		if err := removetree.RemoveAll(path); err != nil {
-			return fmt.Errorf("removing machine %s: %w", entry.Name(), err)
-		}
-	}
 	return nil
 }
 

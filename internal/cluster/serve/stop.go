@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -76,19 +74,13 @@ func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, coun
 	return errors.Join(removeMemoryGroups(dir, ""), releaseDisks(dir))
 }
 
-// releaseDisks unmounts the disks of machines, none of which runs, and detaches the loop devices that they had: those of files on their disks, and those of volumes.
+// releaseDisks unmounts the disks of machines, and detaches the loop devices of files on them, and those of volumes.
 func releaseDisks(dir statedir.Dir) error {
 	if !local.Possible() {
 		return nil
 	}
-	entries, err := os.ReadDir(dir.Machines())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("looking for machines: %w", err)
-	}
-	for _, entry := range entries {
-		if err := local.ReleaseDisk(dir, entry.Name()); err != nil {
-			return err
-		}
+	if err := local.ReleaseDisks(dir); err != nil {
+		return err
 	}
 	return volumedriver.DetachAll(filestore.New(dir.FileSystems())) // which no machine is lent any more
 }
