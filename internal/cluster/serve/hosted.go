@@ -104,7 +104,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log, OwnUsers: h.ownUsers(), Memory: memoryGroup(account.State)})
+	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log, OwnUsers: h.ownUsers(), Memory: supervise.MemoryGroups(account.State)})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 			return fmt.Errorf("stopping %s of cluster %s: %w", step.what, name, err)
 		}
 	}
-	if err := removeMemoryGroups(account.State, prefix); err != nil {
+	if err := supervise.RemoveMemoryGroups(account.State, prefix); err != nil {
 		return fmt.Errorf("removing control groups of cluster %s: %w", name, err)
 	}
 	if err := local.DiscardCluster(ctx, account.State, name); err != nil {

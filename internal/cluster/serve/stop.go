@@ -71,7 +71,7 @@ func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, coun
 			progress("machines", ended)
 		}
 	}
-	return errors.Join(removeMemoryGroups(dir, ""), releaseDisks(dir))
+	return errors.Join(supervise.RemoveMemoryGroups(dir, ""), releaseDisks(dir))
 }
 
 // releaseDisks unmounts the disks of machines, and detaches the loop devices of files on them, and those of volumes.

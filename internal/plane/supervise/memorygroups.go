@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package supervise
 
 import (
 	"path"
 
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -16,9 +15,9 @@ func memoryGroups(dir statedir.Dir) string {
 	return path.Join("/muster-planes", statedir.Hash(dir))
 }
 
-// memoryGroup returns a function that finds the control group which holds a process to the memory of its spec.
-func memoryGroup(dir statedir.Dir) func(component.Spec) (supervise.MemoryGroup, error) {
-	return func(spec component.Spec) (supervise.MemoryGroup, error) {
+// MemoryGroups returns a function that finds the control group which holds a process to the memory of its spec.
+func MemoryGroups(dir statedir.Dir) func(component.Spec) (MemoryGroup, error) {
+	return func(spec component.Spec) (MemoryGroup, error) {
 		controller, err := memorylimit.Open()
 		if err != nil {
 			return nil, err
@@ -27,8 +26,8 @@ func memoryGroup(dir statedir.Dir) func(component.Spec) (supervise.MemoryGroup, 
 	}
 }
 
-// removeMemoryGroups removes the control groups of processes that have ended, by what their names begin with; all of them if that is empty.
-func removeMemoryGroups(dir statedir.Dir, prefix string) error {
+// RemoveMemoryGroups removes the control groups of processes that have ended, by what their names begin with; all of them if that is empty.
+func RemoveMemoryGroups(dir statedir.Dir, prefix string) error {
 	controller, err := memorylimit.Open()
 	if err != nil {
 		return nil //nolint:nilerr // where there can be none
