@@ -4,16 +4,13 @@ package serve
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/kubeconfig"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/watchretry"
 )
@@ -23,37 +20,12 @@ const managementContext = "muster-management"
 
 // writeKubeconfig writes the administrator's way into a cluster.
 func writeKubeconfig(c component.Config) error {
-	return writeContext(c.Dir.Kubeconfig(), c.Cluster.Spec.Name, c.ServerURL(), c.Authority(authority.Cluster), c.Credential("administrator"))
+	return kubeconfig.Write(c.Dir.Kubeconfig(), c.Cluster.Spec.Name, c.ServerURL(), c.Authority(authority.Cluster), c.Credential("administrator"))
 }
 
 // writeManagementKubeconfig writes the administrator's way into the management plane.
 func writeManagementKubeconfig(a component.Account) error {
-	return writeContext(a.State.ManagementKubeconfig(), managementContext, a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-administrator"))
-}
-
-// writeContext writes a kubeconfig with one context. Certificate and key are in it, so that it can be copied.
-func writeContext(path, name, server, authority, credential string) error {
-	ca, err := os.ReadFile(authority)
-	if err != nil {
-		return fmt.Errorf("reading authority for kubeconfig %s: %w", name, err)
-	}
-	pair, err := os.ReadFile(credential)
-	if err != nil {
-		return fmt.Errorf("reading credential for kubeconfig %s: %w", name, err)
-	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: pair, ClientKeyData: pair}
-	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	config.CurrentContext = name
-	raw, err := clientcmd.Write(*config)
-	if err != nil {
-		return fmt.Errorf("rendering kubeconfig %s: %w", name, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("making directory for kubeconfig %s: %w", name, err)
-	}
-	return atomicfile.Write(path, raw, 0o600)
+	return kubeconfig.Write(a.State.ManagementKubeconfig(), managementContext, a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-administrator"))
 }
 
 // clusterREST is the service's own way into a cluster.
