@@ -29,7 +29,7 @@ const smallLimit = 512 << 20
 // TestAPIServerAtItsLimit drives the API server of one cluster to its memory limit by ConfigMaps. The kernel ends it alone, it is started again, and
 // an Event, a condition and the status say why; another cluster answers throughout. Its limit is changed, and it is taken over, while it runs.
 //
-//story:about platform/memorylimit platform/host plane/supervise cluster/serve machine/nodegroup
+//story:about platform/memorylimit platform/host plane/supervise plane/apiservermemory cluster/serve machine/nodegroup
 func TestAPIServerAtItsLimit(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -15,7 +15,7 @@ import (
 
 // TestUpInterruptedLeavesNothingAfterDelete kills everything at a random moment of the start.
 //
-//story:about ./cmd/muster/service cluster/serve plane/supervise
+//story:about ./cmd/muster/service cluster/serve cluster/controlsocket plane/supervise
 func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -44,7 +44,7 @@ func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
 
 // TestUpAfterInterruptedUp continues where a killed start left off.
 //
-//story:about ./cmd/muster/service cluster/serve plane/supervise
+//story:about ./cmd/muster/service cluster/serve cluster/controlsocket plane/supervise
 func TestUpAfterInterruptedUp(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

@@ -80,7 +80,7 @@ spec:
 
 // TestIngress has the add-on Traefik serve an Ingress and a Gateway at its load balancer, while the pods behind them roll, and removes it.
 //
-//story:about addons/addon addons/traefik network/balancer network/loadbalancercontroller
+//story:about addons/addon addons/traefik network/balancer network/loadbalancercontroller machine/balancerstore network/balancerrange
 //story:needs addons
 func TestIngress(t *testing.T) {
 	i := newInstallation(t)

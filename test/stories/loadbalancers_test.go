@@ -68,7 +68,7 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 443, targetPort:
 
 // Services of type LoadBalancer are opened from the host and from pods, while pods roll and processes are killed.
 //
-//story:about network/balancer network/balancerplan network/loadbalancercontroller network/loadbalancer
+//story:about network/balancer network/balancerplan network/loadbalancercontroller machine/balancerstore network/balancerrange network/loadbalancer
 func TestLoadBalancers(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "2")

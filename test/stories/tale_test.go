@@ -18,7 +18,7 @@ import (
 
 // TestClusterFromUpToNothingLeft is the life of one cluster with local machines.
 //
-//story:about cluster/serve plane/supervise ./cmd/muster/service
+//story:about cluster/serve cluster/servicestatus plane/supervise ./cmd/muster/service
 func TestClusterFromUpToNothingLeft(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
