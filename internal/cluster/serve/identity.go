@@ -30,9 +30,11 @@ import (
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/registrylogin"
 	"muster.dev/muster/internal/machine/nodegroup"
+	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/readcache"
+	"muster.dev/muster/internal/platform/socketdir"
 )
 
 // serveIdentity answers STS and IAM, and authenticators, until the context ends. The management plane has muster's kinds by now; it may
@@ -98,7 +100,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		if err := s.cfg.Services(front, Account{
 			Identity: service, Management: reads, Components: c, Pods: pods, Deprecated: s.deprecated,
 			Cluster:    func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) },
-			HostRanges: func() ([]netip.Prefix, error) { return hostRanges(c.State) },
+			HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(c.State) },
 		}); err != nil {
 			return fmt.Errorf("registering the AWS APIs: %w", err)
 		}
@@ -134,7 +136,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	certificate := &certificateFile{path: c.Credential(component.CredentialIdentity)}
 	begin(func() error { return front.Serve(ctx, people, certificate.get) })
 	if c.VPC {
-		machines, err := listenPrivate(ctx, c.State.MachinesSocket())
+		machines, err := socketdir.ListenPrivate(ctx, c.State.MachinesSocket())
 		if err != nil {
 			return fmt.Errorf("listening for machines' requests of STS and IAM: %w", err)
 		}
