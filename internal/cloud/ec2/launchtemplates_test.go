@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -78,4 +80,18 @@ func TestLaunchTemplates(t *testing.T) {
 	w.ask("DeleteLaunchTemplate&LaunchTemplateName=web&DryRun=true", 412, "DryRunOperation")
 	w.ask("DeleteLaunchTemplate&LaunchTemplateName=web", 200, "<launchTemplateId>"+id+"</launchTemplateId>")
 	w.ask("DeleteLaunchTemplate&LaunchTemplateId="+id, 400, "InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID "+id+", does not exist.")
+}
+
+// A launch template keeps 1000 versions. The next one is refused until an old version is deleted.
+func TestVersionsOfALaunchTemplateAreLimited(t *testing.T) {
+	const id, most = "lt-0000000000000000a", 1000
+	full := &v1alpha1.LaunchTemplate{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.LaunchTemplateSpec{Name: "web", DefaultVersion: 1, LatestVersion: most}}
+	for number := range int64(most) {
+		full.Spec.Versions = append(full.Spec.Versions, v1alpha1.LaunchTemplateVersion{Number: number + 1, Data: runtime.RawExtension{Raw: []byte("{}")}})
+	}
+	w := newWorld(t, full)
+	const create = "CreateLaunchTemplateVersion&LaunchTemplateName=web&LaunchTemplateData.KeyName=k"
+	w.ask(create, 400, "<Code>MaxTemplateVersionLimitExceeded</Code><Message>The launch template "+id+" has 1000 versions: Muster keeps at most 1000")
+	w.ask("DeleteLaunchTemplateVersions&LaunchTemplateId="+id+"&LaunchTemplateVersion.1=2", 200)
+	w.ask(create, 200, "<versionNumber>1001</versionNumber>")
 }

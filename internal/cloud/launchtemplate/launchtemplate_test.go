@@ -150,7 +150,7 @@ func TestFind(t *testing.T) {
 	if err := CheckRoom(of, 100); err != nil {
 		t.Error(err)
 	}
-	if err := CheckRoom(of, maxBytes); err == nil || !strings.Contains(err.Error(), "Delete old versions first") {
+	if err := CheckRoom(of, maxBytes); err == nil || !strings.HasPrefix(err.Error(), "MaxTemplateVersionLimitExceeded: ") || !strings.Contains(err.Error(), "Delete old versions first") {
 		t.Errorf("too many bytes: %v", err)
 	}
 	for _, name := range []string{"ab", "a b c", strings.Repeat("a", 129), ""} {

@@ -83,7 +83,7 @@ func CheckRoom(t *v1alpha1.LaunchTemplate, bytes int) error {
 		bytes += len(t.Spec.Versions[i].Data.Raw)
 	}
 	if len(t.Spec.Versions) >= maxVersions || bytes > maxBytes {
-		return awsfault.Errorf("VersionLimitExceeded", "%s", fmt.Sprintf("The launch template %s has %d versions: Muster keeps at most %d, of %d KiB together. Delete old versions first",
+		return awsfault.Errorf("MaxTemplateVersionLimitExceeded", "%s", fmt.Sprintf("The launch template %s has %d versions: Muster keeps at most %d, of %d KiB together. Delete old versions first",
 			t.Name, len(t.Spec.Versions), maxVersions, maxBytes>>10))
 	}
 	return nil
