@@ -122,7 +122,7 @@ func (in *runInstancesInput) check(data launchtemplate.Data, local bool) error {
 	case in.MinCount == nil || in.MaxCount == nil || *in.MinCount < 1 || *in.MaxCount < *in.MinCount:
 		return awsfault.Errorf(invalidParameter, "Invalid value for instanceCount: MinCount must be at least 1 and at most MaxCount")
 	case *in.MaxCount > maxInstances:
-		return awsfault.Errorf("InstanceLimitExceeded", "You have requested more instances (%d) than Muster launches by one request: at most %d", *in.MaxCount, maxInstances)
+		return awsfault.Errorf("ResourceCountExceeded", "You have requested more instances (%d) than Muster launches by one request: at most %d", *in.MaxCount, maxInstances)
 	case data.ImageID == "":
 		return awsfault.Errorf(missingParameter, "The request must contain the parameter ImageId")
 	case data.InstanceType == "":
