@@ -35,6 +35,8 @@ func TestLaunchTemplates(t *testing.T) {
 	w.ask(version, 200, "<versionNumber>2</versionNumber>") // sent again
 	w.ask("CreateLaunchTemplateVersion&LaunchTemplateName=web&LaunchTemplateData.KeyName=k", 200, "<versionNumber>3</versionNumber>", "<keyName>k</keyName>")
 	w.ask("CreateLaunchTemplateVersion&LaunchTemplateName=web&SourceVersion=9&LaunchTemplateData.KeyName=k", 400, "InvalidLaunchTemplateId.VersionNotFound")
+	w.ask("CreateLaunchTemplateVersion&LaunchTemplateName=web&SourceVersion=last&LaunchTemplateData.KeyName=k", 400, "<Code>InvalidParameterValue</Code><Message>Invalid launch template version", "it must be a number, $Latest or $Default")
+	w.ask("DeleteLaunchTemplateVersions&LaunchTemplateName=web&LaunchTemplateVersion.1=$Latest", 400, "<Code>InvalidParameterValue</Code>", "versions are deleted by their numbers")
 	w.ask("CreateLaunchTemplateVersion&LaunchTemplateData.KeyName=k", 400, "MissingParameter")
 	w.ask("CreateLaunchTemplateVersion&LaunchTemplateName=none&LaunchTemplateData.KeyName=k", 400, "InvalidLaunchTemplateName.NotFoundException")
 	w.ask("CreateLaunchTemplateVersion&LaunchTemplateId=lt-0000000000000000f&LaunchTemplateData.KeyName=k", 400, "InvalidLaunchTemplateId.NotFound")

@@ -236,7 +236,7 @@ func (a *api) doDeleteVersions(ctx context.Context, _ *awsfront.Call, in *delete
 	for _, text := range in.Versions {
 		number, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || number < 1 {
-			return nil, awsfault.Errorf("InvalidLaunchTemplateVersion.Malformed", "Invalid launch template version %.40q: versions are deleted by their numbers", text)
+			return nil, awsfault.Errorf(invalidParameter, "Invalid launch template version %.40q: versions are deleted by their numbers", text)
 		}
 		if !slices.Contains(numbers, number) {
 			numbers = append(numbers, number)

@@ -141,7 +141,7 @@ func TestFind(t *testing.T) {
 	}
 	for version, want := range map[string]string{
 		"9": "InvalidLaunchTemplateId.VersionNotFound: Could not find the specified version 9 for the launch template with ID lt-0123456789abcdef0.",
-		"x": "InvalidLaunchTemplateVersion.Malformed", "0": "Malformed", "-1": "Malformed", "": "Malformed", "$latest": "Malformed",
+		"x": "InvalidParameterValue: Invalid launch template version", "0": "InvalidParameterValue", "-1": "InvalidParameterValue", "": "InvalidParameterValue", "$latest": "InvalidParameterValue",
 	} {
 		if found, err := Find(of, version); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is %+v, %v", version, found, err)

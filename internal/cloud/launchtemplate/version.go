@@ -66,7 +66,7 @@ func Number(t *v1alpha1.LaunchTemplate, version string) (int64, error) {
 	}
 	number, err := strconv.ParseInt(version, 10, 64)
 	if err != nil || number < 1 {
-		return 0, awsfault.Errorf("InvalidLaunchTemplateVersion.Malformed", "Invalid launch template version %.40q: it must be a number, %s or %s", version, Latest, Default)
+		return 0, awsfault.Errorf(invalid, "Invalid launch template version %.40q: it must be a number, %s or %s", version, Latest, Default)
 	}
 	return number, nil
 }
