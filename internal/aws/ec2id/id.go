@@ -28,6 +28,7 @@ type Kind struct {
 }
 
 // The kinds. Codes are of EC2's list of error codes; those of NAT gateways are what DeleteNatGateway answers and Terraform compares.
+// The list has no code for a malformed association ID but the one of an association that does not exist.
 var (
 	VPC               = Kind{"vpc-", "vpc ID", "InvalidVpcID.Malformed", "InvalidVpcID.NotFound"}
 	Subnet            = Kind{"subnet-", "subnet ID", "InvalidSubnetID.Malformed", "InvalidSubnetID.NotFound"}
@@ -38,13 +39,13 @@ var (
 	LaunchTemplate    = Kind{"lt-", "launch template ID", "InvalidLaunchTemplateId.Malformed", "InvalidLaunchTemplateId.NotFound"}
 	NetworkInterface  = Kind{"eni-", "networkInterface ID", "InvalidNetworkInterfaceId.Malformed", "InvalidNetworkInterfaceID.NotFound"}
 	RouteTable        = Kind{"rtb-", "routeTable ID", "InvalidRouteTableId.Malformed", "InvalidRouteTableID.NotFound"}
-	RouteAssociation  = Kind{"rtbassoc-", "association ID", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound"}
+	RouteAssociation  = Kind{"rtbassoc-", "association ID", "InvalidAssociationID.NotFound", "InvalidAssociationID.NotFound"}
 	InternetGateway   = Kind{"igw-", "internetGateway ID", "InvalidInternetGatewayId.Malformed", "InvalidInternetGatewayID.NotFound"}
 	NATGateway        = Kind{"nat-", "Nat Gateway ID", "NatGatewayMalformed", "NatGatewayNotFound"}
 	Address           = Kind{"eipalloc-", "allocation ID", "InvalidAllocationID.Malformed", "InvalidAllocationID.NotFound"}
-	AddressAssoc      = Kind{"eipassoc-", "association ID", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound"}
+	AddressAssoc      = Kind{"eipassoc-", "association ID", "InvalidAssociationID.NotFound", "InvalidAssociationID.NotFound"}
 	NetworkACL        = Kind{"acl-", "networkAcl ID", "InvalidNetworkAclId.Malformed", "InvalidNetworkAclID.NotFound"}
-	ACLAssociation    = Kind{"aclassoc-", "association ID", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound"}
+	ACLAssociation    = Kind{"aclassoc-", "association ID", "InvalidAssociationID.NotFound", "InvalidAssociationID.NotFound"}
 	KeyPair           = Kind{"key-", "key pair", "InvalidKeyPair.Format", "InvalidKeyPair.NotFound"}
 	DHCPOptions       = Kind{"dopt-", "dhcpOptions ID", "InvalidDhcpOptionsId.Malformed", "InvalidDhcpOptionID.NotFound"}
 	Reservation       = Kind{"r-", "reservation ID", "InvalidReservationID.Malformed", "InvalidReservationID.NotFound"}

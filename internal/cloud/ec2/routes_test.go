@@ -126,6 +126,7 @@ func TestAssociationsOfRouteTables(t *testing.T) {
 	w.ask("DisassociateRouteTable&AssociationId="+association, 400, "InvalidAssociationID.NotFound")
 	w.wasAsked("ec2:ReplaceRouteTableAssociation arn:aws:ec2:eu-west-1:000000000000:subnet/" + subnetA)
 	w.ask("DeleteRouteTable&RouteTableId="+table, 200)
+	w.ask("DisassociateRouteTable&AssociationId=rtbassoc-1", 400, "<Code>InvalidAssociationID.NotFound</Code><Message>Invalid association ID: ", "rtbassoc-1")
 	w.ask("DisassociateRouteTable&AssociationId="+moved+"&DryRun=true", 412)
 	w.ask("DisassociateRouteTable&AssociationId="+moved, 200)
 	// A subnet that goes takes its association along.
