@@ -48,7 +48,7 @@ var (
 	ACLAssociation    = Kind{"aclassoc-", "association ID", "InvalidAssociationID.NotFound", "InvalidAssociationID.NotFound"}
 	KeyPair           = Kind{"key-", "key pair", "InvalidKeyPair.Format", "InvalidKeyPair.NotFound"}
 	DHCPOptions       = Kind{"dopt-", "dhcpOptions ID", "InvalidDhcpOptionsId.Malformed", "InvalidDhcpOptionID.NotFound"}
-	Reservation       = Kind{"r-", "reservation ID", "InvalidReservationID.Malformed", "InvalidReservationID.NotFound"}
+	Reservation       = Kind{Prefix: "r-"} // without codes: a filter alone takes the id of a reservation, and no filter refuses an id
 )
 
 // Kinds are all kinds.
