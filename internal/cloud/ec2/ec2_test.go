@@ -46,6 +46,8 @@ type world struct {
 	hostFails error
 	// launch sets on a machine that is read what its launch does; nothing if nil.
 	launch func(*v1alpha1.Machine)
+	// listFails and deleteFails are what the management plane answers instead of a list, and instead of deleting an object; nothing if nil.
+	listFails, deleteFails error
 }
 
 // launched is the management plane of a world whose machines are launched.
@@ -60,6 +62,20 @@ func (l launched) Get(ctx context.Context, key client.ObjectKey, object client.O
 		l.w.launch(m)
 	}
 	return err
+}
+
+func (l launched) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if l.w.listFails != nil {
+		return l.w.listFails
+	}
+	return l.Client.List(ctx, list, options...)
+}
+
+func (l launched) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if l.w.deleteFails != nil {
+		return l.w.deleteFails
+	}
+	return l.Client.Delete(ctx, object, options...)
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
