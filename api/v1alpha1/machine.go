@@ -95,10 +95,24 @@ type Machine struct {
 }
 
 // MachineSpec is the desired state of a machine. Tags, security groups, the two protections and the source check can be changed; other
-// fields cannot.
+// fields cannot. The API server skips a field's own rule if the field is added or removed, so the spec has a rule for each optional field.
 //
-// +kubebuilder:validation:XValidation:rule="self.provider == oldSelf.provider && has(self.isolation) == has(oldSelf.isolation) && (!has(self.isolation) || self.isolation == oldSelf.isolation) && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && has(self.nodeGroup) == has(oldSelf.nodeGroup) && (!has(self.nodeGroup) || self.nodeGroup == oldSelf.nodeGroup) && has(self.nodeGroupUID) == has(oldSelf.nodeGroupUID) && (!has(self.nodeGroupUID) || self.nodeGroupUID == oldSelf.nodeGroupUID) && has(self.subnetID) == has(oldSelf.subnetID) && (!has(self.subnetID) || self.subnetID == oldSelf.subnetID) && has(self.labels) == has(oldSelf.labels) && (!has(self.labels) || self.labels == oldSelf.labels) && has(self.taints) == has(oldSelf.taints) && (!has(self.taints) || self.taints == oldSelf.taints) && has(self.launchTemplate) == has(oldSelf.launchTemplate) && (!has(self.launchTemplate) || self.launchTemplate == oldSelf.launchTemplate) && has(self.instanceProfile) == has(oldSelf.instanceProfile) && (!has(self.instanceProfile) || self.instanceProfile == oldSelf.instanceProfile) && has(self.instanceType) == has(oldSelf.instanceType) && (!has(self.instanceType) || self.instanceType == oldSelf.instanceType) && has(self.imageID) == has(oldSelf.imageID) && (!has(self.imageID) || self.imageID == oldSelf.imageID) && has(self.keyName) == has(oldSelf.keyName) && (!has(self.keyName) || self.keyName == oldSelf.keyName) && has(self.userData) == has(oldSelf.userData) && (!has(self.userData) || self.userData == oldSelf.userData) && has(self.metadataOptions) == has(oldSelf.metadataOptions) && (!has(self.metadataOptions) || self.metadataOptions == oldSelf.metadataOptions) && has(self.reservation) == has(oldSelf.reservation) && (!has(self.reservation) || self.reservation == oldSelf.reservation)",message="of a machine only tags, securityGroupIDs, disableSourceCheck, disableAPITermination and protectedFromScaleIn can be changed; delete it, and its group replaces it"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeGroup) || has(self.clusterName)",message="a machine of a node group names its cluster",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName)",message="clusterName cannot be changed; replace the machine",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="has(self.nodeGroup) == has(oldSelf.nodeGroup)",message="nodeGroup cannot be changed; replace the machine",fieldPath=".nodeGroup"
+// +kubebuilder:validation:XValidation:rule="has(self.nodeGroupUID) == has(oldSelf.nodeGroupUID)",message="nodeGroupUID cannot be changed; replace the machine",fieldPath=".nodeGroupUID"
+// +kubebuilder:validation:XValidation:rule="has(self.isolation) == has(oldSelf.isolation)",message="isolation cannot be changed; replace the machine",fieldPath=".isolation"
+// +kubebuilder:validation:XValidation:rule="has(self.subnetID) == has(oldSelf.subnetID)",message="subnetID cannot be changed; replace the machine",fieldPath=".subnetID"
+// +kubebuilder:validation:XValidation:rule="has(self.labels) == has(oldSelf.labels)",message="labels cannot be changed; replace the machine",fieldPath=".labels"
+// +kubebuilder:validation:XValidation:rule="has(self.taints) == has(oldSelf.taints)",message="taints cannot be changed; replace the machine",fieldPath=".taints"
+// +kubebuilder:validation:XValidation:rule="has(self.launchTemplate) == has(oldSelf.launchTemplate)",message="launchTemplate cannot be changed; replace the machine",fieldPath=".launchTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.instanceProfile) == has(oldSelf.instanceProfile)",message="instanceProfile cannot be changed; replace the machine",fieldPath=".instanceProfile"
+// +kubebuilder:validation:XValidation:rule="has(self.instanceType) == has(oldSelf.instanceType)",message="instanceType cannot be changed; replace the machine",fieldPath=".instanceType"
+// +kubebuilder:validation:XValidation:rule="has(self.imageID) == has(oldSelf.imageID)",message="imageID cannot be changed; replace the machine",fieldPath=".imageID"
+// +kubebuilder:validation:XValidation:rule="has(self.keyName) == has(oldSelf.keyName)",message="keyName cannot be changed; replace the machine",fieldPath=".keyName"
+// +kubebuilder:validation:XValidation:rule="has(self.userData) == has(oldSelf.userData)",message="userData cannot be changed; replace the machine",fieldPath=".userData"
+// +kubebuilder:validation:XValidation:rule="has(self.metadataOptions) == has(oldSelf.metadataOptions)",message="metadataOptions cannot be changed; replace the machine",fieldPath=".metadataOptions"
+// +kubebuilder:validation:XValidation:rule="has(self.reservation) == has(oldSelf.reservation)",message="reservation cannot be changed; replace the machine",fieldPath=".reservation"
 type MachineSpec struct {
 	// ClusterName is the spec.name of the Cluster that the machine joins. It is empty for an instance of EC2's RunInstances whose user data
 	// names no cluster of the account. Muster launches and terminates such an instance, and does nothing else with it.
@@ -107,6 +121,7 @@ type MachineSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName cannot be changed; replace the machine"
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// NodeGroup is the spec.name of the machine's NodeGroup. It is empty for a machine of RunInstances.
@@ -115,38 +130,46 @@ type MachineSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="nodeGroup cannot be changed; replace the machine"
 	NodeGroup string `json:"nodeGroup,omitempty"`
 
 	// NodeGroupUID is the UID of the NodeGroup, which distinguishes it from an earlier one of the same name. It replaces an owner reference,
 	// which a cluster-scoped object cannot have to a namespaced one. If empty, the name decides.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="nodeGroupUID cannot be changed; replace the machine"
 	NodeGroupUID types.UID `json:"nodeGroupUID,omitempty"`
 
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="provider cannot be changed; replace the machine"
 	Provider Provider `json:"provider"`
 
 	// Isolation of the machine from the host. Empty means user-namespace for a local machine. One of an earlier version has that from its next boot on.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="isolation cannot be changed; replace the machine"
 	Isolation Isolation `json:"isolation,omitempty"`
 
 	// SubnetID is the subnet of the machine. It determines the machine's address range and availability zone.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="subnetID cannot be changed; replace the machine"
 	SubnetID SubnetID `json:"subnetID,omitempty"`
 
 	// Labels that the machine's node registers with, copied from the node group when the machine was made.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="labels cannot be changed; replace the machine"
 	Labels NodeLabels `json:"labels,omitempty"`
 
 	// Taints that the machine's node registers with, copied from the node group when the machine was made.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="taints cannot be changed; replace the machine"
 	Taints NodeTaints `json:"taints,omitempty"`
 
 	// LaunchTemplate that the machine is launched with, copied from the node group when the machine was made.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="launchTemplate cannot be changed; replace the machine"
 	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 
 	// Rollout is the id of the node group's rollout at the time when the machine was made.
@@ -161,6 +184,7 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+=,.@-]+$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="instanceProfile cannot be changed; replace the machine"
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 
 	// InstanceType is an instance type of EC2, such as m5.large. Empty means that of the launch template.
@@ -168,6 +192,7 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="instanceType cannot be changed; replace the machine"
 	InstanceType string `json:"instanceType,omitempty"`
 
 	// ImageID is the machine image.
@@ -175,6 +200,7 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^ami-[0-9a-f]{8,17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="imageID cannot be changed; replace the machine"
 	ImageID string `json:"imageID,omitempty"`
 
 	// SecurityGroupIDs are the security groups of the machine's network interface. Empty means the default group of the VPC, or for a machine
@@ -191,22 +217,26 @@ type MachineSpec struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="keyName cannot be changed; replace the machine"
 	KeyName string `json:"keyName,omitempty"`
 
 	// UserData of a machine of no node group, passed on unchanged. Everyone who can read machines can read it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=21848
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="userData cannot be changed; replace the machine"
 	UserData []byte `json:"userData,omitempty"`
 
 	// MetadataOptions configure the instance metadata service. Empty means those of the launch template.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="metadataOptions cannot be changed; replace the machine"
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 
 	// Reservation identifies the request of RunInstances that made the machine.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="reservation cannot be changed; replace the machine"
 	Reservation *Reservation `json:"reservation,omitempty"`
 
 	// Tags are the instance's tags in the AWS API, without the tags that AWS sets itself, such as aws:autoscaling:groupName.

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crds_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// machineField has two valid values of a field of MachineSpec.
+type machineField struct {
+	one, other string
+	with       string // a field that the field needs beside it
+	changeable bool
+}
+
+// machineFields has every field of MachineSpec by its JSON name.
+var machineFields = map[string]machineField{
+	"clusterName":      {one: "a", other: "b"},
+	"nodeGroup":        {one: "a", other: "b", with: "clusterName"},
+	"nodeGroupUID":     {one: "a", other: "b"},
+	"provider":         {one: "local", other: "simulated"},
+	"isolation":        {one: "none", other: "user-namespace"},
+	"subnetID":         {one: "subnet-0123456789abcdef0", other: "subnet-0123456789abcdef1"},
+	"labels":           {one: "{a: b}", other: "{a: c}"},
+	"taints":           {one: "[{key: a, effect: NoSchedule}]", other: "[{key: a, effect: NoExecute}]"},
+	"launchTemplate":   {one: "{instanceType: m5.large}", other: "{instanceType: m5.xlarge}"},
+	"rollout":          {one: "a", other: "b", changeable: true},
+	"instanceProfile":  {one: "a", other: "b"},
+	"instanceType":     {one: "m5.large", other: "m5.xlarge"},
+	"imageID":          {one: "ami-0123456789abcdef0", other: "ami-0123456789abcdef1"},
+	"securityGroupIDs": {one: "[sg-0123456789abcdef0]", other: "[sg-0123456789abcdef1]", changeable: true},
+	"keyName":          {one: "a", other: "b"},
+	"userData":         {one: "AAAA", other: "AAAB"},
+	"metadataOptions":  {one: "{httpPutResponseHopLimit: 1}", other: "{httpPutResponseHopLimit: 2}"},
+	"reservation":      {one: "{id: r-0123456789abcdef0}", other: "{id: r-0123456789abcdef0, index: 1}"},
+	"tags":             {one: "{a: b}", other: "{a: c}", changeable: true},
+
+	"disableSourceCheck":    {one: "false", other: "true", changeable: true},
+	"disableAPITermination": {one: "false", other: "true", changeable: true},
+	"protectedFromScaleIn":  {one: "false", other: "true", changeable: true},
+}
+
+// TestMachineFields changes, adds and removes each field of MachineSpec. Unless the field is changeable, the API server refuses each with a
+// message that names the field.
+func TestMachineFields(t *testing.T) {
+	machines := servers(t)["Machine"]
+	spec := reflect.TypeFor[v1alpha1.MachineSpec]()
+	var names []string
+	for i := range spec.NumField() {
+		name, options, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+		f, listed := machineFields[name]
+		if !listed {
+			t.Errorf("field %q of MachineSpec is missing in machineFields", name)
+			continue
+		}
+		updates := map[string][2]string{"keep": {f.one, f.one}, "change": {f.one, f.other}, "remove": {f.one, ""}}
+		if options != "" {
+			updates["add"] = [2]string{"", f.one} // a required field is in every stored object
+		}
+		for update, values := range updates {
+			t.Run(name+"/"+update, func(t *testing.T) {
+				old, changed := f.machine(t, name, values[0]), f.machine(t, name, values[1])
+				if errs := machines.create(t, old); len(errs) > 0 {
+					t.Fatalf("the old machine is invalid: %v", errs.ToAggregate())
+				}
+				if errs := machines.create(t, changed); len(errs) > 0 && options != "" {
+					t.Fatalf("the changed machine is invalid: %v", errs.ToAggregate())
+				}
+				errs := machines.check(t, changed, old)
+				if update != "keep" && !f.changeable {
+					refused(t, errs, name)
+				} else if len(errs) > 0 {
+					t.Errorf("refused: %v", errs.ToAggregate())
+				}
+			})
+		}
+	}
+	for name := range machineFields {
+		if !slices.Contains(names, name) {
+			t.Errorf("field %q of machineFields is missing in MachineSpec", name)
+		}
+	}
+}
+
+// refused fails the test unless the errors are about the field, and say that it cannot be changed or that it is required.
+func refused(t *testing.T, errs field.ErrorList, name string) {
+	t.Helper()
+	if len(errs) == 0 {
+		t.Error("accepted")
+	}
+	for _, err := range errs {
+		if err.Field != "spec."+name || err.Type != field.ErrorTypeRequired && !strings.HasPrefix(err.Detail, name+" cannot be changed; ") {
+			t.Errorf("got error %q, want one that says that %s cannot be changed", err, name)
+		}
+	}
+}
+
+// machine returns a machine with a value of the field, or without the field if the value is empty.
+func (f machineField) machine(t *testing.T, name, value string) map[string]any {
+	t.Helper()
+	values := map[string]string{"provider": machineFields["provider"].one}
+	if f.with != "" {
+		values[f.with] = machineFields[f.with].one
+	}
+	values[name] = value
+	var fields []string
+	for name, value := range values {
+		if value != "" {
+			fields = append(fields, name+": "+value)
+		}
+	}
+	return parse(t, "{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {"+strings.Join(fields, ", ")+"}}")
+}
