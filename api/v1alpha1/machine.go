@@ -106,6 +106,7 @@ type Machine struct {
 // +kubebuilder:validation:XValidation:rule="has(self.labels) == has(oldSelf.labels)",message="labels cannot be changed; replace the machine",fieldPath=".labels"
 // +kubebuilder:validation:XValidation:rule="has(self.taints) == has(oldSelf.taints)",message="taints cannot be changed; replace the machine",fieldPath=".taints"
 // +kubebuilder:validation:XValidation:rule="has(self.launchTemplate) == has(oldSelf.launchTemplate)",message="launchTemplate cannot be changed; replace the machine",fieldPath=".launchTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.rollout) == has(oldSelf.rollout)",message="rollout cannot be changed; replace the machine",fieldPath=".rollout"
 // +kubebuilder:validation:XValidation:rule="has(self.instanceProfile) == has(oldSelf.instanceProfile)",message="instanceProfile cannot be changed; replace the machine",fieldPath=".instanceProfile"
 // +kubebuilder:validation:XValidation:rule="has(self.instanceType) == has(oldSelf.instanceType)",message="instanceType cannot be changed; replace the machine",fieldPath=".instanceType"
 // +kubebuilder:validation:XValidation:rule="has(self.imageID) == has(oldSelf.imageID)",message="imageID cannot be changed; replace the machine",fieldPath=".imageID"
@@ -176,6 +177,7 @@ type MachineSpec struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rollout cannot be changed; replace the machine"
 	Rollout string `json:"rollout,omitempty"`
 
 	// InstanceProfile is the name of the machine's instance profile. The instance metadata service serves credentials of the profile's role,

@@ -31,7 +31,7 @@ var machineFields = map[string]machineField{
 	"labels":           {one: "{a: b}", other: "{a: c}"},
 	"taints":           {one: "[{key: a, effect: NoSchedule}]", other: "[{key: a, effect: NoExecute}]"},
 	"launchTemplate":   {one: "{instanceType: m5.large}", other: "{instanceType: m5.xlarge}"},
-	"rollout":          {one: "a", other: "b", changeable: true},
+	"rollout":          {one: "a", other: "b"},
 	"instanceProfile":  {one: "a", other: "b"},
 	"instanceType":     {one: "m5.large", other: "m5.xlarge"},
 	"imageID":          {one: "ami-0123456789abcdef0", other: "ami-0123456789abcdef1"},
