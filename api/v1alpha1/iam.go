@@ -64,11 +64,12 @@ type IAMAccountList struct {
 	Items []IAMAccount `json:"items"`
 }
 
-// IAMName is the account, path and name of an entity.
+// IAMName is the account, path and name of an entity. A user can get another path, so the spec of each kind has the rules of path and name.
 type IAMName struct {
 	// Account is the id of the account.
 	//
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="account cannot be changed"
 	Account string `json:"account"`
 
 	// Path begins and ends with a slash.
@@ -160,13 +161,14 @@ type IAMUser struct {
 // IAMUserSpec describes a user.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':user' + self.path + self.name",message="arn must be made of account, path and name"
-// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.userID == oldSelf.userID && self.name.lowerAscii() == oldSelf.name.lowerAscii()",message="account and userID cannot be changed, and of the name only capitals: another name is another object"
+// +kubebuilder:validation:XValidation:rule="self.name.lowerAscii() == oldSelf.name.lowerAscii()",message="name cannot be changed, but for capitals: another name is another object",fieldPath=".name"
 type IAMUserSpec struct {
 	IAMName `json:",inline"`
 
 	// UserID is the unique id. It is not assigned again, even to a new user of the same name.
 	//
 	// +kubebuilder:validation:Pattern=`^AIDA[A-Z2-7]{17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="userID cannot be changed"
 	UserID string `json:"userID"`
 
 	// RenamedFrom is the previous name of the user. The object of that name with the same userID is ignored.
@@ -215,13 +217,15 @@ type IAMRole struct {
 // IAMRoleSpec describes a role.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':role' + self.path + self.name",message="arn must be made of account, path and name"
-// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.roleID == oldSelf.roleID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, roleID, name and path cannot be changed"
+// +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path cannot be changed",fieldPath=".path"
+// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="name cannot be changed",fieldPath=".name"
 type IAMRoleSpec struct {
 	IAMName `json:",inline"`
 
 	// RoleID is the unique id. It is not assigned again, even to a new role of the same name.
 	//
 	// +kubebuilder:validation:Pattern=`^AROA[A-Z2-7]{17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="roleID cannot be changed"
 	RoleID string `json:"roleID"`
 
 	// +optional
@@ -279,12 +283,14 @@ type IAMInstanceProfile struct {
 // IAMInstanceProfileSpec describes an instance profile.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':instance-profile' + self.path + self.name",message="arn must be made of account, path and name"
-// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.profileID == oldSelf.profileID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, profileID, name and path cannot be changed"
+// +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path cannot be changed",fieldPath=".path"
+// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="name cannot be changed",fieldPath=".name"
 // +kubebuilder:validation:XValidation:rule="has(self.roleID) == has(self.roleName)",message="roleID and roleName are both there or neither"
 type IAMInstanceProfileSpec struct {
 	IAMName `json:",inline"`
 
 	// +kubebuilder:validation:Pattern=`^AIPA[A-Z2-7]{17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="profileID cannot be changed"
 	ProfileID string `json:"profileID"`
 
 	// RoleID is the unique id of the profile's role. A new role with the name of a deleted one has another id and does not replace it.
@@ -329,12 +335,14 @@ type IAMPolicy struct {
 // IAMPolicySpec describes a managed policy.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':policy' + self.path + self.name",message="arn must be made of account, path and name"
-// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.policyID == oldSelf.policyID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, policyID, name and path cannot be changed"
+// +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path cannot be changed",fieldPath=".path"
+// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="name cannot be changed",fieldPath=".name"
 // +kubebuilder:validation:XValidation:rule="self.versions.exists(v, v.id == self.defaultVersion)",message="defaultVersion must be one of versions"
 type IAMPolicySpec struct {
 	IAMName `json:",inline"`
 
 	// +kubebuilder:validation:Pattern=`^ANPA[A-Z2-7]{17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="policyID cannot be changed"
 	PolicyID string `json:"policyID"`
 
 	// +optional

@@ -23,11 +23,11 @@ type IAMOpenIDConnectProvider struct {
 // IAMOpenIDConnectProviderSpec describes an OpenID Connect provider.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':oidc-provider/' + self.url",message="arn must be made of account and url"
-// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.url == oldSelf.url",message="account and url cannot be changed"
 type IAMOpenIDConnectProviderSpec struct {
 	// Account is the id of the account.
 	//
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="account cannot be changed"
 	Account string `json:"account"`
 
 	// URL of the issuer, without https:// and port.
@@ -35,6 +35,7 @@ type IAMOpenIDConnectProviderSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9.-]+(/[A-Za-z0-9._~%/-]*)?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot be changed"
 	URL string `json:"url"`
 
 	// ARN is composed of account and URL.

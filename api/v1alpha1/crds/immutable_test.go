@@ -97,7 +97,7 @@ func refused(t *testing.T, errs field.ErrorList, name string) {
 		t.Error("accepted")
 	}
 	for _, err := range errs {
-		if err.Field != "spec."+name || err.Type != field.ErrorTypeRequired && !strings.HasPrefix(err.Detail, name+" cannot be changed; ") {
+		if err.Field != "spec."+name || err.Type != field.ErrorTypeRequired && !strings.HasPrefix(err.Detail, name+" cannot be changed") {
 			t.Errorf("got error %q, want one that says that %s cannot be changed", err, name)
 		}
 	}
@@ -118,4 +118,76 @@ func (f machineField) machine(t *testing.T, name, value string) map[string]any {
 		}
 	}
 	return parse(t, "{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {"+strings.Join(fields, ", ")+"}}")
+}
+
+const (
+	oldRole    = `{apiVersion: muster.dev/v1alpha1, kind: IAMRole, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:role/a", created: "2026-01-01T00:00:00Z", roleID: AROAAAAAAAAAAAAAAAAAA, trustPolicy: "{}", maxSessionSeconds: 3600}}`
+	oldProfile = `{apiVersion: muster.dev/v1alpha1, kind: IAMInstanceProfile, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:instance-profile/a", created: "2026-01-01T00:00:00Z", profileID: AIPAAAAAAAAAAAAAAAAAA}}`
+	oldPolicy  = `{apiVersion: muster.dev/v1alpha1, kind: IAMPolicy, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:policy/a", created: "2026-01-01T00:00:00Z", updated: "2026-01-01T00:00:00Z", policyID: ANPAAAAAAAAAAAAAAAAAA, defaultVersion: v1, versions: [{id: v1, document: "{}", created: "2026-01-01T00:00:00Z"}]}}`
+	oldIssuer  = `{apiVersion: muster.dev/v1alpha1, kind: IAMOpenIDConnectProvider, metadata: {name: "000000000000.a.b"}, spec: {account: "000000000000", url: a.b, arn: "arn:aws:iam::000000000000:oidc-provider/a.b", created: "2026-01-01T00:00:00Z"}}`
+)
+
+// TestFixedFields is TestMachineFields for kinds with few fields that cannot be changed. A row without a field
+// is an update that the API server accepts.
+func TestFixedFields(t *testing.T) {
+	tests := []struct{ name, old, patch, field string }{
+		{"IAM user: account", oldUser, `{metadata: {name: "111111111111.a"}, spec: {account: "111111111111", arn: "arn:aws:iam::111111111111:user/a"}}`, "account"},
+		{"IAM user: id", oldUser, `{spec: {userID: AIDABAAAAAAAAAAAAAAAA}}`, "userID"},
+		{"IAM user: name", oldUser, `{spec: {name: b, arn: "arn:aws:iam::000000000000:user/b"}}`, "name"},
+		{"IAM user: capitals of the name", oldUser, `{spec: {name: A, arn: "arn:aws:iam::000000000000:user/A"}}`, ""},
+		{"IAM user: path", oldUser, `{spec: {path: /b/, arn: "arn:aws:iam::000000000000:user/b/a"}}`, ""},
+		{"IAM role: account", oldRole, `{metadata: {name: "111111111111.a"}, spec: {account: "111111111111", arn: "arn:aws:iam::111111111111:role/a"}}`, "account"},
+		{"IAM role: id", oldRole, `{spec: {roleID: AROABAAAAAAAAAAAAAAAA}}`, "roleID"},
+		{"IAM role: name", oldRole, `{spec: {name: A, arn: "arn:aws:iam::000000000000:role/A"}}`, "name"},
+		{"IAM role: path", oldRole, `{spec: {path: /b/, arn: "arn:aws:iam::000000000000:role/b/a"}}`, "path"},
+		{"IAM role: trust policy", oldRole, `{spec: {trustPolicy: "{ }"}}`, ""},
+		{"instance profile: account", oldProfile, `{metadata: {name: "111111111111.a"}, spec: {account: "111111111111", arn: "arn:aws:iam::111111111111:instance-profile/a"}}`, "account"},
+		{"instance profile: id", oldProfile, `{spec: {profileID: AIPABAAAAAAAAAAAAAAAA}}`, "profileID"},
+		{"instance profile: name", oldProfile, `{spec: {name: A, arn: "arn:aws:iam::000000000000:instance-profile/A"}}`, "name"},
+		{"instance profile: path", oldProfile, `{spec: {path: /b/, arn: "arn:aws:iam::000000000000:instance-profile/b/a"}}`, "path"},
+		{"instance profile: role", oldProfile, `{spec: {roleID: AROAAAAAAAAAAAAAAAAAA, roleName: a}}`, ""},
+		{"IAM policy: account", oldPolicy, `{metadata: {name: "111111111111.a"}, spec: {account: "111111111111", arn: "arn:aws:iam::111111111111:policy/a"}}`, "account"},
+		{"IAM policy: id", oldPolicy, `{spec: {policyID: ANPABAAAAAAAAAAAAAAAA}}`, "policyID"},
+		{"IAM policy: name", oldPolicy, `{spec: {name: A, arn: "arn:aws:iam::000000000000:policy/A"}}`, "name"},
+		{"IAM policy: path", oldPolicy, `{spec: {path: /b/, arn: "arn:aws:iam::000000000000:policy/b/a"}}`, "path"},
+		{"IAM policy: tags", oldPolicy, `{spec: {tags: [{key: a, value: b}]}}`, ""},
+		{"OIDC provider: account", oldIssuer, `{metadata: {name: "111111111111.a.b"}, spec: {account: "111111111111", arn: "arn:aws:iam::111111111111:oidc-provider/a.b"}}`, "account"},
+		{"OIDC provider: url", oldIssuer, `{spec: {url: b.b, arn: "arn:aws:iam::000000000000:oidc-provider/b.b"}}`, "url"},
+		{"OIDC provider: audiences", oldIssuer, `{spec: {clientIDs: [a]}}`, ""},
+	}
+	api := servers(t)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			old, changed := parse(t, test.old), parse(t, test.old)
+			kind, _ := old["kind"].(string)
+			merge(changed, parse(t, test.patch))
+			for _, object := range []map[string]any{old, changed} {
+				if errs := api[kind].create(t, object); len(errs) > 0 {
+					t.Fatalf("the object is invalid: %v", errs.ToAggregate())
+				}
+			}
+			errs := api[kind].check(t, changed, old)
+			if test.field != "" {
+				refused(t, errs, test.field)
+			} else if len(errs) > 0 {
+				t.Errorf("refused: %v", errs.ToAggregate())
+			}
+		})
+	}
+}
+
+// merge applies a JSON merge patch.
+func merge(into, patch map[string]any) {
+	for key, value := range patch {
+		inner, isMap := value.(map[string]any)
+		old, wasMap := into[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(into, key)
+		case isMap && wasMap:
+			merge(old, inner)
+		default:
+			into[key] = value
+		}
+	}
 }

@@ -63,8 +63,6 @@ func TestUpdates(t *testing.T) {
 		{"node group: another name", hashed("NodeGroup", "A", ", scalingConfig: {desiredSize: 1}"), `{spec: {name: B, scalingConfig: {desiredSize: 1}}}`, []string{"spec"}},
 		{"node group: another provider", oldGroup, `{spec: {name: a, provider: simulated, scalingConfig: {desiredSize: 1}}}`, []string{"spec"}},
 		{"add-on: another configuration", oldAddon, `{spec: {addonName: coredns, configurationValues: "{}", resolveConflicts: OVERWRITE}}`, nil},
-		{"IAM user: another path", oldUser, `{spec: {account: "000000000000", path: /b/, name: a, arn: "arn:aws:iam::000000000000:user/b/a", created: "2026-01-01T00:00:00Z", userID: AIDAAAAAAAAAAAAAAAAAA}}`, nil},
-		{"IAM user: another id", oldUser, `{spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:user/a", created: "2026-01-01T00:00:00Z", userID: AIDABAAAAAAAAAAAAAAAA}}`, []string{"spec"}},
 		{"VPC: nothing", oldVPC, `{}`, nil},
 		{"VPC: a way out", oldVPC, `{spec: {cidrBlock: 172.31.0.0/16, egress: {mode: NAT, allowedRanges: [10.20.0.0/16, 10.0.0.0/8], deniedRanges: [0.0.0.0/0]}}}`, nil},
 		{"VPC: another range", oldVPC, `{spec: {cidrBlock: 172.30.0.0/16}}`, []string{"spec"}},
