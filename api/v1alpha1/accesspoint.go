@@ -24,14 +24,16 @@ type AccessPoint struct {
 	Spec AccessPointSpec `json:"spec"`
 }
 
-// AccessPointSpec describes an access point. Only the tags can be changed.
+// AccessPointSpec describes an access point. fileSystemID, path, clusterName and block cannot be changed.
 //
-// +kubebuilder:validation:XValidation:rule="self.fileSystemID == oldSelf.fileSystemID && self.path == oldSelf.path && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && (has(self.block) && self.block) == (has(oldSelf.block) && oldSelf.block)",message="of an access point only the tags can be changed; make another one"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName)",message="clusterName cannot be changed; make another access point",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="self.?block.orValue(false) == oldSelf.?block.orValue(false)",message="block cannot be changed; make another access point",fieldPath=".block"
 type AccessPointSpec struct {
 	// FileSystemID is the file system of the directory.
 	//
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^fs-[0-9a-f]{17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fileSystemID cannot be changed; make another access point"
 	FileSystemID string `json:"fileSystemID"`
 
 	// Path of the directory, or of the file of a raw block volume, below the file system's root, with at most four elements.
@@ -39,6 +41,7 @@ type AccessPointSpec struct {
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:Pattern=`^/([^/\x00]+(/[^/\x00]+){0,3})?$`
 	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(name, name in ['.', '..'])",message="no name of a path is . or .."
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="path cannot be changed; make another access point"
 	Path string `json:"path"`
 
 	// Owner of the directory when it is created. An existing directory is not changed. If omitted, the directory is not created.
@@ -61,6 +64,7 @@ type AccessPointSpec struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName cannot be changed; make another access point"
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// DeleteWithCluster removes the directory and its content when the cluster is deleted.

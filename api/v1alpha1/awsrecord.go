@@ -24,19 +24,21 @@ type AWSRecord struct {
 
 // AWSRecordSpec describes a resource.
 //
-// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type && has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)",message="the type and the name of a record cannot be changed; make another one"
+// +kubebuilder:validation:XValidation:rule="has(self.name) == has(oldSelf.name)",message="name cannot be changed; make another record",fieldPath=".name"
 type AWSRecordSpec struct {
 	// Type is the kind of resource, such as "internet-gateway".
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot be changed; make another record"
 	Type string `json:"type"`
 
 	// Name is the resource's name in the AWS API if it differs from metadata.name, such as "alias/eks/blue" or "/aws/eks/blue/cluster".
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="name cannot be changed; make another record"
 	Name string `json:"name,omitempty"`
 
 	// +optional

@@ -26,7 +26,6 @@ type LaunchTemplate struct {
 
 // LaunchTemplateSpec holds the versions of a launch template.
 //
-// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="name cannot be changed; make another launch template"
 // +kubebuilder:validation:XValidation:rule="self.latestVersion >= oldSelf.latestVersion",message="numbers of versions are not given twice; leave latestVersion as it is"
 // +kubebuilder:validation:XValidation:rule="self.versions.exists(v, v.number == self.defaultVersion)",message="defaultVersion must be the number of one of the versions",fieldPath=".defaultVersion"
 // +kubebuilder:validation:XValidation:rule="self.versions.all(v, v.number <= self.latestVersion)",message="latestVersion must be the highest number of a version",fieldPath=".latestVersion"
@@ -36,6 +35,7 @@ type LaunchTemplateSpec struct {
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9().\-/_]+$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="name cannot be changed; make another launch template"
 	Name string `json:"name"`
 
 	// CreatedBy is the ARN of the principal that created the launch template.

@@ -57,7 +57,6 @@ type NodeGroup struct {
 
 // NodeGroupSpec is the desired state of a node group.
 //
-// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.provider == oldSelf.provider",message="name and provider cannot be changed; make a new node group"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.bootstrap) || self.bootstrap != 'Role'",message="simulated machines have no instance metadata to get a role's credentials from; leave bootstrap out",fieldPath=".bootstrap"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.isolation)",message="simulated machines run no programs; leave isolation out",fieldPath=".isolation"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
@@ -67,11 +66,13 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="name cannot be changed; make a new node group"
 	Name string `json:"name"`
 
 	// Provider of the machines.
 	// +optional
 	// +kubebuilder:default=local
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="provider cannot be changed; make a new node group"
 	Provider Provider `json:"provider,omitempty"`
 
 	// Isolation of the machines from the host. Empty means user-namespace for local machines. A change does not affect machines that exist. The

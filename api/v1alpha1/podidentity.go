@@ -24,25 +24,27 @@ type PodIdentityAssociation struct {
 
 // PodIdentityAssociationSpec names a service account and the role of its pods.
 //
-// +kubebuilder:validation:XValidation:rule="self.clusterName == oldSelf.clusterName && self.__namespace__ == oldSelf.__namespace__ && self.serviceAccount == oldSelf.serviceAccount",message="the service account of an association cannot be changed; make a new one"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || size(self.policy) == 0 || has(self.disableSessionTags) && self.disableSessionTags",message="an association with a policy has disableSessionTags: true",fieldPath=".policy"
 type PodIdentityAssociationSpec struct {
 	// ClusterName is the spec.name of the cluster.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName cannot be changed; make a new association"
 	ClusterName string `json:"clusterName"`
 
 	// Namespace of the service account. It need not exist yet.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="namespace cannot be changed; make a new association"
 	Namespace string `json:"namespace"`
 
 	// ServiceAccount is the name of the service account. It need not exist yet.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="serviceAccount cannot be changed; make a new association"
 	ServiceAccount string `json:"serviceAccount"`
 
 	// RoleARN is the role whose credentials the pods get. Its trust policy must allow pods.eks.amazonaws.com to assume it.

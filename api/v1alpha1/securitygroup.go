@@ -38,13 +38,13 @@ type SecurityGroup struct {
 
 // SecurityGroupSpec describes a security group. Only rules and tags can be changed.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName)",message="of a security group only rules and tags can be changed; make another one",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName)",message="clusterName cannot be changed; make another security group",fieldPath=".clusterName"
 type SecurityGroupSpec struct {
 	// VPCID is the VPC of the group and its members.
 	//
 	// +kubebuilder:validation:MaxLength=21
 	// +kubebuilder:validation:Pattern=`^vpc-[0-9a-f]{17}$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="of a security group only rules and tags can be changed; make another one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="vpcID cannot be changed; make another security group"
 	VPCID string `json:"vpcID"`
 
 	// GroupName is unique within the VPC. Each VPC has a group named "default".
@@ -52,14 +52,14 @@ type SecurityGroupSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9 ._:/()#,@\[\]+=&;{}!$*-]+$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="of a security group only rules and tags can be changed; make another one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="groupName cannot be changed; make another security group"
 	GroupName string `json:"groupName"`
 
 	// Description of the group.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="of a security group only rules and tags can be changed; make another one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="description cannot be changed; make another security group"
 	Description string `json:"description"`
 
 	// ClusterName is the spec.name of the cluster whose cluster security group this is. Its members are the API server and the machines of node
@@ -67,7 +67,7 @@ type SecurityGroupSpec struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="of a security group only rules and tags can be changed; make another one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName cannot be changed; make another security group"
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// Tags of the AWS API.

@@ -28,24 +28,28 @@ type VolumeSnapshot struct {
 
 // VolumeSnapshotSpec describes a snapshot. Only deleteWithCluster can be changed.
 //
-// +kubebuilder:validation:XValidation:rule="self.fileSystemID == oldSelf.fileSystemID && self.sourceVolume == oldSelf.sourceVolume && self.clusterName == oldSelf.clusterName && (has(self.block) && self.block) == (has(oldSelf.block) && oldSelf.block) && (has(self.capacityBytes) ? self.capacityBytes : 0) == (has(oldSelf.capacityBytes) ? oldSelf.capacityBytes : 0)",message="of a snapshot only deleteWithCluster can be changed"
+// +kubebuilder:validation:XValidation:rule="self.?block.orValue(false) == oldSelf.?block.orValue(false)",message="block cannot be changed",fieldPath=".block"
+// +kubebuilder:validation:XValidation:rule="self.?capacityBytes.orValue(0) == oldSelf.?capacityBytes.orValue(0)",message="capacityBytes cannot be changed",fieldPath=".capacityBytes"
 type VolumeSnapshotSpec struct {
 	// FileSystemID is the file system of the volume, and of the snapshot.
 	//
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^fs-[0-9a-f]{17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fileSystemID cannot be changed"
 	FileSystemID string `json:"fileSystemID"`
 
 	// SourceVolume is the handle of the volume, which may be gone.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="sourceVolume cannot be changed"
 	SourceVolume string `json:"sourceVolume"`
 
 	// ClusterName is the spec.name of the cluster that made the snapshot. No other cluster can restore it.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName cannot be changed"
 	ClusterName string `json:"clusterName"`
 
 	// DeleteWithCluster removes the snapshot when the cluster is deleted.

@@ -35,13 +35,14 @@ type VPC struct {
 
 // VPCSpec describes a VPC. cidrBlock and isDefault cannot be changed.
 //
-// +kubebuilder:validation:XValidation:rule="self.cidrBlock == oldSelf.cidrBlock && (has(self.isDefault) && self.isDefault) == (has(oldSelf.isDefault) && oldSelf.isDefault)",message="the range of a VPC, and whether it is the default, cannot be changed; make another one"
+// +kubebuilder:validation:XValidation:rule="self.?isDefault.orValue(false) == oldSelf.?isDefault.orValue(false)",message="isDefault cannot be changed; make another VPC",fieldPath=".isDefault"
 type VPCSpec struct {
 	// CIDRBlock is the address range, from /16 to /28.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=18
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 4 && cidr(self) == cidr(self).masked() && cidr(self).ip().isGlobalUnicast() && cidr(self).prefixLength() >= 16 && cidr(self).prefixLength() <= 28",message="must be an IPv4 network from /16 to /28, as 172.31.0.0/16"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cidrBlock cannot be changed; make another VPC"
 	CIDRBlock string `json:"cidrBlock"`
 
 	// IsDefault marks the account's default VPC, for clusters that name no subnets. The service creates it at its first start.
@@ -147,12 +148,11 @@ type Subnet struct {
 }
 
 // SubnetSpec describes a subnet. vpcID, cidrBlock and availabilityZone cannot be changed.
-//
-// +kubebuilder:validation:XValidation:rule="self.vpcID == oldSelf.vpcID && self.cidrBlock == oldSelf.cidrBlock && self.availabilityZone == oldSelf.availabilityZone",message="the VPC, the range and the zone of a subnet cannot be changed; make another one"
 type SubnetSpec struct {
 	// VPCID is the VPC of the subnet.
 	//
 	// +kubebuilder:validation:Pattern=`^vpc-[0-9a-f]{17}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="vpcID cannot be changed; make another subnet"
 	VPCID string `json:"vpcID"`
 
 	// CIDRBlock is the address range, from /16 to /28, within that of the VPC.
@@ -160,12 +160,14 @@ type SubnetSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=18
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 4 && cidr(self) == cidr(self).masked() && cidr(self).ip().isGlobalUnicast() && cidr(self).prefixLength() >= 16 && cidr(self).prefixLength() <= 28",message="must be an IPv4 network from /16 to /28, as 172.31.0.0/20"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cidrBlock cannot be changed; make another subnet"
 	CIDRBlock string `json:"cidrBlock"`
 
 	// AvailabilityZone of the subnet, such as us-east-1a.
 	//
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z]+(-[a-z]+)+-[0-9]+[a-z]$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="availabilityZone cannot be changed; make another subnet"
 	AvailabilityZone string `json:"availabilityZone"`
 
 	// MapPublicIPOnLaunch is stored and returned by the EC2 API. It has no effect: instances have no public addresses.

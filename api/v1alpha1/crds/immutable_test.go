@@ -121,10 +121,14 @@ func (f machineField) machine(t *testing.T, name, value string) map[string]any {
 }
 
 const (
-	oldRole    = `{apiVersion: muster.dev/v1alpha1, kind: IAMRole, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:role/a", created: "2026-01-01T00:00:00Z", roleID: AROAAAAAAAAAAAAAAAAAA, trustPolicy: "{}", maxSessionSeconds: 3600}}`
-	oldProfile = `{apiVersion: muster.dev/v1alpha1, kind: IAMInstanceProfile, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:instance-profile/a", created: "2026-01-01T00:00:00Z", profileID: AIPAAAAAAAAAAAAAAAAAA}}`
-	oldPolicy  = `{apiVersion: muster.dev/v1alpha1, kind: IAMPolicy, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:policy/a", created: "2026-01-01T00:00:00Z", updated: "2026-01-01T00:00:00Z", policyID: ANPAAAAAAAAAAAAAAAAAA, defaultVersion: v1, versions: [{id: v1, document: "{}", created: "2026-01-01T00:00:00Z"}]}}`
-	oldIssuer  = `{apiVersion: muster.dev/v1alpha1, kind: IAMOpenIDConnectProvider, metadata: {name: "000000000000.a.b"}, spec: {account: "000000000000", url: a.b, arn: "arn:aws:iam::000000000000:oidc-provider/a.b", created: "2026-01-01T00:00:00Z"}}`
+	oldRole        = `{apiVersion: muster.dev/v1alpha1, kind: IAMRole, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:role/a", created: "2026-01-01T00:00:00Z", roleID: AROAAAAAAAAAAAAAAAAAA, trustPolicy: "{}", maxSessionSeconds: 3600}}`
+	oldProfile     = `{apiVersion: muster.dev/v1alpha1, kind: IAMInstanceProfile, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:instance-profile/a", created: "2026-01-01T00:00:00Z", profileID: AIPAAAAAAAAAAAAAAAAAA}}`
+	oldPolicy      = `{apiVersion: muster.dev/v1alpha1, kind: IAMPolicy, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:policy/a", created: "2026-01-01T00:00:00Z", updated: "2026-01-01T00:00:00Z", policyID: ANPAAAAAAAAAAAAAAAAAA, defaultVersion: v1, versions: [{id: v1, document: "{}", created: "2026-01-01T00:00:00Z"}]}}`
+	oldIssuer      = `{apiVersion: muster.dev/v1alpha1, kind: IAMOpenIDConnectProvider, metadata: {name: "000000000000.a.b"}, spec: {account: "000000000000", url: a.b, arn: "arn:aws:iam::000000000000:oidc-provider/a.b", created: "2026-01-01T00:00:00Z"}}`
+	oldPoint       = `{apiVersion: muster.dev/v1alpha1, kind: AccessPoint, metadata: {name: fsap-0123456789abcdef0}, spec: {fileSystemID: fs-0123456789abcdef0, path: /a, clusterName: a}}`
+	oldSnapshot    = `{apiVersion: muster.dev/v1alpha1, kind: VolumeSnapshot, metadata: {name: fssnap-0123456789abcdef0}, spec: {fileSystemID: fs-0123456789abcdef0, sourceVolume: a, clusterName: a}}`
+	oldSecurity    = `{apiVersion: muster.dev/v1alpha1, kind: SecurityGroup, metadata: {name: sg-0123456789abcdef0}, spec: {vpcID: vpc-0123456789abcdef0, groupName: a, description: a, clusterName: a}}`
+	oldAssociation = `{apiVersion: muster.dev/v1alpha1, kind: PodIdentityAssociation, metadata: {name: a-0123456789abcdef0}, spec: {clusterName: a, namespace: a, serviceAccount: a, roleARN: "arn:aws:iam::000000000000:role/a"}}`
 )
 
 // TestFixedFields is TestMachineFields for kinds with few fields that cannot be changed. A row without a field
@@ -154,6 +158,42 @@ func TestFixedFields(t *testing.T) {
 		{"OIDC provider: account", oldIssuer, `{metadata: {name: "111111111111.a.b"}, spec: {account: "111111111111", arn: "arn:aws:iam::111111111111:oidc-provider/a.b"}}`, "account"},
 		{"OIDC provider: url", oldIssuer, `{spec: {url: b.b, arn: "arn:aws:iam::000000000000:oidc-provider/b.b"}}`, "url"},
 		{"OIDC provider: audiences", oldIssuer, `{spec: {clientIDs: [a]}}`, ""},
+		{"node group: name", hashed("NodeGroup", "A", ", scalingConfig: {desiredSize: 1}"), `{spec: {name: B}}`, "name"},
+		{"node group: provider", oldGroup, `{spec: {provider: simulated}}`, "provider"},
+		{"node group: the default provider", oldGroup, `{spec: {provider: local}}`, ""},
+		{"VPC: range", oldVPC, `{spec: {cidrBlock: 172.30.0.0/16}}`, "cidrBlock"},
+		{"VPC: default", oldVPC, `{spec: {isDefault: true}}`, "isDefault"},
+		{"VPC: not the default", oldVPC, `{spec: {isDefault: false}}`, ""},
+		{"subnet: VPC", oldSubnet, `{spec: {vpcID: vpc-0123456789abcdef1}}`, "vpcID"},
+		{"subnet: range", oldSubnet, `{spec: {cidrBlock: 172.31.16.0/20}}`, "cidrBlock"},
+		{"subnet: zone", oldSubnet, `{spec: {availabilityZone: us-east-1b}}`, "availabilityZone"},
+		{"security group: VPC", oldSecurity, `{spec: {vpcID: vpc-0123456789abcdef1}}`, "vpcID"},
+		{"security group: name", oldSecurity, `{spec: {groupName: b}}`, "groupName"},
+		{"security group: description", oldSecurity, `{spec: {description: b}}`, "description"},
+		{"security group: cluster", oldSecurity, `{spec: {clusterName: b}}`, "clusterName"},
+		{"security group: no cluster", oldSecurity, `{spec: {clusterName: null}}`, "clusterName"},
+		{"security group: tags", oldSecurity, `{spec: {tags: {a: b}}}`, ""},
+		{"launch template: name", oldLaunch, `{spec: {name: other}}`, "name"},
+		{"record: type", oldRecord, `{spec: {type: route-table}}`, "type"},
+		{"record: name", oldRecord, `{spec: {name: b}}`, "name"},
+		{"record: no name", oldRecord, `{spec: {name: null}}`, "name"},
+		{"association: cluster", oldAssociation, `{spec: {clusterName: b}}`, "clusterName"},
+		{"association: namespace", oldAssociation, `{spec: {namespace: b}}`, "namespace"},
+		{"association: service account", oldAssociation, `{spec: {serviceAccount: b}}`, "serviceAccount"},
+		{"association: role", oldAssociation, `{spec: {roleARN: "arn:aws:iam::000000000000:role/b"}}`, ""},
+		{"access point: file system", oldPoint, `{spec: {fileSystemID: fs-0123456789abcdef1}}`, "fileSystemID"},
+		{"access point: path", oldPoint, `{spec: {path: /b}}`, "path"},
+		{"access point: cluster", oldPoint, `{spec: {clusterName: b}}`, "clusterName"},
+		{"access point: no cluster", oldPoint, `{spec: {clusterName: null}}`, "clusterName"},
+		{"access point: block", oldPoint, `{spec: {block: true}}`, "block"},
+		{"access point: not block", oldPoint, `{spec: {block: false}}`, ""},
+		{"access point: size", oldPoint, `{spec: {capacityBytes: 1, tags: {a: b}}}`, ""},
+		{"snapshot: file system", oldSnapshot, `{spec: {fileSystemID: fs-0123456789abcdef1}}`, "fileSystemID"},
+		{"snapshot: volume", oldSnapshot, `{spec: {sourceVolume: b}}`, "sourceVolume"},
+		{"snapshot: cluster", oldSnapshot, `{spec: {clusterName: b}}`, "clusterName"},
+		{"snapshot: block", oldSnapshot, `{spec: {block: true}}`, "block"},
+		{"snapshot: size", oldSnapshot, `{spec: {capacityBytes: 1}}`, "capacityBytes"},
+		{"snapshot: the defaults", oldSnapshot, `{spec: {block: false, capacityBytes: 0, deleteWithCluster: true}}`, ""},
 	}
 	api := servers(t)
 	for _, test := range tests {
