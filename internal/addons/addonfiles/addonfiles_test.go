@@ -136,7 +136,7 @@ func TestImageOfAnAddon(t *testing.T) {
 	green.mustBeLoaded(t, traefik.Addon().Image)
 }
 
-// What people loaded for all clusters is theirs.
+// Images that people loaded for all clusters are theirs.
 func TestImageThatPeopleLoaded(t *testing.T) {
 	t.Parallel()
 	blue, _ := newAddonFiles(t)

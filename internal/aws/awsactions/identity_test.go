@@ -77,7 +77,7 @@ func TestSTSAndIAMAnswerWhatTheListSays(t *testing.T) {
 	}{{awsquery.STS(), reflect.TypeFor[*sts.Client]()}, {awsquery.IAM(), reflect.TypeFor[*iam.Client]()}} {
 		for method := range c.client.Methods() {
 			listed, _ := list.Find(c.api.Name, method.Name)
-			if method.Name == "Options" || listed.Mark == awsactions.Refused || !answered(c.api, method.Name) { // what is refused is answered with the reason
+			if method.Name == "Options" || listed.Mark == awsactions.Refused || !answered(c.api, method.Name) { // the service answers refused actions with the reason
 				continue
 			}
 			here[c.api.Name] = append(here[c.api.Name], method.Name)

@@ -75,7 +75,7 @@ type Front struct {
 type action struct {
 	in, out reflect.Type
 	about   bool // says which resources a request is about
-	// read decodes the input; what it returns says what the request is about, and does it.
+	// read decodes the input; its result says which resources the request is about, and does the action.
 	read func(*Call, *awsshape.Operation, awsshape.Object) (prepared, error)
 }
 

@@ -144,7 +144,7 @@ func (c *place) work() {
 	}
 }
 
-// rest says that a request was answered. One that proved nothing has not been at work, and stays where it was in the list.
+// rest says that a request was answered. A connection that proved nothing has not been at work, and stays where it was in the list.
 func (c *place) rest() {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 // unknownOperation is the code that services of AWS answer with what they do not do.
 const unknownOperation = "UnknownOperationException"
 
-// routed hands requests to the service that they are signed for. Tools send those of all services here when their endpoint is set for all of
-// them; those of services that are not here are refused. Each protocol has its own form of errors, and a client of one makes nothing of the
+// routed hands requests to the service that they are signed for. Tools whose endpoint is set for all services send requests of all of them; requests
+// of services that are not here are refused. Each protocol has its own form of errors, and a client of one makes nothing of the
 // errors of STS and IAM.
 func (f *Front) routed(w http.ResponseWriter, r *http.Request) {
 	signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})
@@ -70,7 +70,7 @@ func (f *Front) unsigned(w http.ResponseWriter, r *http.Request) {
 	} else {
 		var body []byte
 		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/x-www-form-urlencoded" {
-			body, _ = io.ReadAll(io.LimitReader(r.Body, maxUnsigned)) // what is wrong with it is told by whoever reads on
+			body, _ = io.ReadAll(io.LimitReader(r.Body, maxUnsigned)) // the service that reads on says what is wrong with it
 			r.Body = struct {
 				io.Reader
 				io.Closer

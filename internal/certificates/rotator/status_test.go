@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// What a cluster's status says follows from the record alone, in each phase.
+// The status of a cluster follows from the record alone, in each phase.
 func TestKubeletAuthorities(t *testing.T) {
 	store, now := authority.NewStore(t.TempDir()), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if _, err := store.Ensure(nil, now); err != nil {

@@ -124,7 +124,7 @@ func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
 	return body, nil
 }
 
-// unanswered is why a service has not answered. One that ends meanwhile breaks the connection, and does not run then.
+// unanswered is why a service has not answered. A service that ends meanwhile breaks the connection, and does not run then.
 func unanswered(ctx context.Context, err error) error {
 	var slow net.Error
 	switch {

@@ -22,7 +22,7 @@ type TokenKey struct {
 	Published bool `json:"published"`
 }
 
-// TokenKeys describes the keys of service account tokens in a file, those that signed first coming first; none if they cannot be read.
+// TokenKeys describes the keys of service account tokens in a file, in the order in which they began to sign; it is empty if the file cannot be read.
 func TokenKeys(path string, now time.Time) []TokenKey {
 	ring, err := tokenkeys.Read(path)
 	if err != nil {

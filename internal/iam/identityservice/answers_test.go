@@ -49,7 +49,7 @@ type recorder struct {
 	at      time.Time // of the signature of the next request
 	out     bytes.Buffer
 	ids     map[string]string
-	kept    map[string]string // what {NAME} in later requests stands for
+	kept    map[string]string // values that {NAME} in later requests stands for
 	actions map[string]bool
 	codes   map[string]bool
 }

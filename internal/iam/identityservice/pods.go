@@ -91,7 +91,7 @@ type PodCredentials struct {
 }
 
 // AssumeForPod gives a pod the credentials of its association's role, if the trust policy of the role lets pods.eks.amazonaws.com in, or those of the
-// target role, if that lets the role in. The caller has made sure whose pod it is. Refusals are *awsfault.Error, with STS's codes; one of a
+// target role, if that lets the role in. The caller has made sure whose pod it is. Refusals are *awsfault.Error, with STS's codes; the refusal of a
 // role that does not trust has the reason as its cause.
 func (s *Service) AssumeForPod(ctx context.Context, in PodRole) (PodCredentials, error) {
 	given, err := s.assumeForPod(ctx, in)

@@ -99,7 +99,7 @@ func networks(all []vpc.Description) []clusternetwork.VPC {
 }
 
 // Ensure returns the network of a cluster, which is chosen and recorded once and kept, and has its VPC lead to its API server. The
-// configuration needs its directory, its Cluster and its ports. What people have to change is a [*clusternetwork.Problem].
+// configuration needs its directory, its Cluster and its ports. A problem that people have to solve is a [*clusternetwork.Problem].
 func Ensure(c component.Config) (clusternetwork.Network, error) {
 	choosing.Lock()
 	defer choosing.Unlock()

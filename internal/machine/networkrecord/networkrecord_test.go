@@ -168,7 +168,7 @@ func TestNetworksOfClusters(t *testing.T) {
 	}
 }
 
-// What was recorded is believed and nothing else; without it a cluster in use does not start.
+// The record alone is believed; without the record a cluster in use does not start.
 func TestRecordOfANetwork(t *testing.T) {
 	account := newAccount(t)
 	c := hasDirectory(t, numbered(account, 1))
