@@ -53,8 +53,8 @@ func TestMachineFields(t *testing.T) {
 	machines := servers(t)["Machine"]
 	spec := reflect.TypeFor[v1alpha1.MachineSpec]()
 	var names []string
-	for i := range spec.NumField() {
-		name, options, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+	for field := range spec.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 		f, listed := machineFields[name]
 		if !listed {

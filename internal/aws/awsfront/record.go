@@ -57,10 +57,10 @@ func (f *Front) logged(next http.Handler) http.Handler {
 			level = slog.LevelWarn
 			attributes = append(attributes, slog.Any("warnings", record.Warnings))
 		}
-		message := "identity request"
 		if f.handlers[record.Service] != nil {
-			message = "aws request"
+			f.config.Log.LogAttrs(r.Context(), level, "aws request", attributes...)
+			return
 		}
-		f.config.Log.LogAttrs(r.Context(), level, message, attributes...)
+		f.config.Log.LogAttrs(r.Context(), level, "identity request", attributes...)
 	})
 }

@@ -62,7 +62,7 @@ const maxUnsigned = 256 << 10
 // unsigned hands a request without a signature in its header to the service that it is presigned for, or else to the one that it seems to be for,
 // which refuses it in its own form. STS and IAM have all others.
 func (f *Front) unsigned(w http.ResponseWriter, r *http.Request) {
-	name := ""
+	var name string
 	if signed, err := sigv4.ReadPresigned(sigv4.Request{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header, RawQuery: r.URL.RawQuery}); err == nil {
 		if name = signed.Service; name == "eks" && atRoot(r) {
 			name = ""

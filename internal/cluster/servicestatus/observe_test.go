@@ -41,7 +41,7 @@ func objects() []client.Object {
 		}
 		return m
 	}
-	// What is of another cluster, and a group in a namespace of none, is not told here.
+	// Objects of another cluster, and a group in a namespace without a cluster, are not told here.
 	foreign := made("i-5", "ip-c", v1alpha1.MachineReady)
 	foreign.Spec.ClusterName = "another"
 	elsewhere := group.DeepCopy()

@@ -4,7 +4,7 @@ package authenticatorconfig
 
 import "path"
 
-// The value of None for the address of health switches it off.
+// None is the address of health that switches it off.
 const None = "none"
 
 // The names of the files in a state directory.

@@ -33,7 +33,7 @@ func read(method, target, kind, body string) (awsquery.Call, error) {
 
 func codeOf(err error) string {
 	if known := (*awsfault.Error)(nil); errors.As(err, &known) {
-		return string(known.Code)
+		return known.Code
 	}
 	return fmt.Sprint(err)
 }

@@ -14,7 +14,7 @@ const (
 	Kind       = "PodIdentityWebhookConfiguration"
 )
 
-// The value of None switches off a setting that has a default.
+// None is the value that switches off a setting that has a default.
 const None = "none"
 
 // Configuration is the file.

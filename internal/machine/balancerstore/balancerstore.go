@@ -76,7 +76,7 @@ func (b *Balancers) Ensure(of loadbalancer.Service, spec loadbalancer.Spec) (loa
 		made = all[at]
 		made.Spec = spec
 		noAddress := b.addressOnHost(&made)
-		if noAddress != nil { // what it serves in the VPC, and whom, must not stay as it was
+		if noAddress != nil { // listeners in the VPC, and their clients, must not stay as they were
 			made.Internal = true
 		}
 		err = errors.Join(noAddress, b.network.SetBalancer(made))

@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// A cluster that has all the balancers that it may have gets no more; those that it has go on, and so do other clusters.
+// A cluster that has all the balancers that it may have gets no more; its balancers go on, and so do other clusters.
 func TestBalancersOfAClusterAreBounded(t *testing.T) {
 	dir := statedir.Dir(t.TempDir())
 	const id = "vpc-0123456789abcdef0"
