@@ -2,7 +2,13 @@
 
 package serve
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"muster.dev/muster/internal/cluster/controlsocket"
+)
 
 // One reload waits; more say nothing new.
 func TestReloadWaitsOnce(t *testing.T) {
@@ -16,5 +22,25 @@ func TestReloadWaitsOnce(t *testing.T) {
 	}
 	if status := s.Status(t.Context()); len(status.Clusters) != 1 || status.Clusters[0].NodeGroups == nil || status.Clusters[0].Machines == nil {
 		t.Errorf("status is %+v", status)
+	}
+}
+
+// A cluster that does not run here has nothing to rotate or to explain.
+func TestCommandsOfNoCluster(t *testing.T) {
+	c := commands{newService(t)}
+	_, rotate := c.Rotate("blue")
+	_, keys := c.RotateTokenKeys("blue", 0)
+	_, explain := c.ExplainPod(t.Context(), "blue", "default", "app")
+	for what, err := range map[string]error{"rotate": rotate, "token keys": keys, "explain": explain} {
+		if !errors.Is(err, controlsocket.ErrNoCluster) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	c.host(t.Context(), c.cfg.State.Cluster("blue"))
+	if _, err := c.ExplainPod(t.Context(), "blue", "default", "app"); !errors.Is(err, errNoIdentities) {
+		t.Errorf("before the identity service runs: %v", err)
+	}
+	if _, err := c.RotateTokenKeys("blue", 0); err == nil || !strings.Contains(err.Error(), "is being started") {
+		t.Errorf("before the cluster is up: %v", err)
 	}
 }

@@ -18,13 +18,15 @@ func (h *hosted) rotateTokenKeys(notice time.Duration, now time.Time) ([]service
 	if !ready {
 		return nil, errors.New("the cluster is being started: try again in a moment")
 	}
-	added, err := h.tokenKeys.Rotate(c, notice, now)
+	ring, err := h.tokenKeys.Rotate(c, notice, now)
 	switch {
 	case errors.Is(err, tokenkeys.ErrUnderWay):
-		return servicestatus.TokenKeys(c.TokenKeys(), now), nil
 	case err != nil:
 		return nil, err
+	default:
+		keys := ring.Keys()
+		added := keys[len(keys)-1]
+		h.log.Info("published another key of service account tokens", "key", added.ID, "signs", added.Signs)
 	}
-	h.log.Info("published another key of service account tokens", "key", added.ID, "signs", added.Signs)
-	return servicestatus.TokenKeys(c.TokenKeys(), now), nil
+	return servicestatus.TokenKeysOf(ring, now), nil
 }

@@ -28,6 +28,11 @@ func TokenKeys(path string, now time.Time) []TokenKey {
 	if err != nil {
 		return nil
 	}
+	return TokenKeysOf(ring, now)
+}
+
+// TokenKeysOf describes the keys of service account tokens, in the order in which they began to sign.
+func TokenKeysOf(ring tokenkeys.Ring, now time.Time) []TokenKey {
 	published, signer := ring.Published(now), ring.Signer(now)
 	var status []TokenKey
 	for _, k := range ring.Trusted(now) {

@@ -88,21 +88,18 @@ func (k *Keeper) Prune(c component.Config, now time.Time, log *slog.Logger) erro
 	return Write(c.TokenKeys(), pruned)
 }
 
-// Rotate adds a key that signs after a notice. The error is [ErrUnderWay] if a key that does not sign yet is published already.
-func (k *Keeper) Rotate(c component.Config, notice time.Duration, now time.Time) (added Key, err error) {
+// Rotate adds a key that signs after a notice, and returns all keys as the file has them then. The error is [ErrUnderWay], beside the keys, if a key
+// that does not sign yet is published already.
+func (k *Keeper) Rotate(c component.Config, notice time.Duration, now time.Time) (Ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	ring, err := Read(c.TokenKeys())
 	if err != nil {
-		return Key{}, err
+		return Ring{}, err
 	}
 	next, err := ring.Rotate(now, notice, rand.Reader)
 	if err != nil {
-		return Key{}, err
+		return ring, err
 	}
-	if err := Write(c.TokenKeys(), next); err != nil {
-		return Key{}, err
-	}
-	keys := next.Keys()
-	return keys[len(keys)-1], nil
+	return next, Write(c.TokenKeys(), next)
 }
