@@ -194,11 +194,17 @@ type replaceNetworkACLAssociationOutput struct{ NewAssociationID string }
 func (a *api) replaceNetworkACLAssociation() awsfront.Spec[replaceNetworkACLAssociationInput, replaceNetworkACLAssociationOutput] {
 	return awsfront.Spec[replaceNetworkACLAssociationInput, replaceNetworkACLAssociationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *replaceNetworkACLAssociationInput) ([]awsfront.Target, error) {
-			_, subnet, err := a.aclAssociation(ctx, in.AssociationID)
-			if err != nil && !isMissing(err, ec2id.ACLAssociation) {
-				return nil, err
+			if in.NetworkACLID == "" {
+				return nil, awsfault.Errorf(missingParameter, "The request must contain the parameter networkAclId")
 			}
 			acl, err := a.about(ctx, call, ec2id.NetworkACL, in.NetworkACLID)
+			if err != nil {
+				return nil, err
+			}
+			_, subnet, err := a.aclAssociation(ctx, in.AssociationID)
+			if isMissing(err, ec2id.ACLAssociation) { // callers without rights do not learn it
+				return append(acl, a.target(call, "subnet", "*", nil, nil)), nil
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -197,3 +197,17 @@ func TestTheManagementPlaneRefuses(t *testing.T) {
 		t.Errorf("%v, VPCs %+v", err, all.Items)
 	}
 }
+
+// For an association that is missing, malformed or not, IAM is asked about all that the request names beside it, so that nobody without rights
+// learns what there is.
+func TestAssociationsThatAreMissing(t *testing.T) {
+	const prefix = "arn:aws:ec2:eu-west-1:000000000000:"
+	for _, id := range []string{"x", "aclassoc-0000000000000000c", "rtbassoc-0000000000000000c"} {
+		w := newWorld(t)
+		w.ask("ReplaceNetworkAclAssociation&AssociationId="+id+"&NetworkAclId=acl-0000000000000000c", 400)
+		w.wasAsked("ec2:ReplaceNetworkAclAssociation "+prefix+"network-acl/acl-0000000000000000c", "ec2:ReplaceNetworkAclAssociation "+prefix+"subnet/*")
+		w.ask("ReplaceRouteTableAssociation&AssociationId="+id+"&RouteTableId=rtb-0000000000000000c", 400)
+		w.wasAsked("ec2:ReplaceRouteTableAssociation "+prefix+"route-table/rtb-0000000000000000c", "ec2:ReplaceRouteTableAssociation "+prefix+"route-table/*")
+		w.ask("ReplaceNetworkAclAssociation&AssociationId="+id+"&NetworkAclId=", 400, refused("MissingParameter", "The request must contain the parameter networkAclId"))
+	}
+}

@@ -88,11 +88,12 @@ func (a *api) routeAssociation(ctx context.Context, id string) (vpc, subnet stri
 }
 
 // aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one. For a missing association
-// it is any route table, so that callers without rights do not learn that the association is missing.
+// it is any route table beside that table, so that callers without rights learn nothing of the association or of the table.
 func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, id, table string) ([]awsfront.Target, error) {
 	_, subnet, to, err := a.routeAssociation(ctx, id)
 	if isMissing(err, ec2id.RouteAssociation) {
-		return []awsfront.Target{a.target(call, "route-table", "*", nil, nil)}, nil
+		targets, err := a.about(ctx, call, ec2id.RouteTable, table)
+		return append(targets, a.target(call, "route-table", "*", nil, nil)), err
 	}
 	if err != nil {
 		return nil, err
