@@ -143,7 +143,9 @@ func (a Addon) Files() []string {
 }
 
 // Loaded reports whether the image is loaded for the clusters that have the add-on alone. Machines import all other images by themselves.
-func (a Addon) Loaded() bool { return a.Archive != "" && a.Build.Target == targetAddons }
+func (a Addon) Loaded() bool {
+	return a.Archive != "" && a.Image != "" && a.Build.Target == targetAddons
+}
 
 // Repository is the name of the image without the version.
 func (a Addon) Repository() string { return a.Image[:strings.LastIndex(a.Image, ":")+1] }

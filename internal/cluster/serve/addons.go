@@ -60,7 +60,10 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 		Cluster:     api,
 		Catalogue:   all,
 		Objects: func(name string) ([]*unstructured.Unstructured, error) {
-			known, _ := all.Find(name)
+			known, ok := all.Find(name)
+			if !ok {
+				return nil, fmt.Errorf("there is no add-on %s", name)
+			}
 			return known.Base(c)
 		},
 		Kinds: files.Kinds, Load: files.Load, Unload: files.Unload,
