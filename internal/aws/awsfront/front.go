@@ -114,17 +114,14 @@ type Spec[In, Out any] struct {
 
 // New makes a Front without actions.
 func New(c Config) (*Front, error) {
-	if c.Gate == nil {
-		return nil, errors.New("a front of AWS APIs needs a gate")
+	if c.Gate == nil || c.Identity == nil {
+		return nil, errors.New("a front of AWS APIs needs a gate, and a handler of STS and IAM")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Identity == nil {
-		c.Identity = http.NotFoundHandler()
 	}
 	if c.Connections <= 0 {
 		c.Connections = defaultConnections

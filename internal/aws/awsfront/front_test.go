@@ -98,7 +98,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{gate: &gate{}, metrics: prometheus.NewRegistry(), told: &told{}}
 	var err error
-	if w.front, err = New(Config{Gate: w.gate, Metrics: w.metrics, Log: slog.New(w.told)}); err != nil {
+	if w.front, err = New(Config{Gate: w.gate, Identity: http.NotFoundHandler(), Metrics: w.metrics, Log: slog.New(w.told)}); err != nil {
 		t.Fatal(err)
 	}
 	Register(w.front, "eks", "DescribeCluster", Spec[describeIn, describeOut]{
@@ -237,7 +237,7 @@ func TestOnePrincipalDelaysNobodyElse(t *testing.T) {
 	if got := counted.GetCounter().GetValue(); got != 101 {
 		t.Errorf("%v requests are counted as throttled", got)
 	}
-	if again, err := New(Config{Gate: w.gate, Metrics: w.metrics}); err != nil || again.metrics.requests != w.front.metrics.requests {
+	if again, err := New(Config{Gate: w.gate, Identity: http.NotFoundHandler(), Metrics: w.metrics}); err != nil || again.metrics.requests != w.front.metrics.requests {
 		t.Errorf("a second front counts elsewhere: %v", err)
 	}
 }

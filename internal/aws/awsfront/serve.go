@@ -41,9 +41,10 @@ type request struct {
 // ServeHTTP answers a request.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := h.front.config.Now()
+	record := RecordOf(r.Context())
+	record.Service = h.table.Name
 	q := &request{handler: h, id: uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String(), action: unknownAction}
 	response, err := q.answer(w, r)
-	record := RecordOf(r.Context())
 	record.RequestID, record.Action, record.Resource = q.id, q.action, q.resource
 	if err != nil {
 		problem := refusal(h.table, err)

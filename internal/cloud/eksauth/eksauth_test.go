@@ -101,7 +101,7 @@ func newWorld(t *testing.T, c *podidentitytest.Cluster) *world {
 		Cluster: c, gate: &gate{instance: "i-1"},
 		account: &account{cluster: c.Cluster, has: true, found: podidentity.Association{ID: "a-1", Role: "arn:aws:iam::000000000000:role/app"}},
 	}
-	front, err := awsfront.New(awsfront.Config{Gate: w.gate})
+	front, err := awsfront.New(awsfront.Config{Gate: w.gate, Identity: http.NotFoundHandler()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestTheDriversPolicy(t *testing.T) {
 			gate.document = document
 		}
 	}
-	front, err := awsfront.New(awsfront.Config{Gate: gate})
+	front, err := awsfront.New(awsfront.Config{Gate: gate, Identity: http.NotFoundHandler()})
 	if err != nil {
 		t.Fatal(err)
 	}

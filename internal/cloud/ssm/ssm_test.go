@@ -10,17 +10,13 @@ import (
 
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsactions"
-	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
 )
 
 func TestParameters(t *testing.T) {
 	g := &awsfronttest.Gate{}
-	front, err := awsfront.New(awsfront.Config{Gate: g})
-	if err != nil {
-		t.Fatal(err)
-	}
+	front := awsfronttest.New(t, g, nil)
 	if err := Register(front, Config{Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}); err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func TestOtherServicesOfTheAccountKnowWhoAsks(t *testing.T) {
 	}
 }
 
-func TestAHandlerIsGivenOnlyRequestsForItsService(t *testing.T) {
+func TestASignatureIsGoodForItsServiceAlone(t *testing.T) {
 	w := newWorld(t, nil)
 	w.others["circus"] = http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		_, err := w.service.Admit(r, "zoo", nil) // of a handler that is wrong about what it serves

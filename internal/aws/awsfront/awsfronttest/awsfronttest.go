@@ -81,7 +81,7 @@ func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions 
 // New is a front behind a gate. Questions to IAM must be about resources that the list of actions has. The test's log has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
 func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
 	t.Helper()
-	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	front, err := awsfront.New(awsfront.Config{Gate: gate, Identity: http.NotFoundHandler(), Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
