@@ -25,7 +25,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -38,6 +37,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -78,7 +78,7 @@ func serve(ctx context.Context, args []string, log *slog.Logger) error {
 		return fmt.Errorf("opening netlink socket for the host's routes: %w", err)
 	}
 	defer routes.Close()
-	ready, err := listen(ctx, dir.WayOutSocket(*id))
+	ready, err := socketdir.ListenPrivate(ctx, dir.WayOutSocket(*id))
 	if err != nil {
 		return err
 	}
@@ -98,20 +98,6 @@ func serve(ctx context.Context, args []string, log *slog.Logger) error {
 		link: &tunLink{file: way.File(), mtu: way.MTU()}, gate: &gate{read: way.Settings, kind: routeKind(routes), log: log},
 		machine: way.Machine, limits: defaultLimits().within(allowed), log: log, metrics: registry,
 	})
-}
-
-// listen makes a unix socket that only its owner can use, in place of one that an earlier process has left; the way out itself is locked.
-func listen(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("removing stale socket: %w", err)
-	}
-	old := unix.Umask(0o177)
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	unix.Umask(old)
-	if err != nil {
-		return nil, fmt.Errorf("listening on socket: %w", err)
-	}
-	return listener, nil
 }
 
 // answers serves /readyz and /metrics.

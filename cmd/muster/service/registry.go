@@ -28,6 +28,7 @@ import (
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/httpserve"
+	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -108,11 +109,11 @@ func serveRegistry(ctx context.Context, dir statedir.Dir, port int, config *tls.
 	if err != nil {
 		return fmt.Errorf("listening for the image registry: %w", err)
 	}
-	machines, err := listenRegistrySocket(ctx, dir.RegistryMachinesSocket())
+	machines, err := socketdir.ListenPrivate(ctx, dir.RegistryMachinesSocket())
 	if err != nil {
 		return err
 	}
-	ready, err := listenRegistrySocket(ctx, dir.RegistrySocket())
+	ready, err := socketdir.ListenPrivate(ctx, dir.RegistrySocket())
 	if err != nil {
 		return err
 	}
@@ -151,19 +152,4 @@ func serveRegistryHealth(ctx context.Context, listener net.Listener, metrics pro
 		return fmt.Errorf("serving the health of the image registry: %w", err)
 	}
 	return nil
-}
-
-// listenRegistrySocket makes a socket of the owner's alone, in place of one that a killed registry left.
-func listenRegistrySocket(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("removing stale socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("listening for the image registry: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("restricting the socket of the image registry: %w", err), listener.Close())
-	}
-	return listener, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/platform/socketdir/socketdirtest"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -113,9 +114,7 @@ func TestSocket(t *testing.T) {
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("nobody there: %v", err)
 	}
-	if err := os.WriteFile(socket, []byte("left by a service that was killed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	socketdirtest.Leave(t, socket)
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("nobody there, but a file: %v", err)
 	}

@@ -102,27 +102,15 @@ func (s *Server) Listen(ctx context.Context, socket string) (net.Listener, error
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return nil, fmt.Errorf("making directory of the key service's socket: %w", err)
 	}
-	own := &ownListener{logger: s.config.Logger, own: os.Geteuid(), peers: s.config.Peers}
-	if own.peers != nil {
-		var err error
-		if own.Listener, err = socketdir.Listen(ctx, socket); err != nil {
-			return nil, fmt.Errorf("listening for authenticators: %w", err)
-		}
-		return own, nil
+	listen := socketdir.ListenPrivate
+	if s.config.Peers != nil {
+		listen = socketdir.Listen
 	}
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("removing stale socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
+	listener, err := listen(ctx, socket)
 	if err != nil {
 		return nil, fmt.Errorf("listening for authenticators: %w", err)
 	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		_ = listener.Close()
-		return nil, fmt.Errorf("restricting the socket of authenticators: %w", err)
-	}
-	own.Listener = listener
-	return own, nil
+	return &ownListener{Listener: listener, logger: s.config.Logger, own: os.Geteuid(), peers: s.config.Peers}, nil
 }
 
 // Serve answers by TLS until the context ends, on a socket or any other listener.

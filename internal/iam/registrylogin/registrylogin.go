@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/socketdir"
 )
 
 const (
@@ -72,15 +74,9 @@ type Backend interface {
 
 // Serve answers on a socket until the context ends. It takes the place of a socket that a killed service left.
 func Serve(ctx context.Context, socket string, backend Backend, log *slog.Logger) error {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing stale socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
+	listener, err := socketdir.ListenPrivate(ctx, socket)
 	if err != nil {
 		return fmt.Errorf("listening for the image registry: %w", err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return errors.Join(fmt.Errorf("restricting the socket of the image registry: %w", err), listener.Close())
 	}
 	server := &http.Server{
 		Handler: handler(backend), ReadHeaderTimeout: answerTime, ReadTimeout: answerTime, WriteTimeout: answerTime, IdleTimeout: time.Minute, MaxHeaderBytes: 4 << 10,

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +19,7 @@ import (
 
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/platform/httpserve"
+	"muster.dev/muster/internal/platform/socketdir"
 )
 
 // Status is what the process of the load balancers says of each.
@@ -126,7 +125,7 @@ func (p *port) placeStatus(at place) PlaceStatus {
 
 // serveStatus answers at the socket until the context ends.
 func (s *Server) serveStatus(ctx context.Context) error {
-	listener, err := listenPrivate(ctx, s.config.Socket)
+	listener, err := socketdir.ListenPrivate(ctx, s.config.Socket)
 	if err != nil {
 		return err
 	}
@@ -143,20 +142,6 @@ func (s *Server) serveStatus(ctx context.Context) error {
 		return fmt.Errorf("serving the socket of the load balancers: %w", err)
 	}
 	return nil
-}
-
-// listenPrivate makes a unix socket that only its owner can use, in place of one that a process that was killed has left.
-func listenPrivate(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("removing stale socket: %w", err)
-	}
-	old := unix.Umask(0o177)
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	unix.Umask(old)
-	if err != nil {
-		return nil, fmt.Errorf("listening on socket: %w", err)
-	}
-	return listener, nil
 }
 
 // maxStatus is how many bytes a status may have.

@@ -158,7 +158,7 @@ func (d *door) listen(ctx context.Context) (parts []part, err error) {
 		parts = append(parts, part{listener, apiServer})
 	}
 	for socket, serve := range map[string]func(context.Context, net.Listener) error{d.EgressSocket: d.serveEgress, d.WebhookSocket: d.serveWebhooks} {
-		listen := listenPrivate
+		listen := socketdir.ListenPrivate
 		if socket == d.EgressSocket { // the API server's, which may be another user
 			listen = socketdir.Listen
 		}

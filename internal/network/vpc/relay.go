@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 
 	"muster.dev/muster/internal/platform/filelock"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/splice"
 )
 
@@ -151,7 +151,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	case err := <-failed:
 		return err
 	}
-	ready, err := listenPrivate(ctx, r.config.Socket)
+	ready, err := socketdir.ListenPrivate(ctx, r.config.Socket)
 	if err != nil {
 		return err
 	}
@@ -244,27 +244,6 @@ func (r *Relay) listenNames(ctx context.Context, namespace *os.File, at netip.Ad
 		return nil, fmt.Errorf("listening for DNS queries of machines: %w", err)
 	}
 	return sockets, nil
-}
-
-// listenPrivate makes a unix socket that only its owner can use, from the first moment on, in place of one that a relay that was killed
-// has left: there is one relay of a network.
-func listenPrivate(ctx context.Context, path string) (net.Listener, error) {
-	info, err := os.Lstat(path)
-	if err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, fmt.Errorf("listening on %s: there is a file that is not a socket", path)
-	}
-	if err == nil {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("removing stale socket: %w", err)
-		}
-	}
-	old := unix.Umask(0o177)
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	unix.Umask(old)
-	if err != nil {
-		return nil, fmt.Errorf("listening on socket: %w", err)
-	}
-	return listener, nil
 }
 
 // serveReady answers GET /readyz.

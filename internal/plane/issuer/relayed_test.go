@@ -16,6 +16,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/platform/proxyheader"
+	"muster.dev/muster/internal/platform/socketdir/socketdirtest"
 )
 
 const (
@@ -50,9 +51,7 @@ func TestServeRelayed(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s.sock")
-	if err := os.WriteFile(socket, nil, 0o600); err != nil { // what a killed process left
-		t.Fatal(err)
-	}
+	socketdirtest.Leave(t, socket)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, listening := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -66,7 +65,11 @@ func TestServeRelayed(t *testing.T) {
 			},
 		})
 	}()
-	<-listening
+	select {
+	case <-listening:
+	case err := <-ended:
+		t.Fatal(err)
+	}
 	// ask is a pod's or a machine's connection, brought by the relay.
 	ask := func(source string, trusts *x509.CertPool, header bool) error {
 		raw, err := net.Dial("unix", socket)

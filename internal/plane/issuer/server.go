@@ -7,12 +7,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"muster.dev/muster/internal/node/preflight"
 	"muster.dev/muster/internal/platform/httpserve"
 	"muster.dev/muster/internal/platform/proxyheader"
+	"muster.dev/muster/internal/platform/socketdir"
 )
 
 const (
@@ -103,15 +102,9 @@ func holder(at netip.AddrPort) string {
 
 // listenRelayed makes the socket for relays, in place of one that a killed process left.
 func (c ServerConfig) listenRelayed(ctx context.Context) (net.Listener, error) {
-	if err := os.Remove(c.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("removing a stale socket: %w", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", c.Socket)
+	listener, err := socketdir.ListenPrivate(ctx, c.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("listening for pods' requests of issuers' documents: %w", err)
-	}
-	if err := os.Chmod(c.Socket, 0o600); err != nil {
-		return nil, errors.Join(err, listener.Close())
 	}
 	chosen := &byClient{config: c, files: map[string]*httpserve.Files{}}
 	// The limit is below: a TLS connection must be able to tell whom the relay named.

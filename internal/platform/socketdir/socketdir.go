@@ -64,12 +64,9 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, err
 	}
 	at := filepath.Join(Dir(path), name)
-	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("removing a stale socket: %w", err)
-	}
-	inner, err := new(net.ListenConfig).Listen(ctx, "unix", at)
+	inner, err := ListenPrivate(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("listening on a socket: %w", err)
+		return nil, err
 	}
 	if err := os.Chmod(at, 0o666); err != nil { //nolint:gosec // G302: who sees it may connect
 		return nil, errors.Join(fmt.Errorf("opening a socket: %w", err), inner.Close())

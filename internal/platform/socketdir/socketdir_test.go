@@ -11,14 +11,13 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/platform/socketdir"
+	"muster.dev/muster/internal/platform/socketdir/socketdirtest"
 )
 
 // A socket comes, is left by a killed process, comes again and goes: its directory is the same one throughout.
 func TestListen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.sock")
-	if err := os.WriteFile(path, nil, 0o600); err != nil { // as an earlier version left a socket
-		t.Fatal(err)
-	}
+	socketdirtest.Leave(t, path) // by an earlier version
 	if err := socketdir.MakeDir(path); err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +44,7 @@ func TestListen(t *testing.T) {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the link stays: %v", err)
 		}
-		if err := os.WriteFile(filepath.Join(socketdir.Dir(path), "s"), nil, 0o600); err != nil { // what a killed one left
-			t.Fatal(err)
-		}
+		socketdirtest.Leave(t, filepath.Join(socketdir.Dir(path), "s"))
 	}
 	after, err := os.Stat(socketdir.Dir(path))
 	if err != nil || !os.SameFile(before, after) {
