@@ -13,7 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"muster.dev/muster/internal/node/loadedimages"
+	"muster.dev/muster/internal/platform/blobstore"
 	"muster.dev/muster/internal/platform/filelock"
 )
 
@@ -84,28 +84,24 @@ func (i *Ingest) path(blob digest.Digest) string {
 
 // Open opens a blob that was taken in, or that the store has.
 func (i *Ingest) Open(blob digest.Digest) (*os.File, error) {
-	if err := blob.Validate(); err != nil || blob.Algorithm() != digest.SHA256 {
-		return nil, fmt.Errorf("blob %q: the digest must be a SHA-256", blob)
+	if err := blobstore.Check(blob); err != nil {
+		return nil, fmt.Errorf("opening a blob: %w", err)
 	}
 	file, err := os.Open(i.path(blob))
 	if errors.Is(err, fs.ErrNotExist) {
-		file, err = os.Open(i.store.blob(blob))
+		file, err = os.Open(i.store.blobs().Path(blob))
 	}
 	return file, err
 }
 
 // keep moves a blob into the store, on the disk for good. The store is locked.
 func (i *Ingest) keep(blob ocispec.Descriptor) error {
-	to := loadedimages.BlobPath(i.store.dir(), blob.Digest)
-	if info, err := os.Stat(to); err == nil && info.Size() == blob.Size {
+	if info, err := os.Stat(i.store.blobs().Path(blob.Digest)); err == nil && info.Size() == blob.Size {
 		return nil
 	}
 	file, err := os.Open(i.path(blob.Digest))
 	if err != nil {
 		return fmt.Errorf("keeping blob %s: %w", blob.Digest, err)
 	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return fmt.Errorf("keeping blob %s: %w", blob.Digest, err)
-	}
-	return os.Rename(i.path(blob.Digest), to)
+	return errors.Join(i.store.blobs().Keep(file, blob.Digest), file.Close())
 }

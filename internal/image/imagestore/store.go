@@ -17,6 +17,7 @@ import (
 
 	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/blobstore"
 	"muster.dev/muster/internal/platform/filelock"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -43,7 +44,7 @@ func (s *Store) dir() string { return s.state.Images() }
 
 // locked calls fn while no other process changes the store.
 func (s *Store) locked(ctx context.Context, fn func() error) error {
-	if err := os.MkdirAll(blobsOf(s.dir()), 0o700); err != nil {
+	if err := os.MkdirAll(string(s.blobs()), 0o700); err != nil {
 		return fmt.Errorf("making the directory of images: %w", err)
 	}
 	for {
@@ -107,7 +108,7 @@ func (s *Store) Add(ctx context.Context, from *Ingest, images []loadedimages.Ima
 			}
 			c = c.put(Entry{Image: image, Namespaces: namespaces, Loaded: s.now().UTC().Truncate(time.Second)})
 		}
-		if err := syncDirectory(blobsOf(s.dir())); err != nil {
+		if err := s.blobs().Sync(); err != nil {
 			return err
 		}
 		return s.change(c)
@@ -166,13 +167,13 @@ func (s *Store) show(c catalogue, cluster statedir.Cluster) error {
 	}
 	index := c.of(cluster.Namespace())
 	used := map[digest.Digest]bool{}
-	if err := os.MkdirAll(blobsOf(cluster.Images()), 0o700); err != nil {
+	if err := os.MkdirAll(string(blobsOf(cluster.Images())), 0o700); err != nil {
 		return fmt.Errorf("showing images to the machines of a cluster: %w", err)
 	}
 	for _, image := range index.Images {
 		for _, blob := range image.Blobs() {
 			used[blob.Digest] = true
-			err := os.Link(s.blob(blob.Digest), loadedimages.BlobPath(cluster.Images(), blob.Digest))
+			err := os.Link(s.blobs().Path(blob.Digest), blobsOf(cluster.Images()).Path(blob.Digest))
 			if err != nil && !errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("showing image %s to the machines of a cluster: %w", image.Name, err)
 			}
@@ -194,16 +195,8 @@ func (s *Store) Shown(cluster statedir.Cluster) (index loadedimages.Index, versi
 }
 
 // blobsOf is where the blobs of a directory are.
-func blobsOf(dir string) string {
-	return filepath.Join(dir, ocispec.ImageBlobsDir, string(digest.SHA256))
+func blobsOf(dir string) blobstore.Dir {
+	return blobstore.Dir(filepath.Join(dir, ocispec.ImageBlobsDir, string(digest.SHA256)))
 }
 
-func (s *Store) blob(blob digest.Digest) string { return loadedimages.BlobPath(s.dir(), blob) }
-
-func syncDirectory(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("syncing the directory of blobs: %w", err)
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
+func (s *Store) blobs() blobstore.Dir { return blobsOf(s.dir()) }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,30 +60,30 @@ const unusedName = "unused.json"
 
 // removeUnused removes the blobs below a directory that have not been used for an hour.
 func (s *Store) removeUnused(dir string, used map[digest.Digest]bool) error {
-	record, blobs := filepath.Join(dir, unusedName), blobsOf(dir)
+	record := filepath.Join(dir, unusedName)
 	before := map[string]time.Time{}
 	if content, err := os.ReadFile(record); err == nil {
 		_ = json.Unmarshal(content, &before) // damaged: the hour begins anew
 	}
-	entries, err := os.ReadDir(blobs)
+	blobs, err := blobsOf(dir).List()
 	if err != nil {
-		return fmt.Errorf("looking for blobs that nothing uses: %w", err)
+		return err
 	}
 	now, still := s.now(), map[string]time.Time{}
-	for _, entry := range entries {
-		if used[digest.NewDigestFromEncoded(digest.SHA256, entry.Name())] {
+	for _, blob := range blobs {
+		if used[blob.Digest] {
 			continue
 		}
-		since, ok := before[entry.Name()]
+		since, ok := before[blob.Name]
 		if !ok || since.After(now) {
 			since = now
 		}
 		if now.Sub(since) < unusedFor {
-			still[entry.Name()] = since
+			still[blob.Name] = since
 			continue
 		}
-		if err := os.Remove(filepath.Join(blobs, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing a blob that nothing uses: %w", err)
+		if err := blob.Remove(); err != nil {
+			return err
 		}
 	}
 	content, err := json.Marshal(still)

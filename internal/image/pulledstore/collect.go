@@ -9,51 +9,40 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
+
+	"muster.dev/muster/internal/platform/blobstore"
 )
 
 // Collect removes what was used longest ago, if there are more bytes than a bound, until a tenth of the bound is free. It reports how much it removed, and
 // how much there is then. Tags that lead to nothing any more go as well.
 func (s *Store) Collect(bound int64) (blobs int, removed, left int64, err error) {
-	type blob struct {
-		name string
-		size int64
-		used time.Time
-	}
-	entries, err := os.ReadDir(s.path("blobs"))
+	all, err := s.blobs().List()
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("looking at pulled blobs: %w", err)
+		return 0, 0, 0, err
 	}
-	var all []blob
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(entry.Name(), ".") { // being written
-			continue
-		}
-		if err != nil {
-			return 0, 0, 0, fmt.Errorf("looking at pulled blobs: %w", err)
-		}
-		all = append(all, blob{entry.Name(), info.Size(), info.ModTime()})
-		left += info.Size()
+	all = slices.DeleteFunc(all, func(b blobstore.Blob) bool { return b.Digest == "" })
+	for _, b := range all {
+		left += b.Size
 	}
 	if left <= bound {
 		return 0, 0, left, nil
 	}
-	slices.SortFunc(all, func(a, b blob) int { return a.used.Compare(b.used) })
+	slices.SortFunc(all, func(a, b blobstore.Blob) int { return a.Used.Compare(b.Used) })
 	for _, b := range all {
 		if left <= bound-bound/10 {
 			break
 		}
-		for _, path := range []string{s.path("types", b.name), s.path("blobs", b.name)} {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return blobs, removed, left, fmt.Errorf("removing a pulled blob: %w", err)
-			}
+		if err := os.Remove(s.path("types", b.Digest.Encoded())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return blobs, removed, left, fmt.Errorf("removing the type of a pulled manifest: %w", err)
+		}
+		if err := b.Remove(); err != nil {
+			return blobs, removed, left, err
 		}
 		blobs++
-		removed, left = removed+b.size, left-b.size
+		removed, left = removed+b.Size, left-b.Size
 	}
 	return blobs, removed, left, s.collectTags()
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/blobstore"
 )
 
 // Free is how many bytes the file system of the store has left for its user.
@@ -46,27 +48,15 @@ func (i *Incoming) Write(part []byte) (int, error) {
 // Open opens what there is of it, to be read while it grows. It cannot be opened any more once it is kept or dropped.
 func (i *Incoming) Open() (*os.File, error) { return os.Open(i.file.Name()) }
 
-// Keep makes it a blob of the store, if it has the digest.
+// Keep makes it a blob of the store, if it has the digest. Otherwise the error is a *blobstore.DigestError, and the blob is dropped.
 func (i *Incoming) Keep(sum digest.Digest) error {
-	path, err := i.store.blob(sum)
-	if err == nil {
-		if got := i.digester.Digest(); got != sum {
-			err = &DigestError{sum, got}
-		}
+	if got := i.digester.Digest(); got != sum {
+		return errors.Join(&blobstore.DigestError{Want: sum, Got: got}, i.Drop())
 	}
-	if err == nil {
-		err = i.file.Sync()
-	}
-	if err != nil {
+	if err := i.store.blobs().Keep(i.file, sum); err != nil {
 		return errors.Join(err, i.Drop())
 	}
-	if err := i.file.Close(); err != nil {
-		return errors.Join(fmt.Errorf("keeping blob %s: %w", sum, err), os.Remove(i.file.Name()))
-	}
-	if err := os.Rename(i.file.Name(), path); err != nil {
-		return errors.Join(fmt.Errorf("keeping blob %s: %w", sum, err), os.Remove(i.file.Name()))
-	}
-	return nil
+	return i.file.Close()
 }
 
 // Drop removes it.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+
+	"muster.dev/muster/internal/platform/blobstore"
 )
 
 const imageType = "application/vnd.oci.image.manifest.v1+json"
@@ -89,10 +91,10 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := digest.FromString("layer")
-	if wrong := new(DigestError); !errors.As(incoming.Keep(want), &wrong) {
+	if wrong := new(blobstore.DigestError); !errors.As(incoming.Keep(want), &wrong) {
 		t.Error("content with another digest is kept")
 	}
-	if wrong := new(DigestError); !errors.As(s.PutManifest(want, imageType, []byte("other")), &wrong) {
+	if wrong := new(blobstore.DigestError); !errors.As(s.PutManifest(want, imageType, []byte("other")), &wrong) {
 		t.Error("a manifest with another digest is kept")
 	}
 	if left, err := os.ReadDir(s.path("partial")); len(left) > 0 || err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/blobstore"
 )
 
 // ErrNotKept means that there is no such manifest or blob.
@@ -71,11 +72,13 @@ func (s *Store) tag(repository, tag string) (string, error) {
 	return s.path("tags", name, tag), nil
 }
 
+func (s *Store) blobs() blobstore.Dir { return blobstore.Dir(s.path("blobs")) }
+
 func (s *Store) blob(sum digest.Digest) (string, error) {
-	if err := sum.Validate(); err != nil || sum.Algorithm() != digest.SHA256 {
-		return "", fmt.Errorf("invalid digest %.150q: it must be sha256: and 64 hexadecimal digits", string(sum))
+	if err := blobstore.Check(sum); err != nil {
+		return "", fmt.Errorf("invalid %w", err)
 	}
-	return s.path("blobs", sum.Encoded()), nil
+	return s.blobs().Path(sum), nil
 }
 
 // Blob opens a blob, and notes that it was used.
@@ -164,24 +167,10 @@ func (s *Store) Manifest(sum digest.Digest) (mediaType string, content []byte, e
 	return string(kind), content, nil
 }
 
-// PutManifest keeps a manifest, if it has the digest.
+// PutManifest keeps a manifest, if it has the digest. Otherwise the error is a *blobstore.DigestError.
 func (s *Store) PutManifest(sum digest.Digest, mediaType string, content []byte) error {
-	path, err := s.blob(sum)
-	if err != nil {
-		return err
-	}
-	if got := digest.FromBytes(content); got != sum {
-		return &DigestError{sum, got}
-	}
-	if err := atomicfile.Write(path, content, 0o400); err != nil {
+	if err := s.blobs().Put(sum, content); err != nil {
 		return err
 	}
 	return atomicfile.Write(s.path("types", sum.Encoded()), []byte(mediaType), 0o600)
-}
-
-// DigestError is content that is not what it was called.
-type DigestError struct{ Want, Got digest.Digest }
-
-func (e *DigestError) Error() string {
-	return fmt.Sprintf("the content of %s has the digest %s", e.Want, e.Got)
 }

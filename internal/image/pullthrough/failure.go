@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/image/pulledstore"
 	"muster.dev/muster/internal/image/upstream"
+	"muster.dev/muster/internal/platform/blobstore"
 )
 
 // failure is an answer in the form of the distribution protocol.
@@ -49,7 +49,7 @@ func failureOf(err error) *failure {
 	if no, ok := errors.AsType[*upstream.RefusedError](err); ok {
 		return &failure{http.StatusForbidden, "DENIED", no.Error()}
 	}
-	if wrong, ok := errors.AsType[*pulledstore.DigestError](err); ok {
+	if wrong, ok := errors.AsType[*blobstore.DigestError](err); ok {
 		return &failure{http.StatusBadGateway, "DIGEST_INVALID", "the registry sent something else: " + wrong.Error()}
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {

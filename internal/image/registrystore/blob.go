@@ -48,7 +48,7 @@ func (s *Store) OpenBlob(name string, sum digest.Digest) (*os.File, error) {
 			return nil, missing
 		}
 	}
-	file, err := os.Open(s.blob(sum))
+	file, err := os.Open(s.blobs().Path(sum))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing
 	}
@@ -215,8 +215,8 @@ func (s *Store) Finish(ctx context.Context, name, id string, sum digest.Digest) 
 		if _, err := s.Get(name); err != nil {
 			return err
 		}
-		if err := os.Rename(path, s.blob(sum)); err != nil {
-			return fmt.Errorf("keeping blob %s: %w", sum, err)
+		if err := s.blobs().Keep(file, sum); err != nil {
+			return err
 		}
 		if err := s.give(name, sum); err != nil {
 			return err

@@ -96,21 +96,18 @@ func (s *Store) collectLinks(name string, used map[digest.Digest]bool) error {
 }
 
 func (s *Store) collectBlobs(used map[digest.Digest]bool) (blobs int, bytes int64, err error) {
-	return blobs, bytes, s.each("blobs/sha256", func(path string, entry fs.DirEntry) error {
-		if used[digest.NewDigestFromEncoded(digest.SHA256, entry.Name())] {
-			return nil
+	all, err := s.blobs().List()
+	for _, b := range all {
+		if used[b.Digest] || b.Digest == "" && s.now().Sub(b.Used) <= restTime { // in use, or being written
+			continue
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(entry.Name(), ".") && !s.old(info) { // being written
-			return nil
+		if err := b.Remove(); err != nil {
+			return blobs, bytes, err
 		}
 		blobs++
-		bytes += info.Size()
-		return os.Remove(path)
-	})
+		bytes += b.Size
+	}
+	return blobs, bytes, err
 }
 
 // each calls fn for each entry of a directory.

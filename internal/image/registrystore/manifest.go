@@ -20,6 +20,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/blobstore"
 )
 
 // MaxManifest bounds a manifest, in bytes; registries have to take those of 4 MiB (distribution-spec, "Pushing Manifests").
@@ -62,8 +63,8 @@ func CheckTag(tag string) error {
 
 // CheckDigest checks a digest, whose hash becomes the name of a file.
 func CheckDigest(sum digest.Digest) error {
-	if err := sum.Validate(); err != nil || sum.Algorithm() != digest.SHA256 {
-		return fmt.Errorf("%w digest %.150q: it must be sha256: and 64 hexadecimal digits", ErrInvalid, string(sum))
+	if err := blobstore.Check(sum); err != nil {
+		return fmt.Errorf("%w %w", ErrInvalid, err)
 	}
 	return nil
 }
@@ -202,7 +203,7 @@ func (s *Store) putManifest(name, reference string, byDigest bool, m *Manifest, 
 	} else {
 		m.Pushed = s.now().UTC().Truncate(time.Second)
 	}
-	if err := atomicfile.Write(s.blob(m.Digest), content, 0o400); err != nil {
+	if err := s.blobs().Put(m.Digest, content); err != nil {
 		return err
 	}
 	record, err := json.Marshal(m)
@@ -272,7 +273,7 @@ func (s *Store) Manifest(name, reference string) (Manifest, []byte, error) {
 	if err != nil {
 		return m, nil, err
 	}
-	content, err := os.ReadFile(s.blob(sum))
+	content, err := os.ReadFile(s.blobs().Path(sum))
 	if err != nil {
 		return m, nil, fmt.Errorf("reading manifest %s of %s: %w", sum, name, err)
 	}

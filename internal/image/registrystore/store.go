@@ -19,6 +19,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/blobstore"
 	"muster.dev/muster/internal/platform/filelock"
 )
 
@@ -73,8 +74,8 @@ func (s *Store) repository(name string) string {
 	return filepath.Join(s.dir, "repositories", url.PathEscape(name))
 }
 
-func (s *Store) blob(sum digest.Digest) string {
-	return filepath.Join(s.dir, "blobs", string(digest.SHA256), sum.Encoded())
+func (s *Store) blobs() blobstore.Dir {
+	return blobstore.Dir(filepath.Join(s.dir, "blobs", string(digest.SHA256)))
 }
 
 const recordName = "repository.json"
@@ -182,7 +183,7 @@ func (s *Store) Update(ctx context.Context, name string, change func(*Repository
 // removing begins the names of repositories that are being removed, which no repository has.
 const removing = "."
 
-// Delete removes a repository; one with images only if forced.
+// Delete removes a repository, and a repository with images only if forced.
 func (s *Store) Delete(ctx context.Context, name string, force bool) error {
 	return s.locked(ctx, func() error {
 		if _, err := s.Get(name); err != nil {
