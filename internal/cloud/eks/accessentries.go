@@ -10,6 +10,8 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 func (a *api) aboutNamedEntry(ctx context.Context, call *awsfront.Call, in *namedEntry) ([]awsfront.Target, error) {
@@ -33,13 +35,13 @@ func (a *api) deleteAccessEntry() awsfront.Spec[namedEntry, struct{}] {
 	return awsfront.Spec[namedEntry, struct{}]{
 		About: a.aboutNamedEntry,
 		Do: func(ctx context.Context, _ *awsfront.Call, in *namedEntry) (*struct{}, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, *in)
 			if err != nil {
 				return nil, err
 			}
 			if err := e.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
-				return nil, away(fmt.Errorf("deleting access entry %s: %w", found.Name, err))
+				return nil, eksfault.Away(fmt.Errorf("deleting access entry %s: %w", found.Name, err))
 			}
 			return nil, nil
 		},
@@ -59,7 +61,7 @@ func (a *api) updateAccessEntry() awsfront.Spec[updateAccessEntryInput, accessEn
 			return a.aboutEntry(ctx, call, in.namedEntry)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *updateAccessEntryInput) (*accessEntryOutput, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, in.namedEntry)
 			if err != nil {
 				return nil, err
@@ -92,7 +94,7 @@ type listEntriesOutput struct {
 func (a *api) listAccessEntries() awsfront.Spec[listEntriesInput, listEntriesOutput] {
 	return awsfront.Spec[listEntriesInput, listEntriesOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listEntriesInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.ClusterName)
+			return a.store.AboutCluster(ctx, call, in.ClusterName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listEntriesInput) (*listEntriesOutput, error) {
 			e, err := a.entriesOf(ctx, in.ClusterName)
@@ -110,7 +112,7 @@ func (a *api) listAccessEntries() awsfront.Spec[listEntriesInput, listEntriesOut
 				}
 			}
 			out := &listEntriesOutput{}
-			out.AccessEntries, out.NextToken, err = page(a, call, []string{in.ClusterName, in.AssociatedPolicyARN}, principals, itself, in.NextToken, in.MaxResults)
+			out.AccessEntries, out.NextToken, err = eksresource.Page(a.store, call, []string{in.ClusterName, in.AssociatedPolicyARN}, principals, eksresource.Itself, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}

@@ -21,6 +21,9 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 )
 
 // annotationTags has the tags of an access entry, as JSON: its kind is that of clusters that have no AWS API, too.
@@ -48,19 +51,19 @@ type entries struct {
 
 // entriesOf reaches a cluster that has access entries.
 func (a *api) entriesOf(ctx context.Context, cluster string) (entries, error) {
-	of, err := a.cluster(ctx, cluster)
+	of, err := a.store.Cluster(ctx, cluster)
 	if err != nil {
 		return entries{}, err
 	}
 	if of.Spec.AccessConfig.AuthenticationMode == v1alpha1.AuthenticationConfigMap {
-		return entries{}, fault(invalidRequest, cluster, "", "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.")
+		return entries{}, eksfault.New(eksfault.InvalidRequest, cluster, "", "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.")
 	}
-	if status, _ := clusterStatus(of); status != active {
-		return entries{}, fault(invalidRequest, cluster, "", "Cluster '%s' is not in ACTIVE status: it is %s", cluster, status)
+	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
+		return entries{}, eksfault.New(eksfault.InvalidRequest, cluster, "", "Cluster '%s' is not in ACTIVE status: it is %s", cluster, status)
 	}
 	reach, err := a.Cluster(of.Namespace)
 	if err != nil {
-		return entries{}, away(fmt.Errorf("reaching cluster %s: %w", cluster, err))
+		return entries{}, eksfault.Away(fmt.Errorf("reaching cluster %s: %w", cluster, err))
 	}
 	return entries{reach, of}, nil
 }
@@ -68,7 +71,7 @@ func (a *api) entriesOf(ctx context.Context, cluster string) (entries, error) {
 func (e entries) all(ctx context.Context) ([]accessv1alpha1.AccessEntry, error) {
 	var list accessv1alpha1.AccessEntryList
 	if err := e.List(ctx, &list); err != nil {
-		return nil, away(fmt.Errorf("listing access entries: %w", err))
+		return nil, eksfault.Away(fmt.Errorf("listing access entries: %w", err))
 	}
 	return list.Items, nil
 }
@@ -95,7 +98,7 @@ func (a *api) entry(ctx context.Context, in namedEntry) (entries, *accessv1alpha
 	}
 	found, err := in2.find(ctx, in.PrincipalARN)
 	if err == nil && found == nil {
-		err = fault(notFound, in.ClusterName, "", "The specified principalArn could not be found. You can view your available access entries with 'list-access-entries'.")
+		err = eksfault.New(eksfault.NotFound, in.ClusterName, "", "The specified principalArn could not be found. You can view your available access entries with 'list-access-entries'.")
 	}
 	return in2, found, err
 }
@@ -115,7 +118,7 @@ func (e entries) change(ctx context.Context, entry *accessv1alpha1.AccessEntry, 
 		return err
 	})
 	if err != nil {
-		return away(fmt.Errorf("changing access entry %s: %w", entry.Name, err))
+		return eksfault.Away(fmt.Errorf("changing access entry %s: %w", entry.Name, err))
 	}
 	return nil
 }
@@ -138,7 +141,7 @@ func entryResource(cluster, principal, uid string) string {
 
 // aboutEntry is the entry as IAM is asked about it.
 func (a *api) aboutEntry(ctx context.Context, call *awsfront.Call, in namedEntry) ([]awsfront.Target, error) {
-	target := awsfront.Target{Resource: a.arn(call, entryResource(in.ClusterName, in.PrincipalARN, "*")), Conditions: map[string][]string{
+	target := awsfront.Target{Resource: a.store.ARN(call, entryResource(in.ClusterName, in.PrincipalARN, "*")), Conditions: map[string][]string{
 		"eks:clusterName": {in.ClusterName}, "eks:principalArn": {in.PrincipalARN},
 	}}
 	e, err := a.entriesOf(ctx, in.ClusterName)
@@ -155,16 +158,16 @@ func (a *api) aboutEntry(ctx context.Context, call *awsfront.Call, in namedEntry
 	if len(shown.KubernetesGroups) > 0 {
 		target.Conditions["eks:kubernetesGroups"] = shown.KubernetesGroups
 	}
-	resourceTags(target.Conditions, tagsFrom(shown.Tags))
+	eksresource.ResourceTags(target.Conditions, eksresource.TagsFrom(shown.Tags))
 	return []awsfront.Target{target}, nil
 }
 
 // showEntry is an entry as EKS tells of it.
 func (a *api) showEntry(call *awsfront.Call, of *v1alpha1.Cluster, e *accessv1alpha1.AccessEntry) *accessEntry {
 	shown := &accessEntry{
-		ClusterName: of.Spec.Name, PrincipalARN: e.Spec.PrincipalARN, AccessEntryARN: a.arn(call, entryResource(of.Spec.Name, e.Spec.PrincipalARN, string(e.UID))),
+		ClusterName: of.Spec.Name, PrincipalARN: e.Spec.PrincipalARN, AccessEntryARN: a.store.ARN(call, entryResource(of.Spec.Name, e.Spec.PrincipalARN, string(e.UID))),
 		Username: e.Spec.Username, Type: string(e.Spec.Type), KubernetesGroups: slices.Clone(e.Spec.KubernetesGroups),
-		CreatedAt: e.CreationTimestamp.Time, ModifiedAt: changedAt(e), Tags: entryTags(e),
+		CreatedAt: e.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(e), Tags: entryTags(e),
 	}
 	if shown.Type == "" {
 		shown.Type = string(accessv1alpha1.TypeStandard)
@@ -214,20 +217,9 @@ func setEntryTags(e *accessv1alpha1.AccessEntry, tags map[string]string) error {
 	return nil
 }
 
-// changedAt is when a person changed an object last, as far as it is known.
-func changedAt(object client.Object) time.Time {
-	last := object.GetCreationTimestamp().Time
-	for _, entry := range object.GetManagedFields() {
-		if entry.Time != nil && entry.Subresource == "" && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
-	}
-	return last
-}
-
 // principalID finds the user or role of an ARN.
 func (a *api) principalID(ctx context.Context, principal string) (string, error) {
-	role, err := a.role(ctx, principal)
+	role, err := passrole.Find(ctx, a.store.Management, principal)
 	if err != nil {
 		return "", err
 	}
@@ -235,13 +227,13 @@ func (a *api) principalID(ctx context.Context, principal string) (string, error)
 		return role.Spec.RoleID, nil
 	}
 	var users v1alpha1.IAMUserList
-	if err := a.Management.List(ctx, &users); err != nil {
-		return "", away(fmt.Errorf("listing users: %w", err))
+	if err := a.store.Management.List(ctx, &users); err != nil {
+		return "", eksfault.Away(fmt.Errorf("listing users: %w", err))
 	}
 	for i := range users.Items {
 		if users.Items[i].Spec.ARN == principal {
 			return users.Items[i].Spec.UserID, nil
 		}
 	}
-	return "", awsfault.Errorf(invalidParameter, "The specified principalArn is invalid: invalid principal.")
+	return "", awsfault.Errorf(eksfault.InvalidParameter, "The specified principalArn is invalid: invalid principal.")
 }

@@ -10,6 +10,8 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type scope struct {
@@ -41,7 +43,7 @@ func associated(e *accessv1alpha1.AccessEntry, policy string) int {
 }
 
 func showPolicy(e *accessv1alpha1.AccessEntry, p accessv1alpha1.AccessPolicy) associatedPolicy {
-	shown := associatedPolicy{p.PolicyARN, scope{string(p.Scope.Type), p.Scope.Namespaces}, e.CreationTimestamp.Time, changedAt(e)}
+	shown := associatedPolicy{p.PolicyARN, scope{string(p.Scope.Type), p.Scope.Namespaces}, e.CreationTimestamp.Time, eksresource.ChangedAt(e)}
 	if shown.AccessScope.Namespaces == nil {
 		shown.AccessScope.Namespaces = []string{}
 	}
@@ -62,13 +64,13 @@ func (a *api) associateAccessPolicy() awsfront.Spec[associateInput, associateOut
 			return targets, err
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *associateInput) (*associateOutput, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, in.namedEntry)
 			if err != nil {
 				return nil, err
 			}
 			if err := a.AccessPolicy(in.PolicyARN); err != nil {
-				return nil, fault(invalidParameter, in.ClusterName, "", "The policyArn parameter is not valid: %v", err)
+				return nil, eksfault.New(eksfault.InvalidParameter, in.ClusterName, "", "The policyArn parameter is not valid: %v", err)
 			}
 			policy := accessv1alpha1.AccessPolicy{PolicyARN: in.PolicyARN, Scope: accessv1alpha1.AccessScope{
 				Type: accessv1alpha1.ScopeType(in.AccessScope.Type), Namespaces: in.AccessScope.Namespaces,
@@ -103,13 +105,13 @@ func (a *api) disassociateAccessPolicy() awsfront.Spec[disassociateInput, struct
 			return targets, err
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *disassociateInput) (*struct{}, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, in.namedEntry)
 			if err != nil {
 				return nil, err
 			}
 			if associated(found, in.PolicyARN) < 0 {
-				return nil, fault(notFound, in.ClusterName, "", "The specified access policy %s is not associated with %s", in.PolicyARN, in.PrincipalARN)
+				return nil, eksfault.New(eksfault.NotFound, in.ClusterName, "", "The specified access policy %s is not associated with %s", in.PolicyARN, in.PrincipalARN)
 			}
 			return nil, e.change(ctx, found, func(spec *accessv1alpha1.AccessEntrySpec) {
 				spec.AccessPolicies = slices.DeleteFunc(spec.AccessPolicies, func(p accessv1alpha1.AccessPolicy) bool { return p.PolicyARN == in.PolicyARN })
@@ -145,7 +147,7 @@ func (a *api) listAssociatedAccessPolicies() awsfront.Spec[listAssociatedInput, 
 				all = append(all, showPolicy(found, p))
 			}
 			out := &listAssociatedOutput{ClusterName: in.ClusterName, PrincipalARN: in.PrincipalARN}
-			out.AssociatedAccessPolicies, out.NextToken, err = page(a, call, in.namedEntry, all, func(p associatedPolicy) string { return p.PolicyARN }, in.NextToken, in.MaxResults)
+			out.AssociatedAccessPolicies, out.NextToken, err = eksresource.Page(a.store, call, in.namedEntry, all, func(p associatedPolicy) string { return p.PolicyARN }, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}
@@ -167,7 +169,7 @@ func (a *api) listAccessPolicies() awsfront.Spec[listPoliciesInput, listPolicies
 	return awsfront.Spec[listPoliciesInput, listPoliciesOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *listPoliciesInput) (*listPoliciesOutput, error) {
 			if len(a.AccessPolicies) == 0 {
-				return nil, awsfault.Errorf(invalidRequest, "There are no access policies here")
+				return nil, awsfault.Errorf(eksfault.InvalidRequest, "There are no access policies here")
 			}
 			var all []accessPolicy
 			for _, name := range a.AccessPolicies {
@@ -175,7 +177,7 @@ func (a *api) listAccessPolicies() awsfront.Spec[listPoliciesInput, listPolicies
 			}
 			out := &listPoliciesOutput{}
 			var err error
-			out.AccessPolicies, out.NextToken, err = page(a, call, nil, all, func(p accessPolicy) string { return p.Name }, in.NextToken, in.MaxResults)
+			out.AccessPolicies, out.NextToken, err = eksresource.Page(a.store, call, nil, all, func(p accessPolicy) string { return p.Name }, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}

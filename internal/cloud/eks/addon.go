@@ -18,13 +18,17 @@ import (
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 	"muster.dev/muster/internal/platform/version"
 )
 
 // addonShape is EKS's add-on, as it is answered.
 type addonShape struct {
 	AddonName, ClusterName, Status, AddonVersion, AddonARN, ServiceAccountRoleARN, Publisher, Owner, ConfigurationValues string
-	Health                                                                                                               health
+	Health                                                                                                               eksresource.Health
 	CreatedAt, ModifiedAt                                                                                                time.Time
 	Tags                                                                                                                 map[string]string
 	PodIdentityAssociations                                                                                              []string
@@ -43,31 +47,31 @@ type addonAssociation struct{ ServiceAccount, RoleARN string }
 
 // registerAddons adds the actions of add-ons.
 func (a *api) registerAddons(f *awsfront.Front) {
-	awsfront.Register(f, service, "CreateAddon", a.createAddon())
-	awsfront.Register(f, service, "DeleteAddon", a.deleteAddon())
-	awsfront.Register(f, service, "DescribeAddon", a.describeAddon())
-	awsfront.Register(f, service, "ListAddons", a.listAddons())
-	awsfront.Register(f, service, "UpdateAddon", a.updateAddon())
-	awsfront.Register(f, service, "DescribeAddonConfiguration", a.describeAddonConfiguration())
-	awsfront.Register(f, service, "DescribeAddonVersions", a.describeAddonVersions())
+	awsfront.Register(f, eksresource.Service, "CreateAddon", a.createAddon())
+	awsfront.Register(f, eksresource.Service, "DeleteAddon", a.deleteAddon())
+	awsfront.Register(f, eksresource.Service, "DescribeAddon", a.describeAddon())
+	awsfront.Register(f, eksresource.Service, "ListAddons", a.listAddons())
+	awsfront.Register(f, eksresource.Service, "UpdateAddon", a.updateAddon())
+	awsfront.Register(f, eksresource.Service, "DescribeAddonConfiguration", a.describeAddonConfiguration())
+	awsfront.Register(f, eksresource.Service, "DescribeAddonVersions", a.describeAddonVersions())
 }
 
 // addonFault is a refusal with the names that EKS puts beside its message.
 func addonFault(code string, in namedAddon, format string, args ...any) *awsfault.Error {
-	e := fault(code, in.ClusterName, "", format, args...)
+	e := eksfault.New(code, in.ClusterName, "", format, args...)
 	e.Members["addonName"] = in.AddonName
 	return e
 }
 
 // addon reads an add-on of a cluster that is there.
 func (a *api) addon(ctx context.Context, in namedAddon) (*v1alpha1.Cluster, *v1alpha1.Addon, error) {
-	of, err := a.cluster(ctx, in.ClusterName)
+	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, nil, err
 	}
 	found, err := a.findAddon(ctx, of, in.AddonName)
 	if err == nil && found == nil {
-		return nil, nil, addonFault(notFound, in, "No addon: %s found in cluster: %s", in.AddonName, in.ClusterName)
+		return nil, nil, addonFault(eksfault.NotFound, in, "No addon: %s found in cluster: %s", in.AddonName, in.ClusterName)
 	}
 	return of, found, err
 }
@@ -78,24 +82,24 @@ func (a *api) findAddon(ctx context.Context, of *v1alpha1.Cluster, name string) 
 		return nil, nil
 	}
 	found := &v1alpha1.Addon{}
-	err := a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: name}, found)
+	err := a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: name}, found)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, away(fmt.Errorf("reading add-on %s: %w", name, err))
+		return nil, eksfault.Away(fmt.Errorf("reading add-on %s: %w", name, err))
 	}
 	return found, nil
 }
 
 func (a *api) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addon) string {
-	return a.arn(call, "addon/"+cluster+"/"+found.Name+"/"+string(found.UID))
+	return a.store.ARN(call, "addon/"+cluster+"/"+found.Name+"/"+string(found.UID))
 }
 
 // aboutAddon is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name decide.
 func (a *api) aboutAddon(ctx context.Context, call *awsfront.Call, in namedAddon) ([]awsfront.Target, error) {
-	target := awsfront.Target{Resource: a.arn(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
-	of, err := a.findCluster(ctx, in.ClusterName)
+	target := awsfront.Target{Resource: a.store.ARN(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
+	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {
 		return []awsfront.Target{target}, err
 	}
@@ -105,7 +109,7 @@ func (a *api) aboutAddon(ctx context.Context, call *awsfront.Call, in namedAddon
 	}
 	if found != nil {
 		target.Resource = a.addonARN(call, in.ClusterName, found)
-		resourceTags(target.Conditions, found.Spec.Tags)
+		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, nil
 }
@@ -120,8 +124,8 @@ func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.C
 	shown := &addonShape{
 		AddonName: found.Name, ClusterName: of.Spec.Name, Status: string(found.Phase()), AddonARN: a.addonARN(call, of.Spec.Name, found),
 		AddonVersion: cmp.Or(found.Status.Version, found.Spec.Version, known.Version), ServiceAccountRoleARN: found.Spec.ServiceAccountRoleARN,
-		Publisher: known.Publisher, Owner: known.Owner, ConfigurationValues: found.Spec.ConfigurationValues, Health: health{[]issue{}},
-		CreatedAt: found.CreationTimestamp.Time, ModifiedAt: changedAt(found), Tags: shownTags(found.Spec.Tags), PodIdentityAssociations: []string{},
+		Publisher: known.Publisher, Owner: known.Owner, ConfigurationValues: found.Spec.ConfigurationValues, Health: eksresource.Health{Issues: []eksresource.Issue{}},
+		CreatedAt: found.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(found), Tags: eksresource.ShownTags(found.Spec.Tags), PodIdentityAssociations: []string{},
 		NamespaceConfig: &namespaceConfig{known.Namespace},
 	}
 	if ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(shown.ModifiedAt) {
@@ -129,7 +133,7 @@ func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.C
 	}
 	if shown.Status != string(v1alpha1.AddonCreating) { // while it is created, what it waits for is no issue
 		for _, i := range found.Status.Issues {
-			shown.Health.Issues = append(shown.Health.Issues, issue{i.Code, i.Message, slices.Clone(i.ResourceIDs)})
+			shown.Health.Issues = append(shown.Health.Issues, eksresource.Issue{Code: i.Code, Message: i.Message, ResourceIDs: slices.Clone(i.ResourceIDs)})
 		}
 	}
 	if shown.Status == string(v1alpha1.AddonCreating) || shown.Status == string(v1alpha1.AddonDeleting) {
@@ -139,8 +143,8 @@ func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.C
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(all, inProgress) {
-		shown.Status = updating
+	if slices.ContainsFunc(all, change.InProgress) {
+		shown.Status = eksresource.Updating
 	}
 	return shown, nil
 }
@@ -150,11 +154,11 @@ func (a *api) checkAddon(ctx context.Context, in namedAddon, wanted v1alpha1.Add
 	known, ok := catalogue.New().Find(in.AddonName)
 	resolve := []v1alpha1.ResolveConflicts{"", v1alpha1.ConflictsNone, v1alpha1.ConflictsOverwrite, v1alpha1.ConflictsPreserve}
 	refuse := func(format string, args ...any) (addon.Addon, error) {
-		return known, addonFault(invalidParameter, in, format, args...)
+		return known, addonFault(eksfault.InvalidParameter, in, format, args...)
 	}
 	switch {
 	case !ok:
-		return refuse("Addon %.80s specified is not supported in %s kubernetes version", in.AddonName, minor(version.Kubernetes))
+		return refuse("Addon %.80s specified is not supported in %s kubernetes version", in.AddonName, eksresource.Minor(version.Kubernetes))
 	case wanted.Version != "" && wanted.Version != known.Version:
 		return refuse("Addon version specified is not supported: %.60s is not a version of %s, %s is", wanted.Version, known.Name, known.Version)
 	case !slices.Contains(resolve, wanted.ResolveConflicts):
@@ -170,10 +174,10 @@ func (a *api) checkAddon(ctx context.Context, in namedAddon, wanted v1alpha1.Add
 	if wanted.ServiceAccountRoleARN == "" {
 		return known, nil
 	}
-	if !isRoleARN(wanted.ServiceAccountRoleARN) {
+	if !passrole.IsARN(wanted.ServiceAccountRoleARN) {
 		return refuse("The serviceAccountRoleArn %.300q is not the ARN of a role", wanted.ServiceAccountRoleARN)
 	}
-	found, err := a.role(ctx, wanted.ServiceAccountRoleARN)
+	found, err := passrole.Find(ctx, a.store.Management, wanted.ServiceAccountRoleARN)
 	if err == nil && found == nil {
 		return refuse("The role %s does not exist", wanted.ServiceAccountRoleARN)
 	}

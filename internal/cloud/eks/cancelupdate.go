@@ -13,44 +13,46 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
 type cancelUpdateInput struct{ Name, UpdateID, ClientRequestToken string }
 
 // cancelUpdate asks for the end of an update of a cluster or of what is in it: of one that has not been made, and of a rollout.
-func (a *api) cancelUpdate() awsfront.Spec[cancelUpdateInput, updateOutput] {
-	return awsfront.Spec[cancelUpdateInput, updateOutput]{
+func (a *api) cancelUpdate() awsfront.Spec[cancelUpdateInput, change.Output] {
+	return awsfront.Spec[cancelUpdateInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *cancelUpdateInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.Name)
+			return a.store.AboutCluster(ctx, call, in.Name)
 		},
-		Do: func(ctx context.Context, _ *awsfront.Call, in *cancelUpdateInput) (*updateOutput, error) {
-			defer a.locks.Hold(in.Name)()
-			of, err := a.cluster(ctx, in.Name)
+		Do: func(ctx context.Context, _ *awsfront.Call, in *cancelUpdateInput) (*change.Output, error) {
+			defer a.store.Hold(in.Name)()
+			of, err := a.store.Cluster(ctx, in.Name)
 			if err != nil {
 				return nil, err
 			}
-			missing := fault(notFound, in.Name, "", "No update found for ID: %.100s", in.UpdateID)
+			missing := eksfault.New(eksfault.NotFound, in.Name, "", "No update found for ID: %.100s", in.UpdateID)
 			if _, err := uuid.Parse(in.UpdateID); err != nil {
 				return nil, missing
 			}
 			u := &v1alpha1.Update{}
-			err = a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: in.UpdateID}, u)
+			err = a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: in.UpdateID}, u)
 			switch {
 			case apierrors.IsNotFound(err), err == nil && u.Spec.ClusterName != in.Name:
 				return nil, missing
 			case err != nil:
-				return nil, away(fmt.Errorf("reading update %s: %w", in.UpdateID, err))
+				return nil, eksfault.Away(fmt.Errorf("reading update %s: %w", in.UpdateID, err))
 			case u.Phase() != v1alpha1.UpdateInProgress:
-				return nil, fault(invalidRequest, in.Name, "", "Update %s cannot be cancelled: it is %s", u.Name, u.Phase())
+				return nil, eksfault.New(eksfault.InvalidRequest, in.Name, "", "Update %s cannot be cancelled: it is %s", u.Name, u.Phase())
 			case u.Status.AppliedAt != nil && u.Spec.Change.Rollout == nil:
-				return nil, fault(invalidRequest, in.Name, "", "Update %s cannot be cancelled: the change of type %s has been made, and takes effect", u.Name, u.Spec.Type)
+				return nil, eksfault.New(eksfault.InvalidRequest, in.Name, "", "Update %s cannot be cancelled: the change of type %s has been made, and takes effect", u.Name, u.Spec.Type)
 			}
 			before := u.DeepCopy()
 			metav1.SetMetaDataAnnotation(&u.ObjectMeta, v1alpha1.AnnotationCancel, "true")
-			if err := a.Management.Patch(ctx, u, client.MergeFrom(before)); err != nil {
-				return nil, away(fmt.Errorf("cancelling update %s: %w", u.Name, err))
+			if err := a.store.Management.Patch(ctx, u, client.MergeFrom(before)); err != nil {
+				return nil, eksfault.Away(fmt.Errorf("cancelling update %s: %w", u.Name, err))
 			}
-			return &updateOutput{showUpdate(u)}, nil
+			return change.Answer(u), nil
 		},
 	}
 }

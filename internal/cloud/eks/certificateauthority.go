@@ -13,6 +13,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 // authoritySummary is what EKS lists of a certificate authority.
@@ -52,22 +55,22 @@ type namedAuthority struct{ ClusterName, CertificateAuthorityID string }
 
 // registerAuthorities adds the actions of certificate authorities. They are those of kubelets' certificates, which are what a cluster of Muster's replaces.
 func (a *api) registerAuthorities(f *awsfront.Front) {
-	awsfront.Register(f, service, "ActivateCertificateAuthority", a.activateAuthority())
-	awsfront.Register(f, service, "CreateCertificateAuthority", a.createAuthority())
-	awsfront.Register(f, service, "DeleteCertificateAuthority", a.deleteAuthority())
-	awsfront.Register(f, service, "DescribeCertificateAuthority", a.describeAuthority())
-	awsfront.Register(f, service, "ListCertificateAuthorities", a.listAuthorities())
+	awsfront.Register(f, eksresource.Service, "ActivateCertificateAuthority", a.activateAuthority())
+	awsfront.Register(f, eksresource.Service, "CreateCertificateAuthority", a.createAuthority())
+	awsfront.Register(f, eksresource.Service, "DeleteCertificateAuthority", a.deleteAuthority())
+	awsfront.Register(f, eksresource.Service, "DescribeCertificateAuthority", a.describeAuthority())
+	awsfront.Register(f, eksresource.Service, "ListCertificateAuthorities", a.listAuthorities())
 }
 
 // authorities are those of a cluster: the ones that its status tells of, and one that was asked for and is not made yet.
 func (a *api) authorities(ctx context.Context, of *v1alpha1.Cluster) ([]authorityShape, error) {
 	var updates v1alpha1.UpdateList
-	if err := a.Management.List(ctx, &updates, client.InNamespace(of.Namespace)); err != nil {
-		return nil, away(fmt.Errorf("listing the updates of cluster %s: %w", of.Spec.Name, err))
+	if err := a.store.Management.List(ctx, &updates, client.InNamespace(of.Namespace)); err != nil {
+		return nil, eksfault.Away(fmt.Errorf("listing the updates of cluster %s: %w", of.Spec.Name, err))
 	}
 	var under *v1alpha1.Update
 	for i := range updates.Items {
-		if u := &updates.Items[i]; u.Spec.Change.KubeletAuthority != nil && u.Phase() == v1alpha1.UpdateInProgress && isUpdateOf(u, of, nil) {
+		if u := &updates.Items[i]; u.Spec.Change.KubeletAuthority != nil && u.Phase() == v1alpha1.UpdateInProgress && change.IsOf(u, of, nil) {
 			under = u
 		}
 	}
@@ -105,7 +108,7 @@ func showAuthority(is *v1alpha1.KubeletAuthority, under *v1alpha1.Update) author
 
 // authority finds a certificate authority of an existing cluster.
 func (a *api) authority(ctx context.Context, in namedAuthority) (*v1alpha1.Cluster, *authorityShape, error) {
-	of, err := a.cluster(ctx, in.ClusterName)
+	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,11 +125,11 @@ func (a *api) authority(ctx context.Context, in namedAuthority) (*v1alpha1.Clust
 }
 
 func noAuthority(in namedAuthority) *awsfault.Error {
-	return fault(notFound, in.ClusterName, "", "No certificate authority found for ID: %.100s", in.CertificateAuthorityID)
+	return eksfault.New(eksfault.NotFound, in.ClusterName, "", "No certificate authority found for ID: %.100s", in.CertificateAuthorityID)
 }
 
 func (a *api) aboutAuthority(ctx context.Context, call *awsfront.Call, in *namedAuthority) ([]awsfront.Target, error) {
-	return a.aboutCluster(ctx, call, in.ClusterName)
+	return a.store.AboutCluster(ctx, call, in.ClusterName)
 }
 
 type describeAuthorityOutput struct{ CertificateAuthority *authorityShape }
@@ -146,11 +149,11 @@ type listAuthoritiesOutput struct {
 	NextToken              string
 }
 
-func (a *api) listAuthorities() awsfront.Spec[pagedInput, listAuthoritiesOutput] {
-	return awsfront.Spec[pagedInput, listAuthoritiesOutput]{
-		About: a.aboutPaged,
-		Do: func(ctx context.Context, call *awsfront.Call, in *pagedInput) (*listAuthoritiesOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+func (a *api) listAuthorities() awsfront.Spec[eksresource.ListInput, listAuthoritiesOutput] {
+	return awsfront.Spec[eksresource.ListInput, listAuthoritiesOutput]{
+		About: a.store.AboutList,
+		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*listAuthoritiesOutput, error) {
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
@@ -163,7 +166,7 @@ func (a *api) listAuthorities() awsfront.Spec[pagedInput, listAuthoritiesOutput]
 				listed = append(listed, all[i].authoritySummary)
 			}
 			out := &listAuthoritiesOutput{}
-			out.CertificateAuthorities, out.NextToken, err = page(a, call, in.ClusterName, listed, func(s authoritySummary) string { return s.ID }, in.NextToken, in.MaxResults)
+			out.CertificateAuthorities, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, listed, func(s authoritySummary) string { return s.ID }, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}

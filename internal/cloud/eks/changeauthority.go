@@ -11,6 +11,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type createAuthorityInput struct{ ClusterName, ClientRequestToken string }
@@ -22,19 +25,19 @@ type changeAuthorityInput struct {
 }
 
 type changeAuthorityOutput struct {
-	Update               *update
+	Update               *change.Update
 	CertificateAuthority *authoritySummary
 }
 
 func (a *api) createAuthority() awsfront.Spec[createAuthorityInput, changeAuthorityOutput] {
 	return awsfront.Spec[createAuthorityInput, changeAuthorityOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAuthorityInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.ClusterName)
+			return a.store.AboutCluster(ctx, call, in.ClusterName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *createAuthorityInput) (*changeAuthorityOutput, error) {
 			return a.changeAuthorities(ctx, call, in.ClusterName, in.ClientRequestToken, func(of *v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error) {
 				if n := len(of.Status.KubeletAuthorities); n > 1 {
-					return nil, fault(limitExceeded, in.ClusterName, "", "A cluster has two certificate authorities at most: %s and %s. Delete one that is not in use", of.Status.KubeletAuthorities[0].ID, of.Status.KubeletAuthorities[1].ID)
+					return nil, eksfault.New(eksfault.LimitExceeded, in.ClusterName, "", "A cluster has two certificate authorities at most: %s and %s. Delete one that is not in use", of.Status.KubeletAuthorities[0].ID, of.Status.KubeletAuthorities[1].ID)
 				}
 				id := "ca-" + strings.ReplaceAll(uuid.NewString(), "-", "")[:17]
 				return &v1alpha1.UpdateKubeletAuthority{Step: v1alpha1.KubeletAuthorityCreate, Authority: id}, nil
@@ -44,7 +47,7 @@ func (a *api) createAuthority() awsfront.Spec[createAuthorityInput, changeAuthor
 }
 
 func (a *api) aboutChangedAuthority(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) ([]awsfront.Target, error) {
-	return a.aboutCluster(ctx, call, in.ClusterName)
+	return a.store.AboutCluster(ctx, call, in.ClusterName)
 }
 
 func (a *api) activateAuthority() awsfront.Spec[changeAuthorityInput, changeAuthorityOutput] {
@@ -54,9 +57,9 @@ func (a *api) activateAuthority() awsfront.Spec[changeAuthorityInput, changeAuth
 			return a.changeOne(ctx, call, in, v1alpha1.KubeletAuthorityActivate, func(is *v1alpha1.KubeletAuthority) error {
 				switch {
 				case is.Signs:
-					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s is in use already", is.ID)
+					return eksfault.New(eksfault.InvalidRequest, in.ClusterName, "", "Certificate authority %s is in use already", is.ID)
 				case is.Distribution != v1alpha1.KubeletAuthorityComplete:
-					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s cannot be activated: its distribution is %s. %s", is.ID, distributions[is.Distribution], is.Message)
+					return eksfault.New(eksfault.InvalidRequest, in.ClusterName, "", "Certificate authority %s cannot be activated: its distribution is %s. %s", is.ID, distributions[is.Distribution], is.Message)
 				}
 				return nil
 			})
@@ -71,9 +74,9 @@ func (a *api) deleteAuthority() awsfront.Spec[changeAuthorityInput, changeAuthor
 			return a.changeOne(ctx, call, in, v1alpha1.KubeletAuthorityDelete, func(is *v1alpha1.KubeletAuthority) error {
 				switch {
 				case is.Signs:
-					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s is in use: activate another one before it is deleted", is.ID)
+					return eksfault.New(eksfault.InvalidRequest, in.ClusterName, "", "Certificate authority %s is in use: activate another one before it is deleted", is.ID)
 				case !is.Removable:
-					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s cannot be deleted yet: %s", is.ID, is.Message)
+					return eksfault.New(eksfault.InvalidRequest, in.ClusterName, "", "Certificate authority %s cannot be deleted yet: %s", is.ID, is.Message)
 				}
 				return nil
 			})
@@ -97,34 +100,34 @@ func (a *api) changeOne(ctx context.Context, call *awsfront.Call, in *changeAuth
 
 // changeAuthorities makes the Update of a step, and answers with it and the authority.
 func (a *api) changeAuthorities(ctx context.Context, call *awsfront.Call, cluster, token string, plan func(*v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error)) (*changeAuthorityOutput, error) {
-	sent, err := tokenOf(call, token)
+	sent, err := eksresource.TokenOf(call, token)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(cluster)()
-	of, err := a.cluster(ctx, cluster)
+	defer a.store.Hold(cluster)()
+	of, err := a.store.Cluster(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	made, err := a.repeated(ctx, sent, of, nil)
+	made, err := change.Repeated(ctx, a.store.Management, sent, of, nil)
 	if err != nil {
 		return nil, err
 	}
 	out := &changeAuthorityOutput{}
 	var id string
 	if made != nil {
-		out.Update, id = showUpdate(made), made.Spec.Change.KubeletAuthority.Authority
+		out.Update, id = change.Show(made), made.Spec.Change.KubeletAuthority.Authority
 	} else {
-		if status, _ := clusterStatus(of); status != active || len(of.Status.KubeletAuthorities) == 0 {
-			return nil, fault(invalidRequest, cluster, "", "The certificate authorities of cluster %s are not known: it is %s. Try again once its control plane runs", cluster, status)
+		if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active || len(of.Status.KubeletAuthorities) == 0 {
+			return nil, eksfault.New(eksfault.InvalidRequest, cluster, "", "The certificate authorities of cluster %s are not known: it is %s. Try again once its control plane runs", cluster, status)
 		}
 		step, err := plan(of)
 		if err != nil {
 			return nil, err
 		}
-		p := planned{of: of, kind: v1alpha1.UpdateAuthority, change: v1alpha1.UpdateChange{KubeletAuthority: step}}
-		p.param("CertificateAuthorityId", step.Authority)
-		accepted, err := a.accept(ctx, sent, p)
+		p := change.Plan{Of: of, Type: v1alpha1.UpdateAuthority, Change: v1alpha1.UpdateChange{KubeletAuthority: step}}
+		p.Param("CertificateAuthorityId", step.Authority)
+		accepted, err := change.Accept(ctx, a.store.Management, sent, p)
 		if err != nil {
 			return nil, err
 		}

@@ -5,15 +5,12 @@ package eks
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -65,9 +62,7 @@ type oidc struct{ Issuer string }
 
 type certificate struct{ Data string }
 
-type clusterHealth struct{ Issues []clusterIssue }
-
-type clusterIssue struct{ Code, Message string }
+type clusterHealth struct{ Issues []eksresource.ClusterIssue }
 
 type accessConfig struct {
 	AuthenticationMode                      string
@@ -76,28 +71,19 @@ type accessConfig struct {
 
 type upgradePolicy struct{ SupportType string }
 
-// The status of a cluster.
-const (
-	creating = "CREATING"
-	active   = "ACTIVE"
-	deleting = "DELETING"
-	failed   = "FAILED"
-	updating = "UPDATING"
-)
-
 // show is a cluster as EKS tells of it.
 func (a *api) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	eks := c.Spec.EKS
 	shown := &cluster{
-		Name: c.Spec.Name, ARN: a.clusterARN(call, c.Spec.Name), Version: minor(cmp.Or(c.Status.Version, c.Spec.Version, version.Kubernetes)),
+		Name: c.Spec.Name, ARN: a.store.ClusterARN(call, c.Spec.Name), Version: eksresource.Minor(cmp.Or(c.Status.Version, c.Spec.Version, version.Kubernetes)),
 		RoleARN: eks.RoleARN, PlatformVersion: platformVersion, CreatedAt: c.CreationTimestamp.Time, Endpoint: c.Status.Endpoint,
 		ResourcesVPCConfig: vpcConfig{VPCID: c.Status.VPCID, ClusterSecurityGroupID: c.Status.ClusterSecurityGroupID, vpcRequest: vpcRequest{
-			SubnetIDs: shownSubnets(c.Status.SubnetIDs, c.Spec.Network.SubnetIDs), SecurityGroupIDs: append([]string{}, c.Spec.SecurityGroupIDs...), PublicAccessCIDRs: []string{anywhere},
-			EndpointPublicAccess: new(deref(eks.Endpoint.PublicAccess, true)), EndpointPrivateAccess: new(deref(eks.Endpoint.PrivateAccess, false)),
+			SubnetIDs: vpcconfig.Shown(c.Status.SubnetIDs, c.Spec.Network.SubnetIDs), SecurityGroupIDs: append([]string{}, c.Spec.SecurityGroupIDs...), PublicAccessCIDRs: []string{anywhere},
+			EndpointPublicAccess: new(eksresource.Deref(eks.Endpoint.PublicAccess, true)), EndpointPrivateAccess: new(eksresource.Deref(eks.Endpoint.PrivateAccess, false)),
 		}},
 		KubernetesNetworkConfig: networkConfig{ServiceIPv4CIDR: c.Spec.Network.ServiceCIDR, IPFamily: ipv4},
 		Logging:                 showLogging(eks.LoggingTypes),
-		Tags:                    shownTags(c.Spec.Tags),
+		Tags:                    eksresource.ShownTags(c.Spec.Tags),
 		AccessConfig:            accessConfig{AuthenticationMode: string(c.Spec.AccessConfig.AuthenticationMode)},
 		UpgradePolicy:           upgradePolicy{cmp.Or(eks.SupportType, extended)},
 		DeletionProtection:      new(c.Spec.DeletionProtection),
@@ -111,51 +97,8 @@ func (a *api) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	if data := c.Status.CertificateAuthority.Data; data != "" {
 		shown.CertificateAuthority = &certificate{data}
 	}
-	shown.Status, shown.Health.Issues = clusterStatus(c)
+	shown.Status, shown.Health.Issues = eksresource.ClusterStatus(c)
 	return shown
-}
-
-func deref[T any](value *T, otherwise T) T {
-	if value == nil {
-		return otherwise
-	}
-	return *value
-}
-
-// minor is the version as EKS has it: 1.36 of v1.36.3.
-func minor(full string) string {
-	parts := strings.SplitN(strings.TrimPrefix(full, "v"), ".", 3)
-	return strings.Join(parts[:min(2, len(parts))], ".")
-}
-
-// clusterStatus is the word and the issues that EKS has for what a cluster's conditions say. A cluster that was served once is ACTIVE: what
-// ails it since is an issue of its health.
-func clusterStatus(c *v1alpha1.Cluster) (status string, issues []clusterIssue) {
-	issues = []clusterIssue{}
-	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-	refusal := readiness.Refusal(c)
-	switch {
-	case !c.DeletionTimestamp.IsZero():
-		return deleting, issues
-	case refusal != "":
-		code := "ConfigurationConflict"
-		if ready.Reason == "InsufficientMemory" {
-			code = "ResourceLimitExceeded"
-		}
-		issues = append(issues, clusterIssue{code, refusal})
-		if c.Status.Version == "" {
-			return failed, issues
-		}
-		return active, issues
-	case ready != nil && ready.Status == metav1.ConditionTrue:
-		return active, issues
-	case c.Status.Version != "":
-		if ready != nil {
-			issues = append(issues, clusterIssue{"ClusterUnreachable", ready.Message})
-		}
-		return active, issues
-	}
-	return creating, issues
 }
 
 // showLogging has the enabled types before those that are not, as EKS has them.

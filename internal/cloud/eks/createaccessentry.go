@@ -9,6 +9,8 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type createAccessEntryInput struct {
@@ -20,12 +22,12 @@ type createAccessEntryInput struct {
 func (a *api) createAccessEntry() awsfront.Spec[createAccessEntryInput, accessEntryOutput] {
 	return awsfront.Spec[createAccessEntryInput, accessEntryOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAccessEntryInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
+			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
 			set := targets[0].Conditions
-			requestTags(set, in.Tags)
+			eksresource.RequestTags(set, in.Tags)
 			set["eks:principalArn"] = []string{in.PrincipalARN}
 			for key, value := range map[string]string{"eks:username": in.Username, "eks:accessEntryType": in.Type} {
 				if value != "" {
@@ -42,11 +44,11 @@ func (a *api) createAccessEntry() awsfront.Spec[createAccessEntryInput, accessEn
 }
 
 func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *createAccessEntryInput) (*accessEntryOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.ClusterName)()
+	defer a.store.Hold(in.ClusterName)()
 	e, err := a.entriesOf(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
@@ -55,9 +57,9 @@ func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *
 	if err != nil {
 		return nil, err
 	}
-	exists := fault(inUse, in.ClusterName, "", "The specified access entry resource is already in use on this cluster.")
+	exists := eksfault.New(eksfault.InUse, in.ClusterName, "", "The specified access entry resource is already in use on this cluster.")
 	if there != nil {
-		again, err := sent.made(there)
+		again, err := sent.Made(there)
 		switch {
 		case err != nil:
 			return nil, err
@@ -66,7 +68,7 @@ func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *
 		}
 		return &accessEntryOutput{a.showEntry(call, e.of, there)}, nil
 	}
-	if _, err := readTags(in.Tags); err != nil {
+	if _, err := eksresource.ReadTags(in.Tags); err != nil {
 		return nil, err
 	}
 	id, err := a.principalID(ctx, in.PrincipalARN)
@@ -86,9 +88,9 @@ func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *
 	if err := setEntryTags(wanted, in.Tags); err != nil {
 		return nil, err
 	}
-	sent.mark(wanted)
+	sent.Mark(wanted)
 	if err := e.Create(ctx, wanted); err != nil {
-		return nil, refusedWrite(err, exists)
+		return nil, eksfault.NotMade(err, exists)
 	}
 	return &accessEntryOutput{a.showEntry(call, e.of, wanted)}, nil
 }

@@ -9,6 +9,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 )
 
 type createAddonInput struct {
@@ -23,12 +26,12 @@ type createAddonInput struct {
 func (a *api) createAddon() awsfront.Spec[createAddonInput, addonOutput] {
 	return awsfront.Spec[createAddonInput, addonOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAddonInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
+			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
-			requestTags(targets[0].Conditions, in.Tags)
-			passed, err := a.passes(ctx, in.ServiceAccountRoleARN, principalEKS, "")
+			eksresource.RequestTags(targets[0].Conditions, in.Tags)
+			passed, err := passrole.Targets(ctx, a.store.Management, in.ServiceAccountRoleARN, passrole.EKS, "")
 			return append(targets, passed...), err
 		},
 		Do: a.doCreateAddon,
@@ -36,12 +39,12 @@ func (a *api) createAddon() awsfront.Spec[createAddonInput, addonOutput] {
 }
 
 func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *createAddonInput) (*addonOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.ClusterName)()
-	of, err := a.cluster(ctx, in.ClusterName)
+	defer a.store.Hold(in.ClusterName)()
+	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +52,13 @@ func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *create
 	if err != nil {
 		return nil, err
 	}
-	exists := addonFault(inUse, in.namedAddon, "Addon already exists.")
+	exists := addonFault(eksfault.InUse, in.namedAddon, "Addon already exists.")
 	there, err := a.findAddon(ctx, of, in.AddonName)
 	if err != nil {
 		return nil, err
 	}
 	if there != nil {
-		again, err := sent.made(there)
+		again, err := sent.Made(there)
 		switch {
 		case err != nil:
 			return nil, err
@@ -64,12 +67,12 @@ func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *create
 		}
 		return a.answerAddon(ctx, call, of, there)
 	}
-	if status, _ := clusterStatus(of); status != active {
-		return nil, addonFault(invalidRequest, in.namedAddon, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
+	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
+		return nil, addonFault(eksfault.InvalidRequest, in.namedAddon, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
 	}
-	sent.mark(wanted)
-	if err := a.Management.Create(ctx, wanted); err != nil {
-		return nil, refusedWrite(err, exists)
+	sent.Mark(wanted)
+	if err := a.store.Management.Create(ctx, wanted); err != nil {
+		return nil, eksfault.NotMade(err, exists)
 	}
 	return a.answerAddon(ctx, call, of, wanted)
 }
@@ -93,9 +96,9 @@ func (a *api) wantedAddon(ctx context.Context, of *v1alpha1.Cluster, in *createA
 		return nil, err
 	}
 	if in.NamespaceConfig != nil && in.NamespaceConfig.Namespace != "" && in.NamespaceConfig.Namespace != known.Namespace {
-		return nil, addonFault(invalidParameter, in.namedAddon, "Add-on %s is in namespace %s: leave namespaceConfig out", known.Name, known.Namespace)
+		return nil, addonFault(eksfault.InvalidParameter, in.namedAddon, "Add-on %s is in namespace %s: leave namespaceConfig out", known.Name, known.Namespace)
 	}
 	wanted.Spec.Version = known.Version
-	wanted.Spec.Tags, err = readTags(in.Tags)
+	wanted.Spec.Tags, err = eksresource.ReadTags(in.Tags)
 	return wanted, err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -24,8 +26,6 @@ const (
 	extended = "EXTENDED"
 	standard = "STANDARD"
 )
-
-var namePattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]*$`)
 
 type createClusterInput struct {
 	Name, Version, RoleARN, ClientRequestToken string
@@ -52,8 +52,8 @@ func (in *createClusterInput) absent() error {
 		features["storageConfig.blockStorage (EKS Auto Mode)"] = in.StorageConfig.BlockStorage
 	}
 	for _, name := range slices.Sorted(maps.Keys(features)) {
-		if feature := features[name]; feature != nil && deref(feature.Enabled, false) {
-			return fault(invalidParameter, in.Name, "", "Muster has no %s: leave it out, or set enabled to false", name)
+		if feature := features[name]; feature != nil && eksresource.Deref(feature.Enabled, false) {
+			return eksfault.New(eksfault.InvalidParameter, in.Name, "", "Muster has no %s: leave it out, or set enabled to false", name)
 		}
 	}
 	return nil
@@ -62,8 +62,8 @@ func (in *createClusterInput) absent() error {
 func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
 	return awsfront.Spec[createClusterInput, clusterOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createClusterInput) ([]awsfront.Target, error) {
-			passed, err := a.passes(ctx, in.RoleARN, principalEKS, a.clusterARN(call, in.Name))
-			return append([]awsfront.Target{{Resource: a.clusterARN(call, in.Name), Conditions: in.conditions()}}, passed...), err
+			passed, err := passrole.Targets(ctx, a.store.Management, in.RoleARN, passrole.EKS, a.store.ClusterARN(call, in.Name))
+			return append([]awsfront.Target{{Resource: a.store.ClusterARN(call, in.Name), Conditions: in.conditions()}}, passed...), err
 		},
 		Do: a.doCreateCluster,
 	}
@@ -72,7 +72,7 @@ func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
 // conditions are the keys that a request sets.
 func (in *createClusterInput) conditions() map[string][]string {
 	set := map[string][]string{}
-	requestTags(set, in.Tags)
+	eksresource.RequestTags(set, in.Tags)
 	boolean := func(key string, value *bool) {
 		if value != nil {
 			set[key] = []string{fmt.Sprint(*value)}
@@ -121,18 +121,18 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 	if err != nil {
 		return nil, err
 	}
-	sent, err := tokenOf(call, in.ClientRequestToken)
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.Name)()
-	exists := fault(inUse, in.Name, "", "Cluster already exists with name: %s", in.Name)
-	there, err := a.findCluster(ctx, in.Name)
+	defer a.store.Hold(in.Name)()
+	exists := eksfault.New(eksfault.InUse, in.Name, "", "Cluster already exists with name: %s", in.Name)
+	there, err := a.store.FindCluster(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	if there != nil {
-		again, err := sent.made(there)
+		again, err := sent.Made(there)
 		switch {
 		case err != nil:
 			return nil, err
@@ -157,9 +157,9 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 	if wanted.Spec.EKS.EncryptionKeyARN, err = a.encryptionKey(ctx, call, in.Name, in.EncryptionConfig); err != nil {
 		return nil, err
 	}
-	sent.mark(wanted)
+	sent.Mark(wanted)
 	if err := a.makeCluster(ctx, wanted); err != nil {
-		return nil, refusedWrite(err, exists)
+		return nil, eksfault.NotMade(err, exists)
 	}
 	return &clusterOutput{a.show(call, wanted)}, nil
 }
@@ -167,26 +167,26 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 // wanted is the object that a request asks for, its subnets aside.
 func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
 	refuse := func(format string, args ...any) (*v1alpha1.Cluster, error) {
-		return nil, fault(invalidParameter, in.Name, "", format, args...)
+		return nil, eksfault.New(eksfault.InvalidParameter, in.Name, "", format, args...)
 	}
-	if !namePattern.MatchString(in.Name) || len(in.Name) > v1alpha1.MaxClusterName {
+	if !eksresource.IsName(in.Name, v1alpha1.MaxClusterName) {
 		return refuse("The cluster name %.120q is not valid: it must begin with a letter or digit and be of at most %d letters, digits, - and _", in.Name, v1alpha1.MaxClusterName)
 	}
 	slug := v1alpha1.ClusterSlug(in.Name)
 	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: slug}, Spec: v1alpha1.ClusterSpec{
-		Name: in.Name, DeletionProtection: deref(in.DeletionProtection, false), EKS: v1alpha1.ClusterEKS{RoleARN: in.RoleARN},
+		Name: in.Name, DeletionProtection: eksresource.Deref(in.DeletionProtection, false), EKS: v1alpha1.ClusterEKS{RoleARN: in.RoleARN},
 		BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons,
 	}}
 	if err := in.absent(); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.Spec.Tags, err = readTags(in.Tags); err != nil {
+	if c.Spec.Tags, err = eksresource.ReadTags(in.Tags); err != nil {
 		return nil, err
 	}
 	if in.Version != "" {
 		if !slices.ContainsFunc(versions(), func(v clusterVersion) bool { return v.ClusterVersion == in.Version }) {
-			return refuse("unsupported Kubernetes version %.20q: there is %s", in.Version, minor(version.Kubernetes))
+			return refuse("unsupported Kubernetes version %.20q: there is %s", in.Version, eksresource.Minor(version.Kubernetes))
 		}
 		c.Spec.Version = version.Kubernetes
 	}
@@ -224,19 +224,19 @@ func (in *createClusterInput) network(c *v1alpha1.Cluster) error {
 	c.Spec.EKS.Endpoint = v1alpha1.ClusterEKSEndpoint{PublicAccess: asked.EndpointPublicAccess, PrivateAccess: asked.EndpointPrivateAccess}
 	switch {
 	case len(asked.PublicAccessCIDRs) > 0 && !slices.Equal(asked.PublicAccessCIDRs, []string{anywhere}):
-		return fault(invalidParameter, in.Name, "", "Muster's public endpoint is on the host's loopback address and has no publicAccessCidrs: leave %v out", asked.PublicAccessCIDRs)
-	case !deref(asked.EndpointPublicAccess, true) && !deref(asked.EndpointPrivateAccess, false):
-		return fault(invalidParameter, in.Name, "", "Private and public endpoint access cannot be false")
+		return eksfault.New(eksfault.InvalidParameter, in.Name, "", "Muster's public endpoint is on the host's loopback address and has no publicAccessCidrs: leave %v out", asked.PublicAccessCIDRs)
+	case !eksresource.Deref(asked.EndpointPublicAccess, true) && !eksresource.Deref(asked.EndpointPrivateAccess, false):
+		return eksfault.New(eksfault.InvalidParameter, in.Name, "", "Private and public endpoint access cannot be false")
 	case in.KubernetesNetworkConfig == nil:
 		return nil
 	}
 	if family := in.KubernetesNetworkConfig.IPFamily; family != "" && family != ipv4 {
-		return fault(invalidParameter, in.Name, "", "Muster's clusters have IPv4 addresses: ipFamily must be ipv4, not %.20q", family)
+		return eksfault.New(eksfault.InvalidParameter, in.Name, "", "Muster's clusters have IPv4 addresses: ipFamily must be ipv4, not %.20q", family)
 	}
 	if text := in.KubernetesNetworkConfig.ServiceIPv4CIDR; text != "" {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked() || !prefix.Addr().IsPrivate() || prefix.Bits() < 12 || prefix.Bits() > 24 {
-			return fault(invalidParameter, in.Name, "", "serviceIpv4Cidr %.40q is not valid: it must be a private IPv4 network from /12 to /24, such as 10.100.0.0/16", text)
+			return eksfault.New(eksfault.InvalidParameter, in.Name, "", "serviceIpv4Cidr %.40q is not valid: it must be a private IPv4 network from /12 to /24, such as 10.100.0.0/16", text)
 		}
 		c.Spec.Network.ServiceCIDR = text
 	}
@@ -253,9 +253,9 @@ func switched(enabled []v1alpha1.LoggingType, change logging) ([]v1alpha1.Loggin
 		for _, text := range setup.Types {
 			kind := v1alpha1.LoggingType(text)
 			if !slices.Contains(v1alpha1.LoggingTypes(), kind) {
-				return nil, awsfault.Errorf(invalidParameter, "The log type %.40q is not known: it must be one of %v", text, v1alpha1.LoggingTypes())
+				return nil, awsfault.Errorf(eksfault.InvalidParameter, "The log type %.40q is not known: it must be one of %v", text, v1alpha1.LoggingTypes())
 			}
-			on[kind] = deref(setup.Enabled, false)
+			on[kind] = eksresource.Deref(setup.Enabled, false)
 		}
 	}
 	var types []v1alpha1.LoggingType

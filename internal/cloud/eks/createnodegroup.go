@@ -13,6 +13,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
+	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -34,12 +38,12 @@ type createNodegroupInput struct {
 func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOutput] {
 	return awsfront.Spec[createNodegroupInput, nodegroupOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
+			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
-			requestTags(targets[0].Conditions, in.Tags)
-			passed, err := a.passes(ctx, in.NodeRole, principalEKS, "")
+			eksresource.RequestTags(targets[0].Conditions, in.Tags)
+			passed, err := passrole.Targets(ctx, a.store.Management, in.NodeRole, passrole.EKS, "")
 			return append(targets, passed...), err
 		},
 		Do: a.doCreateNodegroup,
@@ -47,12 +51,12 @@ func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOut
 }
 
 func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) (*nodegroupOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.ClusterName)()
-	of, err := a.cluster(ctx, in.ClusterName)
+	defer a.store.Hold(in.ClusterName)()
+	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +64,13 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 	if err != nil {
 		return nil, err
 	}
-	exists := fault(inUse, in.ClusterName, in.NodegroupName, "NodeGroup already exists with name %s and cluster name %s", in.NodegroupName, in.ClusterName)
+	exists := eksfault.New(eksfault.InUse, in.ClusterName, in.NodegroupName, "NodeGroup already exists with name %s and cluster name %s", in.NodegroupName, in.ClusterName)
 	there, err := a.findNodegroup(ctx, of, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
 	if there != nil {
-		again, err := sent.made(there)
+		again, err := sent.Made(there)
 		switch {
 		case err != nil:
 			return nil, err
@@ -75,8 +79,8 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 		}
 		return &nodegroupOutput{a.showNodegroup(call, of, there)}, nil
 	}
-	if status, _ := clusterStatus(of); status != active {
-		return nil, fault(invalidRequest, in.ClusterName, in.NodegroupName, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
+	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
+		return nil, eksfault.New(eksfault.InvalidRequest, in.ClusterName, in.NodegroupName, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
 	}
 	if wanted.Spec.SubnetIDs, err = a.nodegroupSubnets(ctx, of, in.Subnets); err != nil {
 		return nil, err
@@ -90,26 +94,26 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 	if err := a.checkNodeRole(ctx, in); err != nil {
 		return nil, err
 	}
-	sent.mark(wanted)
-	if err := a.Management.Create(ctx, wanted); err != nil {
-		return nil, refusedWrite(err, exists)
+	sent.Mark(wanted)
+	if err := a.store.Management.Create(ctx, wanted); err != nil {
+		return nil, eksfault.NotMade(err, exists)
 	}
 	return &nodegroupOutput{a.showNodegroup(call, of, wanted)}, nil
 }
 
 // checkNodeRole refuses a role that no machine could have.
 func (a *api) checkNodeRole(ctx context.Context, in *createNodegroupInput) error {
-	if !isRoleARN(in.NodeRole) {
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "The nodeRole %.300q is not the ARN of a role", in.NodeRole)
+	if !passrole.IsARN(in.NodeRole) {
+		return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "The nodeRole %.300q is not the ARN of a role", in.NodeRole)
 	}
-	found, err := a.role(ctx, in.NodeRole)
+	found, err := passrole.Find(ctx, a.store.Management, in.NodeRole)
 	switch {
 	case err != nil:
 		return err
 	case found == nil:
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "The role %s does not exist", in.NodeRole)
-	case !a.trusts(found, principalEC2):
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "Following required service principals [%s] were not found in the trust relationships of nodeRole %s", principalEC2, in.NodeRole)
+		return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "The role %s does not exist", in.NodeRole)
+	case !passrole.LetsIn(found, a.store.Region, passrole.EC2, "sts:AssumeRole", nil):
+		return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "Following required service principals [%s] were not found in the trust relationships of nodeRole %s", passrole.EC2, in.NodeRole)
 	}
 	return nil
 }
@@ -117,20 +121,20 @@ func (a *api) checkNodeRole(ctx context.Context, in *createNodegroupInput) error
 // wantedNodegroup is the object that a request asks for.
 func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*v1alpha1.NodeGroup, error) {
 	refuse := func(format string, args ...any) (*v1alpha1.NodeGroup, error) {
-		return nil, fault(invalidParameter, in.ClusterName, in.NodegroupName, format, args...)
+		return nil, eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, format, args...)
 	}
 	ami, capacity := in.AMIType, in.CapacityType
 	switch {
-	case !namePattern.MatchString(in.NodegroupName) || len(in.NodegroupName) > v1alpha1.MaxNodeGroupName:
+	case !eksresource.IsName(in.NodegroupName, v1alpha1.MaxNodeGroupName):
 		return refuse("The node group name %.80q is not valid: it must begin with a letter or digit and be of at most %d letters, digits, - and _", in.NodegroupName, v1alpha1.MaxNodeGroupName)
 	case !a.LocalMachines:
-		return nil, awsfault.Errorf(invalidRequest, "This service runs without root and can make no machines: start it with root, or make a node group of simulated machines with `muster create nodegroup --provider simulated`")
+		return nil, awsfault.Errorf(eksfault.InvalidRequest, "This service runs without root and can make no machines: start it with root, or make a node group of simulated machines with `muster create nodegroup --provider simulated`")
 	case ami != "" && ami != amiType:
 		return refuse("Muster has machines of one kind, %s: leave amiType %.60q out", amiType, ami)
 	case capacity != "" && capacity != onDemand:
 		return refuse("Muster has no machines of capacityType %.40q: leave it out, or write %s", capacity, onDemand)
-	case in.Version != "" && in.Version != minor(version.Kubernetes):
-		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, minor(version.Kubernetes))
+	case in.Version != "" && in.Version != eksresource.Minor(version.Kubernetes):
+		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, eksresource.Minor(version.Kubernetes))
 	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion():
 		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion())
 	}
@@ -142,7 +146,7 @@ func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		},
 	}
 	var err error
-	if g.Spec.Tags, err = readTags(in.Tags); err != nil {
+	if g.Spec.Tags, err = eksresource.ReadTags(in.Tags); err != nil {
 		return nil, err
 	}
 	if in.ScalingConfig != nil {
@@ -178,13 +182,13 @@ func scaled(from v1alpha1.ScalingConfig, change scaling) (v1alpha1.ScalingConfig
 	}
 	switch {
 	case from.MinSize < 0:
-		return from, awsfault.Errorf(invalidParameter, "Minimum capacity %d can't be less than 0", from.MinSize)
+		return from, awsfault.Errorf(eksfault.InvalidParameter, "Minimum capacity %d can't be less than 0", from.MinSize)
 	case from.MaxSize < 1:
-		return from, awsfault.Errorf(invalidParameter, "Maximum capacity %d can't be less than 1", from.MaxSize)
+		return from, awsfault.Errorf(eksfault.InvalidParameter, "Maximum capacity %d can't be less than 1", from.MaxSize)
 	case from.MinSize > from.DesiredSize:
-		return from, awsfault.Errorf(invalidParameter, "Minimum capacity %d can't be greater than desired size %d", from.MinSize, from.DesiredSize)
+		return from, awsfault.Errorf(eksfault.InvalidParameter, "Minimum capacity %d can't be greater than desired size %d", from.MinSize, from.DesiredSize)
 	case from.DesiredSize > from.MaxSize:
-		return from, awsfault.Errorf(invalidParameter, "Desired capacity %d can't be greater than max size %d", from.DesiredSize, from.MaxSize)
+		return from, awsfault.Errorf(eksfault.InvalidParameter, "Desired capacity %d can't be greater than max size %d", from.DesiredSize, from.MaxSize)
 	}
 	return from, nil
 }
@@ -194,7 +198,7 @@ func scaled(from v1alpha1.ScalingConfig, change scaling) (v1alpha1.ScalingConfig
 func checkReserved(labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if strings.HasPrefix(key, nodegroupspec.ManagedPrefix) {
-			return awsfault.Errorf(invalidParameter, "Label cannot contain reserved prefixes [kubernetes.io/, k8s.io/, %s]: %.80s", nodegroupspec.ManagedPrefix, key)
+			return awsfault.Errorf(eksfault.InvalidParameter, "Label cannot contain reserved prefixes [kubernetes.io/, k8s.io/, %s]: %.80s", nodegroupspec.ManagedPrefix, key)
 		}
 	}
 	return nil
@@ -216,12 +220,21 @@ func taintsFrom(taints []taint) (v1alpha1.NodeTaints, error) {
 	for _, t := range taints {
 		effect, ok := effects[t.Effect]
 		if !ok {
-			return nil, awsfault.Errorf(invalidParameter, "The effect %.40q of taint %.80q is not known: it must be NO_SCHEDULE, NO_EXECUTE or PREFER_NO_SCHEDULE", t.Effect, t.Key)
+			return nil, awsfault.Errorf(eksfault.InvalidParameter, "The effect %.40q of taint %.80q is not known: it must be NO_SCHEDULE, NO_EXECUTE or PREFER_NO_SCHEDULE", t.Effect, t.Key)
 		}
 		if slices.ContainsFunc(kept, func(o v1alpha1.NodeTaint) bool { return o.Key == t.Key && o.Effect == effect }) {
-			return nil, awsfault.Errorf(invalidParameter, "The taint %.80q with effect %s is there twice", t.Key, t.Effect)
+			return nil, awsfault.Errorf(eksfault.InvalidParameter, "The taint %.80q with effect %s is there twice", t.Key, t.Effect)
 		}
 		kept = append(kept, v1alpha1.NodeTaint{Key: t.Key, Value: v1alpha1.LabelValue(t.Value), Effect: effect})
 	}
 	return kept, nil
+}
+
+// nodegroupSubnets are those that machines of a cluster are to be in.
+func (a *api) nodegroupSubnets(ctx context.Context, of *v1alpha1.Cluster, ids []string) ([]v1alpha1.SubnetID, error) {
+	kept, vpc, _, err := vpcconfig.Subnets(ctx, a.store.Management, ids)
+	if err == nil && len(ids) > 0 && vpc != of.Status.VPCID {
+		return nil, awsfault.Errorf(eksfault.InvalidParameter, "The subnets %v are in %s, and the cluster is in %s: a node group's subnets must be of the cluster's VPC", ids, vpc, of.Status.VPCID)
+	}
+	return kept, err
 }

@@ -9,6 +9,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 	"muster.dev/muster/internal/plane/podidentity"
 )
 
@@ -21,12 +24,12 @@ type createAssociationInput struct {
 func (a *api) createPodIdentityAssociation() awsfront.Spec[createAssociationInput, associationOutput] {
 	return awsfront.Spec[createAssociationInput, associationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAssociationInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
+			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
-			requestTags(targets[0].Conditions, in.Tags)
-			passed, err := a.passes(ctx, in.RoleARN, principalPods, a.clusterARN(call, in.ClusterName))
+			eksresource.RequestTags(targets[0].Conditions, in.Tags)
+			passed, err := passrole.Targets(ctx, a.store.Management, in.RoleARN, passrole.Pods, a.store.ClusterARN(call, in.ClusterName))
 			return append(targets, passed...), err
 		},
 		Do: a.doCreateAssociation,
@@ -34,12 +37,12 @@ func (a *api) createPodIdentityAssociation() awsfront.Spec[createAssociationInpu
 }
 
 func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *createAssociationInput) (*associationOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.ClusterName)()
-	of, err := a.cluster(ctx, in.ClusterName)
+	defer a.store.Hold(in.ClusterName)()
+	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +51,7 @@ func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *
 		return nil, err
 	}
 	for i := range all {
-		if again, err := sent.made(&all[i]); err != nil {
+		if again, err := sent.Made(&all[i]); err != nil {
 			return nil, err
 		} else if again {
 			return &associationOutput{a.showAssociation(call, &all[i])}, nil
@@ -56,11 +59,11 @@ func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *
 	}
 	for i := range all {
 		if all[i].Spec.Namespace == in.Namespace && all[i].Spec.ServiceAccount == in.ServiceAccount {
-			return nil, fault(inUse, in.ClusterName, "", "Association already exists: %s", all[i].Name)
+			return nil, eksfault.New(eksfault.InUse, in.ClusterName, "", "Association already exists: %s", all[i].Name)
 		}
 	}
 	if !of.DeletionTimestamp.IsZero() {
-		return nil, fault(invalidRequest, in.ClusterName, "", "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, deleting)
+		return nil, eksfault.New(eksfault.InvalidRequest, in.ClusterName, "", "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, eksresource.Deleting)
 	}
 	id, err := podidentity.NewID()
 	if err != nil {
@@ -70,18 +73,18 @@ func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: id},
 		Spec: v1alpha1.PodIdentityAssociationSpec{
 			ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleARN: in.RoleARN, TargetRoleARN: in.TargetRoleARN,
-			DisableSessionTags: deref(in.DisableSessionTags, false), Policy: in.Policy,
+			DisableSessionTags: eksresource.Deref(in.DisableSessionTags, false), Policy: in.Policy,
 		},
 	}
-	if wanted.Spec.Tags, err = readTags(in.Tags); err != nil {
+	if wanted.Spec.Tags, err = eksresource.ReadTags(in.Tags); err != nil {
 		return nil, err
 	}
 	if err := a.checkAssociation(ctx, call, wanted.Spec); err != nil {
 		return nil, err
 	}
-	sent.mark(wanted)
-	if err := a.Management.Create(ctx, wanted); err != nil {
-		return nil, refusedWrite(err, fault(inUse, in.ClusterName, "", "An association of this id exists: try again"))
+	sent.Mark(wanted)
+	if err := a.store.Management.Create(ctx, wanted); err != nil {
+		return nil, eksfault.NotMade(err, eksfault.New(eksfault.InUse, in.ClusterName, "", "An association of this id exists: try again"))
 	}
 	return &associationOutput{a.showAssociation(call, wanted)}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type deleteAddonInput struct {
@@ -24,7 +26,7 @@ func (a *api) deleteAddon() awsfront.Spec[deleteAddonInput, addonOutput] {
 			return a.aboutAddon(ctx, call, in.namedAddon)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) (*addonOutput, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			of, found, err := a.addon(ctx, in.namedAddon)
 			if err != nil {
 				return nil, err
@@ -32,15 +34,15 @@ func (a *api) deleteAddon() awsfront.Spec[deleteAddonInput, addonOutput] {
 			if !found.DeletionTimestamp.IsZero() {
 				return a.answerAddon(ctx, call, of, found)
 			}
-			if preserve := deref(in.Preserve, false); preserve != found.Spec.Preserve { // what this request says holds, whatever kubectl said
+			if preserve := eksresource.Deref(in.Preserve, false); preserve != found.Spec.Preserve { // what this request says holds, whatever kubectl said
 				before := found.DeepCopy()
 				found.Spec.Preserve = preserve
-				if err := a.Management.Patch(ctx, found, client.MergeFrom(before)); err != nil {
-					return nil, away(fmt.Errorf("changing add-on %s: %w", in.AddonName, err))
+				if err := a.store.Management.Patch(ctx, found, client.MergeFrom(before)); err != nil {
+					return nil, eksfault.Away(fmt.Errorf("changing add-on %s: %w", in.AddonName, err))
 				}
 			}
-			if err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
-				return nil, away(fmt.Errorf("deleting add-on %s: %w", in.AddonName, err))
+			if err := a.store.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+				return nil, eksfault.Away(fmt.Errorf("deleting add-on %s: %w", in.AddonName, err))
 			}
 			found.DeletionTimestamp = new(metav1.NewTime(call.Now))
 			return a.answerAddon(ctx, call, of, found)

@@ -10,20 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
 func (a *api) deleteNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
 	return awsfront.Spec[namedGroup, nodegroupOutput]{
 		About: a.aboutNamedGroup,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedGroup) (*nodegroupOutput, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			of, found, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
 			if err != nil {
 				return nil, err
 			}
 			if found.DeletionTimestamp.IsZero() {
-				if err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
-					return nil, away(fmt.Errorf("deleting node group %s: %w", in.NodegroupName, err))
+				if err := a.store.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+					return nil, eksfault.Away(fmt.Errorf("deleting node group %s: %w", in.NodegroupName, err))
 				}
 				found.DeletionTimestamp = new(metav1.NewTime(call.Now))
 			}

@@ -11,6 +11,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/plane/deprecation"
 )
 
@@ -21,7 +22,7 @@ func (a *api) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alp
 	next := "1." + fmt.Sprint(is+1)
 	seen, err := a.Deprecated(ctx, of.Namespace)
 	if err != nil || !known {
-		unseen := deprecatedInsight(call, cmp.Or(minor(of.Status.Version), "unknown"), nil, deprecation.Seen{})
+		unseen := deprecatedInsight(call, cmp.Or(eksresource.Minor(of.Status.Version), "unknown"), nil, deprecation.Seen{})
 		unseen.InsightStatus = insightStatus{unknown, "The API server's metrics cannot be read"}
 		return []insight{unseen}
 	}
@@ -36,7 +37,7 @@ func (a *api) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alp
 			one.InsightStatus.Status = erring
 		}
 		if release == "" {
-			one.KubernetesVersion = minor(of.Status.Version)
+			one.KubernetesVersion = eksresource.Minor(of.Status.Version)
 		}
 		all = append(all, one)
 	}

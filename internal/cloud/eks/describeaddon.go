@@ -10,6 +10,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 func (a *api) describeAddon() awsfront.Spec[namedAddon, addonOutput] {
@@ -25,36 +27,29 @@ func (a *api) describeAddon() awsfront.Spec[namedAddon, addonOutput] {
 	}
 }
 
-type listAddonsInput struct {
-	ClusterName, NextToken string
-	MaxResults             *int32
-}
-
 type listAddonsOutput struct {
 	Addons    []string
 	NextToken string
 }
 
-func (a *api) listAddons() awsfront.Spec[listAddonsInput, listAddonsOutput] {
-	return awsfront.Spec[listAddonsInput, listAddonsOutput]{
-		About: func(ctx context.Context, call *awsfront.Call, in *listAddonsInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.ClusterName)
-		},
-		Do: func(ctx context.Context, call *awsfront.Call, in *listAddonsInput) (*listAddonsOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+func (a *api) listAddons() awsfront.Spec[eksresource.ListInput, listAddonsOutput] {
+	return awsfront.Spec[eksresource.ListInput, listAddonsOutput]{
+		About: a.store.AboutList,
+		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*listAddonsOutput, error) {
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
 			var all v1alpha1.AddonList
-			if err := a.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
-				return nil, away(fmt.Errorf("listing the add-ons of cluster %s: %w", in.ClusterName, err))
+			if err := a.store.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
+				return nil, eksfault.Away(fmt.Errorf("listing the add-ons of cluster %s: %w", in.ClusterName, err))
 			}
 			var names []string
 			for i := range all.Items {
 				names = append(names, all.Items[i].Name)
 			}
 			out := &listAddonsOutput{}
-			out.Addons, out.NextToken, err = page(a, call, in.ClusterName, names, itself, in.NextToken, in.MaxResults)
+			out.Addons, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, names, eksresource.Itself, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}

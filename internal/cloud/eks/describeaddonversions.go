@@ -11,6 +11,8 @@ import (
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type addonVersionsInput struct {
@@ -55,7 +57,7 @@ func (a *api) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVer
 			}
 			out := &addonVersionsOutput{}
 			var err error
-			out.Addons, out.NextToken, err = page(a, call, []any{in.KubernetesVersion, in.AddonName, in.Types, in.Publishers, in.Owners}, infos,
+			out.Addons, out.NextToken, err = eksresource.Page(a.store, call, []any{in.KubernetesVersion, in.AddonName, in.Types, in.Publishers, in.Owners}, infos,
 				func(i addonInfo) string { return i.AddonName }, in.NextToken, in.MaxResults)
 			return out, err
 		},
@@ -94,7 +96,7 @@ func (a *api) describeAddonConfiguration() awsfront.Spec[addonConfigurationInput
 		Do: func(_ context.Context, _ *awsfront.Call, in *addonConfigurationInput) (*addonConfigurationOutput, error) {
 			known, ok := catalogue.New().Find(in.AddonName)
 			if !ok || known.Version != in.AddonVersion {
-				return nil, awsfault.Errorf(notFound, "Configuration not found for addon: %.80s, version: %.60s", in.AddonName, in.AddonVersion)
+				return nil, awsfault.Errorf(eksfault.NotFound, "Configuration not found for addon: %.80s, version: %.60s", in.AddonName, in.AddonVersion)
 			}
 			return &addonConfigurationOutput{
 				AddonName: known.Name, AddonVersion: known.Version, ConfigurationSchema: known.Schema, PodIdentityConfiguration: []podIdentityConfiguration{},

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
 )
 
 // named is the input of actions about one cluster.
@@ -17,17 +18,17 @@ func (a *api) describeCluster() awsfront.Spec[named, clusterOutput] {
 	return awsfront.Spec[named, clusterOutput]{
 		About: a.aboutNamed,
 		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*clusterOutput, error) {
-			found, err := a.cluster(ctx, in.Name)
+			found, err := a.store.Cluster(ctx, in.Name)
 			if err != nil {
 				return nil, err
 			}
 			shown := a.show(call, found)
-			shown.Status, err = a.orUpdating(ctx, shown.Status, found, nil)
+			shown.Status, err = change.Status(ctx, a.store.Management, shown.Status, found, nil)
 			return &clusterOutput{shown}, err
 		},
 	}
 }
 
 func (a *api) aboutNamed(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
-	return a.aboutCluster(ctx, call, in.Name)
+	return a.store.AboutCluster(ctx, call, in.Name)
 }

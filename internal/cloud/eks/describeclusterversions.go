@@ -9,6 +9,8 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -34,11 +36,11 @@ type clusterVersion struct {
 func (a *api) describeClusterVersions() awsfront.Spec[versionsInput, versionsOutput] {
 	return awsfront.Spec[versionsInput, versionsOutput]{
 		About: func(_ context.Context, call *awsfront.Call, _ *versionsInput) ([]awsfront.Target, error) {
-			return []awsfront.Target{{Resource: a.arn(call, "*")}}, nil
+			return []awsfront.Target{{Resource: a.store.ARN(call, "*")}}, nil
 		},
 		Do: func(_ context.Context, call *awsfront.Call, in *versionsInput) (*versionsOutput, error) {
-			if in.ClusterType != "" && in.ClusterType != service {
-				return nil, awsfault.Errorf(invalidParameter, "There are no clusters of type %.40q here: leave clusterType out, or write eks", in.ClusterType)
+			if in.ClusterType != "" && in.ClusterType != eksresource.Service {
+				return nil, awsfault.Errorf(eksfault.InvalidParameter, "There are no clusters of type %.40q here: leave clusterType out, or write eks", in.ClusterType)
 			}
 			all := slices.DeleteFunc(versions(), func(v clusterVersion) bool {
 				return len(in.ClusterVersions) > 0 && !slices.Contains(in.ClusterVersions, v.ClusterVersion) ||
@@ -46,7 +48,7 @@ func (a *api) describeClusterVersions() awsfront.Spec[versionsInput, versionsOut
 			})
 			out := &versionsOutput{}
 			var err error
-			out.ClusterVersions, out.NextToken, err = page(a, call, []any{in.ClusterVersions, in.Status, in.VersionStatus}, all,
+			out.ClusterVersions, out.NextToken, err = eksresource.Page(a.store, call, []any{in.ClusterVersions, in.Status, in.VersionStatus}, all,
 				func(v clusterVersion) string { return v.ClusterVersion }, in.NextToken, in.MaxResults)
 			return out, err
 		},
@@ -56,7 +58,7 @@ func (a *api) describeClusterVersions() awsfront.Spec[versionsInput, versionsOut
 // versions are those that there are programs of.
 func versions() []clusterVersion {
 	return []clusterVersion{{
-		ClusterVersion: minor(version.Kubernetes), ClusterType: service, DefaultPlatformVersion: platformVersion,
+		ClusterVersion: eksresource.Minor(version.Kubernetes), ClusterType: eksresource.Service, DefaultPlatformVersion: platformVersion,
 		KubernetesPatchVersion: strings.TrimPrefix(version.Kubernetes, "v"), Status: "standard-support", VersionStatus: "STANDARD_SUPPORT", DefaultVersion: new(true),
 	}}
 }

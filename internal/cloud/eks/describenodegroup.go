@@ -10,6 +10,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 // namedGroup is the input of actions about one node group.
@@ -30,16 +33,10 @@ func (a *api) describeNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
 				return nil, err
 			}
 			shown := a.showNodegroup(call, of, found)
-			shown.Status, err = a.orUpdating(ctx, shown.Status, of, found)
+			shown.Status, err = change.Status(ctx, a.store.Management, shown.Status, of, found)
 			return &nodegroupOutput{shown}, err
 		},
 	}
-}
-
-type listNodegroupsInput struct {
-	ClusterName string
-	MaxResults  *int32
-	NextToken   string
 }
 
 type listNodegroupsOutput struct {
@@ -47,19 +44,17 @@ type listNodegroupsOutput struct {
 	NextToken  string
 }
 
-func (a *api) listNodegroups() awsfront.Spec[listNodegroupsInput, listNodegroupsOutput] {
-	return awsfront.Spec[listNodegroupsInput, listNodegroupsOutput]{
-		About: func(ctx context.Context, call *awsfront.Call, in *listNodegroupsInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.ClusterName)
-		},
-		Do: func(ctx context.Context, call *awsfront.Call, in *listNodegroupsInput) (*listNodegroupsOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+func (a *api) listNodegroups() awsfront.Spec[eksresource.ListInput, listNodegroupsOutput] {
+	return awsfront.Spec[eksresource.ListInput, listNodegroupsOutput]{
+		About: a.store.AboutList,
+		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*listNodegroupsOutput, error) {
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
 			var all v1alpha1.NodeGroupList
-			if err := a.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
-				return nil, away(fmt.Errorf("listing node groups of cluster %s: %w", in.ClusterName, err))
+			if err := a.store.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
+				return nil, eksfault.Away(fmt.Errorf("listing node groups of cluster %s: %w", in.ClusterName, err))
 			}
 			names := make([]string, 0, len(all.Items))
 			for i := range all.Items {
@@ -68,7 +63,7 @@ func (a *api) listNodegroups() awsfront.Spec[listNodegroupsInput, listNodegroups
 				}
 			}
 			out := &listNodegroupsOutput{}
-			out.Nodegroups, out.NextToken, err = page(a, call, in.ClusterName, names, itself, in.NextToken, in.MaxResults)
+			out.Nodegroups, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, names, eksresource.Itself, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}

@@ -4,11 +4,69 @@ package eks
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
+
+// targetOf reads the cluster, and finds out what the updates are of that a request is about: of the cluster, or of the node group or add-on that it names.
+func (a *api) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Cluster, isOf func(*v1alpha1.Update) bool, err error) {
+	switch {
+	case in.NodegroupName != "" && in.AddonName != "":
+		return nil, nil, eksfault.New(eksfault.InvalidParameter, in.Name, in.NodegroupName, "An update is one of a node group or one of an add-on: give nodegroupName or addonName")
+	case in.AddonName != "":
+		of, found, err := a.addon(ctx, namedAddon{in.Name, in.AddonName})
+		return of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) }, err
+	case in.NodegroupName != "":
+		of, group, err := a.nodegroup(ctx, in.Name, in.NodegroupName)
+		return of, func(u *v1alpha1.Update) bool { return change.IsOf(u, of, group) }, err
+	}
+	of, err = a.store.Cluster(ctx, in.Name)
+	return of, func(u *v1alpha1.Update) bool { return change.IsOf(u, of, nil) }, err
+}
+
+// updateTarget is the part of an input that says whose updates are meant.
+type updateTarget struct{ Name, NodegroupName, AddonName string }
+
+func (a *api) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTarget) ([]awsfront.Target, error) {
+	switch {
+	case in.AddonName != "":
+		return a.aboutAddon(ctx, call, namedAddon{in.Name, in.AddonName})
+	case in.NodegroupName != "":
+		return a.aboutNodegroup(ctx, call, in.Name, in.NodegroupName)
+	}
+	return a.store.AboutCluster(ctx, call, in.Name)
+}
+
+// findUpdate reads an update of a cluster, node group or add-on that is there.
+func (a *api) findUpdate(ctx context.Context, in updateTarget, id string) (*v1alpha1.Update, error) {
+	of, isOf, err := a.targetOf(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	missing := eksfault.New(eksfault.NotFound, in.Name, in.NodegroupName, "No update found for ID: %.100s", id)
+	if _, err := uuid.Parse(id); err != nil {
+		return nil, missing
+	}
+	u := &v1alpha1.Update{}
+	err = a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, u)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !isOf(u):
+		return nil, missing
+	case err != nil:
+		return nil, eksfault.Away(fmt.Errorf("reading update %s: %w", id, err))
+	}
+	return u, nil
+}
 
 type describeUpdateInput struct {
 	updateTarget
@@ -16,17 +74,17 @@ type describeUpdateInput struct {
 	UpdateID string
 }
 
-func (a *api) describeUpdate() awsfront.Spec[describeUpdateInput, updateOutput] {
-	return awsfront.Spec[describeUpdateInput, updateOutput]{
+func (a *api) describeUpdate() awsfront.Spec[describeUpdateInput, change.Output] {
+	return awsfront.Spec[describeUpdateInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeUpdateInput) ([]awsfront.Target, error) {
 			return a.aboutUpdates(ctx, call, in.updateTarget)
 		},
-		Do: func(ctx context.Context, _ *awsfront.Call, in *describeUpdateInput) (*updateOutput, error) {
+		Do: func(ctx context.Context, _ *awsfront.Call, in *describeUpdateInput) (*change.Output, error) {
 			found, err := a.findUpdate(ctx, in.updateTarget, in.UpdateID)
 			if err != nil {
 				return nil, err
 			}
-			return &updateOutput{showUpdate(found)}, nil
+			return change.Answer(found), nil
 		},
 	}
 }
@@ -53,12 +111,12 @@ func (a *api) listUpdates() awsfront.Spec[listUpdatesInput, listUpdatesOutput] {
 			if err != nil {
 				return nil, err
 			}
-			all, err := a.listUpdatesOf(ctx, of, isOf)
+			all, err := change.List(ctx, a.store.Management, of, isOf)
 			if err != nil {
 				return nil, err
 			}
-			newest := func(u v1alpha1.Update) string { return nexttoken.NewestFirst(updateTime(u), u.Name) }
-			cut, next, err := page(a, call, in.updateTarget, all, newest, in.NextToken, in.MaxResults)
+			newest := func(u v1alpha1.Update) string { return nexttoken.NewestFirst(change.Time(u), u.Name) }
+			cut, next, err := eksresource.Page(a.store, call, in.updateTarget, all, newest, in.NextToken, in.MaxResults)
 			if err != nil {
 				return nil, err
 			}

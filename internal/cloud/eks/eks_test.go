@@ -98,7 +98,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 	if err := Register(w.front, config); err != nil {
 		t.Fatal(err)
 	}
-	if w.handler, err = w.front.Handler(service); err != nil {
+	if w.handler, err = w.front.Handler("eks"); err != nil {
 		t.Fatal(err)
 	}
 	return w

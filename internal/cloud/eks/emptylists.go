@@ -6,28 +6,20 @@ import (
 	"context"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 // Lists of what no cluster of Muster's ever has. Tools read them before they do anything else.
 
-type pagedInput struct {
-	ClusterName, NextToken string
-	MaxResults             *int32
-}
-
-func (a *api) aboutPaged(ctx context.Context, call *awsfront.Call, in *pagedInput) ([]awsfront.Target, error) {
-	return a.aboutCluster(ctx, call, in.ClusterName)
-}
-
 // empty answers a request about a cluster that is there with what the function makes.
-func empty[Out any](a *api, answer func() *Out) awsfront.Spec[pagedInput, Out] {
-	return awsfront.Spec[pagedInput, Out]{
-		About: a.aboutPaged,
-		Do: func(ctx context.Context, call *awsfront.Call, in *pagedInput) (*Out, error) {
-			if _, err := a.cluster(ctx, in.ClusterName); err != nil {
+func empty[Out any](a *api, answer func() *Out) awsfront.Spec[eksresource.ListInput, Out] {
+	return awsfront.Spec[eksresource.ListInput, Out]{
+		About: a.store.AboutList,
+		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*Out, error) {
+			if _, err := a.store.Cluster(ctx, in.ClusterName); err != nil {
 				return nil, err
 			}
-			if _, _, err := page[string](a, call, in.ClusterName, nil, itself, in.NextToken, in.MaxResults); err != nil {
+			if _, _, err := eksresource.Page[string](a.store, call, in.ClusterName, nil, eksresource.Itself, in.NextToken, in.MaxResults); err != nil {
 				return nil, err
 			}
 			return answer(), nil
@@ -37,19 +29,19 @@ func empty[Out any](a *api, answer func() *Out) awsfront.Spec[pagedInput, Out] {
 
 type capabilitiesOutput struct{ Capabilities []struct{} }
 
-func (a *api) listCapabilities() awsfront.Spec[pagedInput, capabilitiesOutput] {
+func (a *api) listCapabilities() awsfront.Spec[eksresource.ListInput, capabilitiesOutput] {
 	return empty(a, func() *capabilitiesOutput { return &capabilitiesOutput{[]struct{}{}} })
 }
 
 type fargateProfilesOutput struct{ FargateProfileNames []string }
 
-func (a *api) listFargateProfiles() awsfront.Spec[pagedInput, fargateProfilesOutput] {
+func (a *api) listFargateProfiles() awsfront.Spec[eksresource.ListInput, fargateProfilesOutput] {
 	return empty(a, func() *fargateProfilesOutput { return &fargateProfilesOutput{[]string{}} })
 }
 
 type identityProvidersOutput struct{ IdentityProviderConfigs []struct{} }
 
-func (a *api) listIdentityProviderConfigs() awsfront.Spec[pagedInput, identityProvidersOutput] {
+func (a *api) listIdentityProviderConfigs() awsfront.Spec[eksresource.ListInput, identityProvidersOutput] {
 	return empty(a, func() *identityProvidersOutput { return &identityProvidersOutput{[]struct{}{}} })
 }
 
@@ -64,7 +56,7 @@ type subscriptionsOutput struct{ Subscriptions []struct{} }
 func (a *api) listEksAnywhereSubscriptions() awsfront.Spec[subscriptionsInput, subscriptionsOutput] {
 	return awsfront.Spec[subscriptionsInput, subscriptionsOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *subscriptionsInput) (*subscriptionsOutput, error) {
-			if _, _, err := page[string](a, call, nil, nil, itself, in.NextToken, in.MaxResults); err != nil {
+			if _, _, err := eksresource.Page[string](a.store, call, nil, nil, eksresource.Itself, in.NextToken, in.MaxResults); err != nil {
 				return nil, err
 			}
 			return &subscriptionsOutput{[]struct{}{}}, nil

@@ -8,6 +8,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
 // secrets is the one resource that EKS encrypts with a key of the account.
@@ -27,13 +28,13 @@ func (a *api) encryptionKey(ctx context.Context, call *awsfront.Call, cluster st
 	case len(configs) == 0:
 		return "", nil
 	case len(configs) > 1:
-		return "", fault(invalidParameter, cluster, "", "encryptionConfig has %d members: there may be one", len(configs))
+		return "", eksfault.New(eksfault.InvalidParameter, cluster, "", "encryptionConfig has %d members: there may be one", len(configs))
 	case !slices.Equal(configs[0].Resources, []string{secrets}):
-		return "", fault(invalidParameter, cluster, "", "The resources of encryptionConfig are %q: they must be [%s]", configs[0].Resources, secrets)
+		return "", eksfault.New(eksfault.InvalidParameter, cluster, "", "The resources of encryptionConfig are %q: they must be [%s]", configs[0].Resources, secrets)
 	}
 	arn := configs[0].Provider.KeyARN
 	if err := a.Key(ctx, call.Caller.Account(), arn); err != nil {
-		return "", &awsfault.Error{Code: invalidParameter, Message: "The keyArn of encryptionConfig cannot be used: " + err.Error(), Members: map[string]any{"clusterName": cluster}, Cause: err}
+		return "", &awsfault.Error{Code: eksfault.InvalidParameter, Message: "The keyArn of encryptionConfig cannot be used: " + err.Error(), Members: map[string]any{"clusterName": cluster}, Cause: err}
 	}
 	return arn, nil
 }

@@ -7,6 +7,9 @@ import (
 	"strconv"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 )
 
 // updateConfig is a maximum of machines that a rollout makes unavailable at once.
@@ -27,7 +30,7 @@ type remoteAccess struct {
 const strategyDefault = "DEFAULT"
 
 // from is what is kept of a request's maximum. One machine at a time is within every maximum, so that nothing else depends on it.
-func (u *updateConfig) from(refuse refusal) (v1alpha1.NodeGroupUpdateConfig, error) {
+func (u *updateConfig) from(refuse eksfault.Refuse) (v1alpha1.NodeGroupUpdateConfig, error) {
 	var kept v1alpha1.NodeGroupUpdateConfig
 	if u.UpdateStrategy != "" && u.UpdateStrategy != strategyDefault {
 		return kept, refuse("Muster makes a machine before it removes one: updateStrategy must be %s, not %.40q", strategyDefault, u.UpdateStrategy)
@@ -55,7 +58,7 @@ func (u *updateConfig) from(refuse refusal) (v1alpha1.NodeGroupUpdateConfig, err
 }
 
 // from is what is kept of a request's switch.
-func (n *nodeRepairConfig) from(refuse refusal) (*bool, error) {
+func (n *nodeRepairConfig) from(refuse eksfault.Refuse) (*bool, error) {
 	if n.Enabled != nil && *n.Enabled {
 		return nil, refuse("Muster has no node auto repair: leave nodeRepairConfig out, or set enabled to false")
 	}
@@ -65,9 +68,7 @@ func (n *nodeRepairConfig) from(refuse refusal) (*bool, error) {
 // kept is what a request asks for that has no effect.
 func (in *createNodegroupInput) kept() (v1alpha1.NodeGroupEKS, error) {
 	var kept v1alpha1.NodeGroupEKS
-	refuse := func(format string, args ...any) error {
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, format, args...)
-	}
+	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
 	var err error
 	if in.UpdateConfig != nil {
 		if kept.UpdateConfig, err = in.UpdateConfig.from(refuse); err != nil {
@@ -108,11 +109,11 @@ func (a *api) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *c
 	there, err := a.KeyPair(ctx, in.RemoteAccess.EC2SSHKey)
 	switch {
 	case err != nil:
-		return away(err)
+		return eksfault.Away(err)
 	case !there:
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "KeyPair %.255s not found", in.RemoteAccess.EC2SSHKey)
+		return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "KeyPair %.255s not found", in.RemoteAccess.EC2SSHKey)
 	}
-	return a.groupsThere(ctx, of.Status.VPCID, in.RemoteAccess.SourceSecurityGroups)
+	return vpcconfig.CheckGroups(ctx, a.store.Management, of.Status.VPCID, in.RemoteAccess.SourceSecurityGroups)
 }
 
 // showKept adds what is kept and has no effect. Settings that no request set are not shown: Terraform would plan to remove them.
@@ -137,7 +138,7 @@ func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
 }
 
 // updates plans the new maximum and the new switch.
-func (in *updateNodegroupConfigInput) updates(p *planned, refuse refusal) error {
+func (in *updateNodegroupConfigInput) updates(p *change.Plan, refuse eksfault.Refuse) error {
 	if in.UpdateConfig != nil {
 		kept, err := in.UpdateConfig.from(refuse)
 		if err != nil {
@@ -148,12 +149,12 @@ func (in *updateNodegroupConfigInput) updates(p *planned, refuse refusal) error 
 			is   int32
 		}{{"MaxUnavailable", kept.MaxUnavailable}, {"MaxUnavailablePercentage", kept.MaxUnavailablePercentage}} {
 			if param.is != 0 {
-				p.change.UpdateConfig = &kept
-				p.param(param.kind, strconv.Itoa(int(param.is)))
+				p.Change.UpdateConfig = &kept
+				p.Param(param.kind, strconv.Itoa(int(param.is)))
 			}
 		}
 		if in.UpdateConfig.UpdateStrategy != "" {
-			p.param("UpdateStrategy", strategyDefault) // it is so already
+			p.Param("UpdateStrategy", strategyDefault) // it is so already
 		}
 	}
 	if in.NodeRepairConfig != nil {
@@ -162,8 +163,8 @@ func (in *updateNodegroupConfigInput) updates(p *planned, refuse refusal) error 
 			return err
 		}
 		if enabled != nil {
-			p.change.NodeRepairEnabled = enabled
-			p.param("NodeRepairEnabled", strconv.FormatBool(*enabled))
+			p.Change.NodeRepairEnabled = enabled
+			p.Param("NodeRepairEnabled", strconv.FormatBool(*enabled))
 		}
 	}
 	return nil

@@ -16,6 +16,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 	"muster.dev/muster/internal/machine/instancetype"
 )
@@ -40,17 +42,17 @@ func (a *api) resolveTemplate(ctx context.Context, of *v1alpha1.Cluster, group s
 	}
 	version, err := launchtemplate.Find(found, text)
 	if err != nil {
-		return nil, fault(invalidParameter, cluster, group, "%s", message(err))
+		return nil, eksfault.New(eksfault.InvalidParameter, cluster, group, "%s", message(err))
 	}
 	taken, err := launchtemplate.ForNodeGroup(found, version)
 	refusal := new(launchtemplate.Refusal)
 	if errors.As(err, &refusal) {
-		return nil, fault(invalidParameter, cluster, group, "%s", refusal.Message)
+		return nil, eksfault.New(eksfault.InvalidParameter, cluster, group, "%s", refusal.Message)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := a.groupsThere(ctx, of.Status.VPCID, taken.SecurityGroupIDs); err != nil {
+	if err := vpcconfig.CheckGroups(ctx, a.store.Management, of.Status.VPCID, taken.SecurityGroupIDs); err != nil {
 		return nil, err
 	}
 	return taken, nil
@@ -68,7 +70,7 @@ func message(err error) string {
 // findTemplate reads the launch template that a request names by its id or its name.
 func (a *api) findTemplate(ctx context.Context, cluster, group string, named launchTemplate) (*v1alpha1.LaunchTemplate, error) {
 	refuse := func(format string, args ...any) (*v1alpha1.LaunchTemplate, error) {
-		return nil, fault(invalidParameter, cluster, group, format, args...)
+		return nil, eksfault.New(eksfault.InvalidParameter, cluster, group, format, args...)
 	}
 	switch {
 	case (named.ID == "") == (named.Name == ""):
@@ -78,18 +80,18 @@ func (a *api) findTemplate(ctx context.Context, cluster, group string, named lau
 			return refuse("%s", message(err))
 		}
 		found := &v1alpha1.LaunchTemplate{}
-		err := a.Management.Get(ctx, client.ObjectKey{Name: named.ID}, found)
+		err := a.store.Management.Get(ctx, client.ObjectKey{Name: named.ID}, found)
 		switch {
 		case apierrors.IsNotFound(err):
 			return refuse("%s", ec2id.LaunchTemplate.NotFound(named.ID).Message)
 		case err != nil:
-			return nil, away(fmt.Errorf("reading launch template %s: %w", named.ID, err))
+			return nil, eksfault.Away(fmt.Errorf("reading launch template %s: %w", named.ID, err))
 		}
 		return found, nil
 	}
 	var all v1alpha1.LaunchTemplateList
-	if err := a.Management.List(ctx, &all); err != nil {
-		return nil, away(fmt.Errorf("listing launch templates: %w", err))
+	if err := a.store.Management.List(ctx, &all); err != nil {
+		return nil, eksfault.Away(fmt.Errorf("listing launch templates: %w", err))
 	}
 	for i := range all.Items {
 		if all.Items[i].Spec.Name == named.Name {
@@ -113,7 +115,7 @@ func (a *api) setLaunch(ctx context.Context, of *v1alpha1.Cluster, g *v1alpha1.N
 		g.Spec.LaunchTemplate = template
 		if template.InstanceType != "" {
 			if len(in.InstanceTypes) > 0 {
-				return fault(invalidRequest, in.ClusterName, in.NodegroupName, "Cannot specify instance types in launch template and API request")
+				return eksfault.New(eksfault.InvalidRequest, in.ClusterName, in.NodegroupName, "Cannot specify instance types in launch template and API request")
 			}
 			return nil
 		}
@@ -126,14 +128,14 @@ func (a *api) setLaunch(ctx context.Context, of *v1alpha1.Cluster, g *v1alpha1.N
 
 func checkInstanceTypes(in *createNodegroupInput) error {
 	if len(in.InstanceTypes) > maxInstanceTypes {
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "There are %d instance types: at most %d are allowed", len(in.InstanceTypes), maxInstanceTypes)
+		return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "There are %d instance types: at most %d are allowed", len(in.InstanceTypes), maxInstanceTypes)
 	}
 	unknown := slices.DeleteFunc(slices.Clone(in.InstanceTypes), func(name string) bool {
 		_, err := instancetype.Find(name)
 		return err == nil
 	})
 	if len(unknown) > 0 {
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "The following supplied instance types do not exist: [%.300s]", strings.Join(unknown, ", "))
+		return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "The following supplied instance types do not exist: [%.300s]", strings.Join(unknown, ", "))
 	}
 	return nil
 }

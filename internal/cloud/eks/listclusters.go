@@ -9,6 +9,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type listClustersInput struct {
@@ -25,17 +27,17 @@ type listClustersOutput struct {
 func (a *api) listClusters() awsfront.Spec[listClustersInput, listClustersOutput] {
 	return awsfront.Spec[listClustersInput, listClustersOutput]{
 		About: func(_ context.Context, call *awsfront.Call, _ *listClustersInput) ([]awsfront.Target, error) {
-			return []awsfront.Target{{Resource: a.clusterARN(call, "*")}}, nil
+			return []awsfront.Target{{Resource: a.store.ClusterARN(call, "*")}}, nil
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listClustersInput) (*listClustersOutput, error) {
 			for _, word := range in.Include {
 				if word != "all" {
-					return nil, awsfault.Errorf(invalidParameter, "include %q is not known: it must be all", word)
+					return nil, awsfault.Errorf(eksfault.InvalidParameter, "include %q is not known: it must be all", word)
 				}
 			}
 			var all v1alpha1.ClusterList
-			if err := a.Management.List(ctx, &all); err != nil {
-				return nil, away(fmt.Errorf("listing clusters: %w", err))
+			if err := a.store.Management.List(ctx, &all); err != nil {
+				return nil, eksfault.Away(fmt.Errorf("listing clusters: %w", err))
 			}
 			names := make([]string, 0, len(all.Items))
 			for i := range all.Items {
@@ -45,7 +47,7 @@ func (a *api) listClusters() awsfront.Spec[listClustersInput, listClustersOutput
 			}
 			out := &listClustersOutput{}
 			var err error
-			out.Clusters, out.NextToken, err = page(a, call, nil, names, itself, in.NextToken, in.MaxResults)
+			out.Clusters, out.NextToken, err = eksresource.Page(a.store, call, nil, names, eksresource.Itself, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}

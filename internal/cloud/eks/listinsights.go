@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type listInsightsInput struct {
@@ -36,10 +38,10 @@ type listInsightsOutput struct {
 func (a *api) listInsights() awsfront.Spec[listInsightsInput, listInsightsOutput] {
 	return awsfront.Spec[listInsightsInput, listInsightsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listInsightsInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.ClusterName)
+			return a.store.AboutCluster(ctx, call, in.ClusterName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listInsightsInput) (*listInsightsOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
@@ -50,7 +52,7 @@ func (a *api) listInsights() awsfront.Spec[listInsightsInput, listInsightsOutput
 				}
 			}
 			out := &listInsightsOutput{}
-			out.Insights, out.NextToken, err = page(a, call, in.ClusterName, found, func(i insightSummary) string { return i.ID }, in.NextToken, in.MaxResults)
+			out.Insights, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, found, func(i insightSummary) string { return i.ID }, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}
@@ -63,10 +65,10 @@ type describeInsightOutput struct{ Insight *insight }
 func (a *api) describeInsight() awsfront.Spec[describeInsightInput, describeInsightOutput] {
 	return awsfront.Spec[describeInsightInput, describeInsightOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeInsightInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.ClusterName)
+			return a.store.AboutCluster(ctx, call, in.ClusterName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeInsightInput) (*describeInsightOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
@@ -75,7 +77,7 @@ func (a *api) describeInsight() awsfront.Spec[describeInsightInput, describeInsi
 					return &describeInsightOutput{&i}, nil
 				}
 			}
-			return nil, fault(notFound, in.ClusterName, "", "No insight found for id: %.100s.", in.ID)
+			return nil, eksfault.New(eksfault.NotFound, in.ClusterName, "", "No insight found for id: %.100s.", in.ID)
 		},
 	}
 }
@@ -90,21 +92,21 @@ type namedClusterInput struct{ ClusterName string }
 type startRefreshOutput struct{ Status, Message string }
 
 func (a *api) aboutNamedCluster(ctx context.Context, call *awsfront.Call, in *namedClusterInput) ([]awsfront.Target, error) {
-	return a.aboutCluster(ctx, call, in.ClusterName)
+	return a.store.AboutCluster(ctx, call, in.ClusterName)
 }
 
 func (a *api) startInsightsRefresh() awsfront.Spec[namedClusterInput, startRefreshOutput] {
 	return awsfront.Spec[namedClusterInput, startRefreshOutput]{
 		About: a.aboutNamedCluster,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedClusterInput) (*startRefreshOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
 			before := of.DeepCopy()
 			metav1.SetMetaDataAnnotation(&of.ObjectMeta, annotationRefreshed, call.Now.UTC().Format(time.RFC3339))
-			if err := a.Management.Patch(ctx, of, client.MergeFrom(before)); err != nil {
-				return nil, away(fmt.Errorf("noting the refresh of insights: %w", err))
+			if err := a.store.Management.Patch(ctx, of, client.MergeFrom(before)); err != nil {
+				return nil, eksfault.Away(fmt.Errorf("noting the refresh of insights: %w", err))
 			}
 			return &startRefreshOutput{"COMPLETED", refreshMessage}, nil
 		},
@@ -120,13 +122,13 @@ func (a *api) describeInsightsRefresh() awsfront.Spec[namedClusterInput, describ
 	return awsfront.Spec[namedClusterInput, describeRefreshOutput]{
 		About: a.aboutNamedCluster,
 		Do: func(ctx context.Context, _ *awsfront.Call, in *namedClusterInput) (*describeRefreshOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
 			at, err := time.Parse(time.RFC3339, of.Annotations[annotationRefreshed])
 			if err != nil {
-				return nil, fault(notFound, in.ClusterName, "", "No insights refresh found for cluster: %s.", in.ClusterName)
+				return nil, eksfault.New(eksfault.NotFound, in.ClusterName, "", "No insights refresh found for cluster: %s.", in.ClusterName)
 			}
 			return &describeRefreshOutput{"COMPLETED", refreshMessage, at, at}, nil
 		},

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/plane/baseline"
 )
 
@@ -27,8 +29,8 @@ const (
 func (a *api) makeCluster(ctx context.Context, wanted *v1alpha1.Cluster) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, namespaceLook, namespaceGoes, true, func(ctx context.Context) (bool, error) {
-		if last = baseline.EnsureNamespace(ctx, a.Management, wanted.Namespace); last == nil {
-			last = a.Management.Create(ctx, wanted)
+		if last = baseline.EnsureNamespace(ctx, a.store.Management, wanted.Namespace); last == nil {
+			last = a.store.Management.Create(ctx, wanted)
 		}
 		going := apierrors.HasStatusCause(last, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(last)
 		return !going, nil
@@ -57,18 +59,18 @@ func (a *api) chooseServiceRange(ctx context.Context, c *v1alpha1.Cluster, in *c
 		c.Spec.Network.ServiceCIDR = secondServiceRange
 		return nil
 	}
-	return fault(invalidParameter, in.Name, "", "serviceIpv4Cidr %s overlaps %s, the range of the cluster's VPC: choose another one, such as %s", services, vpc, secondServiceRange)
+	return eksfault.New(eksfault.InvalidParameter, in.Name, "", "serviceIpv4Cidr %s overlaps %s, the range of the cluster's VPC: choose another one, such as %s", services, vpc, secondServiceRange)
 }
 
 // rangeOfVPC is the range of the VPC of some subnets, or of the default VPC. It is not valid if that VPC is not there: the cluster says so.
 func (a *api) rangeOfVPC(ctx context.Context, subnets []string) (netip.Prefix, error) {
-	_, id, _, err := a.subnets(ctx, subnets)
+	_, id, _, err := vpcconfig.Subnets(ctx, a.store.Management, subnets)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
 	var all v1alpha1.VPCList
-	if err := a.Management.List(ctx, &all); err != nil {
-		return netip.Prefix{}, away(fmt.Errorf("listing VPCs: %w", err))
+	if err := a.store.Management.List(ctx, &all); err != nil {
+		return netip.Prefix{}, eksfault.Away(fmt.Errorf("listing VPCs: %w", err))
 	}
 	for i := range all.Items {
 		if v := &all.Items[i]; v.Name == id || id == "" && v.Spec.IsDefault {

@@ -14,6 +14,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -36,7 +38,7 @@ type nodegroup struct {
 	Labels                                                                                                     map[string]string
 	Taints                                                                                                     []taint
 	Resources                                                                                                  resources
-	Health                                                                                                     health
+	Health                                                                                                     eksresource.Health
 	LaunchTemplate                                                                                             *launchTemplate
 	UpdateConfig                                                                                               *updateConfig
 	NodeRepairConfig                                                                                           *nodeRepairConfig
@@ -53,13 +55,6 @@ type resources struct{ AutoScalingGroups []group }
 
 type group struct{ Name string }
 
-type health struct{ Issues []issue }
-
-type issue struct {
-	Code, Message string
-	ResourceIDs   []string
-}
-
 // The effects of taints, as EKS and Kubernetes call them.
 var effects = map[string]corev1.TaintEffect{
 	"NO_SCHEDULE": corev1.TaintEffectNoSchedule, "NO_EXECUTE": corev1.TaintEffectNoExecute, "PREFER_NO_SCHEDULE": corev1.TaintEffectPreferNoSchedule,
@@ -69,11 +64,11 @@ var effects = map[string]corev1.TaintEffect{
 func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) *nodegroup {
 	shown := &nodegroup{
 		NodegroupName: g.Spec.Name, NodegroupARN: a.nodegroupARN(call, of.Spec.Name, g), ClusterName: of.Spec.Name,
-		Version: minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(),
+		Version: eksresource.Minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(),
 		NodeRole: roleARN(call, g.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
-		Subnets:       shownSubnets(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
-		Resources: resources{[]group{{v1alpha1.AutoScalingGroupName(g.Spec.Name, g.UID)}}}, Tags: shownTags(g.Spec.Tags),
+		Subnets:       vpcconfig.Shown(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
+		Resources: resources{[]group{{v1alpha1.AutoScalingGroupName(g.Spec.Name, g.UID)}}}, Tags: eksresource.ShownTags(g.Spec.Tags),
 	}
 	shown.LaunchTemplate, shown.InstanceTypes = showLaunch(g)
 	shown.showKept(g.Spec.EKS)
@@ -108,7 +103,7 @@ func modified(g *v1alpha1.NodeGroup) time.Time {
 	if ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(last) {
 		last = ready.LastTransitionTime.Time
 	}
-	if changed := changedAt(g); changed.After(last) {
+	if changed := eksresource.ChangedAt(g); changed.After(last) {
 		return changed
 	}
 	return last
@@ -116,21 +111,21 @@ func modified(g *v1alpha1.NodeGroup) time.Time {
 
 // nodegroupStatus is the word and the issues that EKS has for what a group's conditions say. A group of which a machine is Ready,
 // or that was changed since it was made, is ACTIVE: what ails it is an issue of its health.
-func nodegroupStatus(g *v1alpha1.NodeGroup) (status string, issues []issue) {
-	issues = []issue{}
+func nodegroupStatus(g *v1alpha1.NodeGroup) (status string, issues []eksresource.Issue) {
+	issues = []eksresource.Issue{}
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
 	if obstacle := readiness.Obstacle(g); obstacle != "" {
-		issues = append(issues, issue{healthCode(ready.Reason), obstacle, []string{g.Spec.Name}})
+		issues = append(issues, eksresource.Issue{Code: healthCode(ready.Reason), Message: obstacle, ResourceIDs: []string{g.Spec.Name}})
 	}
 	switch {
 	case !g.DeletionTimestamp.IsZero():
-		return deleting, issues
+		return eksresource.Deleting, issues
 	case ready != nil && ready.Status == metav1.ConditionTrue, g.Status.ReadyReplicas > 0, g.Generation > 1:
-		return active, issues
+		return eksresource.Active, issues
 	case len(issues) > 0:
 		return createFailed, issues
 	}
-	return creating, issues
+	return eksresource.Creating, issues
 }
 
 // healthCode is EKS's code for the reason of a group that is not Ready.

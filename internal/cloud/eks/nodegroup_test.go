@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 // The codes are those of EKS's API (NodegroupIssueCode): reasons that have EKS's words are told in them, others in the nearest.
@@ -31,7 +32,7 @@ func TestNodegroupIssues(t *testing.T) {
 		group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{Name: "web"}}
 		group.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
 		status, issues := nodegroupStatus(group)
-		if diff := cmp.Diff([]issue{{want, "because", []string{"web"}}}, issues); diff != "" || status != createFailed {
+		if diff := cmp.Diff([]eksresource.Issue{{Code: want, Message: "because", ResourceIDs: []string{"web"}}}, issues); diff != "" || status != createFailed {
 			t.Errorf("%s: %s, (-want +got):\n%s", reason, status, diff)
 		}
 	}

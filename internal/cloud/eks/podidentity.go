@@ -15,10 +15,11 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
-
-const principalPods = iampolicy.PodsService
 
 var associationID = regexp.MustCompile(`^a-[0-9a-z]{17}$`)
 
@@ -46,36 +47,36 @@ func (a *api) showAssociation(call *awsfront.Call, p *v1alpha1.PodIdentityAssoci
 		ClusterName: p.Spec.ClusterName, Namespace: p.Spec.Namespace, ServiceAccount: p.Spec.ServiceAccount, RoleARN: p.Spec.RoleARN,
 		AssociationARN: a.associationARN(call, p.Spec.ClusterName, p.Name), AssociationID: p.Name, OwnerARN: p.Spec.OwnerARN,
 		TargetRoleARN: p.Spec.TargetRoleARN, Policy: p.Spec.Policy, DisableSessionTags: new(p.Spec.DisableSessionTags),
-		CreatedAt: p.CreationTimestamp.Time, ModifiedAt: changedAt(p), Tags: shownTags(p.Spec.Tags),
+		CreatedAt: p.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(p), Tags: eksresource.ShownTags(p.Spec.Tags),
 	}
 	if p.Spec.TargetRoleARN != "" { // what the trust policy of the target role compares with sts:ExternalId
-		shown.ExternalID = a.Region + "/" + call.Caller.Account() + "/" + p.Spec.ClusterName + "/" + p.Spec.Namespace + "/" + p.Spec.ServiceAccount
+		shown.ExternalID = a.store.Region + "/" + call.Caller.Account() + "/" + p.Spec.ClusterName + "/" + p.Spec.Namespace + "/" + p.Spec.ServiceAccount
 	}
 	return shown
 }
 
 func (a *api) associationARN(call *awsfront.Call, cluster, id string) string {
-	return a.arn(call, "podidentityassociation/"+cluster+"/"+id)
+	return a.store.ARN(call, "podidentityassociation/"+cluster+"/"+id)
 }
 
 // associations lists those of a cluster.
 func (a *api) associations(ctx context.Context, of *v1alpha1.Cluster) ([]v1alpha1.PodIdentityAssociation, error) {
 	var all v1alpha1.PodIdentityAssociationList
-	if err := a.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
-		return nil, away(fmt.Errorf("listing the pod identity associations of cluster %s: %w", of.Spec.Name, err))
+	if err := a.store.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
+		return nil, eksfault.Away(fmt.Errorf("listing the pod identity associations of cluster %s: %w", of.Spec.Name, err))
 	}
 	return slices.DeleteFunc(all.Items, func(p v1alpha1.PodIdentityAssociation) bool { return p.Spec.ClusterName != of.Spec.Name }), nil
 }
 
 // association reads an association of a cluster that is there.
 func (a *api) association(ctx context.Context, in namedAssociation) (*v1alpha1.PodIdentityAssociation, error) {
-	of, err := a.cluster(ctx, in.ClusterName)
+	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
 	}
 	found, err := a.findAssociation(ctx, of, in.AssociationID)
 	if err == nil && found == nil {
-		return nil, fault(notFound, in.ClusterName, "", "No pod identity association found for id: %.100s.", in.AssociationID)
+		return nil, eksfault.New(eksfault.NotFound, in.ClusterName, "", "No pod identity association found for id: %.100s.", in.AssociationID)
 	}
 	return found, err
 }
@@ -86,12 +87,12 @@ func (a *api) findAssociation(ctx context.Context, of *v1alpha1.Cluster, id stri
 		return nil, nil
 	}
 	found := &v1alpha1.PodIdentityAssociation{}
-	err := a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, found)
+	err := a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, found)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && found.Spec.ClusterName != of.Spec.Name:
 		return nil, nil
 	case err != nil:
-		return nil, away(fmt.Errorf("reading pod identity association %s: %w", id, err))
+		return nil, eksfault.Away(fmt.Errorf("reading pod identity association %s: %w", id, err))
 	}
 	return found, nil
 }
@@ -99,30 +100,28 @@ func (a *api) findAssociation(ctx context.Context, of *v1alpha1.Cluster, id stri
 // aboutAssociation is the association as IAM is asked about it. A missing association has no tags.
 func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, in namedAssociation) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.associationARN(call, in.ClusterName, in.AssociationID), Conditions: map[string][]string{}}
-	of, err := a.findCluster(ctx, in.ClusterName)
+	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {
 		return []awsfront.Target{target}, err
 	}
 	found, err := a.findAssociation(ctx, of, in.AssociationID)
 	if found != nil {
-		resourceTags(target.Conditions, found.Spec.Tags)
+		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, err
 }
 
 // checkAssociation refuses what no pod could get credentials by.
 func (a *api) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alpha1.PodIdentityAssociationSpec) error {
-	refuse := func(format string, args ...any) error {
-		return fault(invalidParameter, s.ClusterName, "", format, args...)
-	}
+	refuse := eksfault.Invalid(s.ClusterName, "")
 	switch {
 	case len(validation.IsDNS1123Label(s.Namespace)) > 0:
 		return refuse("The namespace %.80q is not valid: it must be the name of a Kubernetes namespace", s.Namespace)
 	case len(validation.IsDNS1123Subdomain(s.ServiceAccount)) > 0:
 		return refuse("The serviceAccount %.80q is not valid: it must be the name of a Kubernetes service account", s.ServiceAccount)
-	case !isRoleARN(s.RoleARN):
+	case !passrole.IsARN(s.RoleARN):
 		return refuse("The roleArn %.300q is not the ARN of a role", s.RoleARN)
-	case s.TargetRoleARN != "" && !isRoleARN(s.TargetRoleARN):
+	case s.TargetRoleARN != "" && !passrole.IsARN(s.TargetRoleARN):
 		return refuse("The targetRoleArn %.300q is not the ARN of a role", s.TargetRoleARN)
 	case s.Policy != "" && !s.DisableSessionTags:
 		return refuse("disableSessionTags must be true when a policy is given")
@@ -132,7 +131,7 @@ func (a *api) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alp
 			return refuse("The policy is not valid: %v", err)
 		}
 	}
-	found, err := a.role(ctx, s.RoleARN)
+	found, err := passrole.Find(ctx, a.store.Management, s.RoleARN)
 	switch {
 	case err != nil:
 		return err
@@ -141,22 +140,22 @@ func (a *api) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alp
 	case found.Spec.Account != call.Caller.Account():
 		return refuse("The role %s is of another account than the cluster: make it the targetRoleArn of a role of account %s", s.RoleARN, call.Caller.Account())
 	case !a.letsPodsIn(call, found, s):
-		return refuse("Trust policy of the role %s is not valid: it must let %s do sts:AssumeRole and sts:TagSession", s.RoleARN, principalPods)
+		return refuse("Trust policy of the role %s is not valid: it must let %s do sts:AssumeRole and sts:TagSession", s.RoleARN, passrole.Pods)
 	}
 	return nil
 }
 
 // letsPodsIn reports whether the trust policy of a role lets EKS give it to pods of an association, as far as that is known before there is a pod.
 func (a *api) letsPodsIn(call *awsfront.Call, role *v1alpha1.IAMRole, s v1alpha1.PodIdentityAssociationSpec) bool {
-	source := a.clusterARN(call, s.ClusterName)
+	source := a.store.ClusterARN(call, s.ClusterName)
 	known := map[string][]string{"aws:sourceaccount": {call.Caller.Account()}, "aws:sourcearn": {source}, "aws:resourceaccount": {role.Spec.Account}}
 	if s.DisableSessionTags {
-		return a.letsIn(role, principalPods, "sts:AssumeRole", known)
+		return passrole.LetsIn(role, a.store.Region, passrole.Pods, "sts:AssumeRole", known)
 	}
 	for tag, value := range map[string]string{
 		"eks-cluster-arn": source, "eks-cluster-name": s.ClusterName, "kubernetes-namespace": s.Namespace, "kubernetes-service-account": s.ServiceAccount,
 	} {
 		known["aws:requesttag/"+tag] = []string{value}
 	}
-	return a.letsIn(role, principalPods, "sts:AssumeRole", known) && a.letsIn(role, principalPods, "sts:TagSession", known)
+	return passrole.LetsIn(role, a.store.Region, passrole.Pods, "sts:AssumeRole", known) && passrole.LetsIn(role, a.store.Region, passrole.Pods, "sts:TagSession", known)
 }

@@ -10,15 +10,16 @@ import (
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 )
 
 const podRole = "arn:aws:iam::000000000000:role/pods"
 
 // podRoleOf lets pods in by the actions.
 func podRoleOf(name string, actions ...string) *v1alpha1.IAMRole {
-	r := role(name, principalPods)
+	r := role(name, passrole.Pods)
 	list, _ := json.Marshal(actions)
-	r.Spec.TrustPolicy = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principalPods + `"},"Action":` + string(list) + `}]}`
+	r.Spec.TrustPolicy = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + passrole.Pods + `"},"Action":` + string(list) + `}]}`
 	return r
 }
 

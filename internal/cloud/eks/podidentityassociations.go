@@ -9,6 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 )
 
 func (a *api) aboutNamedAssociation(ctx context.Context, call *awsfront.Call, in *namedAssociation) ([]awsfront.Target, error) {
@@ -32,13 +35,13 @@ func (a *api) deletePodIdentityAssociation() awsfront.Spec[namedAssociation, ass
 	return awsfront.Spec[namedAssociation, associationOutput]{
 		About: a.aboutNamedAssociation,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedAssociation) (*associationOutput, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			found, err := a.association(ctx, *in)
 			if err != nil {
 				return nil, err
 			}
-			if err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
-				return nil, away(fmt.Errorf("deleting pod identity association %s: %w", found.Name, err))
+			if err := a.store.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+				return nil, eksfault.Away(fmt.Errorf("deleting pod identity association %s: %w", found.Name, err))
 			}
 			return &associationOutput{a.showAssociation(call, found)}, nil
 		},
@@ -59,7 +62,7 @@ func (a *api) roleAfter(ctx context.Context, in *updateAssociationInput) (string
 	if in.RoleARN != "" {
 		return in.RoleARN, nil
 	}
-	of, err := a.findCluster(ctx, in.ClusterName)
+	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {
 		return "", err
 	}
@@ -81,11 +84,11 @@ func (a *api) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInpu
 			if err != nil {
 				return nil, err
 			}
-			passed, err := a.passes(ctx, role, principalPods, a.clusterARN(call, in.ClusterName))
+			passed, err := passrole.Targets(ctx, a.store.Management, role, passrole.Pods, a.store.ClusterARN(call, in.ClusterName))
 			return append(targets, passed...), err
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) (*associationOutput, error) {
-			defer a.locks.Hold(in.ClusterName)()
+			defer a.store.Hold(in.ClusterName)()
 			found, err := a.association(ctx, in.namedAssociation)
 			if err != nil {
 				return nil, err
@@ -102,12 +105,12 @@ func (a *api) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInpu
 			if in.RoleARN != "" {
 				found.Spec.RoleARN = in.RoleARN
 			}
-			found.Spec.DisableSessionTags = deref(in.DisableSessionTags, found.Spec.DisableSessionTags)
+			found.Spec.DisableSessionTags = eksresource.Deref(in.DisableSessionTags, found.Spec.DisableSessionTags)
 			if err := a.checkAssociation(ctx, call, found.Spec); err != nil {
 				return nil, err
 			}
-			if err := a.Management.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-				return nil, away(fmt.Errorf("changing pod identity association %s: %w", found.Name, err))
+			if err := a.store.Management.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+				return nil, eksfault.Away(fmt.Errorf("changing pod identity association %s: %w", found.Name, err))
 			}
 			return &associationOutput{a.showAssociation(call, found)}, nil
 		},
@@ -127,10 +130,10 @@ type listAssociationsOutput struct {
 func (a *api) listPodIdentityAssociations() awsfront.Spec[listAssociationsInput, listAssociationsOutput] {
 	return awsfront.Spec[listAssociationsInput, listAssociationsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listAssociationsInput) ([]awsfront.Target, error) {
-			return a.aboutCluster(ctx, call, in.ClusterName)
+			return a.store.AboutCluster(ctx, call, in.ClusterName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listAssociationsInput) (*listAssociationsOutput, error) {
-			of, err := a.cluster(ctx, in.ClusterName)
+			of, err := a.store.Cluster(ctx, in.ClusterName)
 			if err != nil {
 				return nil, err
 			}
@@ -147,7 +150,7 @@ func (a *api) listPodIdentityAssociations() awsfront.Spec[listAssociationsInput,
 			}
 			out := &listAssociationsOutput{}
 			parameters := []string{in.ClusterName, in.Namespace, in.ServiceAccount}
-			out.Associations, out.NextToken, err = page(a, call, parameters, found, func(s associationSummary) string { return s.AssociationID }, in.NextToken, in.MaxResults)
+			out.Associations, out.NextToken, err = eksresource.Page(a.store, call, parameters, found, func(s associationSummary) string { return s.AssociationID }, in.NextToken, in.MaxResults)
 			return out, err
 		},
 	}

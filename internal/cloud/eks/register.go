@@ -10,11 +10,9 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/cloud/keylock"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/plane/deprecation"
 )
-
-const service = "eks"
 
 // Config is what the actions need.
 type Config struct {
@@ -41,8 +39,7 @@ type Config struct {
 // api has the actions.
 type api struct {
 	Config
-	// locks have one change at a time of each cluster.
-	locks keylock.Locks
+	store *eksresource.Store
 }
 
 // Register adds the actions to the front.
@@ -50,59 +47,59 @@ func Register(f *awsfront.Front, c Config) error {
 	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
-	a := &api{Config: c}
+	a := &api{c, &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}}
 
-	awsfront.Register(f, service, "CreateCluster", a.createCluster())
-	awsfront.Register(f, service, "DeleteCluster", a.deleteCluster())
-	awsfront.Register(f, service, "DescribeCluster", a.describeCluster())
-	awsfront.Register(f, service, "DescribeClusterVersions", a.describeClusterVersions())
-	awsfront.Register(f, service, "ListClusters", a.listClusters())
+	awsfront.Register(f, eksresource.Service, "CreateCluster", a.createCluster())
+	awsfront.Register(f, eksresource.Service, "DeleteCluster", a.deleteCluster())
+	awsfront.Register(f, eksresource.Service, "DescribeCluster", a.describeCluster())
+	awsfront.Register(f, eksresource.Service, "DescribeClusterVersions", a.describeClusterVersions())
+	awsfront.Register(f, eksresource.Service, "ListClusters", a.listClusters())
 
-	awsfront.Register(f, service, "CreateNodegroup", a.createNodegroup())
-	awsfront.Register(f, service, "DeleteNodegroup", a.deleteNodegroup())
-	awsfront.Register(f, service, "DescribeNodegroup", a.describeNodegroup())
-	awsfront.Register(f, service, "ListNodegroups", a.listNodegroups())
+	awsfront.Register(f, eksresource.Service, "CreateNodegroup", a.createNodegroup())
+	awsfront.Register(f, eksresource.Service, "DeleteNodegroup", a.deleteNodegroup())
+	awsfront.Register(f, eksresource.Service, "DescribeNodegroup", a.describeNodegroup())
+	awsfront.Register(f, eksresource.Service, "ListNodegroups", a.listNodegroups())
 
-	awsfront.Register(f, service, "DescribeUpdate", a.describeUpdate())
-	awsfront.Register(f, service, "ListUpdates", a.listUpdates())
-	awsfront.Register(f, service, "UpdateClusterConfig", a.updateClusterConfig())
-	awsfront.Register(f, service, "UpdateClusterVersion", a.updateClusterVersion())
-	awsfront.Register(f, service, "UpdateNodegroupConfig", a.updateNodegroupConfig())
-	awsfront.Register(f, service, "UpdateNodegroupVersion", a.updateNodegroupVersion())
-	awsfront.Register(f, service, "AssociateEncryptionConfig", a.associateEncryptionConfig())
-	awsfront.Register(f, service, "CancelUpdate", a.cancelUpdate())
+	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
+	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
+	awsfront.Register(f, eksresource.Service, "UpdateClusterConfig", a.updateClusterConfig())
+	awsfront.Register(f, eksresource.Service, "UpdateClusterVersion", a.updateClusterVersion())
+	awsfront.Register(f, eksresource.Service, "UpdateNodegroupConfig", a.updateNodegroupConfig())
+	awsfront.Register(f, eksresource.Service, "UpdateNodegroupVersion", a.updateNodegroupVersion())
+	awsfront.Register(f, eksresource.Service, "AssociateEncryptionConfig", a.associateEncryptionConfig())
+	awsfront.Register(f, eksresource.Service, "CancelUpdate", a.cancelUpdate())
 
-	awsfront.Register(f, service, "CreateAccessEntry", a.createAccessEntry())
-	awsfront.Register(f, service, "DeleteAccessEntry", a.deleteAccessEntry())
-	awsfront.Register(f, service, "DescribeAccessEntry", a.describeAccessEntry())
-	awsfront.Register(f, service, "ListAccessEntries", a.listAccessEntries())
-	awsfront.Register(f, service, "UpdateAccessEntry", a.updateAccessEntry())
-	awsfront.Register(f, service, "AssociateAccessPolicy", a.associateAccessPolicy())
-	awsfront.Register(f, service, "DisassociateAccessPolicy", a.disassociateAccessPolicy())
-	awsfront.Register(f, service, "ListAssociatedAccessPolicies", a.listAssociatedAccessPolicies())
-	awsfront.Register(f, service, "ListAccessPolicies", a.listAccessPolicies())
+	awsfront.Register(f, eksresource.Service, "CreateAccessEntry", a.createAccessEntry())
+	awsfront.Register(f, eksresource.Service, "DeleteAccessEntry", a.deleteAccessEntry())
+	awsfront.Register(f, eksresource.Service, "DescribeAccessEntry", a.describeAccessEntry())
+	awsfront.Register(f, eksresource.Service, "ListAccessEntries", a.listAccessEntries())
+	awsfront.Register(f, eksresource.Service, "UpdateAccessEntry", a.updateAccessEntry())
+	awsfront.Register(f, eksresource.Service, "AssociateAccessPolicy", a.associateAccessPolicy())
+	awsfront.Register(f, eksresource.Service, "DisassociateAccessPolicy", a.disassociateAccessPolicy())
+	awsfront.Register(f, eksresource.Service, "ListAssociatedAccessPolicies", a.listAssociatedAccessPolicies())
+	awsfront.Register(f, eksresource.Service, "ListAccessPolicies", a.listAccessPolicies())
 
-	awsfront.Register(f, service, "CreatePodIdentityAssociation", a.createPodIdentityAssociation())
-	awsfront.Register(f, service, "DeletePodIdentityAssociation", a.deletePodIdentityAssociation())
-	awsfront.Register(f, service, "DescribePodIdentityAssociation", a.describePodIdentityAssociation())
-	awsfront.Register(f, service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
-	awsfront.Register(f, service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
+	awsfront.Register(f, eksresource.Service, "CreatePodIdentityAssociation", a.createPodIdentityAssociation())
+	awsfront.Register(f, eksresource.Service, "DeletePodIdentityAssociation", a.deletePodIdentityAssociation())
+	awsfront.Register(f, eksresource.Service, "DescribePodIdentityAssociation", a.describePodIdentityAssociation())
+	awsfront.Register(f, eksresource.Service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
+	awsfront.Register(f, eksresource.Service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
 	a.registerAddons(f)
 
 	a.registerAuthorities(f)
 
-	awsfront.Register(f, service, "DescribeInsight", a.describeInsight())
-	awsfront.Register(f, service, "DescribeInsightsRefresh", a.describeInsightsRefresh())
-	awsfront.Register(f, service, "ListInsights", a.listInsights())
-	awsfront.Register(f, service, "StartInsightsRefresh", a.startInsightsRefresh())
+	awsfront.Register(f, eksresource.Service, "DescribeInsight", a.describeInsight())
+	awsfront.Register(f, eksresource.Service, "DescribeInsightsRefresh", a.describeInsightsRefresh())
+	awsfront.Register(f, eksresource.Service, "ListInsights", a.listInsights())
+	awsfront.Register(f, eksresource.Service, "StartInsightsRefresh", a.startInsightsRefresh())
 
-	awsfront.Register(f, service, "ListCapabilities", a.listCapabilities())
-	awsfront.Register(f, service, "ListEksAnywhereSubscriptions", a.listEksAnywhereSubscriptions())
-	awsfront.Register(f, service, "ListFargateProfiles", a.listFargateProfiles())
-	awsfront.Register(f, service, "ListIdentityProviderConfigs", a.listIdentityProviderConfigs())
+	awsfront.Register(f, eksresource.Service, "ListCapabilities", a.listCapabilities())
+	awsfront.Register(f, eksresource.Service, "ListEksAnywhereSubscriptions", a.listEksAnywhereSubscriptions())
+	awsfront.Register(f, eksresource.Service, "ListFargateProfiles", a.listFargateProfiles())
+	awsfront.Register(f, eksresource.Service, "ListIdentityProviderConfigs", a.listIdentityProviderConfigs())
 
-	awsfront.Register(f, service, "ListTagsForResource", a.listTags())
-	awsfront.Register(f, service, "TagResource", a.tag())
-	awsfront.Register(f, service, "UntagResource", a.untag())
+	awsfront.Register(f, eksresource.Service, "ListTagsForResource", a.listTags())
+	awsfront.Register(f, eksresource.Service, "TagResource", a.tag())
+	awsfront.Register(f, eksresource.Service, "UntagResource", a.untag())
 	return nil
 }

@@ -5,8 +5,6 @@ package eks
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,57 +15,15 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-// readTags checks the tags of a request.
-func readTags(tags map[string]string) (v1alpha1.Tags, error) {
-	list := make([]awstag.Tag, 0, len(tags))
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		list = append(list, awstag.Tag{Key: key, Value: tags[key]})
-	}
-	read, err := awstag.Read(service, list)
-	if err != nil {
-		return nil, err
-	}
-	return tagsFrom(read), nil
-}
-
-func tagsFrom(tags map[string]string) v1alpha1.Tags {
-	if len(tags) == 0 {
-		return nil
-	}
-	kept := make(v1alpha1.Tags, len(tags))
-	for key, value := range tags {
-		kept[key] = v1alpha1.TagValue(value)
-	}
-	return kept
-}
-
-// shownTags are tags as they are answered: an empty map where there are none.
-func shownTags(tags v1alpha1.Tags) map[string]string {
-	shown := make(map[string]string, len(tags))
-	for key, value := range tags {
-		shown[key] = string(value)
-	}
-	return shown
-}
-
-// resourceTags adds the condition keys of a resource's tags.
-func resourceTags(conditions map[string][]string, tags v1alpha1.Tags) {
-	for key, value := range tags {
-		conditions["aws:ResourceTag/"+key] = []string{string(value)}
-	}
-}
-
-// requestTags adds the condition keys of the tags that a request sets.
-func requestTags(conditions map[string][]string, tags map[string]string) {
-	for key, value := range tags {
-		conditions["aws:RequestTag/"+key] = []string{value}
-	}
-	if len(tags) > 0 {
-		conditions["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
-	}
-}
+// The codes of the actions of tags, beside those of all actions.
+const (
+	badRequest   = "BadRequestException"
+	tagsNotFound = "NotFoundException"
+)
 
 type tagInput struct {
 	ResourceARN string
@@ -102,15 +58,15 @@ func (a *api) tag() awsfront.Spec[tagInput, struct{}] {
 	return awsfront.Spec[tagInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *tagInput) ([]awsfront.Target, error) {
 			conditions := map[string][]string{}
-			requestTags(conditions, in.Tags)
+			eksresource.RequestTags(conditions, in.Tags)
 			return a.aboutTagged(ctx, call, in.ResourceARN, conditions)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *tagInput) (*struct{}, error) {
-			if _, err := readTags(in.Tags); err != nil {
+			if _, err := eksresource.ReadTags(in.Tags); err != nil {
 				return nil, asBadRequest(err)
 			}
 			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) {
-				return awstag.Merge(service, has, in.Tags)
+				return awstag.Merge(eksresource.Service, has, in.Tags)
 			})
 		},
 	}
@@ -127,7 +83,7 @@ func (a *api) untag() awsfront.Spec[untagInput, struct{}] {
 				removals = append(removals, awstag.Removal{Key: key})
 			}
 			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) {
-				return awstag.Remove(service, has, removals)
+				return awstag.Remove(eksresource.Service, has, removals)
 			})
 		},
 	}
@@ -157,7 +113,7 @@ func (a *api) aboutTagged(ctx context.Context, call *awsfront.Call, text string,
 	if err != nil {
 		return nil, err
 	}
-	resourceTags(conditions, tagsFrom(found.tags))
+	eksresource.ResourceTags(conditions, eksresource.TagsFrom(found.tags))
 	return []awsfront.Target{target}, nil
 }
 
@@ -176,14 +132,14 @@ type tagged struct {
 func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*tagged, error) {
 	missing := awsfault.Errorf(tagsNotFound, "The resource %.300s does not exist", text).WithStatus(404)
 	parsed, err := arn.Parse(text)
-	if err != nil || parsed.Service != service {
-		return nil, awsfault.Errorf(badRequest, "The resource ARN %.300q is not one of EKS's, like %s", text, a.clusterARN(call, "NAME"))
+	if err != nil || parsed.Service != eksresource.Service {
+		return nil, awsfault.Errorf(badRequest, "The resource ARN %.300q is not one of EKS's, like %s", text, a.store.ClusterARN(call, "NAME"))
 	}
 	parts := strings.Split(parsed.Resource, "/")
-	if parsed.Region != a.Region || parsed.Account != call.Caller.Account() || len(parts) < 2 {
+	if parsed.Region != a.store.Region || parsed.Account != call.Caller.Account() || len(parts) < 2 {
 		return nil, missing
 	}
-	of, err := a.findCluster(ctx, parts[1])
+	of, err := a.store.FindCluster(ctx, parts[1])
 	if err != nil || of == nil {
 		return nil, orMissing(err, missing)
 	}
@@ -228,8 +184,8 @@ func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*ta
 
 // kept is an object of the management plane with tags in its spec.
 func (a *api) kept(object client.Object, tags *v1alpha1.Tags) *tagged {
-	return &tagged{a.Management, object, shownTags(*tags), func(changed map[string]string) error {
-		*tags = tagsFrom(changed)
+	return &tagged{a.store.Management, object, eksresource.ShownTags(*tags), func(changed map[string]string) error {
+		*tags = eksresource.TagsFrom(changed)
 		return nil
 	}}
 }
@@ -237,7 +193,7 @@ func (a *api) kept(object client.Object, tags *v1alpha1.Tags) *tagged {
 // taggedEntry is the access entry of a resource, or nil. Its tags are in an annotation.
 func (a *api) taggedEntry(ctx context.Context, cluster, resource string) (*tagged, error) {
 	in, err := a.entriesOf(ctx, cluster)
-	if known, ok := err.(*awsfault.Error); ok && known.Code == invalidRequest { //nolint:errorlint // entriesOf returns it as it is
+	if known, ok := err.(*awsfault.Error); ok && known.Code == eksfault.InvalidRequest { //nolint:errorlint // entriesOf returns it as it is
 		return nil, nil // a cluster of a mode without entries, or one that is not served yet, has none
 	}
 	if err != nil {
@@ -265,7 +221,7 @@ func orMissing(err error, missing *awsfault.Error) error {
 
 // retag changes the tags of a resource. Nobody else's change between reading and writing is lost: the API server refuses the write then.
 func (a *api) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
-	defer a.locks.Hold("tags/" + text)()
+	defer a.store.Hold("tags/" + text)()
 	for {
 		found, err := a.tagged(ctx, call, text)
 		if err != nil {
@@ -287,7 +243,7 @@ func (a *api) retag(ctx context.Context, call *awsfront.Call, text string, chang
 			return nil
 		}
 		if !apierrors.IsConflict(err) || ctx.Err() != nil { // a status is written every few seconds
-			return away(fmt.Errorf("changing tags: %w", err))
+			return eksfault.Away(fmt.Errorf("changing tags: %w", err))
 		}
 	}
 }

@@ -10,6 +10,10 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/passrole"
 )
 
 type updateAddonInput struct {
@@ -20,26 +24,26 @@ type updateAddonInput struct {
 	PodIdentityAssociations                                                   []addonAssociation
 }
 
-func (a *api) updateAddon() awsfront.Spec[updateAddonInput, updateOutput] {
-	return awsfront.Spec[updateAddonInput, updateOutput]{
+func (a *api) updateAddon() awsfront.Spec[updateAddonInput, change.Output] {
+	return awsfront.Spec[updateAddonInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAddonInput) ([]awsfront.Target, error) {
 			targets, err := a.aboutAddon(ctx, call, in.namedAddon)
 			if err != nil {
 				return nil, err
 			}
-			passed, err := a.passes(ctx, in.ServiceAccountRoleARN, principalEKS, "")
+			passed, err := passrole.Targets(ctx, a.store.Management, in.ServiceAccountRoleARN, passrole.EKS, "")
 			return append(targets, passed...), err
 		},
 		Do: a.doUpdateAddon,
 	}
 }
 
-func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *updateAddonInput) (*updateOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *updateAddonInput) (*change.Output, error) {
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.ClusterName)()
+	defer a.store.Hold(in.ClusterName)()
 	of, found, err := a.addon(ctx, in.namedAddon)
 	if err != nil {
 		return nil, err
@@ -49,56 +53,52 @@ func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *update
 		return nil, err
 	}
 	for i := range all {
-		again, err := sent.made(&all[i])
+		again, err := sent.Made(&all[i])
 		if err != nil {
 			return nil, err
 		}
 		if again {
-			return &updateOutput{showUpdate(&all[i])}, nil
+			return change.Answer(&all[i]), nil
 		}
 	}
 	status := found.Phase()
-	if slices.ContainsFunc(all, inProgress) {
+	if slices.ContainsFunc(all, change.InProgress) {
 		status = v1alpha1.AddonUpdating
 	}
 	if slices.Contains([]v1alpha1.AddonPhase{v1alpha1.AddonCreating, v1alpha1.AddonUpdating, v1alpha1.AddonDeleting}, status) {
-		return nil, addonFault(inUse, in.namedAddon, "Addon %s cannot be updated as it is currently in %s state", in.AddonName, status)
+		return nil, addonFault(eksfault.InUse, in.namedAddon, "Addon %s cannot be updated as it is currently in %s state", in.AddonName, status)
 	}
 	return a.acceptAddon(ctx, sent, of, found, in)
 }
 
 // acceptAddon makes the Update that a request asks for. Fields that the request leaves out stay as they are, except the role: a request without a
 // role removes it, as on EKS.
-func (a *api) acceptAddon(ctx context.Context, sent token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*updateOutput, error) {
+func (a *api) acceptAddon(ctx context.Context, sent eksresource.Token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*change.Output, error) {
 	wanted := v1alpha1.AddonSpec{
-		Version: in.AddonVersion, ConfigurationValues: deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,
+		Version: in.AddonVersion, ConfigurationValues: eksresource.Deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,
 		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),
 	}
 	known, err := a.checkAddon(ctx, in.namedAddon, wanted, in.PodIdentityAssociations)
 	if err != nil {
 		return nil, err
 	}
-	change := &v1alpha1.UpdateAddonSettings{
+	settings := &v1alpha1.UpdateAddonSettings{
 		Version: &known.Version, ConfigurationValues: in.ConfigurationValues, ServiceAccountRoleARN: &in.ServiceAccountRoleARN, ResolveConflicts: wanted.ResolveConflicts,
 	}
-	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: newUpdateID()}, Spec: v1alpha1.UpdateSpec{
-		ClusterName: of.Spec.Name, Addon: found.Name, TargetUID: string(found.UID), Type: v1alpha1.UpdateAddon, Change: v1alpha1.UpdateChange{Addon: change},
+	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace}, Spec: v1alpha1.UpdateSpec{
+		ClusterName: of.Spec.Name, Addon: found.Name, TargetUID: string(found.UID), Type: v1alpha1.UpdateAddon, Change: v1alpha1.UpdateChange{Addon: settings},
 	}}
 	for _, p := range []struct{ name, value string }{
 		{"AddonVersion", in.AddonVersion},
 		{"ServiceAccountRoleArn", in.ServiceAccountRoleARN},
 		{"ResolveConflicts", in.ResolveConflicts},
-		{"ConfigurationValues", deref(in.ConfigurationValues, "")},
+		{"ConfigurationValues", eksresource.Deref(in.ConfigurationValues, "")},
 	} {
 		if p.value != "" {
 			u.Spec.Params = append(u.Spec.Params, v1alpha1.UpdateParam{Type: p.name, Value: firstOf(p.value)})
 		}
 	}
-	sent.mark(u)
-	if err := a.Management.Create(ctx, u); err != nil {
-		return nil, refusedWrite(err, addonFault(inUse, in.namedAddon, "An update of this id exists: try again"))
-	}
-	return &updateOutput{showUpdate(u)}, nil
+	return change.Create(ctx, a.store.Management, sent, u, addonFault(eksfault.InUse, in.namedAddon, "An update of this id exists: try again"))
 }
 
 // firstOf is what a parameter of an update can hold of a value.
@@ -110,7 +110,7 @@ func firstOf(value string) string {
 
 // addonUpdates lists the updates of an add-on. Updates of an earlier add-on of that name are left out.
 func (a *api) addonUpdates(ctx context.Context, of *v1alpha1.Cluster, found *v1alpha1.Addon) ([]v1alpha1.Update, error) {
-	return a.listUpdatesOf(ctx, of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) })
+	return change.List(ctx, a.store.Management, of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) })
 }
 
 func isAddonUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, found *v1alpha1.Addon) bool {

@@ -14,6 +14,10 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 )
 
 type updateClusterConfigInput struct {
@@ -25,10 +29,10 @@ type updateClusterConfigInput struct {
 	DeletionProtection       *bool
 }
 
-func (a *api) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, updateOutput] {
-	return awsfront.Spec[updateClusterConfigInput, updateOutput]{
+func (a *api) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, change.Output] {
+	return awsfront.Spec[updateClusterConfigInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateClusterConfigInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutCluster(ctx, call, in.Name)
+			targets, err := a.store.AboutCluster(ctx, call, in.Name)
 			if err != nil {
 				return nil, err
 			}
@@ -47,63 +51,61 @@ func (a *api) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, upda
 	}
 }
 
-func (a *api) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in *updateClusterConfigInput) (*updateOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+func (a *api) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in *updateClusterConfigInput) (*change.Output, error) {
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.Name)()
-	of, err := a.cluster(ctx, in.Name)
+	defer a.store.Hold(in.Name)()
+	of, err := a.store.Cluster(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	again, err := a.repeated(ctx, sent, of, nil)
+	again, err := change.Repeated(ctx, a.store.Management, sent, of, nil)
 	if err != nil {
 		return nil, err
 	}
 	if again != nil {
-		return &updateOutput{showUpdate(again)}, nil
+		return change.Answer(again), nil
 	}
-	if status, _ := clusterStatus(of); status != active {
-		return nil, fault(inUse, in.Name, "", "Cluster %s is not in ACTIVE status: it is %s", in.Name, status)
+	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
+		return nil, eksfault.New(eksfault.InUse, in.Name, "", "Cluster %s is not in ACTIVE status: it is %s", in.Name, status)
 	}
 	wanted, err := in.planned(of)
 	if err != nil {
 		return nil, err
 	}
-	if groups := wanted.change.SecurityGroups; groups != nil {
-		if err := a.groupsThere(ctx, of.Status.VPCID, groups.IDs); err != nil {
+	if groups := wanted.Change.SecurityGroups; groups != nil {
+		if err := vpcconfig.CheckGroups(ctx, a.store.Management, of.Status.VPCID, groups.IDs); err != nil {
 			return nil, err
 		}
 	}
-	return a.accept(ctx, sent, *wanted)
+	return change.Accept(ctx, a.store.Management, sent, *wanted)
 }
 
 // planned is the change that a request asks for: one, and of one type.
-func (in *updateClusterConfigInput) planned(of *v1alpha1.Cluster) (*planned, error) {
-	refuse := func(format string, args ...any) error {
-		return fault(invalidParameter, in.Name, "", format, args...)
-	}
-	var all []func(*planned) error
+func (in *updateClusterConfigInput) planned(of *v1alpha1.Cluster) (*change.Plan, error) {
+	refuse := eksfault.Invalid(in.Name, "")
+	var all []func(*change.Plan) error
 	if vpc := in.ResourcesVPCConfig; vpc != nil && vpc.SecurityGroupIDs != nil {
-		all = append(all, func(p *planned) error { return in.groups(p, refuse) })
+		all = append(all, func(p *change.Plan) error { return in.groups(p, refuse) })
 	}
 	if vpc := in.ResourcesVPCConfig; vpc != nil && (vpc.SecurityGroupIDs == nil || vpc.EndpointPublicAccess != nil || vpc.EndpointPrivateAccess != nil || len(vpc.PublicAccessCIDRs) > 0) {
-		all = append(all, func(p *planned) error { return in.endpoint(p, refuse) })
+		all = append(all, func(p *change.Plan) error { return in.endpoint(p, refuse) })
 	}
 	if in.Logging != nil {
-		all = append(all, func(p *planned) error { return in.logging(p, refuse) })
+		all = append(all, func(p *change.Plan) error { return in.logging(p, refuse) })
 	}
 	if in.AccessConfig != nil {
-		all = append(all, func(p *planned) error { return in.access(p, refuse) })
+		all = append(all, func(p *change.Plan) error { return in.access(p, refuse) })
 	}
 	if in.UpgradePolicy != nil {
-		all = append(all, func(p *planned) error { return in.support(p, refuse) })
+		all = append(all, func(p *change.Plan) error { return in.support(p, refuse) })
 	}
 	if in.DeletionProtection != nil {
-		all = append(all, func(p *planned) error {
-			p.kind, p.change.DeletionProtection = v1alpha1.UpdateDeletionProtection, in.DeletionProtection
-			p.param("DeletionProtection", fmt.Sprint(*in.DeletionProtection))
+		all = append(all, func(p *change.Plan) error {
+			p.Type, p.Change.DeletionProtection = v1alpha1.UpdateDeletionProtection, in.DeletionProtection
+			p.Param("DeletionProtection", fmt.Sprint(*in.DeletionProtection))
 			if of.Spec.DeletionProtection == *in.DeletionProtection {
 				return refuse("No changes needed: deletionProtection is %v already", *in.DeletionProtection)
 			}
@@ -117,21 +119,15 @@ func (in *updateClusterConfigInput) planned(of *v1alpha1.Cluster) (*planned, err
 	default:
 		return nil, refuse("Only one type of update can be allowed.")
 	}
-	p := &planned{of: of}
+	p := &change.Plan{Of: of}
 	return p, all[0](p)
 }
 
-func (p *planned) param(kind, value string) {
-	p.params = append(p.params, v1alpha1.UpdateParam{Type: kind, Value: value})
-}
-
-type refusal func(format string, args ...any) error
-
 // endpoint switches the endpoints: a record, as when a cluster is made.
-func (in *updateClusterConfigInput) endpoint(p *planned, refuse refusal) error {
-	asked, is := in.ResourcesVPCConfig, p.of.Spec.EKS.Endpoint
-	publicly, privately := deref(is.PublicAccess, true), deref(is.PrivateAccess, false)
-	wantPublic, wantPrivate := deref(asked.EndpointPublicAccess, publicly), deref(asked.EndpointPrivateAccess, privately)
+func (in *updateClusterConfigInput) endpoint(p *change.Plan, refuse eksfault.Refuse) error {
+	asked, is := in.ResourcesVPCConfig, p.Of.Spec.EKS.Endpoint
+	publicly, privately := eksresource.Deref(is.PublicAccess, true), eksresource.Deref(is.PrivateAccess, false)
+	wantPublic, wantPrivate := eksresource.Deref(asked.EndpointPublicAccess, publicly), eksresource.Deref(asked.EndpointPrivateAccess, privately)
 	switch {
 	case len(asked.SubnetIDs) > 0:
 		return refuse("Muster's clusters keep their subnets: leave subnetIds %v out", asked.SubnetIDs)
@@ -142,17 +138,17 @@ func (in *updateClusterConfigInput) endpoint(p *planned, refuse refusal) error {
 	case wantPublic == publicly && wantPrivate == privately:
 		return refuse("Cluster is already at the desired configuration with endpointPrivateAccess: %v , endpointPublicAccess: %v, and Public Endpoint Restrictions: [%s]", privately, publicly, anywhere)
 	}
-	p.kind = v1alpha1.UpdateEndpointAccess
-	p.change.Endpoint = &v1alpha1.ClusterEKSEndpoint{PublicAccess: asked.EndpointPublicAccess, PrivateAccess: asked.EndpointPrivateAccess}
-	p.param("EndpointPublicAccess", fmt.Sprint(wantPublic))
-	p.param("EndpointPrivateAccess", fmt.Sprint(wantPrivate))
+	p.Type = v1alpha1.UpdateEndpointAccess
+	p.Change.Endpoint = &v1alpha1.ClusterEKSEndpoint{PublicAccess: asked.EndpointPublicAccess, PrivateAccess: asked.EndpointPrivateAccess}
+	p.Param("EndpointPublicAccess", fmt.Sprint(wantPublic))
+	p.Param("EndpointPrivateAccess", fmt.Sprint(wantPrivate))
 	return nil
 }
 
 // groups are other security groups of the API server's addresses. An empty list leaves the cluster its own group alone.
-func (in *updateClusterConfigInput) groups(p *planned, refuse refusal) error {
+func (in *updateClusterConfigInput) groups(p *change.Plan, refuse eksfault.Refuse) error {
 	asked := in.ResourcesVPCConfig
-	is, wanted := slices.Sorted(slices.Values(p.of.Spec.SecurityGroupIDs)), slices.Sorted(slices.Values(asked.SecurityGroupIDs))
+	is, wanted := slices.Sorted(slices.Values(p.Of.Spec.SecurityGroupIDs)), slices.Sorted(slices.Values(asked.SecurityGroupIDs))
 	switch {
 	case len(asked.SubnetIDs) > 0:
 		return refuse("Muster's clusters keep their subnets: leave subnetIds %v out", asked.SubnetIDs)
@@ -161,18 +157,18 @@ func (in *updateClusterConfigInput) groups(p *planned, refuse refusal) error {
 	case slices.Equal(is, wanted):
 		return refuse("Cluster is already at the desired configuration with securityGroupIds: %v", is)
 	}
-	p.kind, p.change.SecurityGroups = v1alpha1.UpdateVPCConfig, &v1alpha1.UpdateSecurityGroups{IDs: asked.SecurityGroupIDs}
-	p.param("SecurityGroups", strings.Join(asked.SecurityGroupIDs, ","))
+	p.Type, p.Change.SecurityGroups = v1alpha1.UpdateVPCConfig, &v1alpha1.UpdateSecurityGroups{IDs: asked.SecurityGroupIDs}
+	p.Param("SecurityGroups", strings.Join(asked.SecurityGroupIDs, ","))
 	return nil
 }
 
 // logging switches logs: a record, as when a cluster is made.
-func (in *updateClusterConfigInput) logging(p *planned, refuse refusal) error {
-	types, err := switched(p.of.Spec.EKS.LoggingTypes, *in.Logging)
+func (in *updateClusterConfigInput) logging(p *change.Plan, refuse eksfault.Refuse) error {
+	types, err := switched(p.Of.Spec.EKS.LoggingTypes, *in.Logging)
 	if err != nil {
 		return err
 	}
-	if now, _ := switched(p.of.Spec.EKS.LoggingTypes, logging{}); equality.Semantic.DeepEqual(now, types) {
+	if now, _ := switched(p.Of.Spec.EKS.LoggingTypes, logging{}); equality.Semantic.DeepEqual(now, types) {
 		return refuse("No changes needed for the logging config provided")
 	}
 	type setup struct {
@@ -183,20 +179,20 @@ func (in *updateClusterConfigInput) logging(p *planned, refuse refusal) error {
 		ClusterLogging []setup `json:"clusterLogging"`
 	}{}
 	for _, s := range in.Logging.ClusterLogging {
-		shown.ClusterLogging = append(shown.ClusterLogging, setup{s.Types, deref(s.Enabled, false)})
+		shown.ClusterLogging = append(shown.ClusterLogging, setup{s.Types, eksresource.Deref(s.Enabled, false)})
 	}
 	text, err := json.Marshal(shown)
 	if err != nil {
 		return err
 	}
-	p.kind, p.change.Logging = v1alpha1.UpdateLogging, &v1alpha1.UpdateLoggingTypes{Types: types}
-	p.param("ClusterLogging", string(text))
+	p.Type, p.Change.Logging = v1alpha1.UpdateLogging, &v1alpha1.UpdateLoggingTypes{Types: types}
+	p.Param("ClusterLogging", string(text))
 	return nil
 }
 
 // access changes the sources that map identities to users, which goes one way.
-func (in *updateClusterConfigInput) access(p *planned, refuse refusal) error {
-	modes, is, asked := v1alpha1.AuthenticationModes(), p.of.Spec.AccessConfig.AuthenticationMode, v1alpha1.AuthenticationMode(in.AccessConfig.AuthenticationMode)
+func (in *updateClusterConfigInput) access(p *change.Plan, refuse eksfault.Refuse) error {
+	modes, is, asked := v1alpha1.AuthenticationModes(), p.Of.Spec.AccessConfig.AuthenticationMode, v1alpha1.AuthenticationMode(in.AccessConfig.AuthenticationMode)
 	switch {
 	case !slices.Contains(modes, asked):
 		return refuse("authenticationMode %.40q is not known: it must be one of %v", asked, modes)
@@ -205,14 +201,14 @@ func (in *updateClusterConfigInput) access(p *planned, refuse refusal) error {
 	case slices.Index(modes, asked) < slices.Index(modes, is):
 		return refuse("Unsupported authentication mode update from %s to %s", is, asked)
 	}
-	p.kind, p.change.AuthenticationMode = v1alpha1.UpdateAccessConfig, asked
-	p.param("AuthenticationMode", string(asked))
+	p.Type, p.Change.AuthenticationMode = v1alpha1.UpdateAccessConfig, asked
+	p.Param("AuthenticationMode", string(asked))
 	return nil
 }
 
 // support changes the support of old versions: a record, as when a cluster is made.
-func (in *updateClusterConfigInput) support(p *planned, refuse refusal) error {
-	is, asked := p.of.Spec.EKS.SupportType, in.UpgradePolicy.SupportType
+func (in *updateClusterConfigInput) support(p *change.Plan, refuse eksfault.Refuse) error {
+	is, asked := p.Of.Spec.EKS.SupportType, in.UpgradePolicy.SupportType
 	if is == "" {
 		is = extended
 	}
@@ -222,7 +218,7 @@ func (in *updateClusterConfigInput) support(p *planned, refuse refusal) error {
 	case asked == is:
 		return refuse("No changes needed: supportType is %s already", is)
 	}
-	p.kind, p.change.SupportType = v1alpha1.UpdateUpgradePolicy, asked
-	p.param("UpgradePolicy", asked)
+	p.Type, p.Change.SupportType = v1alpha1.UpdateUpgradePolicy, asked
+	p.Param("UpgradePolicy", asked)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
 type updateClusterVersionInput struct {
@@ -14,25 +16,25 @@ type updateClusterVersionInput struct {
 }
 
 // updateClusterVersion refuses every version: there is one.
-func (a *api) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, updateOutput] {
-	return awsfront.Spec[updateClusterVersionInput, updateOutput]{
+func (a *api) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, change.Output] {
+	return awsfront.Spec[updateClusterVersionInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutCluster(ctx, call, in.Name)
+			targets, err := a.store.AboutCluster(ctx, call, in.Name)
 			if err == nil {
 				targets[0].Conditions["eks:kubernetesVersion"] = []string{in.Version}
 			}
 			return targets, err
 		},
-		Do: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) (*updateOutput, error) {
-			of, err := a.cluster(ctx, in.Name)
+		Do: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) (*change.Output, error) {
+			of, err := a.store.Cluster(ctx, in.Name)
 			if err != nil {
 				return nil, err
 			}
 			is := a.show(call, of).Version
 			if in.Version == is {
-				return nil, fault(invalidParameter, in.Name, "", "Cluster is already at version %s", is)
+				return nil, eksfault.New(eksfault.InvalidParameter, in.Name, "", "Cluster is already at version %s", is)
 			}
-			return nil, fault(invalidParameter, in.Name, "", "Unsupported Kubernetes minor version update from %s to %.20s: Muster has %s only", is, in.Version, is)
+			return nil, eksfault.New(eksfault.InvalidParameter, in.Name, "", "Unsupported Kubernetes minor version update from %s to %.20s: Muster has %s only", is, in.Version, is)
 		},
 	}
 }

@@ -10,6 +10,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
@@ -29,8 +32,8 @@ type labelsChange struct {
 
 type taintsChange struct{ AddOrUpdateTaints, RemoveTaints []taint }
 
-func (a *api) updateNodegroupConfig() awsfront.Spec[updateNodegroupConfigInput, updateOutput] {
-	return awsfront.Spec[updateNodegroupConfigInput, updateOutput]{
+func (a *api) updateNodegroupConfig() awsfront.Spec[updateNodegroupConfigInput, change.Output] {
+	return awsfront.Spec[updateNodegroupConfigInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) ([]awsfront.Target, error) {
 			return a.aboutNodegroup(ctx, call, in.ClusterName, in.NodegroupName)
 		},
@@ -38,55 +41,53 @@ func (a *api) updateNodegroupConfig() awsfront.Spec[updateNodegroupConfigInput, 
 	}
 }
 
-func (a *api) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) (*updateOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+func (a *api) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) (*change.Output, error) {
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.ClusterName)()
+	defer a.store.Hold(in.ClusterName)()
 	of, group, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
-	again, err := a.repeated(ctx, sent, of, group)
+	again, err := change.Repeated(ctx, a.store.Management, sent, of, group)
 	if err != nil {
 		return nil, err
 	}
 	if again != nil {
-		return &updateOutput{showUpdate(again)}, nil
+		return change.Answer(again), nil
 	}
 	if !group.DeletionTimestamp.IsZero() {
-		return nil, fault(inUse, in.ClusterName, in.NodegroupName, "Nodegroup cannot be updated as it is currently not in Active State: it is %s", deleting)
+		return nil, eksfault.New(eksfault.InUse, in.ClusterName, in.NodegroupName, "Nodegroup cannot be updated as it is currently not in Active State: it is %s", eksresource.Deleting)
 	}
-	p := planned{of: of, group: group, kind: v1alpha1.UpdateConfig}
+	p := change.Plan{Of: of, Group: group, Type: v1alpha1.UpdateConfig}
 	if err := in.planned(&p); err != nil {
 		return nil, err
 	}
 	changed := group.DeepCopy()
-	nodegroupspec.Change(&changed.Spec, p.change)
+	nodegroupspec.Change(&changed.Spec, p.Change)
 	changed.Spec.SubnetIDs = nil // they stay as they are
 	if problems := v1alpha1.ValidateNodeGroup(changed); len(problems) > 0 {
-		return nil, fault(invalidParameter, in.ClusterName, in.NodegroupName, "%v", problems.ToAggregate())
+		return nil, eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "%v", problems.ToAggregate())
 	}
-	return a.accept(ctx, sent, p)
+	return change.Accept(ctx, a.store.Management, sent, p)
 }
 
 // planned is the change that a request asks for, with the parameters as EKS tells of them.
-func (in *updateNodegroupConfigInput) planned(p *planned) error {
-	refuse := func(format string, args ...any) error {
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, format, args...)
-	}
+func (in *updateNodegroupConfigInput) planned(p *change.Plan) error {
+	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
 	if in.ScalingConfig != nil {
-		if _, err := scaled(p.group.Spec.ScalingConfig, *in.ScalingConfig); err != nil {
+		if _, err := scaled(p.Group.Spec.ScalingConfig, *in.ScalingConfig); err != nil {
 			return err
 		}
-		p.change.Scaling = new(v1alpha1.UpdateScaling(*in.ScalingConfig))
+		p.Change.Scaling = new(v1alpha1.UpdateScaling(*in.ScalingConfig))
 		for _, size := range []struct {
 			name string
 			to   *int32
 		}{{"MinSize", in.ScalingConfig.MinSize}, {"MaxSize", in.ScalingConfig.MaxSize}, {"DesiredSize", in.ScalingConfig.DesiredSize}} {
 			if size.to != nil {
-				p.param(size.name, fmt.Sprint(*size.to))
+				p.Param(size.name, fmt.Sprint(*size.to))
 			}
 		}
 	}
@@ -103,13 +104,13 @@ func (in *updateNodegroupConfigInput) planned(p *planned) error {
 	if err := in.updates(p, refuse); err != nil {
 		return err
 	}
-	if len(p.params) == 0 {
+	if len(p.Params) == 0 {
 		return refuse("The request changes nothing: give scalingConfig, labels, taints, updateConfig or nodeRepairConfig")
 	}
 	return nil
 }
 
-func (in *updateNodegroupConfigInput) labels(p *planned, refuse refusal) error {
+func (in *updateNodegroupConfigInput) labels(p *change.Plan, refuse eksfault.Refuse) error {
 	if err := checkReserved(in.Labels.AddOrUpdateLabels); err != nil {
 		return err
 	}
@@ -119,14 +120,14 @@ func (in *updateNodegroupConfigInput) labels(p *planned, refuse refusal) error {
 		}
 	}
 	remove := slices.Compact(slices.Sorted(slices.Values(in.Labels.RemoveLabels)))
-	p.change.Labels = &v1alpha1.UpdateLabels{Set: labelsFrom(in.Labels.AddOrUpdateLabels), Remove: remove}
-	return p.lists(
+	p.Change.Labels = &v1alpha1.UpdateLabels{Set: labelsFrom(in.Labels.AddOrUpdateLabels), Remove: remove}
+	return lists(p,
 		list{"LabelsToAdd", in.Labels.AddOrUpdateLabels, len(in.Labels.AddOrUpdateLabels)},
 		list{"LabelsToRemove", remove, len(remove)},
 	)
 }
 
-func (in *updateNodegroupConfigInput) taints(p *planned, refuse refusal) error {
+func (in *updateNodegroupConfigInput) taints(p *change.Plan, refuse eksfault.Refuse) error {
 	change := &v1alpha1.UpdateTaints{}
 	var err error
 	if change.Set, err = taintsFrom(in.Taints.AddOrUpdateTaints); err != nil {
@@ -140,8 +141,8 @@ func (in *updateNodegroupConfigInput) taints(p *planned, refuse refusal) error {
 			return refuse("The taint %.80q with effect %s cannot be both added and removed", t.Key, t.Effect)
 		}
 	}
-	p.change.Taints = change
-	return p.lists(
+	p.Change.Taints = change
+	return lists(p,
 		list{"TaintsToAdd", shownParams(in.Taints.AddOrUpdateTaints), len(in.Taints.AddOrUpdateTaints)},
 		list{"TaintsToRemove", shownParams(in.Taints.RemoveTaints), len(in.Taints.RemoveTaints)},
 	)
@@ -155,7 +156,7 @@ type list struct {
 }
 
 // lists adds the parameters that have values, as JSON.
-func (p *planned) lists(all ...list) error {
+func lists(p *change.Plan, all ...list) error {
 	for _, l := range all {
 		if l.length == 0 {
 			continue
@@ -164,7 +165,7 @@ func (p *planned) lists(all ...list) error {
 		if err != nil {
 			return err
 		}
-		p.param(l.kind, string(text))
+		p.Param(l.kind, string(text))
 	}
 	return nil
 }

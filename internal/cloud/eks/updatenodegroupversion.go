@@ -11,6 +11,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -20,8 +23,8 @@ type updateNodegroupVersionInput struct {
 	Force                                                                   *bool
 }
 
-func (a *api) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput, updateOutput] {
-	return awsfront.Spec[updateNodegroupVersionInput, updateOutput]{
+func (a *api) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput, change.Output] {
+	return awsfront.Spec[updateNodegroupVersionInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) ([]awsfront.Target, error) {
 			return a.aboutNodegroup(ctx, call, in.ClusterName, in.NodegroupName)
 		},
@@ -30,81 +33,79 @@ func (a *api) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput
 }
 
 // doUpdateNodegroupVersion begins a rollout: machines of another template version, or of an earlier template, are replaced one at a time.
-func (a *api) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*updateOutput, error) {
-	sent, err := tokenOf(call, in.ClientRequestToken)
+func (a *api) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
+	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.Hold(in.ClusterName)()
+	defer a.store.Hold(in.ClusterName)()
 	of, group, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
-	again, err := a.repeated(ctx, sent, of, group)
+	again, err := change.Repeated(ctx, a.store.Management, sent, of, group)
 	if err != nil {
 		return nil, err
 	}
 	if again != nil {
-		return &updateOutput{showUpdate(again)}, nil
+		return change.Answer(again), nil
 	}
 	if !group.DeletionTimestamp.IsZero() {
-		return nil, fault(inUse, in.ClusterName, in.NodegroupName, "Nodegroup cannot be updated as it is currently not in Active State: it is %s", deleting)
+		return nil, eksfault.New(eksfault.InUse, in.ClusterName, in.NodegroupName, "Nodegroup cannot be updated as it is currently not in Active State: it is %s", eksresource.Deleting)
 	}
-	p := planned{of: of, group: group, kind: v1alpha1.UpdateVersion, change: v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Force: deref(in.Force, false)}}}
+	p := change.Plan{Of: of, Group: group, Type: v1alpha1.UpdateVersion, Change: v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Force: eksresource.Deref(in.Force, false)}}}
 	if err := a.planVersion(ctx, in, &p); err != nil {
 		return nil, err
 	}
-	return a.accept(ctx, sent, p)
+	return change.Accept(ctx, a.store.Management, sent, p)
 }
 
 // planVersion is the change that a request asks for.
-func (a *api) planVersion(ctx context.Context, in *updateNodegroupVersionInput, p *planned) error {
-	refuse := func(format string, args ...any) error {
-		return fault(invalidParameter, in.ClusterName, in.NodegroupName, format, args...)
-	}
-	is := minor(version.Kubernetes)
+func (a *api) planVersion(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan) error {
+	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
+	is := eksresource.Minor(version.Kubernetes)
 	switch {
 	case in.Version != "" && in.Version != is:
 		return refuse("Requested Nodegroup version %.20q is not supported: Muster has machines of %s", in.Version, is)
 	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion():
 		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion())
 	}
-	p.param("Version", is)
-	p.param("ReleaseVersion", releaseVersion())
+	p.Param("Version", is)
+	p.Param("ReleaseVersion", releaseVersion())
 	if in.LaunchTemplate != nil {
 		if err := a.planTemplate(ctx, in, p, refuse); err != nil {
 			return err
 		}
 		return nil
 	}
-	old, err := a.outdated(ctx, p.group)
+	old, err := a.outdated(ctx, p.Group)
 	if err != nil {
 		return err
 	}
-	if old == 0 && !p.change.Rollout.Force {
+	if old == 0 && !p.Change.Rollout.Force {
 		return refuse("Nodegroup %s is already at release version %s and its launch template: send force to have its machines replaced all the same", in.NodegroupName, releaseVersion())
 	}
 	return nil
 }
 
 // planTemplate is the change to another version of the launch template that the group has.
-func (a *api) planTemplate(ctx context.Context, in *updateNodegroupVersionInput, p *planned, refuse refusal) error {
-	has := p.group.Spec.LaunchTemplate
+func (a *api) planTemplate(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan, refuse eksfault.Refuse) error {
+	has := p.Group.Spec.LaunchTemplate
 	if has == nil || has.ID == "" {
 		return refuse("Nodegroup %s was not made with a launch template, and cannot be updated to one: make another", in.NodegroupName)
 	}
-	wanted, err := a.resolveTemplate(ctx, p.of, in.NodegroupName, *in.LaunchTemplate)
+	wanted, err := a.resolveTemplate(ctx, p.Of, in.NodegroupName, *in.LaunchTemplate)
 	switch {
 	case err != nil:
 		return err
 	case wanted.ID != has.ID:
 		return refuse("Nodegroup %s was made with launch template %s, and cannot be updated to another: %s", in.NodegroupName, has.ID, wanted.ID)
-	case wanted.InstanceType != "" && len(p.group.Spec.InstanceTypes) > 0:
-		return fault(invalidRequest, in.ClusterName, in.NodegroupName, "Cannot specify instance types in launch template and API request")
-	case wanted.InstanceType == "" && len(p.group.Spec.InstanceTypes) == 0:
+	case wanted.InstanceType != "" && len(p.Group.Spec.InstanceTypes) > 0:
+		return eksfault.New(eksfault.InvalidRequest, in.ClusterName, in.NodegroupName, "Cannot specify instance types in launch template and API request")
+	case wanted.InstanceType == "" && len(p.Group.Spec.InstanceTypes) == 0:
 		return refuse("Version %d of launch template %s names no instance type, and nodegroup %s has none of its own", wanted.Version, wanted.ID, in.NodegroupName)
-	case equality.Semantic.DeepEqual(wanted, has) && !p.change.Rollout.Force:
-		old, err := a.outdated(ctx, p.group)
+	case equality.Semantic.DeepEqual(wanted, has) && !p.Change.Rollout.Force:
+		old, err := a.outdated(ctx, p.Group)
 		if err != nil {
 			return err
 		}
@@ -112,17 +113,17 @@ func (a *api) planTemplate(ctx context.Context, in *updateNodegroupVersionInput,
 			return refuse("Nodegroup %s is already at version %d of launch template %s", in.NodegroupName, wanted.Version, wanted.ID)
 		}
 	}
-	p.change.Rollout.LaunchTemplate = wanted
-	p.param("LaunchTemplateName", wanted.Name)
-	p.param("LaunchTemplateVersion", strconv.FormatInt(wanted.Version, 10))
+	p.Change.Rollout.LaunchTemplate = wanted
+	p.Param("LaunchTemplateName", wanted.Name)
+	p.Param("LaunchTemplateVersion", strconv.FormatInt(wanted.Version, 10))
 	return nil
 }
 
 // outdated counts the machines of a group that were launched by something else than the group says now.
 func (a *api) outdated(ctx context.Context, group *v1alpha1.NodeGroup) (int, error) {
 	var all v1alpha1.MachineList
-	if err := a.Management.List(ctx, &all); err != nil {
-		return 0, away(fmt.Errorf("listing the machines of node group %s: %w", group.Spec.Name, err))
+	if err := a.store.Management.List(ctx, &all); err != nil {
+		return 0, eksfault.Away(fmt.Errorf("listing the machines of node group %s: %w", group.Spec.Name, err))
 	}
 	n, now := 0, group.Spec.Launched()
 	for i := range all.Items {

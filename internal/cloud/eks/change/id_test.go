@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package change
 
 import (
 	"testing"
@@ -21,12 +21,12 @@ func TestUpdateTime(t *testing.T) {
 		"01658205-cd58-40b6-b44b-2981d8a1885b": second.Time,                   // version 4, which earlier Musters made
 		"by-kubectl":                           second.Time,
 	} {
-		if got := updateTime(update(name)); !got.Equal(want) {
+		if got := Time(update(name)); !got.Equal(want) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 	before := time.Now().Truncate(time.Millisecond)
-	got := updateTime(update(newUpdateID()))
+	got := Time(update(newID()))
 	if got.Before(before) || got.After(time.Now()) {
 		t.Errorf("an id of now says %s, and it was %s", got, before)
 	}

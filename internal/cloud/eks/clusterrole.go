@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"slices"
+
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/passrole"
+)
+
+const clusterPolicy = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
+
+// checkClusterRole refuses what EKS refuses, in its words: Terraform sends a create again that is refused with them, since roles and policies
+// reach all of AWS some time after they were made.
+func (a *api) checkClusterRole(ctx context.Context, text string) error {
+	found, err := passrole.Find(ctx, a.store.Management, text)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return awsfault.Errorf(eksfault.InvalidParameter, "The role %.300s does not exist: Error in role params", text)
+	case !passrole.LetsIn(found, a.store.Region, passrole.EKS, "sts:AssumeRole", nil):
+		return awsfault.Errorf(eksfault.InvalidParameter, "Role with arn: %s, could not be assumed because it does not exist or the trusted entity is not correct. "+
+			"Role could not be assumed because the trusted entity is not correct: its trust policy must let %s assume it", text, passrole.EKS)
+	case !slices.Contains(found.Spec.AttachedPolicies, clusterPolicy):
+		return awsfault.Errorf(eksfault.InvalidParameter, "The provided role doesn't have the Amazon EKS Managed Policies associated with it. "+
+			"Please ensure the following policy is attached: %s", clusterPolicy)
+	}
+	return nil
+}

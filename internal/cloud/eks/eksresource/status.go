@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eksresource
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/plane/readiness"
+)
+
+// The words for the status of a cluster, and of what is in it.
+const (
+	Creating = "CREATING"
+	Active   = "ACTIVE"
+	Deleting = "DELETING"
+	Failed   = "FAILED"
+	Updating = "UPDATING"
+)
+
+// ClusterIssue is what ails a cluster.
+type ClusterIssue struct{ Code, Message string }
+
+// Health is what ails a node group or an add-on.
+type Health struct{ Issues []Issue }
+
+// Issue is one problem of a node group or an add-on, and the names of the resources that have it.
+type Issue struct {
+	Code, Message string
+	ResourceIDs   []string
+}
+
+// ClusterStatus is the word and the issues that EKS has for what a cluster's conditions say. A cluster that was served once is ACTIVE: what
+// ails it since is an issue of its health.
+func ClusterStatus(c *v1alpha1.Cluster) (status string, issues []ClusterIssue) {
+	issues = []ClusterIssue{}
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	refusal := readiness.Refusal(c)
+	switch {
+	case !c.DeletionTimestamp.IsZero():
+		return Deleting, issues
+	case refusal != "":
+		code := "ConfigurationConflict"
+		if ready.Reason == "InsufficientMemory" {
+			code = "ResourceLimitExceeded"
+		}
+		issues = append(issues, ClusterIssue{code, refusal})
+		if c.Status.Version == "" {
+			return Failed, issues
+		}
+		return Active, issues
+	case ready != nil && ready.Status == metav1.ConditionTrue:
+		return Active, issues
+	case c.Status.Version != "":
+		if ready != nil {
+			issues = append(issues, ClusterIssue{"ClusterUnreachable", ready.Message})
+		}
+		return Active, issues
+	}
+	return Creating, issues
+}
+
+// Minor is a version as EKS has it: 1.36 of v1.36.3.
+func Minor(full string) string {
+	parts := strings.SplitN(strings.TrimPrefix(full, "v"), ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+)
+
+// nodegroup reads a node group of a cluster that is there.
+func (a *api) nodegroup(ctx context.Context, cluster, name string) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
+	of, err := a.store.Cluster(ctx, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := a.findNodegroup(ctx, of, name)
+	if err == nil && found == nil {
+		return nil, nil, eksfault.New(eksfault.NotFound, cluster, name, "No node group found for name: %s.", name)
+	}
+	return of, found, err
+}
+
+// findNodegroup returns nil if there is no node group of the name.
+func (a *api) findNodegroup(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1alpha1.NodeGroup, error) {
+	found := &v1alpha1.NodeGroup{}
+	err := a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(name)}, found)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && found.Spec.Name != name:
+		return nil, nil
+	case err != nil:
+		return nil, eksfault.Away(fmt.Errorf("reading node group %s: %w", name, err))
+	}
+	return found, nil
+}
+
+func (a *api) nodegroupARN(call *awsfront.Call, cluster string, g *v1alpha1.NodeGroup) string {
+	return a.store.ARN(call, "nodegroup/"+cluster+"/"+g.Spec.Name+"/"+string(g.UID))
+}
+
+// aboutNodegroup is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its name decide.
+func (a *api) aboutNodegroup(ctx context.Context, call *awsfront.Call, cluster, name string) ([]awsfront.Target, error) {
+	target := awsfront.Target{Resource: a.store.ARN(call, "nodegroup/"+cluster+"/"+name+"/*"), Conditions: map[string][]string{}}
+	of, err := a.store.FindCluster(ctx, cluster)
+	if err != nil || of == nil {
+		return []awsfront.Target{target}, err
+	}
+	found, err := a.findNodegroup(ctx, of, name)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		target.Resource = a.nodegroupARN(call, cluster, found)
+		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
+	}
+	return []awsfront.Target{target}, nil
+}
