@@ -31,12 +31,13 @@ import (
 )
 
 const (
-	account    = "000000000000"
-	region     = "eu-west-1"
-	eksRole    = "arn:aws:iam::000000000000:role/eks"
-	viewPolicy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
-	kmsKey     = "arn:aws:kms:eu-west-1:000000000000:key/00000000-0000-0000-0000-000000000001"
-	nodes      = "arn:aws:iam::000000000000:role/nodes"
+	account       = "000000000000"
+	region        = "eu-west-1"
+	clusterPolicy = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
+	eksRole       = "arn:aws:iam::000000000000:role/eks"
+	viewPolicy    = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+	kmsKey        = "arn:aws:kms:eu-west-1:000000000000:key/00000000-0000-0000-0000-000000000001"
+	nodes         = "arn:aws:iam::000000000000:role/nodes"
 )
 
 type world struct {

@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/plane/deprecation"
 )
@@ -49,11 +50,7 @@ func Register(f *awsfront.Front, c Config) error {
 	}
 	a := &api{c, &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}}
 
-	awsfront.Register(f, eksresource.Service, "CreateCluster", a.createCluster())
-	awsfront.Register(f, eksresource.Service, "DeleteCluster", a.deleteCluster())
-	awsfront.Register(f, eksresource.Service, "DescribeCluster", a.describeCluster())
-	awsfront.Register(f, eksresource.Service, "DescribeClusterVersions", a.describeClusterVersions())
-	awsfront.Register(f, eksresource.Service, "ListClusters", a.listClusters())
+	clusters.New(a.store, c.Key).Register(f)
 
 	awsfront.Register(f, eksresource.Service, "CreateNodegroup", a.createNodegroup())
 	awsfront.Register(f, eksresource.Service, "DeleteNodegroup", a.deleteNodegroup())
@@ -62,11 +59,8 @@ func Register(f *awsfront.Front, c Config) error {
 
 	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
-	awsfront.Register(f, eksresource.Service, "UpdateClusterConfig", a.updateClusterConfig())
-	awsfront.Register(f, eksresource.Service, "UpdateClusterVersion", a.updateClusterVersion())
 	awsfront.Register(f, eksresource.Service, "UpdateNodegroupConfig", a.updateNodegroupConfig())
 	awsfront.Register(f, eksresource.Service, "UpdateNodegroupVersion", a.updateNodegroupVersion())
-	awsfront.Register(f, eksresource.Service, "AssociateEncryptionConfig", a.associateEncryptionConfig())
 	awsfront.Register(f, eksresource.Service, "CancelUpdate", a.cancelUpdate())
 
 	awsfront.Register(f, eksresource.Service, "CreateAccessEntry", a.createAccessEntry())
@@ -92,11 +86,6 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, eksresource.Service, "DescribeInsightsRefresh", a.describeInsightsRefresh())
 	awsfront.Register(f, eksresource.Service, "ListInsights", a.listInsights())
 	awsfront.Register(f, eksresource.Service, "StartInsightsRefresh", a.startInsightsRefresh())
-
-	awsfront.Register(f, eksresource.Service, "ListCapabilities", a.listCapabilities())
-	awsfront.Register(f, eksresource.Service, "ListEksAnywhereSubscriptions", a.listEksAnywhereSubscriptions())
-	awsfront.Register(f, eksresource.Service, "ListFargateProfiles", a.listFargateProfiles())
-	awsfront.Register(f, eksresource.Service, "ListIdentityProviderConfigs", a.listIdentityProviderConfigs())
 
 	awsfront.Register(f, eksresource.Service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, eksresource.Service, "TagResource", a.tag())

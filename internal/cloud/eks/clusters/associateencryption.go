@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type associateEncryptionConfigInput struct {
 }
 
 // associateEncryptionConfig keeps the key that a cluster was made without. It is a record, as that of CreateCluster.
-func (a *api) associateEncryptionConfig() awsfront.Spec[associateEncryptionConfigInput, change.Output] {
+func (a *API) associateEncryptionConfig() awsfront.Spec[associateEncryptionConfigInput, change.Output] {
 	return awsfront.Spec[associateEncryptionConfigInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *associateEncryptionConfigInput) ([]awsfront.Target, error) {
 			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -36,7 +36,7 @@ func (a *api) associateEncryptionConfig() awsfront.Spec[associateEncryptionConfi
 	}
 }
 
-func (a *api) doAssociateEncryptionConfig(ctx context.Context, call *awsfront.Call, in *associateEncryptionConfigInput) (*change.Output, error) {
+func (a *API) doAssociateEncryptionConfig(ctx context.Context, call *awsfront.Call, in *associateEncryptionConfigInput) (*change.Output, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type listClustersOutput struct {
 	NextToken string
 }
 
-func (a *api) listClusters() awsfront.Spec[listClustersInput, listClustersOutput] {
+func (a *API) listClusters() awsfront.Spec[listClustersInput, listClustersOutput] {
 	return awsfront.Spec[listClustersInput, listClustersOutput]{
 		About: func(_ context.Context, call *awsfront.Call, _ *listClustersInput) ([]awsfront.Target, error) {
 			return []awsfront.Target{{Resource: a.store.ClusterARN(call, "*")}}, nil

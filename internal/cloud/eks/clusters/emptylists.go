@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // Lists of what no cluster of Muster's ever has. Tools read them before they do anything else.
 
 // empty answers a request about a cluster that is there with what the function makes.
-func empty[Out any](a *api, answer func() *Out) awsfront.Spec[eksresource.ListInput, Out] {
+func empty[Out any](a *API, answer func() *Out) awsfront.Spec[eksresource.ListInput, Out] {
 	return awsfront.Spec[eksresource.ListInput, Out]{
 		About: a.store.AboutList,
 		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*Out, error) {
@@ -29,19 +29,19 @@ func empty[Out any](a *api, answer func() *Out) awsfront.Spec[eksresource.ListIn
 
 type capabilitiesOutput struct{ Capabilities []struct{} }
 
-func (a *api) listCapabilities() awsfront.Spec[eksresource.ListInput, capabilitiesOutput] {
+func (a *API) listCapabilities() awsfront.Spec[eksresource.ListInput, capabilitiesOutput] {
 	return empty(a, func() *capabilitiesOutput { return &capabilitiesOutput{[]struct{}{}} })
 }
 
 type fargateProfilesOutput struct{ FargateProfileNames []string }
 
-func (a *api) listFargateProfiles() awsfront.Spec[eksresource.ListInput, fargateProfilesOutput] {
+func (a *API) listFargateProfiles() awsfront.Spec[eksresource.ListInput, fargateProfilesOutput] {
 	return empty(a, func() *fargateProfilesOutput { return &fargateProfilesOutput{[]string{}} })
 }
 
 type identityProvidersOutput struct{ IdentityProviderConfigs []struct{} }
 
-func (a *api) listIdentityProviderConfigs() awsfront.Spec[eksresource.ListInput, identityProvidersOutput] {
+func (a *API) listIdentityProviderConfigs() awsfront.Spec[eksresource.ListInput, identityProvidersOutput] {
 	return empty(a, func() *identityProvidersOutput { return &identityProvidersOutput{[]struct{}{}} })
 }
 
@@ -53,7 +53,7 @@ type subscriptionsInput struct {
 
 type subscriptionsOutput struct{ Subscriptions []struct{} }
 
-func (a *api) listEksAnywhereSubscriptions() awsfront.Spec[subscriptionsInput, subscriptionsOutput] {
+func (a *API) listEksAnywhereSubscriptions() awsfront.Spec[subscriptionsInput, subscriptionsOutput] {
 	return awsfront.Spec[subscriptionsInput, subscriptionsOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *subscriptionsInput) (*subscriptionsOutput, error) {
 			if _, _, err := eksresource.Page[string](a.store, call, nil, nil, eksresource.Itself, in.NextToken, in.MaxResults); err != nil {

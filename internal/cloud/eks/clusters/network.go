@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // clusterSubnets returns the subnets that a request asks for. An empty list means the subnets of the default VPC, which is not part of EKS's API.
-func (a *api) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.SubnetID, error) {
+func (a *API) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.SubnetID, error) {
 	kept, _, zones, err := vpcconfig.Subnets(ctx, a.store.Management, ids)
 	if err == nil && len(ids) > 0 && zones < 2 {
 		return nil, awsfault.Errorf(eksfault.InvalidParameter, "Subnets specified must be in at least two different AZs")
@@ -21,7 +21,7 @@ func (a *api) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.Subn
 }
 
 // checkSecurityGroups refuses groups that a cluster in some subnets cannot have. Without subnets it is in the default VPC.
-func (a *api) checkSecurityGroups(ctx context.Context, subnets, ids []string) error {
+func (a *API) checkSecurityGroups(ctx context.Context, subnets, ids []string) error {
 	if len(ids) > v1alpha1.MaxClusterSecurityGroups {
 		return awsfault.Errorf(eksfault.InvalidParameter, "A cluster has %d securityGroupIds at most, not %d", v1alpha1.MaxClusterSecurityGroups, len(ids))
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type updateClusterConfigInput struct {
 	DeletionProtection       *bool
 }
 
-func (a *api) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, change.Output] {
+func (a *API) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, change.Output] {
 	return awsfront.Spec[updateClusterConfigInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateClusterConfigInput) ([]awsfront.Target, error) {
 			targets, err := a.store.AboutCluster(ctx, call, in.Name)
@@ -51,7 +51,7 @@ func (a *api) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, chan
 	}
 }
 
-func (a *api) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in *updateClusterConfigInput) (*change.Output, error) {
+func (a *API) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in *updateClusterConfigInput) (*change.Output, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type updateClusterVersionInput struct {
 }
 
 // updateClusterVersion refuses every version: there is one.
-func (a *api) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, change.Output] {
+func (a *API) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, change.Output] {
 	return awsfront.Spec[updateClusterVersionInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) ([]awsfront.Target, error) {
 			targets, err := a.store.AboutCluster(ctx, call, in.Name)
@@ -25,12 +25,12 @@ func (a *api) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, ch
 			}
 			return targets, err
 		},
-		Do: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) (*change.Output, error) {
+		Do: func(ctx context.Context, _ *awsfront.Call, in *updateClusterVersionInput) (*change.Output, error) {
 			of, err := a.store.Cluster(ctx, in.Name)
 			if err != nil {
 				return nil, err
 			}
-			is := a.show(call, of).Version
+			is := Version(of)
 			if in.Version == is {
 				return nil, eksfault.New(eksfault.InvalidParameter, in.Name, "", "Cluster is already at version %s", is)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"cmp"
@@ -71,11 +71,16 @@ type accessConfig struct {
 
 type upgradePolicy struct{ SupportType string }
 
+// Version is the minor version of a cluster, as EKS has it. A cluster that was not served yet has the version that it will have.
+func Version(c *v1alpha1.Cluster) string {
+	return eksresource.Minor(cmp.Or(c.Status.Version, c.Spec.Version, version.Kubernetes))
+}
+
 // show is a cluster as EKS tells of it.
-func (a *api) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
+func (a *API) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	eks := c.Spec.EKS
 	shown := &cluster{
-		Name: c.Spec.Name, ARN: a.store.ClusterARN(call, c.Spec.Name), Version: eksresource.Minor(cmp.Or(c.Status.Version, c.Spec.Version, version.Kubernetes)),
+		Name: c.Spec.Name, ARN: a.store.ClusterARN(call, c.Spec.Name), Version: Version(c),
 		RoleARN: eks.RoleARN, PlatformVersion: platformVersion, CreatedAt: c.CreationTimestamp.Time, Endpoint: c.Status.Endpoint,
 		ResourcesVPCConfig: vpcConfig{VPCID: c.Status.VPCID, ClusterSecurityGroupID: c.Status.ClusterSecurityGroupID, vpcRequest: vpcRequest{
 			SubnetIDs: vpcconfig.Shown(c.Status.SubnetIDs, c.Spec.Network.SubnetIDs), SecurityGroupIDs: append([]string{}, c.Spec.SecurityGroupIDs...), PublicAccessCIDRs: []string{anywhere},

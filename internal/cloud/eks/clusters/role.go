@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const clusterPolicy = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
 // checkClusterRole refuses what EKS refuses, in its words: Terraform sends a create again that is refused with them, since roles and policies
 // reach all of AWS some time after they were made.
-func (a *api) checkClusterRole(ctx context.Context, text string) error {
+func (a *API) checkClusterRole(ctx context.Context, text string) error {
 	found, err := passrole.Find(ctx, a.store.Management, text)
 	switch {
 	case err != nil:

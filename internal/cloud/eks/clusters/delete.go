@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
-func (a *api) deleteCluster() awsfront.Spec[named, clusterOutput] {
+func (a *API) deleteCluster() awsfront.Spec[named, clusterOutput] {
 	return awsfront.Spec[named, clusterOutput]{
 		About: a.aboutNamed,
 		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*clusterOutput, error) {

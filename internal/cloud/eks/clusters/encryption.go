@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type encryption struct {
 type keyProvider struct{ KeyARN string }
 
 // encryptionKey is the key that a request gives for Secrets, empty without one. The key is a record, as the ClusterEKS says.
-func (a *api) encryptionKey(ctx context.Context, call *awsfront.Call, cluster string, configs []encryption) (string, error) {
+func (a *API) encryptionKey(ctx context.Context, call *awsfront.Call, cluster string, configs []encryption) (string, error) {
 	switch {
 	case len(configs) == 0:
 		return "", nil
@@ -33,7 +33,7 @@ func (a *api) encryptionKey(ctx context.Context, call *awsfront.Call, cluster st
 		return "", eksfault.New(eksfault.InvalidParameter, cluster, "", "The resources of encryptionConfig are %q: they must be [%s]", configs[0].Resources, secrets)
 	}
 	arn := configs[0].Provider.KeyARN
-	if err := a.Key(ctx, call.Caller.Account(), arn); err != nil {
+	if err := a.key(ctx, call.Caller.Account(), arn); err != nil {
 		return "", &awsfault.Error{Code: eksfault.InvalidParameter, Message: "The keyArn of encryptionConfig cannot be used: " + err.Error(), Members: map[string]any{"clusterName": cluster}, Cause: err}
 	}
 	return arn, nil

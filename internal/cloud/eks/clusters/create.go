@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (in *createClusterInput) absent() error {
 	return nil
 }
 
-func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
+func (a *API) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
 	return awsfront.Spec[createClusterInput, clusterOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createClusterInput) ([]awsfront.Target, error) {
 			passed, err := passrole.Targets(ctx, a.store.Management, in.RoleARN, passrole.EKS, a.store.ClusterARN(call, in.Name))
@@ -116,7 +116,7 @@ func (in *createClusterInput) conditions() map[string][]string {
 	return set
 }
 
-func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *createClusterInput) (*clusterOutput, error) {
+func (a *API) doCreateCluster(ctx context.Context, call *awsfront.Call, in *createClusterInput) (*clusterOutput, error) {
 	wanted, err := in.wanted()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type clusterVersion struct {
 	DefaultVersion                                                                                     *bool
 }
 
-func (a *api) describeClusterVersions() awsfront.Spec[versionsInput, versionsOutput] {
+func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOutput] {
 	return awsfront.Spec[versionsInput, versionsOutput]{
 		About: func(_ context.Context, call *awsfront.Call, _ *versionsInput) ([]awsfront.Target, error) {
 			return []awsfront.Target{{Resource: a.store.ARN(call, "*")}}, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -14,7 +14,7 @@ type named struct{ Name string }
 
 type clusterOutput struct{ Cluster *cluster }
 
-func (a *api) describeCluster() awsfront.Spec[named, clusterOutput] {
+func (a *API) describeCluster() awsfront.Spec[named, clusterOutput] {
 	return awsfront.Spec[named, clusterOutput]{
 		About: a.aboutNamed,
 		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*clusterOutput, error) {
@@ -29,6 +29,6 @@ func (a *api) describeCluster() awsfront.Spec[named, clusterOutput] {
 	}
 }
 
-func (a *api) aboutNamed(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
+func (a *API) aboutNamed(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
 	return a.store.AboutCluster(ctx, call, in.Name)
 }

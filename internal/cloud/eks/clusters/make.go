@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package clusters
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 
 // makeCluster makes the object of a cluster, and its namespace. That of a cluster of the same name, which is gone for DescribeCluster, may be there
 // for a moment more and takes no objects: then it is waited for, since a name that is said to be free must be free.
-func (a *api) makeCluster(ctx context.Context, wanted *v1alpha1.Cluster) error {
+func (a *API) makeCluster(ctx context.Context, wanted *v1alpha1.Cluster) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, namespaceLook, namespaceGoes, true, func(ctx context.Context) (bool, error) {
 		if last = baseline.EnsureNamespace(ctx, a.store.Management, wanted.Namespace); last == nil {
@@ -46,7 +46,7 @@ const secondServiceRange = "172.20.0.0/16"
 
 // chooseServiceRange refuses a range of Services that is of the VPC, where machines could not reach either of the two. A range that nobody asked for is
 // another one then, as on EKS.
-func (a *api) chooseServiceRange(ctx context.Context, c *v1alpha1.Cluster, in *createClusterInput) error {
+func (a *API) chooseServiceRange(ctx context.Context, c *v1alpha1.Cluster, in *createClusterInput) error {
 	vpc, err := a.rangeOfVPC(ctx, in.ResourcesVPCConfig.SubnetIDs)
 	if err != nil || !vpc.IsValid() {
 		return err
@@ -63,7 +63,7 @@ func (a *api) chooseServiceRange(ctx context.Context, c *v1alpha1.Cluster, in *c
 }
 
 // rangeOfVPC is the range of the VPC of some subnets, or of the default VPC. It is not valid if that VPC is not there: the cluster says so.
-func (a *api) rangeOfVPC(ctx context.Context, subnets []string) (netip.Prefix, error) {
+func (a *API) rangeOfVPC(ctx context.Context, subnets []string) (netip.Prefix, error) {
 	_, id, _, err := vpcconfig.Subnets(ctx, a.store.Management, subnets)
 	if err != nil {
 		return netip.Prefix{}, err

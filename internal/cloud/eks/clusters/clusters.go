@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clusters has EKS's actions about clusters, and those that list what no cluster of Muster's ever has.
+package clusters
+
+import (
+	"context"
+
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
+)
+
+// API has the actions.
+type API struct {
+	store *eksresource.Store
+	key   func(ctx context.Context, account, arn string) error
+}
+
+// New has the actions over a store. The function key says why an account cannot use a KMS key, by its ARN.
+func New(store *eksresource.Store, key func(ctx context.Context, account, arn string) error) *API {
+	return &API{store, key}
+}
+
+// Register adds the actions to the front.
+func (a *API) Register(f *awsfront.Front) {
+	awsfront.Register(f, eksresource.Service, "CreateCluster", a.createCluster())
+	awsfront.Register(f, eksresource.Service, "DeleteCluster", a.deleteCluster())
+	awsfront.Register(f, eksresource.Service, "DescribeCluster", a.describeCluster())
+	awsfront.Register(f, eksresource.Service, "DescribeClusterVersions", a.describeClusterVersions())
+	awsfront.Register(f, eksresource.Service, "ListClusters", a.listClusters())
+	awsfront.Register(f, eksresource.Service, "UpdateClusterConfig", a.updateClusterConfig())
+	awsfront.Register(f, eksresource.Service, "UpdateClusterVersion", a.updateClusterVersion())
+	awsfront.Register(f, eksresource.Service, "AssociateEncryptionConfig", a.associateEncryptionConfig())
+	awsfront.Register(f, eksresource.Service, "ListCapabilities", a.listCapabilities())
+	awsfront.Register(f, eksresource.Service, "ListEksAnywhereSubscriptions", a.listEksAnywhereSubscriptions())
+	awsfront.Register(f, eksresource.Service, "ListFargateProfiles", a.listFargateProfiles())
+	awsfront.Register(f, eksresource.Service, "ListIdentityProviderConfigs", a.listIdentityProviderConfigs())
+}
