@@ -27,7 +27,7 @@ func (a *api) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Clust
 		of, found, err := a.addon(ctx, namedAddon{in.Name, in.AddonName})
 		return of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) }, err
 	case in.NodegroupName != "":
-		of, group, err := a.nodegroup(ctx, in.Name, in.NodegroupName)
+		of, group, err := a.groups.Get(ctx, in.Name, in.NodegroupName)
 		return of, func(u *v1alpha1.Update) bool { return change.IsOf(u, of, group) }, err
 	}
 	of, err = a.store.Cluster(ctx, in.Name)
@@ -42,7 +42,7 @@ func (a *api) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTa
 	case in.AddonName != "":
 		return a.aboutAddon(ctx, call, namedAddon{in.Name, in.AddonName})
 	case in.NodegroupName != "":
-		return a.aboutNodegroup(ctx, call, in.Name, in.NodegroupName)
+		return a.groups.About(ctx, call, in.Name, in.NodegroupName)
 	}
 	return a.store.AboutCluster(ctx, call, in.Name)
 }

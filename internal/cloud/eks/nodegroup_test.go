@@ -7,36 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/aws/ami"
 )
-
-// The codes are those of EKS's API (NodegroupIssueCode): reasons that have EKS's words are told in them, others in the nearest.
-func TestNodegroupIssues(t *testing.T) {
-	t.Parallel()
-	for reason, want := range map[string]string{
-		"AccessDenied":                  "AccessDenied",
-		"IamNodeRoleNotFound":           "IamNodeRoleNotFound",
-		"NodeCreationFailure":           "NodeCreationFailure",
-		"InstanceLimitExceeded":         "InstanceLimitExceeded",
-		"InsufficientFreeAddresses":     "InsufficientFreeAddresses",
-		"Ec2SubnetNotFound":             "Ec2SubnetNotFound",
-		"Ec2SubnetInvalidConfiguration": "Ec2SubnetInvalidConfiguration",
-		"InsufficientCapacity":          "AsgInstanceLaunchFailures",
-		"InsufficientMemory":            "AsgInstanceLaunchFailures",
-		"ClusterNotFound":               "InternalFailure",
-	} {
-		group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{Name: "web"}}
-		group.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
-		status, issues := nodegroupStatus(group)
-		if diff := cmp.Diff([]eksresource.Issue{{Code: want, Message: "because", ResourceIDs: []string{"web"}}}, issues); diff != "" || status != createFailed {
-			t.Errorf("%s: %s, (-want +got):\n%s", reason, status, diff)
-		}
-	}
-}
 
 // What terraform-aws-eks and people ask for and Muster does not need to obey: it is described as it was asked for, and nothing that was not.
 func TestSettingsOfNodeGroupsThatAreKept(t *testing.T) {
@@ -55,7 +30,7 @@ func TestSettingsOfNodeGroupsThatAreKept(t *testing.T) {
 		"module":    {template + `,"updateConfig":{"maxUnavailablePercentage":33}`, `"updateConfig":{"maxUnavailablePercentage":33}`},
 		"several":   {`"updateConfig":{"maxUnavailable":3,"updateStrategy":"DEFAULT"}`, `"updateConfig":{"maxUnavailable":3}`},
 		"nothing":   {template, `"updateConfig":{"maxUnavailable":1}`},
-		"release":   {`"releaseVersion":"` + releaseVersion() + `"`, `"releaseVersion":"` + releaseVersion() + `"`},
+		"release":   {`"releaseVersion":"` + ami.All()[0].ReleaseVersion + `"`, `"releaseVersion":"` + ami.All()[0].ReleaseVersion + `"`},
 		"no-repair": {`"nodeRepairConfig":{"enabled":false}`, `"nodeRepairConfig":{"enabled":false}`},
 		"disk":      {`"diskSize":30`, `"diskSize":30`},
 		"login":     {`"remoteAccess":{"ec2SshKey":"mine","sourceSecurityGroups":["` + groupHere + `"]}`, `"remoteAccess":{"ec2SshKey":"mine","sourceSecurityGroups":["` + groupHere + `"]}`},

@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/nodegroups"
 	"muster.dev/muster/internal/plane/deprecation"
 )
 
@@ -40,7 +41,8 @@ type Config struct {
 // api has the actions.
 type api struct {
 	Config
-	store *eksresource.Store
+	store  *eksresource.Store
+	groups *nodegroups.API
 }
 
 // Register adds the actions to the front.
@@ -48,19 +50,14 @@ func Register(f *awsfront.Front, c Config) error {
 	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
-	a := &api{c, &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}}
+	store := &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
+	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair})}
 
 	clusters.New(a.store, c.Key).Register(f)
-
-	awsfront.Register(f, eksresource.Service, "CreateNodegroup", a.createNodegroup())
-	awsfront.Register(f, eksresource.Service, "DeleteNodegroup", a.deleteNodegroup())
-	awsfront.Register(f, eksresource.Service, "DescribeNodegroup", a.describeNodegroup())
-	awsfront.Register(f, eksresource.Service, "ListNodegroups", a.listNodegroups())
+	a.groups.Register(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
-	awsfront.Register(f, eksresource.Service, "UpdateNodegroupConfig", a.updateNodegroupConfig())
-	awsfront.Register(f, eksresource.Service, "UpdateNodegroupVersion", a.updateNodegroupVersion())
 	awsfront.Register(f, eksresource.Service, "CancelUpdate", a.cancelUpdate())
 
 	awsfront.Register(f, eksresource.Service, "CreateAccessEntry", a.createAccessEntry())

@@ -148,7 +148,7 @@ func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*ta
 	case kind == "cluster" && len(parts) == 2:
 		return a.kept(of, &of.Spec.Tags), nil
 	case kind == "nodegroup" && len(parts) == 4:
-		group, err := a.findNodegroup(ctx, of, parts[2])
+		group, err := a.groups.Find(ctx, of, parts[2])
 		if err != nil {
 			return nil, err
 		}

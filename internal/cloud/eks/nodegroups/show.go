@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"cmp"
@@ -61,7 +61,7 @@ var effects = map[string]corev1.TaintEffect{
 }
 
 // showNodegroup is a node group as EKS tells of it.
-func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) *nodegroup {
+func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) *nodegroup {
 	shown := &nodegroup{
 		NodegroupName: g.Spec.Name, NodegroupARN: a.nodegroupARN(call, of.Spec.Name, g), ClusterName: of.Spec.Name,
 		Version: eksresource.Minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(),

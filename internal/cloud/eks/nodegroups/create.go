@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type createNodegroupInput struct {
 	LaunchTemplate                                                                                           *launchTemplate
 }
 
-func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOutput] {
+func (a *API) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOutput] {
 	return awsfront.Spec[createNodegroupInput, nodegroupOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) ([]awsfront.Target, error) {
 			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -50,7 +50,7 @@ func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOut
 	}
 }
 
-func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) (*nodegroupOutput, error) {
+func (a *API) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) (*nodegroupOutput, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 		return nil, err
 	}
 	exists := eksfault.New(eksfault.InUse, in.ClusterName, in.NodegroupName, "NodeGroup already exists with name %s and cluster name %s", in.NodegroupName, in.ClusterName)
-	there, err := a.findNodegroup(ctx, of, in.NodegroupName)
+	there, err := a.Find(ctx, of, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 }
 
 // checkNodeRole refuses a role that no machine could have.
-func (a *api) checkNodeRole(ctx context.Context, in *createNodegroupInput) error {
+func (a *API) checkNodeRole(ctx context.Context, in *createNodegroupInput) error {
 	if !passrole.IsARN(in.NodeRole) {
 		return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "The nodeRole %.300q is not the ARN of a role", in.NodeRole)
 	}
@@ -119,7 +119,7 @@ func (a *api) checkNodeRole(ctx context.Context, in *createNodegroupInput) error
 }
 
 // wantedNodegroup is the object that a request asks for.
-func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*v1alpha1.NodeGroup, error) {
+func (a *API) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*v1alpha1.NodeGroup, error) {
 	refuse := func(format string, args ...any) (*v1alpha1.NodeGroup, error) {
 		return nil, eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, format, args...)
 	}
@@ -127,7 +127,7 @@ func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 	switch {
 	case !eksresource.IsName(in.NodegroupName, v1alpha1.MaxNodeGroupName):
 		return refuse("The node group name %.80q is not valid: it must begin with a letter or digit and be of at most %d letters, digits, - and _", in.NodegroupName, v1alpha1.MaxNodeGroupName)
-	case !a.LocalMachines:
+	case !a.config.LocalMachines:
 		return nil, awsfault.Errorf(eksfault.InvalidRequest, "This service runs without root and can make no machines: start it with root, or make a node group of simulated machines with `muster create nodegroup --provider simulated`")
 	case ami != "" && ami != amiType:
 		return refuse("Muster has machines of one kind, %s: leave amiType %.60q out", amiType, ami)
@@ -231,7 +231,7 @@ func taintsFrom(taints []taint) (v1alpha1.NodeTaints, error) {
 }
 
 // nodegroupSubnets are those that machines of a cluster are to be in.
-func (a *api) nodegroupSubnets(ctx context.Context, of *v1alpha1.Cluster, ids []string) ([]v1alpha1.SubnetID, error) {
+func (a *API) nodegroupSubnets(ctx context.Context, of *v1alpha1.Cluster, ids []string) ([]v1alpha1.SubnetID, error) {
 	kept, vpc, _, err := vpcconfig.Subnets(ctx, a.store.Management, ids)
 	if err == nil && len(ids) > 0 && vpc != of.Status.VPCID {
 		return nil, awsfault.Errorf(eksfault.InvalidParameter, "The subnets %v are in %s, and the cluster is in %s: a node group's subnets must be of the cluster's VPC", ids, vpc, of.Status.VPCID)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
-func (a *api) deleteNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
-	return awsfront.Spec[namedGroup, nodegroupOutput]{
+func (a *API) deleteNodegroup() awsfront.Spec[named, nodegroupOutput] {
+	return awsfront.Spec[named, nodegroupOutput]{
 		About: a.aboutNamedGroup,
-		Do: func(ctx context.Context, call *awsfront.Call, in *namedGroup) (*nodegroupOutput, error) {
+		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*nodegroupOutput, error) {
 			defer a.store.Hold(in.ClusterName)()
-			of, found, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
+			of, found, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
 			if err != nil {
 				return nil, err
 			}

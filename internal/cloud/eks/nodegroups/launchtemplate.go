@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type launchTemplate struct{ ID, Name, Version string }
 
 // resolveTemplate is what a node group takes of the version that a request names: its id and number, and what it says. Without a version it is the
 // default one. A version that is not there, that node groups cannot be of, or whose security groups are not in the cluster's VPC is refused.
-func (a *api) resolveTemplate(ctx context.Context, of *v1alpha1.Cluster, group string, named launchTemplate) (*v1alpha1.NodeGroupLaunchTemplate, error) {
+func (a *API) resolveTemplate(ctx context.Context, of *v1alpha1.Cluster, group string, named launchTemplate) (*v1alpha1.NodeGroupLaunchTemplate, error) {
 	cluster := of.Spec.Name
 	found, err := a.findTemplate(ctx, cluster, group, named)
 	if err != nil {
@@ -68,7 +68,7 @@ func message(err error) string {
 }
 
 // findTemplate reads the launch template that a request names by its id or its name.
-func (a *api) findTemplate(ctx context.Context, cluster, group string, named launchTemplate) (*v1alpha1.LaunchTemplate, error) {
+func (a *API) findTemplate(ctx context.Context, cluster, group string, named launchTemplate) (*v1alpha1.LaunchTemplate, error) {
 	refuse := func(format string, args ...any) (*v1alpha1.LaunchTemplate, error) {
 		return nil, eksfault.New(eksfault.InvalidParameter, cluster, group, format, args...)
 	}
@@ -102,7 +102,7 @@ func (a *api) findTemplate(ctx context.Context, cluster, group string, named lau
 }
 
 // setLaunch sets how the machines of a new group are launched: by a launch template, by instance types, or as EKS does without either.
-func (a *api) setLaunch(ctx context.Context, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup, in *createNodegroupInput) error {
+func (a *API) setLaunch(ctx context.Context, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup, in *createNodegroupInput) error {
 	if err := checkInstanceTypes(in); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -15,20 +15,20 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-// namedGroup is the input of actions about one node group.
-type namedGroup struct{ ClusterName, NodegroupName string }
+// named is the input of actions about one node group.
+type named struct{ ClusterName, NodegroupName string }
 
 type nodegroupOutput struct{ Nodegroup *nodegroup }
 
-func (a *api) aboutNamedGroup(ctx context.Context, call *awsfront.Call, in *namedGroup) ([]awsfront.Target, error) {
-	return a.aboutNodegroup(ctx, call, in.ClusterName, in.NodegroupName)
+func (a *API) aboutNamedGroup(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
+	return a.About(ctx, call, in.ClusterName, in.NodegroupName)
 }
 
-func (a *api) describeNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
-	return awsfront.Spec[namedGroup, nodegroupOutput]{
+func (a *API) describeNodegroup() awsfront.Spec[named, nodegroupOutput] {
+	return awsfront.Spec[named, nodegroupOutput]{
 		About: a.aboutNamedGroup,
-		Do: func(ctx context.Context, call *awsfront.Call, in *namedGroup) (*nodegroupOutput, error) {
-			of, found, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
+		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*nodegroupOutput, error) {
+			of, found, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
 			if err != nil {
 				return nil, err
 			}
@@ -44,7 +44,7 @@ type listNodegroupsOutput struct {
 	NextToken  string
 }
 
-func (a *api) listNodegroups() awsfront.Spec[eksresource.ListInput, listNodegroupsOutput] {
+func (a *API) listNodegroups() awsfront.Spec[eksresource.ListInput, listNodegroupsOutput] {
 	return awsfront.Spec[eksresource.ListInput, listNodegroupsOutput]{
 		About: a.store.AboutList,
 		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*listNodegroupsOutput, error) {

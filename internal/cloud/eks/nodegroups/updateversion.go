@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -23,23 +23,23 @@ type updateNodegroupVersionInput struct {
 	Force                                                                   *bool
 }
 
-func (a *api) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput, change.Output] {
+func (a *API) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput, change.Output] {
 	return awsfront.Spec[updateNodegroupVersionInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) ([]awsfront.Target, error) {
-			return a.aboutNodegroup(ctx, call, in.ClusterName, in.NodegroupName)
+			return a.About(ctx, call, in.ClusterName, in.NodegroupName)
 		},
 		Do: a.doUpdateNodegroupVersion,
 	}
 }
 
 // doUpdateNodegroupVersion begins a rollout: machines of another template version, or of an earlier template, are replaced one at a time.
-func (a *api) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
+func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
 	defer a.store.Hold(in.ClusterName)()
-	of, group, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
+	of, group, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (a *api) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call,
 }
 
 // planVersion is the change that a request asks for.
-func (a *api) planVersion(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan) error {
+func (a *API) planVersion(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan) error {
 	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
 	is := eksresource.Minor(version.Kubernetes)
 	switch {
@@ -89,7 +89,7 @@ func (a *api) planVersion(ctx context.Context, in *updateNodegroupVersionInput, 
 }
 
 // planTemplate is the change to another version of the launch template that the group has.
-func (a *api) planTemplate(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan, refuse eksfault.Refuse) error {
+func (a *API) planTemplate(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan, refuse eksfault.Refuse) error {
 	has := p.Group.Spec.LaunchTemplate
 	if has == nil || has.ID == "" {
 		return refuse("Nodegroup %s was not made with a launch template, and cannot be updated to one: make another", in.NodegroupName)
@@ -120,7 +120,7 @@ func (a *api) planTemplate(ctx context.Context, in *updateNodegroupVersionInput,
 }
 
 // outdated counts the machines of a group that were launched by something else than the group says now.
-func (a *api) outdated(ctx context.Context, group *v1alpha1.NodeGroup) (int, error) {
+func (a *API) outdated(ctx context.Context, group *v1alpha1.NodeGroup) (int, error) {
 	var all v1alpha1.MachineList
 	if err := a.store.Management.List(ctx, &all); err != nil {
 		return 0, eksfault.Away(fmt.Errorf("listing the machines of node group %s: %w", group.Spec.Name, err))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -15,21 +15,21 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-// nodegroup reads a node group of a cluster that is there.
-func (a *api) nodegroup(ctx context.Context, cluster, name string) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
+// Get reads a node group of a cluster that is there.
+func (a *API) Get(ctx context.Context, cluster, name string) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
 	of, err := a.store.Cluster(ctx, cluster)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := a.findNodegroup(ctx, of, name)
+	found, err := a.Find(ctx, of, name)
 	if err == nil && found == nil {
 		return nil, nil, eksfault.New(eksfault.NotFound, cluster, name, "No node group found for name: %s.", name)
 	}
 	return of, found, err
 }
 
-// findNodegroup returns nil if there is no node group of the name.
-func (a *api) findNodegroup(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1alpha1.NodeGroup, error) {
+// Find returns nil if there is no node group of the name.
+func (a *API) Find(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1alpha1.NodeGroup, error) {
 	found := &v1alpha1.NodeGroup{}
 	err := a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(name)}, found)
 	switch {
@@ -41,18 +41,18 @@ func (a *api) findNodegroup(ctx context.Context, of *v1alpha1.Cluster, name stri
 	return found, nil
 }
 
-func (a *api) nodegroupARN(call *awsfront.Call, cluster string, g *v1alpha1.NodeGroup) string {
+func (a *API) nodegroupARN(call *awsfront.Call, cluster string, g *v1alpha1.NodeGroup) string {
 	return a.store.ARN(call, "nodegroup/"+cluster+"/"+g.Spec.Name+"/"+string(g.UID))
 }
 
-// aboutNodegroup is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its name decide.
-func (a *api) aboutNodegroup(ctx context.Context, call *awsfront.Call, cluster, name string) ([]awsfront.Target, error) {
+// About is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its name decide.
+func (a *API) About(ctx context.Context, call *awsfront.Call, cluster, name string) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.store.ARN(call, "nodegroup/"+cluster+"/"+name+"/*"), Conditions: map[string][]string{}}
 	of, err := a.store.FindCluster(ctx, cluster)
 	if err != nil || of == nil {
 		return []awsfront.Target{target}, err
 	}
-	found, err := a.findNodegroup(ctx, of, name)
+	found, err := a.Find(ctx, of, name)
 	if err != nil {
 		return nil, err
 	}

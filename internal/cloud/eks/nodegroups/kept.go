@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -102,11 +102,11 @@ func (in *createNodegroupInput) kept() (v1alpha1.NodeGroupEKS, error) {
 }
 
 // checkRemoteAccess refuses a key pair and security groups that are not there, as EKS does.
-func (a *api) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *createNodegroupInput) error {
+func (a *API) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *createNodegroupInput) error {
 	if in.RemoteAccess == nil {
 		return nil
 	}
-	there, err := a.KeyPair(ctx, in.RemoteAccess.EC2SSHKey)
+	there, err := a.config.KeyPair(ctx, in.RemoteAccess.EC2SSHKey)
 	switch {
 	case err != nil:
 		return eksfault.Away(err)

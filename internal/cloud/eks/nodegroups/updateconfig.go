@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package nodegroups
 
 import (
 	"context"
@@ -32,22 +32,22 @@ type labelsChange struct {
 
 type taintsChange struct{ AddOrUpdateTaints, RemoveTaints []taint }
 
-func (a *api) updateNodegroupConfig() awsfront.Spec[updateNodegroupConfigInput, change.Output] {
+func (a *API) updateNodegroupConfig() awsfront.Spec[updateNodegroupConfigInput, change.Output] {
 	return awsfront.Spec[updateNodegroupConfigInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) ([]awsfront.Target, error) {
-			return a.aboutNodegroup(ctx, call, in.ClusterName, in.NodegroupName)
+			return a.About(ctx, call, in.ClusterName, in.NodegroupName)
 		},
 		Do: a.doUpdateNodegroupConfig,
 	}
 }
 
-func (a *api) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) (*change.Output, error) {
+func (a *API) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) (*change.Output, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
 	defer a.store.Hold(in.ClusterName)()
-	of, group, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
+	of, group, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
