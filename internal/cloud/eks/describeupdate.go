@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/eks/addons"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -24,8 +25,8 @@ func (a *api) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Clust
 	case in.NodegroupName != "" && in.AddonName != "":
 		return nil, nil, eksfault.New(eksfault.InvalidParameter, in.Name, in.NodegroupName, "An update is one of a node group or one of an add-on: give nodegroupName or addonName")
 	case in.AddonName != "":
-		of, found, err := a.addon(ctx, namedAddon{in.Name, in.AddonName})
-		return of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) }, err
+		of, found, err := a.addons.Get(ctx, addons.Named{ClusterName: in.Name, AddonName: in.AddonName})
+		return of, func(u *v1alpha1.Update) bool { return addons.IsUpdateOf(u, of, found) }, err
 	case in.NodegroupName != "":
 		of, group, err := a.groups.Get(ctx, in.Name, in.NodegroupName)
 		return of, func(u *v1alpha1.Update) bool { return change.IsOf(u, of, group) }, err
@@ -40,7 +41,7 @@ type updateTarget struct{ Name, NodegroupName, AddonName string }
 func (a *api) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTarget) ([]awsfront.Target, error) {
 	switch {
 	case in.AddonName != "":
-		return a.aboutAddon(ctx, call, namedAddon{in.Name, in.AddonName})
+		return a.addons.About(ctx, call, addons.Named{ClusterName: in.Name, AddonName: in.AddonName})
 	case in.NodegroupName != "":
 		return a.groups.About(ctx, call, in.Name, in.NodegroupName)
 	}

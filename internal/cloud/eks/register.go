@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/eks/addons"
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
@@ -43,6 +44,7 @@ type api struct {
 	Config
 	store  *eksresource.Store
 	groups *nodegroups.API
+	addons *addons.API
 }
 
 // Register adds the actions to the front.
@@ -51,10 +53,11 @@ func Register(f *awsfront.Front, c Config) error {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
 	store := &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
-	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair})}
+	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair}), addons.New(store)}
 
 	clusters.New(a.store, c.Key).Register(f)
 	a.groups.Register(f)
+	a.addons.Register(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
@@ -75,8 +78,6 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, eksresource.Service, "DescribePodIdentityAssociation", a.describePodIdentityAssociation())
 	awsfront.Register(f, eksresource.Service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
 	awsfront.Register(f, eksresource.Service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
-	a.registerAddons(f)
-
 	a.registerAuthorities(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeInsight", a.describeInsight())

@@ -164,7 +164,7 @@ func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*ta
 			found = a.kept(association, &association.Spec.Tags)
 		}
 	case kind == "addon" && len(parts) == 4:
-		addon, err := a.findAddon(ctx, of, parts[2])
+		addon, err := a.addons.Find(ctx, of, parts[2])
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package addons
 
 import (
 	"context"
@@ -44,7 +44,7 @@ type compatibility struct {
 	DefaultVersion   *bool
 }
 
-func (a *api) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVersionsOutput] {
+func (a *API) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVersionsOutput] {
 	return awsfront.Spec[addonVersionsInput, addonVersionsOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *addonVersionsInput) (*addonVersionsOutput, error) {
 			chosen := func(from []string, value string) bool { return len(from) == 0 || slices.Contains(from, value) }
@@ -91,7 +91,7 @@ type podIdentityConfiguration struct {
 	RecommendedManagedPolicies []string
 }
 
-func (a *api) describeAddonConfiguration() awsfront.Spec[addonConfigurationInput, addonConfigurationOutput] {
+func (a *API) describeAddonConfiguration() awsfront.Spec[addonConfigurationInput, addonConfigurationOutput] {
 	return awsfront.Spec[addonConfigurationInput, addonConfigurationOutput]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *addonConfigurationInput) (*addonConfigurationOutput, error) {
 			known, ok := catalogue.New().Find(in.AddonName)

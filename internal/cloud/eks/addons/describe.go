@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package addons
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-func (a *api) describeAddon() awsfront.Spec[namedAddon, addonOutput] {
-	return awsfront.Spec[namedAddon, addonOutput]{
+func (a *API) describeAddon() awsfront.Spec[Named, addonOutput] {
+	return awsfront.Spec[Named, addonOutput]{
 		About: a.aboutNamedAddon,
-		Do: func(ctx context.Context, call *awsfront.Call, in *namedAddon) (*addonOutput, error) {
-			of, found, err := a.addon(ctx, *in)
+		Do: func(ctx context.Context, call *awsfront.Call, in *Named) (*addonOutput, error) {
+			of, found, err := a.Get(ctx, *in)
 			if err != nil {
 				return nil, err
 			}
@@ -32,7 +32,7 @@ type listAddonsOutput struct {
 	NextToken string
 }
 
-func (a *api) listAddons() awsfront.Spec[eksresource.ListInput, listAddonsOutput] {
+func (a *API) listAddons() awsfront.Spec[eksresource.ListInput, listAddonsOutput] {
 	return awsfront.Spec[eksresource.ListInput, listAddonsOutput]{
 		About: a.store.AboutList,
 		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*listAddonsOutput, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package addons
 
 import (
 	"context"
@@ -17,17 +17,17 @@ import (
 )
 
 type updateAddonInput struct {
-	namedAddon
+	Named
 
 	AddonVersion, ServiceAccountRoleARN, ResolveConflicts, ClientRequestToken string
 	ConfigurationValues                                                       *string
 	PodIdentityAssociations                                                   []addonAssociation
 }
 
-func (a *api) updateAddon() awsfront.Spec[updateAddonInput, change.Output] {
+func (a *API) updateAddon() awsfront.Spec[updateAddonInput, change.Output] {
 	return awsfront.Spec[updateAddonInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAddonInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutAddon(ctx, call, in.namedAddon)
+			targets, err := a.About(ctx, call, in.Named)
 			if err != nil {
 				return nil, err
 			}
@@ -38,13 +38,13 @@ func (a *api) updateAddon() awsfront.Spec[updateAddonInput, change.Output] {
 	}
 }
 
-func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *updateAddonInput) (*change.Output, error) {
+func (a *API) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *updateAddonInput) (*change.Output, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
 	}
 	defer a.store.Hold(in.ClusterName)()
-	of, found, err := a.addon(ctx, in.namedAddon)
+	of, found, err := a.Get(ctx, in.Named)
 	if err != nil {
 		return nil, err
 	}
@@ -66,19 +66,19 @@ func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *update
 		status = v1alpha1.AddonUpdating
 	}
 	if slices.Contains([]v1alpha1.AddonPhase{v1alpha1.AddonCreating, v1alpha1.AddonUpdating, v1alpha1.AddonDeleting}, status) {
-		return nil, addonFault(eksfault.InUse, in.namedAddon, "Addon %s cannot be updated as it is currently in %s state", in.AddonName, status)
+		return nil, addonFault(eksfault.InUse, in.Named, "Addon %s cannot be updated as it is currently in %s state", in.AddonName, status)
 	}
 	return a.acceptAddon(ctx, sent, of, found, in)
 }
 
 // acceptAddon makes the Update that a request asks for. Fields that the request leaves out stay as they are, except the role: a request without a
 // role removes it, as on EKS.
-func (a *api) acceptAddon(ctx context.Context, sent eksresource.Token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*change.Output, error) {
+func (a *API) acceptAddon(ctx context.Context, sent eksresource.Token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*change.Output, error) {
 	wanted := v1alpha1.AddonSpec{
 		Version: in.AddonVersion, ConfigurationValues: eksresource.Deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,
 		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),
 	}
-	known, err := a.checkAddon(ctx, in.namedAddon, wanted, in.PodIdentityAssociations)
+	known, err := a.checkAddon(ctx, in.Named, wanted, in.PodIdentityAssociations)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (a *api) acceptAddon(ctx context.Context, sent eksresource.Token, of *v1alp
 			u.Spec.Params = append(u.Spec.Params, v1alpha1.UpdateParam{Type: p.name, Value: firstOf(p.value)})
 		}
 	}
-	return change.Create(ctx, a.store.Management, sent, u, addonFault(eksfault.InUse, in.namedAddon, "An update of this id exists: try again"))
+	return change.Create(ctx, a.store.Management, sent, u, addonFault(eksfault.InUse, in.Named, "An update of this id exists: try again"))
 }
 
 // firstOf is what a parameter of an update can hold of a value.
@@ -109,10 +109,11 @@ func firstOf(value string) string {
 }
 
 // addonUpdates lists the updates of an add-on. Updates of an earlier add-on of that name are left out.
-func (a *api) addonUpdates(ctx context.Context, of *v1alpha1.Cluster, found *v1alpha1.Addon) ([]v1alpha1.Update, error) {
-	return change.List(ctx, a.store.Management, of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) })
+func (a *API) addonUpdates(ctx context.Context, of *v1alpha1.Cluster, found *v1alpha1.Addon) ([]v1alpha1.Update, error) {
+	return change.List(ctx, a.store.Management, of, func(u *v1alpha1.Update) bool { return IsUpdateOf(u, of, found) })
 }
 
-func isAddonUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, found *v1alpha1.Addon) bool {
+// IsUpdateOf reports whether an update is of the add-on. Updates of an earlier add-on of that name do not count.
+func IsUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, found *v1alpha1.Addon) bool {
 	return u.Spec.ClusterName == of.Spec.Name && u.Spec.Addon == found.Name && (u.Spec.TargetUID == "" || u.Spec.TargetUID == string(found.UID))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package addons
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 )
 
 type deleteAddonInput struct {
-	namedAddon
+	Named
 
 	Preserve *bool
 }
 
-func (a *api) deleteAddon() awsfront.Spec[deleteAddonInput, addonOutput] {
+func (a *API) deleteAddon() awsfront.Spec[deleteAddonInput, addonOutput] {
 	return awsfront.Spec[deleteAddonInput, addonOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) ([]awsfront.Target, error) {
-			return a.aboutAddon(ctx, call, in.namedAddon)
+			return a.About(ctx, call, in.Named)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) (*addonOutput, error) {
 			defer a.store.Hold(in.ClusterName)()
-			of, found, err := a.addon(ctx, in.namedAddon)
+			of, found, err := a.Get(ctx, in.Named)
 			if err != nil {
 				return nil, err
 			}

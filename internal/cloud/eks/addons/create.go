@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package addons
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 type createAddonInput struct {
-	namedAddon
+	Named
 
 	AddonVersion, ServiceAccountRoleARN, ResolveConflicts, ClientRequestToken, ConfigurationValues string
 	Tags                                                                                           map[string]string
@@ -23,7 +23,7 @@ type createAddonInput struct {
 	NamespaceConfig                                                                                *namespaceConfig
 }
 
-func (a *api) createAddon() awsfront.Spec[createAddonInput, addonOutput] {
+func (a *API) createAddon() awsfront.Spec[createAddonInput, addonOutput] {
 	return awsfront.Spec[createAddonInput, addonOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAddonInput) ([]awsfront.Target, error) {
 			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -38,7 +38,7 @@ func (a *api) createAddon() awsfront.Spec[createAddonInput, addonOutput] {
 	}
 }
 
-func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *createAddonInput) (*addonOutput, error) {
+func (a *API) doCreateAddon(ctx context.Context, call *awsfront.Call, in *createAddonInput) (*addonOutput, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *create
 	if err != nil {
 		return nil, err
 	}
-	exists := addonFault(eksfault.InUse, in.namedAddon, "Addon already exists.")
-	there, err := a.findAddon(ctx, of, in.AddonName)
+	exists := addonFault(eksfault.InUse, in.Named, "Addon already exists.")
+	there, err := a.Find(ctx, of, in.AddonName)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *create
 		return a.answerAddon(ctx, call, of, there)
 	}
 	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
-		return nil, addonFault(eksfault.InvalidRequest, in.namedAddon, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
+		return nil, addonFault(eksfault.InvalidRequest, in.Named, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
 	}
 	sent.Mark(wanted)
 	if err := a.store.Management.Create(ctx, wanted); err != nil {
@@ -77,7 +77,7 @@ func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *create
 	return a.answerAddon(ctx, call, of, wanted)
 }
 
-func (a *api) answerAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonOutput, error) {
+func (a *API) answerAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonOutput, error) {
 	shown, err := a.showAddon(ctx, call, of, found)
 	if err != nil {
 		return nil, err
@@ -86,17 +86,17 @@ func (a *api) answerAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1
 }
 
 // wantedAddon is the object that a request asks for.
-func (a *api) wantedAddon(ctx context.Context, of *v1alpha1.Cluster, in *createAddonInput) (*v1alpha1.Addon, error) {
+func (a *API) wantedAddon(ctx context.Context, of *v1alpha1.Cluster, in *createAddonInput) (*v1alpha1.Addon, error) {
 	wanted := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: in.AddonName}, Spec: v1alpha1.AddonSpec{
 		AddonName: in.AddonName, Version: in.AddonVersion, ConfigurationValues: in.ConfigurationValues, ServiceAccountRoleARN: in.ServiceAccountRoleARN,
 		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),
 	}}
-	known, err := a.checkAddon(ctx, in.namedAddon, wanted.Spec, in.PodIdentityAssociations)
+	known, err := a.checkAddon(ctx, in.Named, wanted.Spec, in.PodIdentityAssociations)
 	if err != nil {
 		return nil, err
 	}
 	if in.NamespaceConfig != nil && in.NamespaceConfig.Namespace != "" && in.NamespaceConfig.Namespace != known.Namespace {
-		return nil, addonFault(eksfault.InvalidParameter, in.namedAddon, "Add-on %s is in namespace %s: leave namespaceConfig out", known.Name, known.Namespace)
+		return nil, addonFault(eksfault.InvalidParameter, in.Named, "Add-on %s is in namespace %s: leave namespaceConfig out", known.Name, known.Namespace)
 	}
 	wanted.Spec.Version = known.Version
 	wanted.Spec.Tags, err = eksresource.ReadTags(in.Tags)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package addons
 
 import (
 	"cmp"
@@ -39,45 +39,34 @@ type namespaceConfig struct{ Namespace string }
 
 type addonOutput struct{ Addon *addonShape }
 
-// namedAddon is an input that names an add-on.
-type namedAddon struct{ ClusterName, AddonName string }
+// Named is an input that names an add-on.
+type Named struct{ ClusterName, AddonName string }
 
 // addonAssociation is a pod identity association that a request wants for an add-on.
 type addonAssociation struct{ ServiceAccount, RoleARN string }
 
-// registerAddons adds the actions of add-ons.
-func (a *api) registerAddons(f *awsfront.Front) {
-	awsfront.Register(f, eksresource.Service, "CreateAddon", a.createAddon())
-	awsfront.Register(f, eksresource.Service, "DeleteAddon", a.deleteAddon())
-	awsfront.Register(f, eksresource.Service, "DescribeAddon", a.describeAddon())
-	awsfront.Register(f, eksresource.Service, "ListAddons", a.listAddons())
-	awsfront.Register(f, eksresource.Service, "UpdateAddon", a.updateAddon())
-	awsfront.Register(f, eksresource.Service, "DescribeAddonConfiguration", a.describeAddonConfiguration())
-	awsfront.Register(f, eksresource.Service, "DescribeAddonVersions", a.describeAddonVersions())
-}
-
 // addonFault is a refusal with the names that EKS puts beside its message.
-func addonFault(code string, in namedAddon, format string, args ...any) *awsfault.Error {
+func addonFault(code string, in Named, format string, args ...any) *awsfault.Error {
 	e := eksfault.New(code, in.ClusterName, "", format, args...)
 	e.Members["addonName"] = in.AddonName
 	return e
 }
 
-// addon reads an add-on of a cluster that is there.
-func (a *api) addon(ctx context.Context, in namedAddon) (*v1alpha1.Cluster, *v1alpha1.Addon, error) {
+// Get reads an add-on of a cluster that is there.
+func (a *API) Get(ctx context.Context, in Named) (*v1alpha1.Cluster, *v1alpha1.Addon, error) {
 	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := a.findAddon(ctx, of, in.AddonName)
+	found, err := a.Find(ctx, of, in.AddonName)
 	if err == nil && found == nil {
 		return nil, nil, addonFault(eksfault.NotFound, in, "No addon: %s found in cluster: %s", in.AddonName, in.ClusterName)
 	}
 	return of, found, err
 }
 
-// findAddon returns nil if there is no add-on of the name.
-func (a *api) findAddon(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1alpha1.Addon, error) {
+// Find returns nil if there is no add-on of the name.
+func (a *API) Find(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1alpha1.Addon, error) {
 	if _, ok := catalogue.New().Find(name); !ok { // a name that no object has is no question to the API server
 		return nil, nil
 	}
@@ -92,18 +81,18 @@ func (a *api) findAddon(ctx context.Context, of *v1alpha1.Cluster, name string) 
 	return found, nil
 }
 
-func (a *api) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addon) string {
+func (a *API) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addon) string {
 	return a.store.ARN(call, "addon/"+cluster+"/"+found.Name+"/"+string(found.UID))
 }
 
-// aboutAddon is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name decide.
-func (a *api) aboutAddon(ctx context.Context, call *awsfront.Call, in namedAddon) ([]awsfront.Target, error) {
+// About is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name decide.
+func (a *API) About(ctx context.Context, call *awsfront.Call, in Named) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.store.ARN(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
 	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {
 		return []awsfront.Target{target}, err
 	}
-	found, err := a.findAddon(ctx, of, in.AddonName)
+	found, err := a.Find(ctx, of, in.AddonName)
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +103,12 @@ func (a *api) aboutAddon(ctx context.Context, call *awsfront.Call, in namedAddon
 	return []awsfront.Target{target}, nil
 }
 
-func (a *api) aboutNamedAddon(ctx context.Context, call *awsfront.Call, in *namedAddon) ([]awsfront.Target, error) {
-	return a.aboutAddon(ctx, call, *in)
+func (a *API) aboutNamedAddon(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
+	return a.About(ctx, call, *in)
 }
 
 // showAddon is an add-on as EKS tells of it. While an update of it is in progress it is UPDATING.
-func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonShape, error) {
+func (a *API) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonShape, error) {
 	known, _ := catalogue.New().Find(found.Name)
 	shown := &addonShape{
 		AddonName: found.Name, ClusterName: of.Spec.Name, Status: string(found.Phase()), AddonARN: a.addonARN(call, of.Spec.Name, found),
@@ -150,7 +139,7 @@ func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.C
 }
 
 // checkAddon refuses what no add-on can be, and returns the entry of the catalogue.
-func (a *api) checkAddon(ctx context.Context, in namedAddon, wanted v1alpha1.AddonSpec, associations []addonAssociation) (addon.Addon, error) {
+func (a *API) checkAddon(ctx context.Context, in Named, wanted v1alpha1.AddonSpec, associations []addonAssociation) (addon.Addon, error) {
 	known, ok := catalogue.New().Find(in.AddonName)
 	resolve := []v1alpha1.ResolveConflicts{"", v1alpha1.ConflictsNone, v1alpha1.ConflictsOverwrite, v1alpha1.ConflictsPreserve}
 	refuse := func(format string, args ...any) (addon.Addon, error) {
