@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 )
 
 const podRole = "arn:aws:iam::000000000000:role/pods"
+
+var associationID = regexp.MustCompile(`^a-[0-9a-z]{17}$`)
 
 // podRoleOf lets pods in by the actions.
 func podRoleOf(name string, actions ...string) *v1alpha1.IAMRole {

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
+	"muster.dev/muster/internal/cloud/eks/podassociations"
 	"muster.dev/muster/internal/plane/deprecation"
 )
 
@@ -42,9 +43,10 @@ type Config struct {
 // api has the actions.
 type api struct {
 	Config
-	store  *eksresource.Store
-	groups *nodegroups.API
-	addons *addons.API
+	store        *eksresource.Store
+	groups       *nodegroups.API
+	addons       *addons.API
+	associations *podassociations.API
 }
 
 // Register adds the actions to the front.
@@ -53,11 +55,12 @@ func Register(f *awsfront.Front, c Config) error {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
 	store := &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
-	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair}), addons.New(store)}
+	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair}), addons.New(store), podassociations.New(store)}
 
 	clusters.New(a.store, c.Key).Register(f)
 	a.groups.Register(f)
 	a.addons.Register(f)
+	a.associations.Register(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
@@ -73,11 +76,6 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, eksresource.Service, "ListAssociatedAccessPolicies", a.listAssociatedAccessPolicies())
 	awsfront.Register(f, eksresource.Service, "ListAccessPolicies", a.listAccessPolicies())
 
-	awsfront.Register(f, eksresource.Service, "CreatePodIdentityAssociation", a.createPodIdentityAssociation())
-	awsfront.Register(f, eksresource.Service, "DeletePodIdentityAssociation", a.deletePodIdentityAssociation())
-	awsfront.Register(f, eksresource.Service, "DescribePodIdentityAssociation", a.describePodIdentityAssociation())
-	awsfront.Register(f, eksresource.Service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
-	awsfront.Register(f, eksresource.Service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
 	a.registerAuthorities(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeInsight", a.describeInsight())

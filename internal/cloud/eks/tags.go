@@ -156,7 +156,7 @@ func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*ta
 			found = a.kept(group, &group.Spec.Tags)
 		}
 	case kind == "podidentityassociation" && len(parts) == 3:
-		association, err := a.findAssociation(ctx, of, parts[2])
+		association, err := a.associations.Find(ctx, of, parts[2])
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package podassociations
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"muster.dev/muster/internal/cloud/eks/passrole"
 )
 
-func (a *api) aboutNamedAssociation(ctx context.Context, call *awsfront.Call, in *namedAssociation) ([]awsfront.Target, error) {
+func (a *API) aboutNamed(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
 	return a.aboutAssociation(ctx, call, *in)
 }
 
-func (a *api) describePodIdentityAssociation() awsfront.Spec[namedAssociation, associationOutput] {
-	return awsfront.Spec[namedAssociation, associationOutput]{
-		About: a.aboutNamedAssociation,
-		Do: func(ctx context.Context, call *awsfront.Call, in *namedAssociation) (*associationOutput, error) {
+func (a *API) describePodIdentityAssociation() awsfront.Spec[named, associationOutput] {
+	return awsfront.Spec[named, associationOutput]{
+		About: a.aboutNamed,
+		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*associationOutput, error) {
 			found, err := a.association(ctx, *in)
 			if err != nil {
 				return nil, err
@@ -31,10 +31,10 @@ func (a *api) describePodIdentityAssociation() awsfront.Spec[namedAssociation, a
 	}
 }
 
-func (a *api) deletePodIdentityAssociation() awsfront.Spec[namedAssociation, associationOutput] {
-	return awsfront.Spec[namedAssociation, associationOutput]{
-		About: a.aboutNamedAssociation,
-		Do: func(ctx context.Context, call *awsfront.Call, in *namedAssociation) (*associationOutput, error) {
+func (a *API) deletePodIdentityAssociation() awsfront.Spec[named, associationOutput] {
+	return awsfront.Spec[named, associationOutput]{
+		About: a.aboutNamed,
+		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*associationOutput, error) {
 			defer a.store.Hold(in.ClusterName)()
 			found, err := a.association(ctx, *in)
 			if err != nil {
@@ -49,7 +49,7 @@ func (a *api) deletePodIdentityAssociation() awsfront.Spec[namedAssociation, ass
 }
 
 type updateAssociationInput struct {
-	namedAssociation
+	named
 
 	RoleARN, ClientRequestToken string
 	TargetRoleARN, Policy       *string // an empty one takes it away
@@ -58,7 +58,7 @@ type updateAssociationInput struct {
 
 // roleAfter is the role of an association after an update: what its pods may do with the role that it has changes as well. It is empty if there is no
 // such association.
-func (a *api) roleAfter(ctx context.Context, in *updateAssociationInput) (string, error) {
+func (a *API) roleAfter(ctx context.Context, in *updateAssociationInput) (string, error) {
 	if in.RoleARN != "" {
 		return in.RoleARN, nil
 	}
@@ -66,17 +66,17 @@ func (a *api) roleAfter(ctx context.Context, in *updateAssociationInput) (string
 	if err != nil || of == nil {
 		return "", err
 	}
-	found, err := a.findAssociation(ctx, of, in.AssociationID)
+	found, err := a.Find(ctx, of, in.AssociationID)
 	if err != nil || found == nil {
 		return "", err
 	}
 	return found.Spec.RoleARN, nil
 }
 
-func (a *api) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInput, associationOutput] {
+func (a *API) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInput, associationOutput] {
 	return awsfront.Spec[updateAssociationInput, associationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutAssociation(ctx, call, in.namedAssociation)
+			targets, err := a.aboutAssociation(ctx, call, in.named)
 			if err != nil {
 				return nil, err
 			}
@@ -89,7 +89,7 @@ func (a *api) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInpu
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) (*associationOutput, error) {
 			defer a.store.Hold(in.ClusterName)()
-			found, err := a.association(ctx, in.namedAssociation)
+			found, err := a.association(ctx, in.named)
 			if err != nil {
 				return nil, err
 			}
@@ -127,7 +127,7 @@ type listAssociationsOutput struct {
 	NextToken    string
 }
 
-func (a *api) listPodIdentityAssociations() awsfront.Spec[listAssociationsInput, listAssociationsOutput] {
+func (a *API) listPodIdentityAssociations() awsfront.Spec[listAssociationsInput, listAssociationsOutput] {
 	return awsfront.Spec[listAssociationsInput, listAssociationsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listAssociationsInput) ([]awsfront.Target, error) {
 			return a.store.AboutCluster(ctx, call, in.ClusterName)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package podassociations
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type createAssociationInput struct {
 	Tags                                                                                       map[string]string
 }
 
-func (a *api) createPodIdentityAssociation() awsfront.Spec[createAssociationInput, associationOutput] {
+func (a *API) createPodIdentityAssociation() awsfront.Spec[createAssociationInput, associationOutput] {
 	return awsfront.Spec[createAssociationInput, associationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAssociationInput) ([]awsfront.Target, error) {
 			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -36,7 +36,7 @@ func (a *api) createPodIdentityAssociation() awsfront.Spec[createAssociationInpu
 	}
 }
 
-func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *createAssociationInput) (*associationOutput, error) {
+func (a *API) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *createAssociationInput) (*associationOutput, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package podassociations
 
 import (
 	"context"
@@ -38,11 +38,11 @@ type associationSummary struct {
 
 type associationOutput struct{ Association *association }
 
-// namedAssociation is the input of actions about one association.
-type namedAssociation struct{ ClusterName, AssociationID string }
+// named is the input of actions about one association.
+type named struct{ ClusterName, AssociationID string }
 
 // showAssociation is an association as EKS tells of it.
-func (a *api) showAssociation(call *awsfront.Call, p *v1alpha1.PodIdentityAssociation) *association {
+func (a *API) showAssociation(call *awsfront.Call, p *v1alpha1.PodIdentityAssociation) *association {
 	shown := &association{
 		ClusterName: p.Spec.ClusterName, Namespace: p.Spec.Namespace, ServiceAccount: p.Spec.ServiceAccount, RoleARN: p.Spec.RoleARN,
 		AssociationARN: a.associationARN(call, p.Spec.ClusterName, p.Name), AssociationID: p.Name, OwnerARN: p.Spec.OwnerARN,
@@ -55,12 +55,12 @@ func (a *api) showAssociation(call *awsfront.Call, p *v1alpha1.PodIdentityAssoci
 	return shown
 }
 
-func (a *api) associationARN(call *awsfront.Call, cluster, id string) string {
+func (a *API) associationARN(call *awsfront.Call, cluster, id string) string {
 	return a.store.ARN(call, "podidentityassociation/"+cluster+"/"+id)
 }
 
 // associations lists those of a cluster.
-func (a *api) associations(ctx context.Context, of *v1alpha1.Cluster) ([]v1alpha1.PodIdentityAssociation, error) {
+func (a *API) associations(ctx context.Context, of *v1alpha1.Cluster) ([]v1alpha1.PodIdentityAssociation, error) {
 	var all v1alpha1.PodIdentityAssociationList
 	if err := a.store.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
 		return nil, eksfault.Away(fmt.Errorf("listing the pod identity associations of cluster %s: %w", of.Spec.Name, err))
@@ -69,20 +69,20 @@ func (a *api) associations(ctx context.Context, of *v1alpha1.Cluster) ([]v1alpha
 }
 
 // association reads an association of a cluster that is there.
-func (a *api) association(ctx context.Context, in namedAssociation) (*v1alpha1.PodIdentityAssociation, error) {
+func (a *API) association(ctx context.Context, in named) (*v1alpha1.PodIdentityAssociation, error) {
 	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.findAssociation(ctx, of, in.AssociationID)
+	found, err := a.Find(ctx, of, in.AssociationID)
 	if err == nil && found == nil {
 		return nil, eksfault.New(eksfault.NotFound, in.ClusterName, "", "No pod identity association found for id: %.100s.", in.AssociationID)
 	}
 	return found, err
 }
 
-// findAssociation returns nil if there is no association of the id.
-func (a *api) findAssociation(ctx context.Context, of *v1alpha1.Cluster, id string) (*v1alpha1.PodIdentityAssociation, error) {
+// Find returns nil if there is no association of the id.
+func (a *API) Find(ctx context.Context, of *v1alpha1.Cluster, id string) (*v1alpha1.PodIdentityAssociation, error) {
 	if !associationID.MatchString(id) {
 		return nil, nil
 	}
@@ -98,13 +98,13 @@ func (a *api) findAssociation(ctx context.Context, of *v1alpha1.Cluster, id stri
 }
 
 // aboutAssociation is the association as IAM is asked about it. A missing association has no tags.
-func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, in namedAssociation) ([]awsfront.Target, error) {
+func (a *API) aboutAssociation(ctx context.Context, call *awsfront.Call, in named) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.associationARN(call, in.ClusterName, in.AssociationID), Conditions: map[string][]string{}}
 	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {
 		return []awsfront.Target{target}, err
 	}
-	found, err := a.findAssociation(ctx, of, in.AssociationID)
+	found, err := a.Find(ctx, of, in.AssociationID)
 	if found != nil {
 		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
@@ -112,7 +112,7 @@ func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, in name
 }
 
 // checkAssociation refuses what no pod could get credentials by.
-func (a *api) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alpha1.PodIdentityAssociationSpec) error {
+func (a *API) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alpha1.PodIdentityAssociationSpec) error {
 	refuse := eksfault.Invalid(s.ClusterName, "")
 	switch {
 	case len(validation.IsDNS1123Label(s.Namespace)) > 0:
@@ -146,7 +146,7 @@ func (a *api) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alp
 }
 
 // letsPodsIn reports whether the trust policy of a role lets EKS give it to pods of an association, as far as that is known before there is a pod.
-func (a *api) letsPodsIn(call *awsfront.Call, role *v1alpha1.IAMRole, s v1alpha1.PodIdentityAssociationSpec) bool {
+func (a *API) letsPodsIn(call *awsfront.Call, role *v1alpha1.IAMRole, s v1alpha1.PodIdentityAssociationSpec) bool {
 	source := a.store.ClusterARN(call, s.ClusterName)
 	known := map[string][]string{"aws:sourceaccount": {call.Caller.Account()}, "aws:sourcearn": {source}, "aws:resourceaccount": {role.Spec.Account}}
 	if s.DisableSessionTags {
