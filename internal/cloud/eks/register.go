@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/eks/accessentries"
 	"muster.dev/muster/internal/cloud/eks/addons"
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -47,6 +48,7 @@ type api struct {
 	groups       *nodegroups.API
 	addons       *addons.API
 	associations *podassociations.API
+	entries      *accessentries.API
 }
 
 // Register adds the actions to the front.
@@ -55,26 +57,18 @@ func Register(f *awsfront.Front, c Config) error {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
 	store := &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
-	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair}), addons.New(store), podassociations.New(store)}
+	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair}), addons.New(store), podassociations.New(store),
+		accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})}
 
 	clusters.New(a.store, c.Key).Register(f)
 	a.groups.Register(f)
 	a.addons.Register(f)
+	a.entries.Register(f)
 	a.associations.Register(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
 	awsfront.Register(f, eksresource.Service, "CancelUpdate", a.cancelUpdate())
-
-	awsfront.Register(f, eksresource.Service, "CreateAccessEntry", a.createAccessEntry())
-	awsfront.Register(f, eksresource.Service, "DeleteAccessEntry", a.deleteAccessEntry())
-	awsfront.Register(f, eksresource.Service, "DescribeAccessEntry", a.describeAccessEntry())
-	awsfront.Register(f, eksresource.Service, "ListAccessEntries", a.listAccessEntries())
-	awsfront.Register(f, eksresource.Service, "UpdateAccessEntry", a.updateAccessEntry())
-	awsfront.Register(f, eksresource.Service, "AssociateAccessPolicy", a.associateAccessPolicy())
-	awsfront.Register(f, eksresource.Service, "DisassociateAccessPolicy", a.disassociateAccessPolicy())
-	awsfront.Register(f, eksresource.Service, "ListAssociatedAccessPolicies", a.listAssociatedAccessPolicies())
-	awsfront.Register(f, eksresource.Service, "ListAccessPolicies", a.listAccessPolicies())
 
 	a.registerAuthorities(f)
 

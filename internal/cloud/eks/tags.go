@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/eks/accessentries"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
@@ -172,8 +173,12 @@ func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*ta
 			found = a.kept(addon, &addon.Spec.Tags)
 		}
 	case kind == "access-entry" && len(parts) == 6:
-		if found, err = a.taggedEntry(ctx, of.Spec.Name, parsed.Resource); err != nil {
+		reach, entry, err := a.entries.ByResource(ctx, of.Spec.Name, parsed.Resource)
+		if err != nil {
 			return nil, err
+		}
+		if entry != nil {
+			found = &tagged{reach, entry, accessentries.Tags(entry), func(changed map[string]string) error { return accessentries.SetTags(entry, changed) }}
 		}
 	}
 	if found == nil {
@@ -188,28 +193,6 @@ func (a *api) kept(object client.Object, tags *v1alpha1.Tags) *tagged {
 		*tags = eksresource.TagsFrom(changed)
 		return nil
 	}}
-}
-
-// taggedEntry is the access entry of a resource, or nil. Its tags are in an annotation.
-func (a *api) taggedEntry(ctx context.Context, cluster, resource string) (*tagged, error) {
-	in, err := a.entriesOf(ctx, cluster)
-	if known, ok := err.(*awsfault.Error); ok && known.Code == eksfault.InvalidRequest { //nolint:errorlint // entriesOf returns it as it is
-		return nil, nil // a cluster of a mode without entries, or one that is not served yet, has none
-	}
-	if err != nil {
-		return nil, err
-	}
-	all, err := in.all(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		entry := &all[i]
-		if entryResource(cluster, entry.Spec.PrincipalARN, string(entry.UID)) == resource {
-			return &tagged{in.Client, entry, entryTags(entry), func(changed map[string]string) error { return setEntryTags(entry, changed) }}, nil
-		}
-	}
-	return nil, nil
 }
 
 func orMissing(err error, missing *awsfault.Error) error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package accessentries
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func showPolicy(e *accessv1alpha1.AccessEntry, p accessv1alpha1.AccessPolicy) as
 	return shown
 }
 
-func (a *api) associateAccessPolicy() awsfront.Spec[associateInput, associateOutput] {
+func (a *API) associateAccessPolicy() awsfront.Spec[associateInput, associateOutput] {
 	return awsfront.Spec[associateInput, associateOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *associateInput) ([]awsfront.Target, error) {
 			targets, err := a.aboutEntry(ctx, call, in.namedEntry)
@@ -69,7 +69,7 @@ func (a *api) associateAccessPolicy() awsfront.Spec[associateInput, associateOut
 			if err != nil {
 				return nil, err
 			}
-			if err := a.AccessPolicy(in.PolicyARN); err != nil {
+			if err := a.config.Policy(in.PolicyARN); err != nil {
 				return nil, eksfault.New(eksfault.InvalidParameter, in.ClusterName, "", "The policyArn parameter is not valid: %v", err)
 			}
 			policy := accessv1alpha1.AccessPolicy{PolicyARN: in.PolicyARN, Scope: accessv1alpha1.AccessScope{
@@ -95,7 +95,7 @@ type disassociateInput struct {
 	PolicyARN string
 }
 
-func (a *api) disassociateAccessPolicy() awsfront.Spec[disassociateInput, struct{}] {
+func (a *API) disassociateAccessPolicy() awsfront.Spec[disassociateInput, struct{}] {
 	return awsfront.Spec[disassociateInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *disassociateInput) ([]awsfront.Target, error) {
 			targets, err := a.aboutEntry(ctx, call, in.namedEntry)
@@ -132,7 +132,7 @@ type listAssociatedOutput struct {
 	AssociatedAccessPolicies             []associatedPolicy
 }
 
-func (a *api) listAssociatedAccessPolicies() awsfront.Spec[listAssociatedInput, listAssociatedOutput] {
+func (a *API) listAssociatedAccessPolicies() awsfront.Spec[listAssociatedInput, listAssociatedOutput] {
 	return awsfront.Spec[listAssociatedInput, listAssociatedOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listAssociatedInput) ([]awsfront.Target, error) {
 			return a.aboutEntry(ctx, call, in.namedEntry)
@@ -165,14 +165,14 @@ type listPoliciesOutput struct {
 
 type accessPolicy struct{ Name, ARN string }
 
-func (a *api) listAccessPolicies() awsfront.Spec[listPoliciesInput, listPoliciesOutput] {
+func (a *API) listAccessPolicies() awsfront.Spec[listPoliciesInput, listPoliciesOutput] {
 	return awsfront.Spec[listPoliciesInput, listPoliciesOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *listPoliciesInput) (*listPoliciesOutput, error) {
-			if len(a.AccessPolicies) == 0 {
+			if len(a.config.Policies) == 0 {
 				return nil, awsfault.Errorf(eksfault.InvalidRequest, "There are no access policies here")
 			}
 			var all []accessPolicy
-			for _, name := range a.AccessPolicies {
+			for _, name := range a.config.Policies {
 				all = append(all, accessPolicy{name, "arn:aws:eks::aws:cluster-access-policy/" + name})
 			}
 			out := &listPoliciesOutput{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package accessentries
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type createAccessEntryInput struct {
 	Tags                                                          map[string]string
 }
 
-func (a *api) createAccessEntry() awsfront.Spec[createAccessEntryInput, accessEntryOutput] {
+func (a *API) createAccessEntry() awsfront.Spec[createAccessEntryInput, accessEntryOutput] {
 	return awsfront.Spec[createAccessEntryInput, accessEntryOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAccessEntryInput) ([]awsfront.Target, error) {
 			targets, err := a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -43,7 +43,7 @@ func (a *api) createAccessEntry() awsfront.Spec[createAccessEntryInput, accessEn
 	}
 }
 
-func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *createAccessEntryInput) (*accessEntryOutput, error) {
+func (a *API) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *createAccessEntryInput) (*accessEntryOutput, error) {
 	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *
 			PrincipalARN: in.PrincipalARN, PrincipalID: id, Type: kind, Username: in.Username, KubernetesGroups: in.KubernetesGroups,
 		},
 	}
-	if err := setEntryTags(wanted, in.Tags); err != nil {
+	if err := SetTags(wanted, in.Tags); err != nil {
 		return nil, err
 	}
 	sent.Mark(wanted)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package accessentries
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,9 +24,6 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
 )
-
-// annotationTags has the tags of an access entry, as JSON: its kind is that of clusters that have no AWS API, too.
-const annotationTags = "muster.dev/tags"
 
 // accessEntry is EKS's, as it is answered.
 type accessEntry struct {
@@ -50,7 +46,7 @@ type entries struct {
 }
 
 // entriesOf reaches a cluster that has access entries.
-func (a *api) entriesOf(ctx context.Context, cluster string) (entries, error) {
+func (a *API) entriesOf(ctx context.Context, cluster string) (entries, error) {
 	of, err := a.store.Cluster(ctx, cluster)
 	if err != nil {
 		return entries{}, err
@@ -61,7 +57,7 @@ func (a *api) entriesOf(ctx context.Context, cluster string) (entries, error) {
 	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
 		return entries{}, eksfault.New(eksfault.InvalidRequest, cluster, "", "Cluster '%s' is not in ACTIVE status: it is %s", cluster, status)
 	}
-	reach, err := a.Cluster(of.Namespace)
+	reach, err := a.config.Cluster(of.Namespace)
 	if err != nil {
 		return entries{}, eksfault.Away(fmt.Errorf("reaching cluster %s: %w", cluster, err))
 	}
@@ -91,7 +87,7 @@ func (e entries) find(ctx context.Context, principal string) (*accessv1alpha1.Ac
 }
 
 // entry finds the entry that a request names.
-func (a *api) entry(ctx context.Context, in namedEntry) (entries, *accessv1alpha1.AccessEntry, error) {
+func (a *API) entry(ctx context.Context, in namedEntry) (entries, *accessv1alpha1.AccessEntry, error) {
 	in2, err := a.entriesOf(ctx, in.ClusterName)
 	if err != nil {
 		return in2, nil, err
@@ -140,7 +136,7 @@ func entryResource(cluster, principal, uid string) string {
 }
 
 // aboutEntry is the entry as IAM is asked about it.
-func (a *api) aboutEntry(ctx context.Context, call *awsfront.Call, in namedEntry) ([]awsfront.Target, error) {
+func (a *API) aboutEntry(ctx context.Context, call *awsfront.Call, in namedEntry) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.store.ARN(call, entryResource(in.ClusterName, in.PrincipalARN, "*")), Conditions: map[string][]string{
 		"eks:clusterName": {in.ClusterName}, "eks:principalArn": {in.PrincipalARN},
 	}}
@@ -163,11 +159,11 @@ func (a *api) aboutEntry(ctx context.Context, call *awsfront.Call, in namedEntry
 }
 
 // showEntry is an entry as EKS tells of it.
-func (a *api) showEntry(call *awsfront.Call, of *v1alpha1.Cluster, e *accessv1alpha1.AccessEntry) *accessEntry {
+func (a *API) showEntry(call *awsfront.Call, of *v1alpha1.Cluster, e *accessv1alpha1.AccessEntry) *accessEntry {
 	shown := &accessEntry{
 		ClusterName: of.Spec.Name, PrincipalARN: e.Spec.PrincipalARN, AccessEntryARN: a.store.ARN(call, entryResource(of.Spec.Name, e.Spec.PrincipalARN, string(e.UID))),
 		Username: e.Spec.Username, Type: string(e.Spec.Type), KubernetesGroups: slices.Clone(e.Spec.KubernetesGroups),
-		CreatedAt: e.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(e), Tags: entryTags(e),
+		CreatedAt: e.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(e), Tags: Tags(e),
 	}
 	if shown.Type == "" {
 		shown.Type = string(accessv1alpha1.TypeStandard)
@@ -193,32 +189,8 @@ func usernameOf(principal string) string {
 	return "arn:" + parsed.Partition + ":sts::" + parsed.Account + ":assumed-role/" + parsed.Resource[strings.LastIndex(parsed.Resource, "/")+1:] + "/{{SessionName}}"
 }
 
-// entryTags reads the tags of an entry; those that cannot be read are none.
-func entryTags(e *accessv1alpha1.AccessEntry) map[string]string {
-	tags := map[string]string{}
-	_ = json.Unmarshal([]byte(e.Annotations[annotationTags]), &tags)
-	return tags
-}
-
-// setEntryTags puts tags on an entry, in place of those that it has.
-func setEntryTags(e *accessv1alpha1.AccessEntry, tags map[string]string) error {
-	if len(tags) == 0 {
-		delete(e.Annotations, annotationTags)
-		return nil
-	}
-	text, err := json.Marshal(tags)
-	if err != nil {
-		return fmt.Errorf("encoding tags: %w", err)
-	}
-	if e.Annotations == nil {
-		e.Annotations = map[string]string{}
-	}
-	e.Annotations[annotationTags] = string(text)
-	return nil
-}
-
 // principalID finds the user or role of an ARN.
-func (a *api) principalID(ctx context.Context, principal string) (string, error) {
+func (a *API) principalID(ctx context.Context, principal string) (string, error) {
 	role, err := passrole.Find(ctx, a.store.Management, principal)
 	if err != nil {
 		return "", err

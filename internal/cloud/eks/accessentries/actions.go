@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package accessentries
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-func (a *api) aboutNamedEntry(ctx context.Context, call *awsfront.Call, in *namedEntry) ([]awsfront.Target, error) {
+func (a *API) aboutNamedEntry(ctx context.Context, call *awsfront.Call, in *namedEntry) ([]awsfront.Target, error) {
 	return a.aboutEntry(ctx, call, *in)
 }
 
-func (a *api) describeAccessEntry() awsfront.Spec[namedEntry, accessEntryOutput] {
+func (a *API) describeAccessEntry() awsfront.Spec[namedEntry, accessEntryOutput] {
 	return awsfront.Spec[namedEntry, accessEntryOutput]{
 		About: a.aboutNamedEntry,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedEntry) (*accessEntryOutput, error) {
@@ -31,7 +31,7 @@ func (a *api) describeAccessEntry() awsfront.Spec[namedEntry, accessEntryOutput]
 	}
 }
 
-func (a *api) deleteAccessEntry() awsfront.Spec[namedEntry, struct{}] {
+func (a *API) deleteAccessEntry() awsfront.Spec[namedEntry, struct{}] {
 	return awsfront.Spec[namedEntry, struct{}]{
 		About: a.aboutNamedEntry,
 		Do: func(ctx context.Context, _ *awsfront.Call, in *namedEntry) (*struct{}, error) {
@@ -55,7 +55,7 @@ type updateAccessEntryInput struct {
 	KubernetesGroups             *[]string
 }
 
-func (a *api) updateAccessEntry() awsfront.Spec[updateAccessEntryInput, accessEntryOutput] {
+func (a *API) updateAccessEntry() awsfront.Spec[updateAccessEntryInput, accessEntryOutput] {
 	return awsfront.Spec[updateAccessEntryInput, accessEntryOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAccessEntryInput) ([]awsfront.Target, error) {
 			return a.aboutEntry(ctx, call, in.namedEntry)
@@ -91,7 +91,7 @@ type listEntriesOutput struct {
 	NextToken     string
 }
 
-func (a *api) listAccessEntries() awsfront.Spec[listEntriesInput, listEntriesOutput] {
+func (a *API) listAccessEntries() awsfront.Spec[listEntriesInput, listEntriesOutput] {
 	return awsfront.Spec[listEntriesInput, listEntriesOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listEntriesInput) ([]awsfront.Target, error) {
 			return a.store.AboutCluster(ctx, call, in.ClusterName)
