@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/eks/accessentries"
 	"muster.dev/muster/internal/cloud/eks/addons"
+	"muster.dev/muster/internal/cloud/eks/authorities"
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
@@ -63,14 +64,13 @@ func Register(f *awsfront.Front, c Config) error {
 	clusters.New(a.store, c.Key).Register(f)
 	a.groups.Register(f)
 	a.addons.Register(f)
+	authorities.New(store).Register(f)
 	a.entries.Register(f)
 	a.associations.Register(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
 	awsfront.Register(f, eksresource.Service, "CancelUpdate", a.cancelUpdate())
-
-	a.registerAuthorities(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeInsight", a.describeInsight())
 	awsfront.Register(f, eksresource.Service, "DescribeInsightsRefresh", a.describeInsightsRefresh())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package authorities
 
 import (
 	"context"
@@ -53,17 +53,8 @@ var distributions = map[v1alpha1.KubeletAuthorityDistribution]string{
 // namedAuthority is an input that names an authority.
 type namedAuthority struct{ ClusterName, CertificateAuthorityID string }
 
-// registerAuthorities adds the actions of certificate authorities. They are those of kubelets' certificates, which are what a cluster of Muster's replaces.
-func (a *api) registerAuthorities(f *awsfront.Front) {
-	awsfront.Register(f, eksresource.Service, "ActivateCertificateAuthority", a.activateAuthority())
-	awsfront.Register(f, eksresource.Service, "CreateCertificateAuthority", a.createAuthority())
-	awsfront.Register(f, eksresource.Service, "DeleteCertificateAuthority", a.deleteAuthority())
-	awsfront.Register(f, eksresource.Service, "DescribeCertificateAuthority", a.describeAuthority())
-	awsfront.Register(f, eksresource.Service, "ListCertificateAuthorities", a.listAuthorities())
-}
-
 // authorities are those of a cluster: the ones that its status tells of, and one that was asked for and is not made yet.
-func (a *api) authorities(ctx context.Context, of *v1alpha1.Cluster) ([]authorityShape, error) {
+func (a *API) authorities(ctx context.Context, of *v1alpha1.Cluster) ([]authorityShape, error) {
 	var updates v1alpha1.UpdateList
 	if err := a.store.Management.List(ctx, &updates, client.InNamespace(of.Namespace)); err != nil {
 		return nil, eksfault.Away(fmt.Errorf("listing the updates of cluster %s: %w", of.Spec.Name, err))
@@ -107,7 +98,7 @@ func showAuthority(is *v1alpha1.KubeletAuthority, under *v1alpha1.Update) author
 }
 
 // authority finds a certificate authority of an existing cluster.
-func (a *api) authority(ctx context.Context, in namedAuthority) (*v1alpha1.Cluster, *authorityShape, error) {
+func (a *API) authority(ctx context.Context, in namedAuthority) (*v1alpha1.Cluster, *authorityShape, error) {
 	of, err := a.store.Cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, nil, err
@@ -128,13 +119,13 @@ func noAuthority(in namedAuthority) *awsfault.Error {
 	return eksfault.New(eksfault.NotFound, in.ClusterName, "", "No certificate authority found for ID: %.100s", in.CertificateAuthorityID)
 }
 
-func (a *api) aboutAuthority(ctx context.Context, call *awsfront.Call, in *namedAuthority) ([]awsfront.Target, error) {
+func (a *API) aboutAuthority(ctx context.Context, call *awsfront.Call, in *namedAuthority) ([]awsfront.Target, error) {
 	return a.store.AboutCluster(ctx, call, in.ClusterName)
 }
 
 type describeAuthorityOutput struct{ CertificateAuthority *authorityShape }
 
-func (a *api) describeAuthority() awsfront.Spec[namedAuthority, describeAuthorityOutput] {
+func (a *API) describeAuthority() awsfront.Spec[namedAuthority, describeAuthorityOutput] {
 	return awsfront.Spec[namedAuthority, describeAuthorityOutput]{
 		About: a.aboutAuthority,
 		Do: func(ctx context.Context, _ *awsfront.Call, in *namedAuthority) (*describeAuthorityOutput, error) {
@@ -149,7 +140,7 @@ type listAuthoritiesOutput struct {
 	NextToken              string
 }
 
-func (a *api) listAuthorities() awsfront.Spec[eksresource.ListInput, listAuthoritiesOutput] {
+func (a *API) listAuthorities() awsfront.Spec[eksresource.ListInput, listAuthoritiesOutput] {
 	return awsfront.Spec[eksresource.ListInput, listAuthoritiesOutput]{
 		About: a.store.AboutList,
 		Do: func(ctx context.Context, call *awsfront.Call, in *eksresource.ListInput) (*listAuthoritiesOutput, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package authorities
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type changeAuthorityOutput struct {
 	CertificateAuthority *authoritySummary
 }
 
-func (a *api) createAuthority() awsfront.Spec[createAuthorityInput, changeAuthorityOutput] {
+func (a *API) createAuthority() awsfront.Spec[createAuthorityInput, changeAuthorityOutput] {
 	return awsfront.Spec[createAuthorityInput, changeAuthorityOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAuthorityInput) ([]awsfront.Target, error) {
 			return a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -46,11 +46,11 @@ func (a *api) createAuthority() awsfront.Spec[createAuthorityInput, changeAuthor
 	}
 }
 
-func (a *api) aboutChangedAuthority(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) ([]awsfront.Target, error) {
+func (a *API) aboutChangedAuthority(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) ([]awsfront.Target, error) {
 	return a.store.AboutCluster(ctx, call, in.ClusterName)
 }
 
-func (a *api) activateAuthority() awsfront.Spec[changeAuthorityInput, changeAuthorityOutput] {
+func (a *API) activateAuthority() awsfront.Spec[changeAuthorityInput, changeAuthorityOutput] {
 	return awsfront.Spec[changeAuthorityInput, changeAuthorityOutput]{
 		About: a.aboutChangedAuthority,
 		Do: func(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) (*changeAuthorityOutput, error) {
@@ -67,7 +67,7 @@ func (a *api) activateAuthority() awsfront.Spec[changeAuthorityInput, changeAuth
 	}
 }
 
-func (a *api) deleteAuthority() awsfront.Spec[changeAuthorityInput, changeAuthorityOutput] {
+func (a *API) deleteAuthority() awsfront.Spec[changeAuthorityInput, changeAuthorityOutput] {
 	return awsfront.Spec[changeAuthorityInput, changeAuthorityOutput]{
 		About: a.aboutChangedAuthority,
 		Do: func(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) (*changeAuthorityOutput, error) {
@@ -85,7 +85,7 @@ func (a *api) deleteAuthority() awsfront.Spec[changeAuthorityInput, changeAuthor
 }
 
 // changeOne asks for a step that is about one authority of a cluster, unless that is refused.
-func (a *api) changeOne(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput, step v1alpha1.KubeletAuthorityStep, check func(*v1alpha1.KubeletAuthority) error) (*changeAuthorityOutput, error) {
+func (a *API) changeOne(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput, step v1alpha1.KubeletAuthorityStep, check func(*v1alpha1.KubeletAuthority) error) (*changeAuthorityOutput, error) {
 	return a.changeAuthorities(ctx, call, in.ClusterName, in.ClientRequestToken, func(of *v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error) {
 		n := slices.IndexFunc(of.Status.KubeletAuthorities, func(k v1alpha1.KubeletAuthority) bool { return k.ID == in.CertificateAuthorityID })
 		if n < 0 {
@@ -99,7 +99,7 @@ func (a *api) changeOne(ctx context.Context, call *awsfront.Call, in *changeAuth
 }
 
 // changeAuthorities makes the Update of a step, and answers with it and the authority.
-func (a *api) changeAuthorities(ctx context.Context, call *awsfront.Call, cluster, token string, plan func(*v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error)) (*changeAuthorityOutput, error) {
+func (a *API) changeAuthorities(ctx context.Context, call *awsfront.Call, cluster, token string, plan func(*v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error)) (*changeAuthorityOutput, error) {
 	sent, err := eksresource.TokenOf(call, token)
 	if err != nil {
 		return nil, err
