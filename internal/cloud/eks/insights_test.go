@@ -73,7 +73,7 @@ func TestDeprecatedAPIs(t *testing.T) {
 	w.deprecated.Since = time.Unix(1800000000, 0).UTC()
 	type listed struct {
 		ID, Name, KubernetesVersion string
-		InsightStatus               insightStatus
+		InsightStatus               struct{ Status, Reason string }
 	}
 	list := func(filter string) []listed {
 		var out struct{ Insights []listed }
@@ -83,7 +83,7 @@ func TestDeprecatedAPIs(t *testing.T) {
 		slices.SortFunc(out.Insights, func(a, b listed) int { return strings.Compare(a.Name, b.Name) })
 		return slices.DeleteFunc(out.Insights, func(i listed) bool { return !strings.HasPrefix(i.Name, "Deprecated") })
 	}
-	if all := list(`{}`); len(all) != 1 || all[0].Name != "Deprecated APIs removed in Kubernetes v1.37" || all[0].KubernetesVersion != "1.37" || all[0].InsightStatus.Status != passing {
+	if all := list(`{}`); len(all) != 1 || all[0].Name != "Deprecated APIs removed in Kubernetes v1.37" || all[0].KubernetesVersion != "1.37" || all[0].InsightStatus.Status != "PASSING" {
 		t.Errorf("%+v", all)
 	}
 	w.deprecated.APIs = []deprecation.API{

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/authorities"
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/insights"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
 	"muster.dev/muster/internal/cloud/eks/podassociations"
 	"muster.dev/muster/internal/plane/deprecation"
@@ -65,17 +66,13 @@ func Register(f *awsfront.Front, c Config) error {
 	a.groups.Register(f)
 	a.addons.Register(f)
 	authorities.New(store).Register(f)
+	insights.New(store, insights.Config{Cluster: c.Cluster, Deprecated: c.Deprecated}).Register(f)
 	a.entries.Register(f)
 	a.associations.Register(f)
 
 	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
 	awsfront.Register(f, eksresource.Service, "CancelUpdate", a.cancelUpdate())
-
-	awsfront.Register(f, eksresource.Service, "DescribeInsight", a.describeInsight())
-	awsfront.Register(f, eksresource.Service, "DescribeInsightsRefresh", a.describeInsightsRefresh())
-	awsfront.Register(f, eksresource.Service, "ListInsights", a.listInsights())
-	awsfront.Register(f, eksresource.Service, "StartInsightsRefresh", a.startInsightsRefresh())
 
 	awsfront.Register(f, eksresource.Service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, eksresource.Service, "TagResource", a.tag())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package insights
 
 import (
 	"context"
@@ -58,7 +58,7 @@ type insightResource struct {
 }
 
 // insights are computed when they are asked for.
-func (a *api) insights(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
+func (a *API) insights(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
 	skew := insight{
 		insightSummary: insightSummary{
 			Name: "Kubelet version skew", Category: upgradeReadiness, KubernetesVersion: clusters.Version(of), LastRefreshTime: call.Now,
@@ -75,9 +75,9 @@ func (a *api) insights(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cl
 }
 
 // kubeletSkew looks at the nodes of a cluster.
-func (a *api) kubeletSkew(ctx context.Context, of *v1alpha1.Cluster) (insightStatus, []insightResource) {
+func (a *API) kubeletSkew(ctx context.Context, of *v1alpha1.Cluster) (insightStatus, []insightResource) {
 	resources := []insightResource{}
-	reach, err := a.Cluster(of.Namespace)
+	reach, err := a.config.Cluster(of.Namespace)
 	if err != nil {
 		return insightStatus{unknown, "The cluster is not reached"}, resources
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package insights
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type listInsightsOutput struct {
 	NextToken string
 }
 
-func (a *api) listInsights() awsfront.Spec[listInsightsInput, listInsightsOutput] {
+func (a *API) listInsights() awsfront.Spec[listInsightsInput, listInsightsOutput] {
 	return awsfront.Spec[listInsightsInput, listInsightsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listInsightsInput) ([]awsfront.Target, error) {
 			return a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -62,7 +62,7 @@ type describeInsightInput struct{ ClusterName, ID string }
 
 type describeInsightOutput struct{ Insight *insight }
 
-func (a *api) describeInsight() awsfront.Spec[describeInsightInput, describeInsightOutput] {
+func (a *API) describeInsight() awsfront.Spec[describeInsightInput, describeInsightOutput] {
 	return awsfront.Spec[describeInsightInput, describeInsightOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeInsightInput) ([]awsfront.Target, error) {
 			return a.store.AboutCluster(ctx, call, in.ClusterName)
@@ -91,11 +91,11 @@ type namedClusterInput struct{ ClusterName string }
 
 type startRefreshOutput struct{ Status, Message string }
 
-func (a *api) aboutNamedCluster(ctx context.Context, call *awsfront.Call, in *namedClusterInput) ([]awsfront.Target, error) {
+func (a *API) aboutNamedCluster(ctx context.Context, call *awsfront.Call, in *namedClusterInput) ([]awsfront.Target, error) {
 	return a.store.AboutCluster(ctx, call, in.ClusterName)
 }
 
-func (a *api) startInsightsRefresh() awsfront.Spec[namedClusterInput, startRefreshOutput] {
+func (a *API) startInsightsRefresh() awsfront.Spec[namedClusterInput, startRefreshOutput] {
 	return awsfront.Spec[namedClusterInput, startRefreshOutput]{
 		About: a.aboutNamedCluster,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedClusterInput) (*startRefreshOutput, error) {
@@ -118,7 +118,7 @@ type describeRefreshOutput struct {
 	StartedAt, EndedAt time.Time
 }
 
-func (a *api) describeInsightsRefresh() awsfront.Spec[namedClusterInput, describeRefreshOutput] {
+func (a *API) describeInsightsRefresh() awsfront.Spec[namedClusterInput, describeRefreshOutput] {
 	return awsfront.Spec[namedClusterInput, describeRefreshOutput]{
 		About: a.aboutNamedCluster,
 		Do: func(ctx context.Context, _ *awsfront.Call, in *namedClusterInput) (*describeRefreshOutput, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package insights
 
 import (
 	"cmp"
@@ -17,10 +17,10 @@ import (
 
 // deprecatedAPIs returns insights about deprecated APIs that were requested: an insight for the next minor version, an insight for each other version
 // that removes some of the APIs, and an insight for the APIs that no release removes yet.
-func (a *api) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
+func (a *API) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
 	is, known := minorNumber(of.Status.Version)
 	next := "1." + fmt.Sprint(is+1)
-	seen, err := a.Deprecated(ctx, of.Namespace)
+	seen, err := a.config.Deprecated(ctx, of.Namespace)
 	if err != nil || !known {
 		unseen := deprecatedInsight(call, cmp.Or(eksresource.Minor(of.Status.Version), "unknown"), nil, deprecation.Seen{})
 		unseen.InsightStatus = insightStatus{unknown, "The API server's metrics cannot be read"}
