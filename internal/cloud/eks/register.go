@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/insights"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
 	"muster.dev/muster/internal/cloud/eks/podassociations"
+	"muster.dev/muster/internal/cloud/eks/updates"
 	"muster.dev/muster/internal/plane/deprecation"
 )
 
@@ -66,13 +67,10 @@ func Register(f *awsfront.Front, c Config) error {
 	a.groups.Register(f)
 	a.addons.Register(f)
 	authorities.New(store).Register(f)
+	updates.New(store, a.groups, a.addons).Register(f)
 	insights.New(store, insights.Config{Cluster: c.Cluster, Deprecated: c.Deprecated}).Register(f)
 	a.entries.Register(f)
 	a.associations.Register(f)
-
-	awsfront.Register(f, eksresource.Service, "DescribeUpdate", a.describeUpdate())
-	awsfront.Register(f, eksresource.Service, "ListUpdates", a.listUpdates())
-	awsfront.Register(f, eksresource.Service, "CancelUpdate", a.cancelUpdate())
 
 	awsfront.Register(f, eksresource.Service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, eksresource.Service, "TagResource", a.tag())

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package updates
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +18,7 @@ import (
 type cancelUpdateInput struct{ Name, UpdateID, ClientRequestToken string }
 
 // cancelUpdate asks for the end of an update of a cluster or of what is in it: of one that has not been made, and of a rollout.
-func (a *api) cancelUpdate() awsfront.Spec[cancelUpdateInput, change.Output] {
+func (a *API) cancelUpdate() awsfront.Spec[cancelUpdateInput, change.Output] {
 	return awsfront.Spec[cancelUpdateInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *cancelUpdateInput) ([]awsfront.Target, error) {
 			return a.store.AboutCluster(ctx, call, in.Name)
@@ -32,16 +30,10 @@ func (a *api) cancelUpdate() awsfront.Spec[cancelUpdateInput, change.Output] {
 				return nil, err
 			}
 			missing := eksfault.New(eksfault.NotFound, in.Name, "", "No update found for ID: %.100s", in.UpdateID)
-			if _, err := uuid.Parse(in.UpdateID); err != nil {
-				return nil, missing
-			}
-			u := &v1alpha1.Update{}
-			err = a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: in.UpdateID}, u)
+			u, err := a.read(ctx, of, in.UpdateID, func(u *v1alpha1.Update) bool { return u.Spec.ClusterName == in.Name }, missing)
 			switch {
-			case apierrors.IsNotFound(err), err == nil && u.Spec.ClusterName != in.Name:
-				return nil, missing
 			case err != nil:
-				return nil, eksfault.Away(fmt.Errorf("reading update %s: %w", in.UpdateID, err))
+				return nil, err
 			case u.Phase() != v1alpha1.UpdateInProgress:
 				return nil, eksfault.New(eksfault.InvalidRequest, in.Name, "", "Update %s cannot be cancelled: it is %s", u.Name, u.Phase())
 			case u.Status.AppliedAt != nil && u.Spec.Change.Rollout == nil:

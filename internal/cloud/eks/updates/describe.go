@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package updates
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/eks/addons"
@@ -20,7 +21,7 @@ import (
 )
 
 // targetOf reads the cluster, and finds out what the updates are of that a request is about: of the cluster, or of the node group or add-on that it names.
-func (a *api) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Cluster, isOf func(*v1alpha1.Update) bool, err error) {
+func (a *API) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Cluster, isOf func(*v1alpha1.Update) bool, err error) {
 	switch {
 	case in.NodegroupName != "" && in.AddonName != "":
 		return nil, nil, eksfault.New(eksfault.InvalidParameter, in.Name, in.NodegroupName, "An update is one of a node group or one of an add-on: give nodegroupName or addonName")
@@ -38,7 +39,7 @@ func (a *api) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Clust
 // updateTarget is the part of an input that says whose updates are meant.
 type updateTarget struct{ Name, NodegroupName, AddonName string }
 
-func (a *api) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTarget) ([]awsfront.Target, error) {
+func (a *API) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTarget) ([]awsfront.Target, error) {
 	switch {
 	case in.AddonName != "":
 		return a.addons.About(ctx, call, addons.Named{ClusterName: in.Name, AddonName: in.AddonName})
@@ -49,17 +50,22 @@ func (a *api) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTa
 }
 
 // findUpdate reads an update of a cluster, node group or add-on that is there.
-func (a *api) findUpdate(ctx context.Context, in updateTarget, id string) (*v1alpha1.Update, error) {
+func (a *API) findUpdate(ctx context.Context, in updateTarget, id string) (*v1alpha1.Update, error) {
 	of, isOf, err := a.targetOf(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	missing := eksfault.New(eksfault.NotFound, in.Name, in.NodegroupName, "No update found for ID: %.100s", id)
+	return a.read(ctx, of, id, isOf, missing)
+}
+
+// read reads an update by its id. The refusal missing is the answer if the id is not that of an update which isOf accepts.
+func (a *API) read(ctx context.Context, of *v1alpha1.Cluster, id string, isOf func(*v1alpha1.Update) bool, missing *awsfault.Error) (*v1alpha1.Update, error) {
 	if _, err := uuid.Parse(id); err != nil {
 		return nil, missing
 	}
 	u := &v1alpha1.Update{}
-	err = a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, u)
+	err := a.store.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, u)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && !isOf(u):
 		return nil, missing
@@ -75,7 +81,7 @@ type describeUpdateInput struct {
 	UpdateID string
 }
 
-func (a *api) describeUpdate() awsfront.Spec[describeUpdateInput, change.Output] {
+func (a *API) describeUpdate() awsfront.Spec[describeUpdateInput, change.Output] {
 	return awsfront.Spec[describeUpdateInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeUpdateInput) ([]awsfront.Target, error) {
 			return a.aboutUpdates(ctx, call, in.updateTarget)
@@ -102,7 +108,7 @@ type listUpdatesOutput struct {
 	NextToken string
 }
 
-func (a *api) listUpdates() awsfront.Spec[listUpdatesInput, listUpdatesOutput] {
+func (a *API) listUpdates() awsfront.Spec[listUpdatesInput, listUpdatesOutput] {
 	return awsfront.Spec[listUpdatesInput, listUpdatesOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listUpdatesInput) ([]awsfront.Target, error) {
 			return a.aboutUpdates(ctx, call, in.updateTarget)
