@@ -4,11 +4,11 @@
 // kubectl makes is in the API, and the reverse. An action that changes something reads objects from the API server; one that
 // describes may have them from memory, which is never older than what the service wrote (package readcache).
 //
-// An action is a file, and its function is in the list in register.go. It says which resources IAM is asked about, and does it; package awsfront
-// does the rest. Times, names and messages are those of EKS, because tools compare them.
+// The actions of a noun are a package, an action is a file of it, and Register of the package has the list. An action says which resources IAM is
+// asked about, and does it; package awsfront does the rest. Times, names and messages are those of EKS, because tools compare them.
 //
-// Where EKS has a choice that Muster cannot honour, the request is refused with InvalidParameterException and the name of the parameter; what
-// has no effect here and is merely kept is in spec.eks of the Cluster.
+// Where EKS has a choice that Muster cannot honour, the request is refused with InvalidParameterException and the name of the parameter. Choices
+// that have no effect here are kept in spec.eks of the Cluster or NodeGroup.
 //
 // What happens if
 //

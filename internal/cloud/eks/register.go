@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/authorities"
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/ekstags"
 	"muster.dev/muster/internal/cloud/eks/insights"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
 	"muster.dev/muster/internal/cloud/eks/podassociations"
@@ -44,36 +45,22 @@ type Config struct {
 	AccessPolicy   func(arn string) error
 }
 
-// api has the actions.
-type api struct {
-	Config
-	store        *eksresource.Store
-	groups       *nodegroups.API
-	addons       *addons.API
-	associations *podassociations.API
-	entries      *accessentries.API
-}
-
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
 	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
 	store := &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
-	a := &api{c, store, nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair}), addons.New(store), podassociations.New(store),
-		accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})}
-
-	clusters.New(a.store, c.Key).Register(f)
-	a.groups.Register(f)
-	a.addons.Register(f)
-	authorities.New(store).Register(f)
-	updates.New(store, a.groups, a.addons).Register(f)
-	insights.New(store, insights.Config{Cluster: c.Cluster, Deprecated: c.Deprecated}).Register(f)
-	a.entries.Register(f)
-	a.associations.Register(f)
-
-	awsfront.Register(f, eksresource.Service, "ListTagsForResource", a.listTags())
-	awsfront.Register(f, eksresource.Service, "TagResource", a.tag())
-	awsfront.Register(f, eksresource.Service, "UntagResource", a.untag())
+	groups := nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair})
+	added := addons.New(store)
+	associations := podassociations.New(store)
+	entries := accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})
+	for _, noun := range []interface{ Register(f *awsfront.Front) }{
+		clusters.New(store, c.Key), groups, added, associations, entries, authorities.New(store),
+		insights.New(store, insights.Config{Cluster: c.Cluster, Deprecated: c.Deprecated}),
+		updates.New(store, groups, added), ekstags.New(store, groups, added, associations, entries),
+	} {
+		noun.Register(f)
+	}
 	return nil
 }

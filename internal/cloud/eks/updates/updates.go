@@ -18,8 +18,8 @@ type API struct {
 }
 
 // New has the actions over a store, about updates of clusters, node groups and add-ons.
-func New(store *eksresource.Store, groups *nodegroups.API, addons *addons.API) *API {
-	return &API{store, groups, addons}
+func New(store *eksresource.Store, groups *nodegroups.API, added *addons.API) *API {
+	return &API{store, groups, added}
 }
 
 // Register adds the actions to the front.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package eks
+package ekstags
 
 import (
 	"context"
@@ -40,7 +40,7 @@ type listTagsInput struct{ ResourceARN string }
 
 type listTagsOutput struct{ Tags map[string]string }
 
-func (a *api) listTags() awsfront.Spec[listTagsInput, listTagsOutput] {
+func (a *API) listTags() awsfront.Spec[listTagsInput, listTagsOutput] {
 	return awsfront.Spec[listTagsInput, listTagsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listTagsInput) ([]awsfront.Target, error) {
 			return a.aboutTagged(ctx, call, in.ResourceARN, nil)
@@ -55,7 +55,7 @@ func (a *api) listTags() awsfront.Spec[listTagsInput, listTagsOutput] {
 	}
 }
 
-func (a *api) tag() awsfront.Spec[tagInput, struct{}] {
+func (a *API) tag() awsfront.Spec[tagInput, struct{}] {
 	return awsfront.Spec[tagInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *tagInput) ([]awsfront.Target, error) {
 			conditions := map[string][]string{}
@@ -73,7 +73,7 @@ func (a *api) tag() awsfront.Spec[tagInput, struct{}] {
 	}
 }
 
-func (a *api) untag() awsfront.Spec[untagInput, struct{}] {
+func (a *API) untag() awsfront.Spec[untagInput, struct{}] {
 	return awsfront.Spec[untagInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *untagInput) ([]awsfront.Target, error) {
 			return a.aboutTagged(ctx, call, in.ResourceARN, map[string][]string{"aws:TagKeys": in.TagKeys})
@@ -99,7 +99,7 @@ func asBadRequest(err error) error {
 }
 
 // aboutTagged is the resource of an ARN as IAM is asked about it.
-func (a *api) aboutTagged(ctx context.Context, call *awsfront.Call, text string, conditions map[string][]string) ([]awsfront.Target, error) {
+func (a *API) aboutTagged(ctx context.Context, call *awsfront.Call, text string, conditions map[string][]string) ([]awsfront.Target, error) {
 	if conditions == nil {
 		conditions = map[string][]string{}
 	}
@@ -130,7 +130,7 @@ type tagged struct {
 }
 
 // tagged reads the resource of an ARN.
-func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*tagged, error) {
+func (a *API) tagged(ctx context.Context, call *awsfront.Call, text string) (*tagged, error) {
 	missing := awsfault.Errorf(tagsNotFound, "The resource %.300s does not exist", text).WithStatus(404)
 	parsed, err := arn.Parse(text)
 	if err != nil || parsed.Service != eksresource.Service {
@@ -188,7 +188,7 @@ func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*ta
 }
 
 // kept is an object of the management plane with tags in its spec.
-func (a *api) kept(object client.Object, tags *v1alpha1.Tags) *tagged {
+func (a *API) kept(object client.Object, tags *v1alpha1.Tags) *tagged {
 	return &tagged{a.store.Management, object, eksresource.ShownTags(*tags), func(changed map[string]string) error {
 		*tags = eksresource.TagsFrom(changed)
 		return nil
@@ -203,7 +203,7 @@ func orMissing(err error, missing *awsfault.Error) error {
 }
 
 // retag changes the tags of a resource. Nobody else's change between reading and writing is lost: the API server refuses the write then.
-func (a *api) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
+func (a *API) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
 	defer a.store.Hold("tags/" + text)()
 	for {
 		found, err := a.tagged(ctx, call, text)
