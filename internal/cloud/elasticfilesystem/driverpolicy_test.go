@@ -57,7 +57,7 @@ func TestTheDriversPolicy(t *testing.T) {
 	if err := Register(front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1", Used: func(context.Context, string) (int64, error) { return 0, nil }}); err != nil {
 		t.Fatal(err)
 	}
-	if w.handler, err = front.Handler(service); err != nil {
+	if w.handler, err = front.Handler("elasticfilesystem"); err != nil {
 		t.Fatal(err)
 	}
 	w.ask("GET /file-systems?FileSystemId="+id, "", 200)

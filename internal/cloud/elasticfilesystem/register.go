@@ -12,10 +12,12 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cloud/keylock"
+	"muster.dev/muster/internal/cloud/elasticfilesystem/accesspoints"
+	"muster.dev/muster/internal/cloud/elasticfilesystem/efsresource"
+	"muster.dev/muster/internal/cloud/elasticfilesystem/efstags"
+	"muster.dev/muster/internal/cloud/elasticfilesystem/filesystems"
+	"muster.dev/muster/internal/cloud/elasticfilesystem/mounttargets"
 )
-
-const service = "elasticfilesystem"
 
 // Config is what the actions need.
 type Config struct {
@@ -28,15 +30,6 @@ type Config struct {
 	Used func(ctx context.Context, id string) (int64, error)
 }
 
-// api has the actions.
-type api struct {
-	Config
-	region region.Region
-	// locks have one change at a time of a file system with what names it, and of a token.
-	locks keylock.Locks
-	sizes sizes
-}
-
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
 	if c.Management == nil || c.Pages == nil || c.Used == nil {
@@ -46,23 +39,10 @@ func Register(f *awsfront.Front, c Config) error {
 	if err != nil {
 		return fmt.Errorf("the actions of EFS: %w", err)
 	}
-	a := &api{Config: c, region: own}
-	awsfront.Register(f, service, "CreateFileSystem", a.createFileSystem())
-	awsfront.Register(f, service, "DescribeFileSystems", a.describeFileSystems())
-	awsfront.Register(f, service, "DeleteFileSystem", a.deleteFileSystem())
-	awsfront.Register(f, service, "DescribeLifecycleConfiguration", a.describeLifecycle())
-	awsfront.Register(f, service, "DescribeBackupPolicy", a.describeBackupPolicy())
-	awsfront.Register(f, service, "DescribeFileSystemPolicy", a.describeFileSystemPolicy())
-	awsfront.Register(f, service, "CreateAccessPoint", a.createAccessPoint())
-	awsfront.Register(f, service, "DescribeAccessPoints", a.describeAccessPoints())
-	awsfront.Register(f, service, "DeleteAccessPoint", a.deleteAccessPoint())
-	awsfront.Register(f, service, "CreateMountTarget", a.createMountTarget())
-	awsfront.Register(f, service, "DescribeMountTargets", a.describeMountTargets())
-	awsfront.Register(f, service, "DeleteMountTarget", a.deleteMountTarget())
-	awsfront.Register(f, service, "DescribeMountTargetSecurityGroups", a.describeSecurityGroups())
-	awsfront.Register(f, service, "ModifyMountTargetSecurityGroups", a.modifySecurityGroups())
-	awsfront.Register(f, service, "ListTagsForResource", a.listTags())
-	awsfront.Register(f, service, "TagResource", a.tagResource())
-	awsfront.Register(f, service, "UntagResource", a.untagResource())
+	store := &efsresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
+	filesystems.New(store, c.Used).Register(f)
+	accesspoints.New(store).Register(f)
+	mounttargets.New(store, own).Register(f)
+	efstags.New(store).Register(f)
 	return nil
 }
