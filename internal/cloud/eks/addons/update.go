@@ -58,7 +58,7 @@ func (a *API) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *update
 			return nil, err
 		}
 		if again {
-			return change.Answer(&all[i]), nil
+			return change.Answer(&all[i], nil)
 		}
 	}
 	status := found.Phase()
@@ -98,7 +98,7 @@ func (a *API) acceptAddon(ctx context.Context, sent eksresource.Token, of *v1alp
 			u.Spec.Params = append(u.Spec.Params, v1alpha1.UpdateParam{Type: p.name, Value: firstOf(p.value)})
 		}
 	}
-	return change.Create(ctx, a.store.Management, sent, u, addonFault(eksfault.InUse, in.Named, "An update of this id exists: try again"))
+	return change.Answer(u, change.Create(ctx, a.store.Management, sent, u, addonFault(eksfault.InUse, in.Named, "An update of this id exists: try again")))
 }
 
 // firstOf is what a parameter of an update can hold of a value.

@@ -100,45 +100,33 @@ func (a *API) changeOne(ctx context.Context, call *awsfront.Call, in *changeAuth
 
 // changeAuthorities makes the Update of a step, and answers with it and the authority.
 func (a *API) changeAuthorities(ctx context.Context, call *awsfront.Call, cluster, token string, plan func(*v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error)) (*changeAuthorityOutput, error) {
-	sent, err := eksresource.TokenOf(call, token)
-	if err != nil {
-		return nil, err
+	var of *v1alpha1.Cluster
+	find := func(ctx context.Context) (_ *v1alpha1.Cluster, _ *v1alpha1.NodeGroup, err error) {
+		of, err = a.store.Cluster(ctx, cluster)
+		return of, nil, err
 	}
-	defer a.store.Hold(cluster)()
-	of, err := a.store.Cluster(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	made, err := change.Repeated(ctx, a.store.Management, sent, of, nil)
-	if err != nil {
-		return nil, err
-	}
-	out := &changeAuthorityOutput{}
-	var id string
-	if made != nil {
-		out.Update, id = change.Show(made), made.Spec.Change.KubeletAuthority.Authority
-	} else {
+	made, err := change.Make(ctx, a.store, call, cluster, token, find, func(p *change.Plan) error {
 		if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active || len(of.Status.KubeletAuthorities) == 0 {
-			return nil, eksfault.New(eksfault.InvalidRequest, cluster, "", "The certificate authorities of cluster %s are not known: it is %s. Try again once its control plane runs", cluster, status)
+			return eksfault.New(eksfault.InvalidRequest, cluster, "", "The certificate authorities of cluster %s are not known: it is %s. Try again once its control plane runs", cluster, status)
 		}
 		step, err := plan(of)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		p := change.Plan{Of: of, Type: v1alpha1.UpdateAuthority, Change: v1alpha1.UpdateChange{KubeletAuthority: step}}
+		p.Type, p.Change.KubeletAuthority = v1alpha1.UpdateAuthority, step
 		p.Param("CertificateAuthorityId", step.Authority)
-		accepted, err := change.Accept(ctx, a.store.Management, sent, p)
-		if err != nil {
-			return nil, err
-		}
-		out.Update, id = accepted.Update, step.Authority
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	all, err := a.authorities(ctx, of)
 	if err != nil {
 		return nil, err
 	}
+	out := &changeAuthorityOutput{Update: change.Show(made)}
 	for i := range all {
-		if all[i].ID == id {
+		if all[i].ID == made.Spec.Change.KubeletAuthority.Authority {
 			out.CertificateAuthority = &all[i].authoritySummary
 		}
 	}

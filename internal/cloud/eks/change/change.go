@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
@@ -39,8 +40,13 @@ type Error struct {
 // Output is the answer of actions about one update.
 type Output struct{ Update *Update }
 
-// Answer shows an update.
-func Answer(u *v1alpha1.Update) *Output { return &Output{Show(u)} }
+// Answer shows an update, unless an error kept it from being made.
+func Answer(u *v1alpha1.Update, err error) (*Output, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Output{Show(u)}, nil
+}
 
 // Show is an update as EKS tells of it.
 func Show(u *v1alpha1.Update) *Update {
@@ -113,8 +119,46 @@ func (p *Plan) Param(kind, value string) {
 	p.Params = append(p.Params, v1alpha1.UpdateParam{Type: kind, Value: value})
 }
 
-// Repeated finds the update that this very request has made before. While there is another one in progress, the request is refused.
-func Repeated(ctx context.Context, management client.Reader, sent eksresource.Token, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (*v1alpha1.Update, error) {
+// Target finds the cluster that a request is about, and the node group if it is about one. It refuses names that nothing has.
+type Target func(context.Context) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error)
+
+// Make makes the Update that a request about a cluster, or about something in it, asks for; its controller does the rest. A request that was sent before
+// gets the Update that it made then. A request that comes while another Update is in progress is refused.
+func Make(ctx context.Context, s *eksresource.Store, call *awsfront.Call, cluster, token string, find Target, plan func(*Plan) error) (*v1alpha1.Update, error) {
+	sent, err := eksresource.TokenOf(call, token)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Hold(cluster)()
+	p := &Plan{}
+	if p.Of, p.Group, err = find(ctx); err != nil {
+		return nil, err
+	}
+	if again, err := repeated(ctx, s.Management, sent, p.Of, p.Group); err != nil || again != nil {
+		return again, err
+	}
+	if err := plan(p); err != nil {
+		return nil, err
+	}
+	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: p.Of.Namespace}, Spec: v1alpha1.UpdateSpec{
+		ClusterName: p.Of.Spec.Name, TargetUID: string(p.Of.UID), Type: p.Type, Params: p.Params, Change: p.Change,
+	}}
+	if p.Group != nil {
+		u.Spec.NodeGroup, u.Spec.TargetUID = p.Group.Spec.Name, string(p.Group.UID)
+	}
+	return u, Create(ctx, s.Management, sent, u, eksfault.New(eksfault.InUse, p.Of.Spec.Name, "", "An update of this id exists: try again"))
+}
+
+// OfCluster is the target of a request about a cluster itself.
+func OfCluster(s *eksresource.Store, name string) Target {
+	return func(ctx context.Context) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
+		of, err := s.Cluster(ctx, name)
+		return of, nil, err
+	}
+}
+
+// repeated finds the update that this very request has made before. While there is another one in progress, the request is refused.
+func repeated(ctx context.Context, management client.Reader, sent eksresource.Token, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (*v1alpha1.Update, error) {
 	all, err := Of(ctx, management, of, group)
 	if err != nil {
 		return nil, err
@@ -136,23 +180,12 @@ func Repeated(ctx context.Context, management client.Reader, sent eksresource.To
 	return nil, nil
 }
 
-// Accept makes the object of a change. Its controller does the rest.
-func Accept(ctx context.Context, management client.Client, sent eksresource.Token, p Plan) (*Output, error) {
-	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: p.Of.Namespace}, Spec: v1alpha1.UpdateSpec{
-		ClusterName: p.Of.Spec.Name, TargetUID: string(p.Of.UID), Type: p.Type, Params: p.Params, Change: p.Change,
-	}}
-	if p.Group != nil {
-		u.Spec.NodeGroup, u.Spec.TargetUID = p.Group.Spec.Name, string(p.Group.UID)
-	}
-	return Create(ctx, management, sent, u, eksfault.New(eksfault.InUse, p.Of.Spec.Name, "", "An update of this id exists: try again"))
-}
-
 // Create makes an Update, which gets an id. The error exists is the answer if there is an update of that id.
-func Create(ctx context.Context, management client.Client, sent eksresource.Token, u *v1alpha1.Update, exists *awsfault.Error) (*Output, error) {
+func Create(ctx context.Context, management client.Client, sent eksresource.Token, u *v1alpha1.Update, exists *awsfault.Error) error {
 	u.Name = newID()
 	sent.Mark(u)
 	if err := management.Create(ctx, u); err != nil {
-		return nil, eksfault.NotMade(err, exists)
+		return eksfault.NotMade(err, exists)
 	}
-	return Answer(u), nil
+	return nil
 }

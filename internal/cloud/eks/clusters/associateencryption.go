@@ -10,7 +10,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type associateEncryptionConfigInput struct {
@@ -37,40 +36,23 @@ func (a *API) associateEncryptionConfig() awsfront.Spec[associateEncryptionConfi
 }
 
 func (a *API) doAssociateEncryptionConfig(ctx context.Context, call *awsfront.Call, in *associateEncryptionConfigInput) (*change.Output, error) {
-	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
-	if err != nil {
-		return nil, err
-	}
-	defer a.store.Hold(in.ClusterName)()
-	of, err := a.store.Cluster(ctx, in.ClusterName)
-	if err != nil {
-		return nil, err
-	}
-	again, err := change.Repeated(ctx, a.store.Management, sent, of, nil)
-	if err != nil {
-		return nil, err
-	}
-	if again != nil {
-		return change.Answer(again), nil
-	}
-	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
-		return nil, eksfault.New(eksfault.InUse, in.ClusterName, "", "Cluster %s is not in ACTIVE status: it is %s", in.ClusterName, status)
-	}
-	if of.Spec.EKS.EncryptionKeyARN != "" {
-		return nil, eksfault.New(eksfault.InvalidRequest, in.ClusterName, "", "Encryption is already enabled for cluster %s, with key %s", in.ClusterName, of.Spec.EKS.EncryptionKeyARN)
-	}
-	key, err := a.encryptionKey(ctx, call, in.ClusterName, in.EncryptionConfig)
-	if err != nil {
-		return nil, err
-	}
-	if key == "" {
-		return nil, eksfault.New(eksfault.InvalidParameter, in.ClusterName, "", "encryptionConfig is empty: give the keyArn of a key")
-	}
-	text, err := json.Marshal([]map[string]any{{"resources": []string{secrets}, "provider": map[string]string{"keyArn": key}}})
-	if err != nil {
-		return nil, err
-	}
-	p := change.Plan{Of: of, Type: v1alpha1.UpdateEncryption, Change: v1alpha1.UpdateChange{EncryptionKeyARN: key}}
-	p.Param("EncryptionConfig", string(text))
-	return change.Accept(ctx, a.store.Management, sent, p)
+	return change.Answer(change.Make(ctx, a.store, call, in.ClusterName, in.ClientRequestToken, change.OfCluster(a.store, in.ClusterName), func(p *change.Plan) error {
+		if err := checkActive(p.Of); err != nil {
+			return err
+		}
+		if has := p.Of.Spec.EKS.EncryptionKeyARN; has != "" {
+			return eksfault.New(eksfault.InvalidRequest, in.ClusterName, "", "Encryption is already enabled for cluster %s, with key %s", in.ClusterName, has)
+		}
+		key, err := a.encryptionKey(ctx, call, in.ClusterName, in.EncryptionConfig)
+		if err != nil {
+			return err
+		}
+		if key == "" {
+			return eksfault.New(eksfault.InvalidParameter, in.ClusterName, "", "encryptionConfig is empty: give the keyArn of a key")
+		}
+		text, err := json.Marshal([]map[string]any{{"resources": []string{secrets}, "provider": map[string]string{"keyArn": key}}})
+		p.Type, p.Change.EncryptionKeyARN = v1alpha1.UpdateEncryption, key
+		p.Param("EncryptionConfig", string(text))
+		return err
+	}))
 }

@@ -52,75 +52,65 @@ func (a *API) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, chan
 }
 
 func (a *API) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in *updateClusterConfigInput) (*change.Output, error) {
-	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
-	if err != nil {
-		return nil, err
-	}
-	defer a.store.Hold(in.Name)()
-	of, err := a.store.Cluster(ctx, in.Name)
-	if err != nil {
-		return nil, err
-	}
-	again, err := change.Repeated(ctx, a.store.Management, sent, of, nil)
-	if err != nil {
-		return nil, err
-	}
-	if again != nil {
-		return change.Answer(again), nil
-	}
-	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
-		return nil, eksfault.New(eksfault.InUse, in.Name, "", "Cluster %s is not in ACTIVE status: it is %s", in.Name, status)
-	}
-	wanted, err := in.planned(of)
-	if err != nil {
-		return nil, err
-	}
-	if groups := wanted.Change.SecurityGroups; groups != nil {
-		if err := vpcconfig.CheckGroups(ctx, a.store.Management, of.Status.VPCID, groups.IDs); err != nil {
-			return nil, err
+	return change.Answer(change.Make(ctx, a.store, call, in.Name, in.ClientRequestToken, change.OfCluster(a.store, in.Name), func(p *change.Plan) error {
+		if err := checkActive(p.Of); err != nil {
+			return err
 		}
-	}
-	return change.Accept(ctx, a.store.Management, sent, *wanted)
+		if err := in.plan(p); err != nil {
+			return err
+		}
+		if groups := p.Change.SecurityGroups; groups != nil {
+			return vpcconfig.CheckGroups(ctx, a.store.Management, p.Of.Status.VPCID, groups.IDs)
+		}
+		return nil
+	}))
 }
 
-// planned is the change that a request asks for: one, and of one type.
-func (in *updateClusterConfigInput) planned(of *v1alpha1.Cluster) (*change.Plan, error) {
+// checkActive refuses a change of a cluster that is not served yet, or is being deleted.
+func checkActive(of *v1alpha1.Cluster) error {
+	if status, _ := eksresource.ClusterStatus(of); status != eksresource.Active {
+		return eksfault.New(eksfault.InUse, of.Spec.Name, "", "Cluster %s is not in ACTIVE status: it is %s", of.Spec.Name, status)
+	}
+	return nil
+}
+
+// plan is the change that a request asks for: one, and of one type.
+func (in *updateClusterConfigInput) plan(p *change.Plan) error {
 	refuse := eksfault.Invalid(in.Name, "")
-	var all []func(*change.Plan) error
+	var all []func(*change.Plan, eksfault.Refuse) error
 	if vpc := in.ResourcesVPCConfig; vpc != nil && vpc.SecurityGroupIDs != nil {
-		all = append(all, func(p *change.Plan) error { return in.groups(p, refuse) })
+		all = append(all, in.groups)
 	}
 	if vpc := in.ResourcesVPCConfig; vpc != nil && (vpc.SecurityGroupIDs == nil || vpc.EndpointPublicAccess != nil || vpc.EndpointPrivateAccess != nil || len(vpc.PublicAccessCIDRs) > 0) {
-		all = append(all, func(p *change.Plan) error { return in.endpoint(p, refuse) })
+		all = append(all, in.endpoint)
 	}
-	if in.Logging != nil {
-		all = append(all, func(p *change.Plan) error { return in.logging(p, refuse) })
-	}
-	if in.AccessConfig != nil {
-		all = append(all, func(p *change.Plan) error { return in.access(p, refuse) })
-	}
-	if in.UpgradePolicy != nil {
-		all = append(all, func(p *change.Plan) error { return in.support(p, refuse) })
-	}
-	if in.DeletionProtection != nil {
-		all = append(all, func(p *change.Plan) error {
-			p.Type, p.Change.DeletionProtection = v1alpha1.UpdateDeletionProtection, in.DeletionProtection
-			p.Param("DeletionProtection", fmt.Sprint(*in.DeletionProtection))
-			if of.Spec.DeletionProtection == *in.DeletionProtection {
-				return refuse("No changes needed: deletionProtection is %v already", *in.DeletionProtection)
-			}
-			return nil
-		})
+	for _, part := range []struct {
+		asked bool
+		plan  func(*change.Plan, eksfault.Refuse) error
+	}{
+		{in.Logging != nil, in.logging}, {in.AccessConfig != nil, in.access}, {in.UpgradePolicy != nil, in.support}, {in.DeletionProtection != nil, in.protection},
+	} {
+		if part.asked {
+			all = append(all, part.plan)
+		}
 	}
 	switch len(all) {
 	case 0:
-		return nil, refuse("The type for cluster update was not provided.")
+		return refuse("The type for cluster update was not provided.")
 	case 1:
-	default:
-		return nil, refuse("Only one type of update can be allowed.")
+		return all[0](p, refuse)
 	}
-	p := &change.Plan{Of: of}
-	return p, all[0](p)
+	return refuse("Only one type of update can be allowed.")
+}
+
+// protection switches the protection from deletion.
+func (in *updateClusterConfigInput) protection(p *change.Plan, refuse eksfault.Refuse) error {
+	p.Type, p.Change.DeletionProtection = v1alpha1.UpdateDeletionProtection, in.DeletionProtection
+	p.Param("DeletionProtection", fmt.Sprint(*in.DeletionProtection))
+	if p.Of.Spec.DeletionProtection == *in.DeletionProtection {
+		return refuse("No changes needed: deletionProtection is %v already", *in.DeletionProtection)
+	}
+	return nil
 }
 
 // endpoint switches the endpoints: a record, as when a cluster is made.

@@ -42,36 +42,32 @@ func (a *API) updateNodegroupConfig() awsfront.Spec[updateNodegroupConfigInput, 
 }
 
 func (a *API) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) (*change.Output, error) {
-	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
-	if err != nil {
-		return nil, err
+	return a.update(ctx, call, named{in.ClusterName, in.NodegroupName}, in.ClientRequestToken, func(p *change.Plan) error {
+		p.Type = v1alpha1.UpdateConfig
+		if err := in.planned(p); err != nil {
+			return err
+		}
+		changed := p.Group.DeepCopy()
+		nodegroupspec.Change(&changed.Spec, p.Change)
+		changed.Spec.SubnetIDs = nil // they stay as they are
+		if problems := v1alpha1.ValidateNodeGroup(changed); len(problems) > 0 {
+			return eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "%v", problems.ToAggregate())
+		}
+		return nil
+	})
+}
+
+// update makes the Update of a node group that a request asks for. A node group that is being deleted is not changed.
+func (a *API) update(ctx context.Context, call *awsfront.Call, in named, token string, plan func(*change.Plan) error) (*change.Output, error) {
+	find := func(ctx context.Context) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
+		return a.Get(ctx, in.ClusterName, in.NodegroupName)
 	}
-	defer a.store.Hold(in.ClusterName)()
-	of, group, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
-	if err != nil {
-		return nil, err
-	}
-	again, err := change.Repeated(ctx, a.store.Management, sent, of, group)
-	if err != nil {
-		return nil, err
-	}
-	if again != nil {
-		return change.Answer(again), nil
-	}
-	if !group.DeletionTimestamp.IsZero() {
-		return nil, eksfault.New(eksfault.InUse, in.ClusterName, in.NodegroupName, "Nodegroup cannot be updated as it is currently not in Active State: it is %s", eksresource.Deleting)
-	}
-	p := change.Plan{Of: of, Group: group, Type: v1alpha1.UpdateConfig}
-	if err := in.planned(&p); err != nil {
-		return nil, err
-	}
-	changed := group.DeepCopy()
-	nodegroupspec.Change(&changed.Spec, p.Change)
-	changed.Spec.SubnetIDs = nil // they stay as they are
-	if problems := v1alpha1.ValidateNodeGroup(changed); len(problems) > 0 {
-		return nil, eksfault.New(eksfault.InvalidParameter, in.ClusterName, in.NodegroupName, "%v", problems.ToAggregate())
-	}
-	return change.Accept(ctx, a.store.Management, sent, p)
+	return change.Answer(change.Make(ctx, a.store, call, in.ClusterName, token, find, func(p *change.Plan) error {
+		if !p.Group.DeletionTimestamp.IsZero() {
+			return eksfault.New(eksfault.InUse, in.ClusterName, in.NodegroupName, "Nodegroup cannot be updated as it is currently not in Active State: it is %s", eksresource.Deleting)
+		}
+		return plan(p)
+	}))
 }
 
 // planned is the change that a request asks for, with the parameters as EKS tells of them.

@@ -34,30 +34,10 @@ func (a *API) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput
 
 // doUpdateNodegroupVersion begins a rollout: machines of another template version, or of an earlier template, are replaced one at a time.
 func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
-	sent, err := eksresource.TokenOf(call, in.ClientRequestToken)
-	if err != nil {
-		return nil, err
-	}
-	defer a.store.Hold(in.ClusterName)()
-	of, group, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
-	if err != nil {
-		return nil, err
-	}
-	again, err := change.Repeated(ctx, a.store.Management, sent, of, group)
-	if err != nil {
-		return nil, err
-	}
-	if again != nil {
-		return change.Answer(again), nil
-	}
-	if !group.DeletionTimestamp.IsZero() {
-		return nil, eksfault.New(eksfault.InUse, in.ClusterName, in.NodegroupName, "Nodegroup cannot be updated as it is currently not in Active State: it is %s", eksresource.Deleting)
-	}
-	p := change.Plan{Of: of, Group: group, Type: v1alpha1.UpdateVersion, Change: v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Force: eksresource.Deref(in.Force, false)}}}
-	if err := a.planVersion(ctx, in, &p); err != nil {
-		return nil, err
-	}
-	return change.Accept(ctx, a.store.Management, sent, p)
+	return a.update(ctx, call, named{in.ClusterName, in.NodegroupName}, in.ClientRequestToken, func(p *change.Plan) error {
+		p.Type, p.Change.Rollout = v1alpha1.UpdateVersion, &v1alpha1.UpdateRollout{Force: eksresource.Deref(in.Force, false)}
+		return a.planVersion(ctx, in, p)
+	})
 }
 
 // planVersion is the change that a request asks for.

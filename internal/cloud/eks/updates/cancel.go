@@ -44,7 +44,7 @@ func (a *API) cancelUpdate() awsfront.Spec[cancelUpdateInput, change.Output] {
 			if err := a.store.Management.Patch(ctx, u, client.MergeFrom(before)); err != nil {
 				return nil, eksfault.Away(fmt.Errorf("cancelling update %s: %w", u.Name, err))
 			}
-			return change.Answer(u), nil
+			return change.Answer(u, nil)
 		},
 	}
 }

@@ -87,11 +87,7 @@ func (a *API) describeUpdate() awsfront.Spec[describeUpdateInput, change.Output]
 			return a.aboutUpdates(ctx, call, in.updateTarget)
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *describeUpdateInput) (*change.Output, error) {
-			found, err := a.findUpdate(ctx, in.updateTarget, in.UpdateID)
-			if err != nil {
-				return nil, err
-			}
-			return change.Answer(found), nil
+			return change.Answer(a.findUpdate(ctx, in.updateTarget, in.UpdateID))
 		},
 	}
 }
