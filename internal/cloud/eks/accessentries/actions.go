@@ -14,13 +14,9 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-func (a *API) aboutNamedEntry(ctx context.Context, call *awsfront.Call, in *namedEntry) ([]awsfront.Target, error) {
-	return a.aboutEntry(ctx, call, *in)
-}
-
 func (a *API) describeAccessEntry() awsfront.Spec[namedEntry, accessEntryOutput] {
 	return awsfront.Spec[namedEntry, accessEntryOutput]{
-		About: a.aboutNamedEntry,
+		About: a.aboutEntry,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedEntry) (*accessEntryOutput, error) {
 			e, found, err := a.entry(ctx, *in)
 			if err != nil {
@@ -33,7 +29,7 @@ func (a *API) describeAccessEntry() awsfront.Spec[namedEntry, accessEntryOutput]
 
 func (a *API) deleteAccessEntry() awsfront.Spec[namedEntry, struct{}] {
 	return awsfront.Spec[namedEntry, struct{}]{
-		About: a.aboutNamedEntry,
+		About: a.aboutEntry,
 		Do: func(ctx context.Context, _ *awsfront.Call, in *namedEntry) (*struct{}, error) {
 			defer a.store.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, *in)
@@ -58,7 +54,7 @@ type updateAccessEntryInput struct {
 func (a *API) updateAccessEntry() awsfront.Spec[updateAccessEntryInput, accessEntryOutput] {
 	return awsfront.Spec[updateAccessEntryInput, accessEntryOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAccessEntryInput) ([]awsfront.Target, error) {
-			return a.aboutEntry(ctx, call, in.namedEntry)
+			return a.aboutEntry(ctx, call, &in.namedEntry)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *updateAccessEntryInput) (*accessEntryOutput, error) {
 			defer a.store.Hold(in.ClusterName)()

@@ -59,12 +59,8 @@ func (a *API) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *
 	}
 	exists := eksfault.New(eksfault.InUse, in.ClusterName, "", "The specified access entry resource is already in use on this cluster.")
 	if there != nil {
-		again, err := sent.Made(there)
-		switch {
-		case err != nil:
+		if err := sent.CheckMade(there, exists); err != nil {
 			return nil, err
-		case !again:
-			return nil, exists
 		}
 		return &accessEntryOutput{a.showEntry(call, e.of, there)}, nil
 	}

@@ -136,7 +136,7 @@ func entryResource(cluster, principal, uid string) string {
 }
 
 // aboutEntry is the entry as IAM is asked about it.
-func (a *API) aboutEntry(ctx context.Context, call *awsfront.Call, in namedEntry) ([]awsfront.Target, error) {
+func (a *API) aboutEntry(ctx context.Context, call *awsfront.Call, in *namedEntry) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.store.ARN(call, entryResource(in.ClusterName, in.PrincipalARN, "*")), Conditions: map[string][]string{
 		"eks:clusterName": {in.ClusterName}, "eks:principalArn": {in.PrincipalARN},
 	}}

@@ -53,7 +53,7 @@ func showPolicy(e *accessv1alpha1.AccessEntry, p accessv1alpha1.AccessPolicy) as
 func (a *API) associateAccessPolicy() awsfront.Spec[associateInput, associateOutput] {
 	return awsfront.Spec[associateInput, associateOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *associateInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutEntry(ctx, call, in.namedEntry)
+			targets, err := a.aboutEntry(ctx, call, &in.namedEntry)
 			if err == nil {
 				set := targets[0].Conditions
 				set["eks:policyArn"], set["eks:accessScope"] = []string{in.PolicyARN}, []string{in.AccessScope.Type}
@@ -98,7 +98,7 @@ type disassociateInput struct {
 func (a *API) disassociateAccessPolicy() awsfront.Spec[disassociateInput, struct{}] {
 	return awsfront.Spec[disassociateInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *disassociateInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutEntry(ctx, call, in.namedEntry)
+			targets, err := a.aboutEntry(ctx, call, &in.namedEntry)
 			if err == nil {
 				targets[0].Conditions["eks:policyArn"] = []string{in.PolicyARN}
 			}
@@ -135,7 +135,7 @@ type listAssociatedOutput struct {
 func (a *API) listAssociatedAccessPolicies() awsfront.Spec[listAssociatedInput, listAssociatedOutput] {
 	return awsfront.Spec[listAssociatedInput, listAssociatedOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listAssociatedInput) ([]awsfront.Target, error) {
-			return a.aboutEntry(ctx, call, in.namedEntry)
+			return a.aboutEntry(ctx, call, &in.namedEntry)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listAssociatedInput) (*listAssociatedOutput, error) {
 			_, found, err := a.entry(ctx, in.namedEntry)

@@ -58,12 +58,8 @@ func (a *API) doCreateAddon(ctx context.Context, call *awsfront.Call, in *create
 		return nil, err
 	}
 	if there != nil {
-		again, err := sent.Made(there)
-		switch {
-		case err != nil:
+		if err := sent.CheckMade(there, exists); err != nil {
 			return nil, err
-		case !again:
-			return nil, exists
 		}
 		return a.answerAddon(ctx, call, of, there)
 	}

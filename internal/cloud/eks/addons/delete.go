@@ -23,7 +23,7 @@ type deleteAddonInput struct {
 func (a *API) deleteAddon() awsfront.Spec[deleteAddonInput, addonOutput] {
 	return awsfront.Spec[deleteAddonInput, addonOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) ([]awsfront.Target, error) {
-			return a.About(ctx, call, in.Named)
+			return a.About(ctx, call, &in.Named)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) (*addonOutput, error) {
 			defer a.store.Hold(in.ClusterName)()

@@ -16,7 +16,7 @@ import (
 
 func (a *API) describeAddon() awsfront.Spec[Named, addonOutput] {
 	return awsfront.Spec[Named, addonOutput]{
-		About: a.aboutNamedAddon,
+		About: a.About,
 		Do: func(ctx context.Context, call *awsfront.Call, in *Named) (*addonOutput, error) {
 			of, found, err := a.Get(ctx, *in)
 			if err != nil {

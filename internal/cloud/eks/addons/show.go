@@ -86,7 +86,7 @@ func (a *API) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addo
 }
 
 // About is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name decide.
-func (a *API) About(ctx context.Context, call *awsfront.Call, in Named) ([]awsfront.Target, error) {
+func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.store.ARN(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
 	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {
@@ -101,10 +101,6 @@ func (a *API) About(ctx context.Context, call *awsfront.Call, in Named) ([]awsfr
 		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, nil
-}
-
-func (a *API) aboutNamedAddon(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
-	return a.About(ctx, call, *in)
 }
 
 // showAddon is an add-on as EKS tells of it. While an update of it is in progress it is UPDATING.

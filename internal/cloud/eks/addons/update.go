@@ -27,7 +27,7 @@ type updateAddonInput struct {
 func (a *API) updateAddon() awsfront.Spec[updateAddonInput, change.Output] {
 	return awsfront.Spec[updateAddonInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAddonInput) ([]awsfront.Target, error) {
-			targets, err := a.About(ctx, call, in.Named)
+			targets, err := a.About(ctx, call, &in.Named)
 			if err != nil {
 				return nil, err
 			}

@@ -132,12 +132,8 @@ func (a *API) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 		return nil, err
 	}
 	if there != nil {
-		again, err := sent.Made(there)
-		switch {
-		case err != nil:
+		if err := sent.CheckMade(there, exists); err != nil {
 			return nil, err
-		case !again:
-			return nil, exists
 		}
 		return &clusterOutput{a.show(call, there)}, nil
 	}

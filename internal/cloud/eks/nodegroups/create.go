@@ -70,12 +70,8 @@ func (a *API) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 		return nil, err
 	}
 	if there != nil {
-		again, err := sent.Made(there)
-		switch {
-		case err != nil:
+		if err := sent.CheckMade(there, exists); err != nil {
 			return nil, err
-		case !again:
-			return nil, exists
 		}
 		return &nodegroupOutput{a.showNodegroup(call, of, there)}, nil
 	}

@@ -13,10 +13,10 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
-func (a *API) deleteNodegroup() awsfront.Spec[named, nodegroupOutput] {
-	return awsfront.Spec[named, nodegroupOutput]{
-		About: a.aboutNamedGroup,
-		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*nodegroupOutput, error) {
+func (a *API) deleteNodegroup() awsfront.Spec[Named, nodegroupOutput] {
+	return awsfront.Spec[Named, nodegroupOutput]{
+		About: a.About,
+		Do: func(ctx context.Context, call *awsfront.Call, in *Named) (*nodegroupOutput, error) {
 			defer a.store.Hold(in.ClusterName)()
 			of, found, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
 			if err != nil {

@@ -15,19 +15,15 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-// named is the input of actions about one node group.
-type named struct{ ClusterName, NodegroupName string }
+// Named is the input of actions about one node group.
+type Named struct{ ClusterName, NodegroupName string }
 
 type nodegroupOutput struct{ Nodegroup *nodegroup }
 
-func (a *API) aboutNamedGroup(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
-	return a.About(ctx, call, in.ClusterName, in.NodegroupName)
-}
-
-func (a *API) describeNodegroup() awsfront.Spec[named, nodegroupOutput] {
-	return awsfront.Spec[named, nodegroupOutput]{
-		About: a.aboutNamedGroup,
-		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*nodegroupOutput, error) {
+func (a *API) describeNodegroup() awsfront.Spec[Named, nodegroupOutput] {
+	return awsfront.Spec[Named, nodegroupOutput]{
+		About: a.About,
+		Do: func(ctx context.Context, call *awsfront.Call, in *Named) (*nodegroupOutput, error) {
 			of, found, err := a.Get(ctx, in.ClusterName, in.NodegroupName)
 			if err != nil {
 				return nil, err

@@ -46,18 +46,18 @@ func (a *API) nodegroupARN(call *awsfront.Call, cluster string, g *v1alpha1.Node
 }
 
 // About is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its name decide.
-func (a *API) About(ctx context.Context, call *awsfront.Call, cluster, name string) ([]awsfront.Target, error) {
-	target := awsfront.Target{Resource: a.store.ARN(call, "nodegroup/"+cluster+"/"+name+"/*"), Conditions: map[string][]string{}}
-	of, err := a.store.FindCluster(ctx, cluster)
+func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
+	target := awsfront.Target{Resource: a.store.ARN(call, "nodegroup/"+in.ClusterName+"/"+in.NodegroupName+"/*"), Conditions: map[string][]string{}}
+	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {
 		return []awsfront.Target{target}, err
 	}
-	found, err := a.Find(ctx, of, name)
+	found, err := a.Find(ctx, of, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
 	if found != nil {
-		target.Resource = a.nodegroupARN(call, cluster, found)
+		target.Resource = a.nodegroupARN(call, in.ClusterName, found)
 		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, nil

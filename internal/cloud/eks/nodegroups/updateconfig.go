@@ -17,12 +17,14 @@ import (
 )
 
 type updateNodegroupConfigInput struct {
-	ClusterName, NodegroupName, ClientRequestToken string
-	ScalingConfig                                  *scaling
-	Labels                                         *labelsChange
-	Taints                                         *taintsChange
-	UpdateConfig                                   *updateConfig
-	NodeRepairConfig                               *nodeRepairConfig
+	Named
+
+	ClientRequestToken string
+	ScalingConfig      *scaling
+	Labels             *labelsChange
+	Taints             *taintsChange
+	UpdateConfig       *updateConfig
+	NodeRepairConfig   *nodeRepairConfig
 }
 
 type labelsChange struct {
@@ -35,14 +37,14 @@ type taintsChange struct{ AddOrUpdateTaints, RemoveTaints []taint }
 func (a *API) updateNodegroupConfig() awsfront.Spec[updateNodegroupConfigInput, change.Output] {
 	return awsfront.Spec[updateNodegroupConfigInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) ([]awsfront.Target, error) {
-			return a.About(ctx, call, in.ClusterName, in.NodegroupName)
+			return a.About(ctx, call, &in.Named)
 		},
 		Do: a.doUpdateNodegroupConfig,
 	}
 }
 
 func (a *API) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, in *updateNodegroupConfigInput) (*change.Output, error) {
-	return a.update(ctx, call, named{in.ClusterName, in.NodegroupName}, in.ClientRequestToken, func(p *change.Plan) error {
+	return a.update(ctx, call, in.Named, in.ClientRequestToken, func(p *change.Plan) error {
 		p.Type = v1alpha1.UpdateConfig
 		if err := in.planned(p); err != nil {
 			return err
@@ -58,7 +60,7 @@ func (a *API) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, 
 }
 
 // update makes the Update of a node group that a request asks for. A node group that is being deleted is not changed.
-func (a *API) update(ctx context.Context, call *awsfront.Call, in named, token string, plan func(*change.Plan) error) (*change.Output, error) {
+func (a *API) update(ctx context.Context, call *awsfront.Call, in Named, token string, plan func(*change.Plan) error) (*change.Output, error) {
 	find := func(ctx context.Context) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
 		return a.Get(ctx, in.ClusterName, in.NodegroupName)
 	}

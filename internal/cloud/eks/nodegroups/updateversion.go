@@ -18,15 +18,17 @@ import (
 )
 
 type updateNodegroupVersionInput struct {
-	ClusterName, NodegroupName, Version, ReleaseVersion, ClientRequestToken string
-	LaunchTemplate                                                          *launchTemplate
-	Force                                                                   *bool
+	Named
+
+	Version, ReleaseVersion, ClientRequestToken string
+	LaunchTemplate                              *launchTemplate
+	Force                                       *bool
 }
 
 func (a *API) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput, change.Output] {
 	return awsfront.Spec[updateNodegroupVersionInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) ([]awsfront.Target, error) {
-			return a.About(ctx, call, in.ClusterName, in.NodegroupName)
+			return a.About(ctx, call, &in.Named)
 		},
 		Do: a.doUpdateNodegroupVersion,
 	}
@@ -34,7 +36,7 @@ func (a *API) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput
 
 // doUpdateNodegroupVersion begins a rollout: machines of another template version, or of an earlier template, are replaced one at a time.
 func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
-	return a.update(ctx, call, named{in.ClusterName, in.NodegroupName}, in.ClientRequestToken, func(p *change.Plan) error {
+	return a.update(ctx, call, in.Named, in.ClientRequestToken, func(p *change.Plan) error {
 		p.Type, p.Change.Rollout = v1alpha1.UpdateVersion, &v1alpha1.UpdateRollout{Force: eksresource.Deref(in.Force, false)}
 		return a.planVersion(ctx, in, p)
 	})

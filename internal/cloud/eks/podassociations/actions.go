@@ -14,13 +14,9 @@ import (
 	"muster.dev/muster/internal/cloud/eks/passrole"
 )
 
-func (a *API) aboutNamed(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
-	return a.aboutAssociation(ctx, call, *in)
-}
-
 func (a *API) describePodIdentityAssociation() awsfront.Spec[named, associationOutput] {
 	return awsfront.Spec[named, associationOutput]{
-		About: a.aboutNamed,
+		About: a.aboutAssociation,
 		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*associationOutput, error) {
 			found, err := a.association(ctx, *in)
 			if err != nil {
@@ -33,7 +29,7 @@ func (a *API) describePodIdentityAssociation() awsfront.Spec[named, associationO
 
 func (a *API) deletePodIdentityAssociation() awsfront.Spec[named, associationOutput] {
 	return awsfront.Spec[named, associationOutput]{
-		About: a.aboutNamed,
+		About: a.aboutAssociation,
 		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*associationOutput, error) {
 			defer a.store.Hold(in.ClusterName)()
 			found, err := a.association(ctx, *in)
@@ -76,7 +72,7 @@ func (a *API) roleAfter(ctx context.Context, in *updateAssociationInput) (string
 func (a *API) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInput, associationOutput] {
 	return awsfront.Spec[updateAssociationInput, associationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) ([]awsfront.Target, error) {
-			targets, err := a.aboutAssociation(ctx, call, in.named)
+			targets, err := a.aboutAssociation(ctx, call, &in.named)
 			if err != nil {
 				return nil, err
 			}

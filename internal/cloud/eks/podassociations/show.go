@@ -98,7 +98,7 @@ func (a *API) Find(ctx context.Context, of *v1alpha1.Cluster, id string) (*v1alp
 }
 
 // aboutAssociation is the association as IAM is asked about it. A missing association has no tags.
-func (a *API) aboutAssociation(ctx context.Context, call *awsfront.Call, in named) ([]awsfront.Target, error) {
+func (a *API) aboutAssociation(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.associationARN(call, in.ClusterName, in.AssociationID), Conditions: map[string][]string{}}
 	of, err := a.store.FindCluster(ctx, in.ClusterName)
 	if err != nil || of == nil {

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cloud/eks/nodegroups"
 )
 
 // targetOf reads the cluster, and finds out what the updates are of that a request is about: of the cluster, or of the node group or add-on that it names.
@@ -42,9 +43,9 @@ type updateTarget struct{ Name, NodegroupName, AddonName string }
 func (a *API) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTarget) ([]awsfront.Target, error) {
 	switch {
 	case in.AddonName != "":
-		return a.addons.About(ctx, call, addons.Named{ClusterName: in.Name, AddonName: in.AddonName})
+		return a.addons.About(ctx, call, &addons.Named{ClusterName: in.Name, AddonName: in.AddonName})
 	case in.NodegroupName != "":
-		return a.groups.About(ctx, call, in.Name, in.NodegroupName)
+		return a.groups.About(ctx, call, &nodegroups.Named{ClusterName: in.Name, NodegroupName: in.NodegroupName})
 	}
 	return a.store.AboutCluster(ctx, call, in.Name)
 }
