@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package elasticfilesystem has the actions of EFS, over the FileSystems and AccessPoints of the management plane: what the EFS CSI driver, the AWS CLI
-// and Terraform's aws_efs_file_system, aws_efs_access_point and aws_efs_mount_target send.
+// Package elasticfilesystem has the actions of EFS, over the FileSystems and AccessPoints of the management plane: what
+// the EFS CSI driver, the AWS CLI and Terraform's aws_efs_file_system, aws_efs_access_point and aws_efs_mount_target
+// send.
 //
-// File systems and access points are real: volumes with their handles are mounted. A mount target is a record, because nothing is mounted over
-// NFS here: the service mounts directories into machines. A request for encryption, throughput or backups of a file system is refused, since
-// nothing here would do it.
+// File systems and access points are real: volumes with their handles are mounted. A mount target is a record, because
+// nothing is mounted over NFS here: the service mounts directories into machines. A request for encryption, throughput
+// or backups of a file system is refused, since nothing here would do it.
 //
 // What happens if
 //

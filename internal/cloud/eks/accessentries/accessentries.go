@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accessentries has EKS's actions about access entries of a cluster, and about the access policies that are associated with them.
+// Package accessentries has EKS's actions about access entries of a cluster, and about the access policies that are
+// associated with them.
 package accessentries
 
 import (

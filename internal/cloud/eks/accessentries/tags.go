@@ -41,7 +41,8 @@ func SetTags(e *accessv1alpha1.AccessEntry, tags map[string]string) error {
 	return nil
 }
 
-// ByResource finds the access entry of the resource of an ARN, and the client that writes it. The entry is nil if there is no such entry.
+// ByResource finds the access entry of the resource of an ARN, and the client that writes it. The entry is nil if there
+// is no such entry.
 func (a *API) ByResource(ctx context.Context, cluster, resource string) (client.Client, *accessv1alpha1.AccessEntry, error) {
 	in, err := a.entriesOf(ctx, cluster)
 	if known, ok := err.(*awsfault.Error); ok && known.Code == eksfault.InvalidRequest { //nolint:errorlint // entriesOf returns it as it is

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package authorities has EKS's actions about the certificate authorities of a cluster: those of kubelets' certificates, which a cluster replaces.
+// Package authorities has EKS's actions about the certificate authorities of a cluster: those of kubelets'
+// certificates, which a cluster replaces.
 package authorities
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package change has the changes of clusters and of what is in them that EKS answers with an update: what a request plans, the Update that it
-// becomes, whether the request was sent before, and how updates are found and shown.
+// Package change has the changes of clusters and of what is in them that EKS answers with an update: what a request
+// plans, the Update that it becomes, whether the request was sent before, and how updates are found and shown.
 package change
 
 import (
@@ -77,7 +77,8 @@ func List(ctx context.Context, management client.Reader, of *v1alpha1.Cluster, i
 	return slices.DeleteFunc(all.Items, func(u v1alpha1.Update) bool { return !isOf(&u) }), nil
 }
 
-// Status is the status of a cluster, or of a node group if there is one: what it is otherwise, or UPDATING while an update of it is in progress.
+// Status is the status of a cluster, or of a node group if there is one: what it is otherwise, or UPDATING while an
+// update of it is in progress.
 func Status(ctx context.Context, management client.Reader, status string, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (string, error) {
 	if status != eksresource.Active {
 		return status, nil
@@ -95,8 +96,8 @@ func Status(ctx context.Context, management client.Reader, status string, of *v1
 // InProgress reports whether an update has not ended.
 func InProgress(u v1alpha1.Update) bool { return u.Phase() == v1alpha1.UpdateInProgress }
 
-// IsOf reports whether an update is of the cluster, or of the node group if group is not nil. Updates of an earlier object of that name do not
-// count.
+// IsOf reports whether an update is of the cluster, or of the node group if group is not nil. Updates of an earlier
+// object of that name do not count.
 func IsOf(u *v1alpha1.Update, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) bool {
 	name, uid := "", of.UID
 	if group != nil {
@@ -119,11 +120,13 @@ func (p *Plan) Param(kind, value string) {
 	p.Params = append(p.Params, v1alpha1.UpdateParam{Type: kind, Value: value})
 }
 
-// Target finds the cluster that a request is about, and the node group if it is about one. It refuses names that nothing has.
+// Target finds the cluster that a request is about, and the node group if it is about one. It refuses names that
+// nothing has.
 type Target func(context.Context) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error)
 
-// Make makes the Update that a request about a cluster, or about something in it, asks for; its controller does the rest. A request that was sent before
-// gets the Update that it made then. A request that comes while another Update is in progress is refused.
+// Make makes the Update that a request about a cluster, or about something in it, asks for; its controller does the
+// rest. A request that was sent before gets the Update that it made then. A request that comes while another Update is
+// in progress is refused.
 func Make(ctx context.Context, s *eksresource.Store, call *awsfront.Call, cluster, token string, find Target, plan func(*Plan) error) (*v1alpha1.Update, error) {
 	sent, err := eksresource.TokenOf(call, token)
 	if err != nil {
@@ -157,7 +160,8 @@ func OfCluster(s *eksresource.Store, name string) Target {
 	}
 }
 
-// repeated finds the update that this very request has made before. While there is another one in progress, the request is refused.
+// repeated finds the update that this very request has made before. While there is another one in progress, the request
+// is refused.
 func repeated(ctx context.Context, management client.Reader, sent eksresource.Token, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (*v1alpha1.Update, error) {
 	all, err := Of(ctx, management, of, group)
 	if err != nil {

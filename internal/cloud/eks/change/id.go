@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// newID returns an id that says when it was made, to the millisecond (RFC 9562, version 7): objects know only the second.
+// newID returns an id that says when it was made, to the millisecond (RFC 9562, version 7): objects know only the
+// second.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Time is when an update was asked for. Ids of updates that an earlier Muster made say nothing of it.

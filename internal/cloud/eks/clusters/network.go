@@ -11,7 +11,8 @@ import (
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 )
 
-// clusterSubnets returns the subnets that a request asks for. An empty list means the subnets of the default VPC, which is not part of EKS's API.
+// clusterSubnets returns the subnets that a request asks for. An empty list means the subnets of the default VPC, which
+// is not part of EKS's API.
 func (a *API) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.SubnetID, error) {
 	kept, _, zones, err := vpcconfig.Subnets(ctx, a.store.Management, ids)
 	if err == nil && len(ids) > 0 && zones < 2 {
@@ -20,7 +21,8 @@ func (a *API) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.Subn
 	return kept, err
 }
 
-// checkSecurityGroups refuses groups that a cluster in some subnets cannot have. Without subnets it is in the default VPC.
+// checkSecurityGroups refuses groups that a cluster in some subnets cannot have. Without subnets it is in the default
+// VPC.
 func (a *API) checkSecurityGroups(ctx context.Context, subnets, ids []string) error {
 	if len(ids) > v1alpha1.MaxClusterSecurityGroups {
 		return awsfault.Errorf(eksfault.InvalidParameter, "A cluster has %d securityGroupIds at most, not %d", v1alpha1.MaxClusterSecurityGroups, len(ids))

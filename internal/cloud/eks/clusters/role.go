@@ -13,8 +13,8 @@ import (
 
 const clusterPolicy = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
-// checkClusterRole refuses what EKS refuses, in its words: Terraform sends a create again that is refused with them, since roles and policies
-// reach all of AWS some time after they were made.
+// checkClusterRole refuses what EKS refuses, in its words: Terraform sends a create again that is refused with them,
+// since roles and policies reach all of AWS some time after they were made.
 func (a *API) checkClusterRole(ctx context.Context, text string) error {
 	found, err := passrole.Find(ctx, a.store.Management, text)
 	switch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eksfault has the errors of EKS's API: its codes, the names that EKS puts beside a message, and what the API server's errors become.
+// Package eksfault has the errors of EKS's API: its codes, the names that EKS puts beside a message, and what the API
+// server's errors become.
 package eksfault
 
 import (

@@ -33,8 +33,8 @@ type Issue struct {
 	ResourceIDs   []string
 }
 
-// ClusterStatus is the word and the issues that EKS has for what a cluster's conditions say. A cluster that was served once is ACTIVE: what
-// ails it since is an issue of its health.
+// ClusterStatus is the word and the issues that EKS has for what a cluster's conditions say. A cluster that was served
+// once is ACTIVE: what ails it since is an issue of its health.
 func ClusterStatus(c *v1alpha1.Cluster) (status string, issues []ClusterIssue) {
 	issues = []ClusterIssue{}
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)

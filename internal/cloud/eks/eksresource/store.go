@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eksresource has what the resources of EKS have in common: where their objects are, clusters by name, ARNs, what IAM is asked about a cluster,
-// tags, client tokens, pages of lists, and the words for a status. The actions of each resource are a package beside it.
+// Package eksresource has what the resources of EKS have in common: where their objects are, clusters by name, ARNs,
+// what IAM is asked about a cluster, tags, client tokens, pages of lists, and the words for a status. The actions of
+// each resource are a package beside it.
 package eksresource
 
 import (

@@ -43,7 +43,8 @@ func (t Token) Mark(object metav1.Object) {
 	object.SetAnnotations(annotations)
 }
 
-// Made reports whether this very request has made the object before. A token that came with other parameters is refused.
+// Made reports whether this very request has made the object before. A token that came with other parameters is
+// refused.
 func (t Token) Made(object metav1.Object) (bool, error) {
 	if t.key.Token == "" || object.GetLabels()[clienttoken.Label] != t.key.Label() {
 		return false, nil

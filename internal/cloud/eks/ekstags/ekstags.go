@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ekstags has EKS's actions about tags: of clusters, node groups, add-ons, access entries and pod identity associations, by their ARNs.
+// Package ekstags has EKS's actions about tags: of clusters, node groups, add-ons, access entries and pod identity
+// associations, by their ARNs.
 package ekstags
 
 import (

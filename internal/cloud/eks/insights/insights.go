@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package insights has EKS's actions about insights: whether a cluster is ready for its next version, by the versions of its kubelets and by the
-// deprecated APIs that were requested. Insights are computed anew for every request.
+// Package insights has EKS's actions about insights: whether a cluster is ready for its next version, by the versions
+// of its kubelets and by the deprecated APIs that were requested. Insights are computed anew for every request.
 package insights
 
 import (

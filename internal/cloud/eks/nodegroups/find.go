@@ -45,7 +45,8 @@ func (a *API) nodegroupARN(call *awsfront.Call, cluster string, g *v1alpha1.Node
 	return a.store.ARN(call, "nodegroup/"+cluster+"/"+g.Spec.Name+"/"+string(g.UID))
 }
 
-// About is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its name decide.
+// About is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its
+// name decide.
 func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.store.ARN(call, "nodegroup/"+in.ClusterName+"/"+in.NodegroupName+"/*"), Conditions: map[string][]string{}}
 	of, err := a.store.FindCluster(ctx, in.ClusterName)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodegroups has EKS's actions about managed node groups: their machines, launch templates, settings that are merely kept, and rollouts.
+// Package nodegroups has EKS's actions about managed node groups: their machines, launch templates, settings that are
+// merely kept, and rollouts.
 package nodegroups
 
 import (

@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
-// The codes are those of EKS's API (NodegroupIssueCode): reasons that have EKS's words are told in them, others in the nearest.
+// The codes are those of EKS's API (NodegroupIssueCode): reasons that have EKS's words are told in them, others in the
+// nearest.
 func TestNodegroupIssues(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{

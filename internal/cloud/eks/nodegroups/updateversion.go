@@ -34,7 +34,8 @@ func (a *API) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput
 	}
 }
 
-// doUpdateNodegroupVersion begins a rollout: machines of another template version, or of an earlier template, are replaced one at a time.
+// doUpdateNodegroupVersion begins a rollout: machines of another template version, or of an earlier template, are
+// replaced one at a time.
 func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
 	return a.update(ctx, call, in.Named, in.ClientRequestToken, func(p *change.Plan) error {
 		p.Type, p.Change.Rollout = v1alpha1.UpdateVersion, &v1alpha1.UpdateRollout{Force: eksresource.Deref(in.Force, false)}

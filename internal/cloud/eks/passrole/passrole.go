@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package passrole finds the roles that requests give to services of AWS, asks IAM whether the caller may pass them, and says which services a role
-// lets in.
+// Package passrole finds the roles that requests give to services of AWS, asks IAM whether the caller may pass them,
+// and says which services a role lets in.
 package passrole
 
 import (
@@ -40,8 +40,9 @@ func Find(ctx context.Context, management client.Reader, text string) (*v1alpha1
 	return nil, nil
 }
 
-// Targets is what IAM is asked about a role that a request gives to a service, for the use of a resource: nobody gets the rights of a role that they may
-// not pass, by having machines or pods use it. Nothing is asked about a text that is not the ARN of a role, which is refused later.
+// Targets is what IAM is asked about a role that a request gives to a service, for the use of a resource: nobody gets
+// the rights of a role that they may not pass, by having machines or pods use it. Nothing is asked about a text that is
+// not the ARN of a role, which is refused later.
 func Targets(ctx context.Context, management client.Reader, text, to, resource string) ([]awsfront.Target, error) {
 	if !IsARN(text) {
 		return nil, nil
@@ -62,9 +63,8 @@ func Targets(ctx context.Context, management client.Reader, text, to, resource s
 	return []awsfront.Target{{Action: "iam:PassRole", Resource: text, Conditions: conditions}}, nil
 }
 
-// LetsIn reports whether the trust policy of a role lets a service do what it takes to assume it, under conditions beside the global ones; the region is that of the
-// request. A policy
-// that cannot be read lets nobody.
+// LetsIn reports whether the trust policy of a role lets a service do what it takes to assume it, under conditions
+// beside the global ones; the region is that of the request. A policy that cannot be read lets nobody.
 func LetsIn(role *v1alpha1.IAMRole, region, principal, action string, conditions map[string][]string) bool {
 	document, err := iampolicy.Parse(iampolicy.Trust, role.Spec.TrustPolicy)
 	if err != nil {

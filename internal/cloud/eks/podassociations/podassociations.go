@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podassociations has EKS's actions about pod identity associations: which service account of a cluster gets credentials of which role.
+// Package podassociations has EKS's actions about pod identity associations: which service account of a cluster gets
+// credentials of which role.
 package podassociations
 
 import (

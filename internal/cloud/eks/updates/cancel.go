@@ -17,7 +17,8 @@ import (
 
 type cancelUpdateInput struct{ Name, UpdateID, ClientRequestToken string }
 
-// cancelUpdate asks for the end of an update of a cluster or of what is in it: of one that has not been made, and of a rollout.
+// cancelUpdate asks for the end of an update of a cluster or of what is in it: of one that has not been made, and of a
+// rollout.
 func (a *API) cancelUpdate() awsfront.Spec[cancelUpdateInput, change.Output] {
 	return awsfront.Spec[cancelUpdateInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *cancelUpdateInput) ([]awsfront.Target, error) {

@@ -21,7 +21,8 @@ import (
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
 )
 
-// targetOf reads the cluster, and finds out what the updates are of that a request is about: of the cluster, or of the node group or add-on that it names.
+// targetOf reads the cluster, and finds out what the updates are of that a request is about: of the cluster, or of the
+// node group or add-on that it names.
 func (a *API) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Cluster, isOf func(*v1alpha1.Update) bool, err error) {
 	switch {
 	case in.NodegroupName != "" && in.AddonName != "":
@@ -60,7 +61,8 @@ func (a *API) findUpdate(ctx context.Context, in updateTarget, id string) (*v1al
 	return a.read(ctx, of, id, isOf, missing)
 }
 
-// read reads an update by its id. The refusal missing is the answer if the id is not that of an update which isOf accepts.
+// read reads an update by its id. The refusal missing is the answer if the id is not that of an update which isOf
+// accepts.
 func (a *API) read(ctx context.Context, of *v1alpha1.Cluster, id string, isOf func(*v1alpha1.Update) bool, missing *awsfault.Error) (*v1alpha1.Update, error) {
 	if _, err := uuid.Parse(id); err != nil {
 		return nil, missing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package updates has EKS's actions about updates, of a cluster as well as of its node groups and add-ons: described, listed, cancelled.
+// Package updates has EKS's actions about updates, of a cluster as well as of its node groups and add-ons: described,
+// listed, cancelled.
 package updates
 
 import (

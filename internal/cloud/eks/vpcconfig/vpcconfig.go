@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vpcconfig has the subnets and security groups that requests of EKS name, and refuses those that are not there or of another VPC.
+// Package vpcconfig has the subnets and security groups that requests of EKS name, and refuses those that are not there
+// or of another VPC.
 package vpcconfig
 
 import (
@@ -39,7 +40,8 @@ func Subnets(ctx context.Context, management client.Reader, ids []string) (kept 
 	return kept, vpc, len(in), nil
 }
 
-// CheckGroups refuses security groups that are not there, are not in the VPC, or are named twice. An empty VPC is one that is not known yet.
+// CheckGroups refuses security groups that are not there, are not in the VPC, or are named twice. An empty VPC is one
+// that is not known yet.
 func CheckGroups(ctx context.Context, management client.Reader, vpc string, ids []string) error {
 	for i, id := range ids {
 		var group v1alpha1.SecurityGroup

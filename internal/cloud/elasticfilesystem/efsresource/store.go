@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package efsresource has what the resources of EFS have in common: where their objects are, ids and ARNs, what IAM is asked about a file system or an
-// access point, tags, pages of lists, and errors. The actions of each resource are a package beside it.
+// Package efsresource has what the resources of EFS have in common: where their objects are, ids and ARNs, what IAM is
+// asked about a file system or an access point, tags, pages of lists, and errors. The actions of each resource are a
+// package beside it.
 package efsresource
 
 import (

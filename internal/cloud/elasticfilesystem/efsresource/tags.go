@@ -47,7 +47,8 @@ func RequestTags(tags []awstag.Tag) map[string][]string {
 	return conditions
 }
 
-// TagsOnCreate is the right to tag that a request needs which makes something with tags: these are those of the resource, too.
+// TagsOnCreate is the right to tag that a request needs which makes something with tags: these are those of the
+// resource, too.
 func TagsOnCreate(call *awsfront.Call, resource string, tags []awstag.Tag) []awsfront.Target {
 	if len(tags) == 0 {
 		return nil
