@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -26,7 +27,7 @@ func NewVersionCommand(o *terminal.Options) *cobra.Command {
 				Kubernetes string `json:"kubernetes"`
 				Go         string `json:"go"`
 				Platform   string `json:"platform"`
-			}{version.Version, version.Kubernetes, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			}{version.Version, release.Default().Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if format != terminal.FormatTable {
 				return terminal.PrintData(o.Out, format, v)
 			}

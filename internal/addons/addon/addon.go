@@ -11,7 +11,7 @@ import (
 
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/manifest"
-	"muster.dev/muster/internal/platform/version"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // Addon is the definition of an add-on.
@@ -30,7 +30,7 @@ type Addon struct {
 	Program string
 	// Version is the only version in this release, such as v1.15.0-eksbuild.1 (default: Program with eksbuild.1).
 	Version string
-	// ClusterVersions are the versions of clusters that it supports, such as 1.36 (default: the version of this release).
+	// ClusterVersions are the versions of clusters that it supports, such as 1.36 (default: all that there are).
 	ClusterVersions []string
 	// Schema is the JSON schema of its configuration (default: no settings).
 	Schema string
@@ -107,14 +107,9 @@ func New(a Addon) Addon {
 		fill(&a.Image, "muster.dev/"+a.Name+":"+a.Program)
 	}
 	if a.ClusterVersions == nil {
-		a.ClusterVersions = []string{minor(version.Kubernetes)}
+		a.ClusterVersions = release.All().Minors()
 	}
 	return a
-}
-
-func minor(v string) string {
-	parts := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
-	return parts[0] + "." + parts[1]
 }
 
 // Base makes the objects of an add-on without a configuration, and without the kinds that it brings along. A cluster without a VPC has no machines that run

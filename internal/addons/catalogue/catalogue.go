@@ -15,14 +15,18 @@ import (
 	"muster.dev/muster/internal/addons/snapshotcontroller"
 	"muster.dev/muster/internal/addons/traefik"
 	"muster.dev/muster/internal/addons/vpccni"
+	"muster.dev/muster/internal/platform/release"
 )
 
-// New returns the add-ons, by name.
-func New() addon.Catalogue {
+// New returns the add-ons of clusters of the default release, by name.
+func New() addon.Catalogue { return For(release.Default()) }
+
+// For returns the add-ons of clusters of a release, by name.
+func For(of release.Release) addon.Catalogue {
 	all := addon.Catalogue{
 		coredns.Addon(),
 		ekspodidentityagent.Addon(),
-		kubeproxy.Addon(),
+		kubeproxy.Addon(of),
 		metricsserver.Addon(),
 		snapshotcontroller.Addon(),
 		traefik.Addon(),

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/addon/addontest"
 	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/platform/release/releasetest"
 )
 
 // Every folder of the wing is that of an add-on, by its name without dashes, or one of these.
@@ -80,6 +81,24 @@ func TestCatalogue(t *testing.T) {
 	}
 	if a, ok := all.Find("coredns"); !ok || a.Version != "v1.15.0-eksbuild.1" || !a.SelfManaged {
 		t.Errorf("CoreDNS is %+v", a)
+	}
+}
+
+// Of another minor, kube-proxy has the version of the release. Programs that are not of Kubernetes stay.
+func TestReleaseOfAnotherMinor(t *testing.T) {
+	t.Parallel()
+	now := catalogue.New()
+	for i, a := range catalogue.For(releasetest.Next()) {
+		want := now[i].Version
+		if a.Name == "kube-proxy" {
+			want = "v1.37.1-eksbuild.1"
+			if !slices.Equal(a.ClusterVersions, []string{"1.37"}) {
+				t.Errorf("%s is for clusters of %v", a.Version, a.ClusterVersions)
+			}
+		}
+		if a.Version != want {
+			t.Errorf("%s has the version %s, not %s", a.Name, a.Version, want)
+		}
 	}
 }
 

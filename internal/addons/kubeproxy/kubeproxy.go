@@ -5,13 +5,13 @@ package kubeproxy
 
 import (
 	"muster.dev/muster/internal/addons/addon"
-	"muster.dev/muster/internal/platform/version"
+	"muster.dev/muster/internal/platform/release"
 )
 
-// Addon returns the definition.
-func Addon() addon.Addon {
+// Addon returns the definition for clusters of a release.
+func Addon(of release.Release) addon.Addon {
 	return addon.New(addon.Addon{
-		Name: "kube-proxy", Type: "networking", Program: version.Kubernetes,
+		Name: "kube-proxy", Type: "networking", Program: of.Version, ClusterVersions: []string{of.Minor()},
 		OnMachines: "the agent of each machine runs kube-proxy, in mode nftables", Health: addon.HealthOfProgram,
 	})
 }

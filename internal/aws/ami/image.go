@@ -9,10 +9,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -42,18 +44,25 @@ type Image struct {
 }
 
 // All are the images, the newest of a minor version last.
-func All() []Image { return []Image{of(version.Kubernetes, version.Release)} }
+func All() []Image { return images(release.All()) }
 
-func of(kubernetes, release string) Image {
-	patch := strings.TrimPrefix(kubernetes, "v")
-	minor := patch[:strings.LastIndex(patch, ".")]
-	day := released[release]
+func images(list release.List) []Image {
+	all := make([]Image, 0, len(list))
+	for _, kubernetes := range list {
+		all = append(all, of(kubernetes, version.Release))
+	}
+	return all
+}
+
+// of is the image of a release of Kubernetes and one of Muster's node files.
+func of(kubernetes release.Release, files string) Image {
+	patch, minor, day := kubernetes.Patch(), kubernetes.Minor(), released[files]
 	created, _ := time.Parse("20060102", day) // a test looks
-	sum := sha256.Sum256([]byte("muster image " + kubernetes + " " + release + " " + Architecture))
+	sum := sha256.Sum256([]byte("muster image " + kubernetes.Version + " " + files + " " + Architecture))
 	return Image{
 		ID:          "ami-" + hex.EncodeToString(sum[:])[:17],
 		Name:        "amazon-eks-node-al2023-" + Architecture + "-standard-" + minor + "-v" + day,
-		Description: "Muster " + release + " machine with Kubernetes " + patch + " (k8s: " + patch + ", containerd: " + strings.TrimPrefix(version.Containerd, "v") + ")",
+		Description: "Muster " + files + " machine with Kubernetes " + patch + " (k8s: " + patch + ", containerd: " + strings.TrimPrefix(version.Containerd, "v") + ")",
 		Kubernetes:  minor, ReleaseVersion: patch + "-" + day, Created: created,
 	}
 }
@@ -79,8 +88,27 @@ func Recommended(kubernetes string) (Image, bool) {
 	return found, found.ID != ""
 }
 
-// OfMachine is the id of the image that a machine was launched from: those of node groups are of the newest one.
+// OfMachine is the id of the image that a machine was launched from: that of the default release, if the machine names none.
 func OfMachine(m *v1alpha1.Machine) string {
-	all := All()
-	return cmp.Or(m.Spec.ImageID, all[len(all)-1].ID)
+	newest, _ := Recommended(release.Default().Minor()) // a test looks
+	return cmp.Or(m.Spec.ImageID, newest.ID)
+}
+
+// OfRelease returns the id of the image that machines of a cluster's release are launched from; empty for the default release, whose machines name none.
+func OfRelease(r release.Release) string {
+	if r.Default {
+		return ""
+	}
+	return of(r, version.Release).ID
+}
+
+// Release returns the release of Kubernetes that a machine runs which was launched from an image, by its id; the default if no image has the id.
+func Release(id string) release.Release { return releaseOf(id, release.All()) }
+
+func releaseOf(id string, list release.List) release.Release {
+	i := slices.IndexFunc(list, func(r release.Release) bool { return of(r, version.Release).ID == id })
+	if i < 0 {
+		return list.Default()
+	}
+	return list[i]
 }

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -30,7 +30,7 @@ func TestImages(t *testing.T) {
 		}
 	}
 	// An id is kept in templates and on machines: it is the same in every release of this program.
-	if first := of("v1.36.3", "v0.2.0"); first.ID != "ami-fb5f1b62ce26eafef" || first.Kubernetes != "1.36" || first.ReleaseVersion != "1.36.3-20261122" {
+	if first := of(release.Release{Version: "v1.36.3"}, "v0.2.0"); first.ID != "ami-fb5f1b62ce26eafef" || first.Kubernetes != "1.36" || first.ReleaseVersion != "1.36.3-20261122" {
 		t.Errorf("%+v", first)
 	}
 	if _, ok := Find("ami-0123456789abcdef0"); ok {
@@ -48,7 +48,7 @@ func TestParameters(t *testing.T) {
 		values[p.Name] = p.Value
 		names = append(names, p.Name)
 	}
-	newest, ok := Recommended(strings.TrimPrefix(version.Kubernetes[:strings.LastIndex(version.Kubernetes, ".")], "v"))
+	newest, ok := Recommended(release.Default().Minor())
 	path := Root + newest.Kubernetes + "/amazon-linux-2023/x86_64/standard/"
 	if !ok || values[path+"recommended/image_id"] != newest.ID || values[path+"recommended/release_version"] != newest.ReleaseVersion || values[path+newest.Name+"/image_id"] != newest.ID {
 		t.Errorf("%v", values)

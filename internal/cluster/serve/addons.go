@@ -33,7 +33,7 @@ func applySelfManaged(ctx context.Context, api client.Client, c component.Config
 	if err != nil {
 		return err
 	}
-	for _, known := range catalogue.New() {
+	for _, known := range catalogue.For(c.Release) {
 		if !known.SelfManaged || slices.Contains(managed, known.Name) {
 			continue
 		}
@@ -54,7 +54,7 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
 	}
-	files, all := addonfiles.New(c.State, c.Dir, c.BinDir), catalogue.New()
+	files, all := addonfiles.New(c.State, c.Dir, c.BinDir), catalogue.For(c.Release)
 	config := addoncontroller.Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,

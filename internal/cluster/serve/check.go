@@ -26,7 +26,7 @@ func (s Session) check(binDir string, running bool) error {
 		{"layout", func() error { return statedir.CheckLayout(s.State) }},
 		{"host of issuers", option("--issuer-host", func() error { return s.issuers().Check(s.State) })},
 		{"range of load balancers", option("--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) })},
-		{"release", func() error { _, err := releaseOf(binDir, s.Wanted.Cluster.Spec.Version); return err }},
+		{"release", func() error { _, err := releaseOf(s.Wanted.Cluster.Spec.Version); return err }},
 		{"account", into(&own, func() (account.Account, error) { return account.Plan(s.State, s.Region) })},
 		{"network", func() error { return s.checkNetwork(own) }},
 	}

@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/plane/tokenkeys"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -153,7 +154,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 			}
 			return nil
 		}},
-		{"release", into(&specs.Release, func() (component.Release, error) { return releaseOf(account.BinDir, wanted.Cluster.Spec.Version) })},
+		{"release", into(&specs.Release, func() (release.Release, error) { return releaseOf(wanted.Cluster.Spec.Version) })},
 		{"ports", into(&specs.Ports, func() (component.Ports, error) {
 			return h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
 		})},

@@ -29,7 +29,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err := portplan.Read(dir.Ports(), &shared.Ports); err != nil {
 		return nil, err
 	}
-	release, err := releaseOf(binDir, wanted.Cluster.Spec.Version)
+	release, err := releaseOf(wanted.Cluster.Spec.Version)
 	if err != nil {
 		return nil, err
 	}

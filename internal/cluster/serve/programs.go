@@ -10,21 +10,25 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // programs are what must lie beside muster's own program for a cluster to run.
-var programs = []string{
-	"etcd", "generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-	"muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy",
-}
+var programs = slices.Concat(
+	[]string{"etcd", "generic-apiserver"}, release.Default().PlanePrograms(),
+	[]string{"muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy"},
+)
 
 // machinePrograms are what a local machine needs besides. `make up` builds these and programs before it starts a cluster, and all else
 // afterwards (tools/build.sh).
-var machinePrograms = []string{
-	"containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "muster-egress", "runc",
-	"cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap",
-	"images/coredns.tar", "images/pause.tar", "images/workload.tar",
-}
+var machinePrograms = slices.Concat(
+	[]string{"containerd", "containerd-shim-runc-v2", "ctr"}, release.Default().MachinePrograms(),
+	[]string{
+		"muster-egress", "runc",
+		"cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap",
+		"images/coredns.tar", "images/pause.tar", "images/workload.tar",
+	},
+)
 
 // FindPrograms is the directory of muster's own program, in which everything else is looked for, and checks that all is there.
 func FindPrograms() (string, error) {

@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/manifest/manifesttest"
-	"muster.dev/muster/internal/platform/version"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const ca = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
@@ -26,7 +26,7 @@ const ca = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
 func config(vpc bool) component.Config {
 	c := component.Config{
 		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc}, Network: clusternetworktest.Network(),
-		Dir: "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003}, Release: component.Release{Version: version.Kubernetes},
+		Dir: "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003}, Release: release.Default(),
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Cluster.Default()

@@ -106,7 +106,7 @@ func apiServer(c Config) (Spec, error) {
 	return Spec{
 		Name:        APIServer,
 		Path:        c.kubernetes("kube-apiserver"),
-		Args:        flags(values),
+		Args:        c.kubernetesFlags("kube-apiserver", values),
 		Files:       files,
 		Address:     address(c.Ports.APIServer),
 		Credentials: sorted(credentials...),

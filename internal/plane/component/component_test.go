@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/platform/release"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -43,7 +44,7 @@ func fixed(vpc bool) Config {
 		},
 		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key, Network: clusternetworktest.Network(),
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
-		Release: Release{Version: "v1.36.3", Programs: "/opt/muster/releases/1.36"},
+		Release: release.Release{Version: "v1.36.3", Folder: "../releases/1.36"},
 		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, CertificateControllerMetrics: 20013, CertificateControllerAuthorization: 20014, Authenticator: 20011, PodWebhook: 20015, PodWebhookMetrics: 20016, PodWebhookHealth: 20017},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"

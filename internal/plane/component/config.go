@@ -4,6 +4,7 @@ package component
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/network/clusternetwork"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -58,19 +60,11 @@ type Config struct {
 	// EncryptionKey encrypts the cluster's Secrets at rest: 32 bytes in base64. No other plane has it.
 	EncryptionKey string
 	// Release of Kubernetes that its control plane runs.
-	Release Release
+	Release release.Release
 	// Network is the cluster's as it was resolved: what its spec leaves out was chosen.
 	Network clusternetwork.Network
 	// HostMemory is the memory of the host in bytes; 0 if it is not known.
 	HostMemory int64
-}
-
-// Release is a version of Kubernetes, and where its programs are: what an upgrade of a cluster changes.
-type Release struct {
-	// Version is as in "v1.36.3".
-	Version string
-	// Programs is the directory of kube-apiserver and its like, absolute.
-	Programs string
 }
 
 // AccountPorts on the loopback address, chosen once and kept.
@@ -158,7 +152,13 @@ func Specs(c Config) ([]Spec, error) {
 func (a Account) program(name string) string { return filepath.Join(a.BinDir, name) }
 
 // kubernetes is a program of the cluster's release.
-func (c Config) kubernetes(name string) string { return filepath.Join(c.Release.Programs, name) }
+func (c Config) kubernetes(name string) string { return c.Release.Program(c.BinDir, name) }
+
+// kubernetesFlags are the arguments of a program of the cluster's release: those of every release, and its own.
+func (c Config) kubernetesFlags(name string, values map[string]string) []string {
+	maps.Copy(values, c.Release.Flags[name])
+	return flags(values)
+}
 
 // etcdMembers are the URLs of the members of the cluster's etcd.
 func (c Config) etcdMembers() []string { return []string{url(c.Ports.Etcd)} }

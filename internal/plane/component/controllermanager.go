@@ -41,7 +41,7 @@ func controllerManager(c Config) (Spec, error) {
 	return Spec{
 		Name:        ControllerManager,
 		Path:        c.kubernetes("kube-controller-manager"),
-		Args:        flags(args),
+		Args:        c.kubernetesFlags("kube-controller-manager", args),
 		Files:       []File{config},
 		Address:     address(c.Ports.ControllerManager),
 		Credentials: sorted(credential, c.SigningKey()),

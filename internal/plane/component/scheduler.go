@@ -15,7 +15,7 @@ func scheduler(c Config) (Spec, error) {
 	return Spec{
 		Name: Scheduler,
 		Path: c.kubernetes("kube-scheduler"),
-		Args: flags(map[string]string{
+		Args: c.kubernetesFlags("kube-scheduler", map[string]string{
 			"authentication-kubeconfig":    path,
 			"authorization-kubeconfig":     path,
 			"bind-address":                 Loopback,

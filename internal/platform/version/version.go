@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version has the version of muster, and those of the upstream programs that it is built with.
+// Package version has the version of muster, and those of the upstream programs that it is built with. Versions
+// of Kubernetes are in package release.
 package version
 
 // Upstream versions, as the nested modules pin them. A test compares them with the go.mod files. Those of the programs of add-ons are in internal/addons.
 const (
-	Kubernetes = "v1.36.3"
 	Etcd       = "v3.6.16"
 	Containerd = "v2.4.2"
 	Runc       = "v1.5.2"

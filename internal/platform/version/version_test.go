@@ -11,7 +11,6 @@ import (
 
 func TestUpstreamVersionsAreThoseOfTheModules(t *testing.T) {
 	for _, tc := range []struct{ dir, module, version string }{
-		{"kubernetes", "k8s.io/kubernetes", Kubernetes},
 		{"etcd", "go.etcd.io/etcd/server/v3", Etcd},
 		{"runtime/containerd", "github.com/containerd/containerd/v2", Containerd},
 		{"runtime/runc", "github.com/opencontainers/runc", Runc},

@@ -22,7 +22,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
-	"muster.dev/muster/internal/platform/version"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // addonShape is EKS's add-on, as it is answered.
@@ -143,7 +143,7 @@ func (a *API) checkAddon(ctx context.Context, in Named, wanted v1alpha1.AddonSpe
 	}
 	switch {
 	case !ok:
-		return refuse("Addon %.80s specified is not supported in %s kubernetes version", in.AddonName, eksresource.Minor(version.Kubernetes))
+		return refuse("Addon %.80s specified is not supported in %s kubernetes version", in.AddonName, release.Default().Minor())
 	case wanted.Version != "" && wanted.Version != known.Version:
 		return refuse("Addon version specified is not supported: %.60s is not a version of %s, %s is", wanted.Version, known.Name, known.Version)
 	case !slices.Contains(resolve, wanted.ResolveConflicts):

@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
-	"muster.dev/muster/internal/platform/version"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const (
@@ -181,10 +181,11 @@ func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
 		return nil, err
 	}
 	if in.Version != "" {
-		if !slices.ContainsFunc(versions(), func(v clusterVersion) bool { return v.ClusterVersion == in.Version }) {
-			return refuse("unsupported Kubernetes version %.20q: there is %s", in.Version, eksresource.Minor(version.Kubernetes))
+		wanted, err := release.All().OfMinor(in.Version)
+		if err != nil {
+			return refuse("%s", err)
 		}
-		c.Spec.Version = version.Kubernetes
+		c.Spec.Version = wanted.Version
 	}
 	if err := in.network(c); err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
-	"muster.dev/muster/internal/platform/version"
 )
 
 // platformVersion is EKS's name for a release of a control plane within a minor version.
@@ -71,16 +70,11 @@ type accessConfig struct {
 
 type upgradePolicy struct{ SupportType string }
 
-// Version is the minor version of a cluster, as EKS has it. A cluster that was not served yet has the version that it will have.
-func Version(c *v1alpha1.Cluster) string {
-	return eksresource.Minor(cmp.Or(c.Status.Version, c.Spec.Version, version.Kubernetes))
-}
-
 // show is a cluster as EKS tells of it.
 func (a *API) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	eks := c.Spec.EKS
 	shown := &cluster{
-		Name: c.Spec.Name, ARN: a.store.ClusterARN(call, c.Spec.Name), Version: Version(c),
+		Name: c.Spec.Name, ARN: a.store.ClusterARN(call, c.Spec.Name), Version: eksresource.Version(c),
 		RoleARN: eks.RoleARN, PlatformVersion: platformVersion, CreatedAt: c.CreationTimestamp.Time, Endpoint: c.Status.Endpoint,
 		ResourcesVPCConfig: vpcConfig{VPCID: c.Status.VPCID, ClusterSecurityGroupID: c.Status.ClusterSecurityGroupID, vpcRequest: vpcRequest{
 			SubnetIDs: vpcconfig.Shown(c.Status.SubnetIDs, c.Spec.Network.SubnetIDs), SecurityGroupIDs: append([]string{}, c.Spec.SecurityGroupIDs...), PublicAccessCIDRs: []string{anywhere},

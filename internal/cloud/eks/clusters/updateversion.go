@@ -8,6 +8,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type updateClusterVersionInput struct {
@@ -30,7 +31,7 @@ func (a *API) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, ch
 			if err != nil {
 				return nil, err
 			}
-			is := Version(of)
+			is := eksresource.Version(of)
 			if in.Version == is {
 				return nil, eksfault.New(eksfault.InvalidParameter, in.Name, "", "Cluster is already at version %s", is)
 			}

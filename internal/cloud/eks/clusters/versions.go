@@ -6,12 +6,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
-	"muster.dev/muster/internal/platform/version"
+	"muster.dev/muster/internal/platform/release"
 )
 
 type versionsInput struct {
@@ -31,6 +32,7 @@ type versionsOutput struct {
 type clusterVersion struct {
 	ClusterVersion, ClusterType, DefaultPlatformVersion, KubernetesPatchVersion, Status, VersionStatus string
 	DefaultVersion                                                                                     *bool
+	ReleaseDate, EndOfStandardSupportDate, EndOfExtendedSupportDate                                    time.Time
 }
 
 func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOutput] {
@@ -42,7 +44,7 @@ func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOut
 			if in.ClusterType != "" && in.ClusterType != eksresource.Service {
 				return nil, awsfault.Errorf(eksfault.InvalidParameter, "There are no clusters of type %.40q here: leave clusterType out, or write eks", in.ClusterType)
 			}
-			all := slices.DeleteFunc(versions(), func(v clusterVersion) bool {
+			all := slices.DeleteFunc(versions(release.All()), func(v clusterVersion) bool {
 				return len(in.ClusterVersions) > 0 && !slices.Contains(in.ClusterVersions, v.ClusterVersion) ||
 					in.Status != "" && !strings.EqualFold(in.Status, v.Status) || in.VersionStatus != "" && in.VersionStatus != v.VersionStatus
 			})
@@ -55,10 +57,15 @@ func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOut
 	}
 }
 
-// versions are those that there are programs of.
-func versions() []clusterVersion {
-	return []clusterVersion{{
-		ClusterVersion: eksresource.Minor(version.Kubernetes), ClusterType: eksresource.Service, DefaultPlatformVersion: platformVersion,
-		KubernetesPatchVersion: strings.TrimPrefix(version.Kubernetes, "v"), Status: "standard-support", VersionStatus: "STANDARD_SUPPORT", DefaultVersion: new(true),
-	}}
+// versions are releases that there are programs of, as EKS tells of them.
+func versions(releases release.List) []clusterVersion {
+	all := make([]clusterVersion, 0, len(releases))
+	for _, r := range releases {
+		all = append(all, clusterVersion{
+			ClusterVersion: r.Minor(), ClusterType: eksresource.Service, DefaultPlatformVersion: platformVersion, KubernetesPatchVersion: r.Patch(),
+			Status: "standard-support", VersionStatus: "STANDARD_SUPPORT", DefaultVersion: new(r.Default),
+			ReleaseDate: r.Dates.Released, EndOfStandardSupportDate: r.Dates.EndOfStandardSupport, EndOfExtendedSupportDate: r.Dates.EndOfExtendedSupport,
+		})
+	}
+	return all
 }

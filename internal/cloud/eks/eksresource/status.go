@@ -3,13 +3,14 @@
 package eksresource
 
 import (
-	"strings"
+	"cmp"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // The words for the status of a cluster, and of what is in it.
@@ -63,8 +64,7 @@ func ClusterStatus(c *v1alpha1.Cluster) (status string, issues []ClusterIssue) {
 	return Creating, issues
 }
 
-// Minor is a version as EKS has it: 1.36 of v1.36.3.
-func Minor(full string) string {
-	parts := strings.SplitN(strings.TrimPrefix(full, "v"), ".", 3)
-	return strings.Join(parts[:min(2, len(parts))], ".")
+// Version is the version of a cluster and of its nodes as EKS has it, such as 1.36. A cluster that was not served yet has the version that it will have.
+func Version(c *v1alpha1.Cluster) string {
+	return release.Minor(cmp.Or(c.Status.Version, c.Spec.Version, release.Default().Version))
 }

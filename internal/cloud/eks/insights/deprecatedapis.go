@@ -11,8 +11,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // deprecatedAPIs returns insights about deprecated APIs that were requested: an insight for the next minor version, an insight for each other version
@@ -22,7 +22,7 @@ func (a *API) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alp
 	next := "1." + fmt.Sprint(is+1)
 	seen, err := a.config.Deprecated(ctx, of.Namespace)
 	if err != nil || !known {
-		unseen := deprecatedInsight(call, cmp.Or(eksresource.Minor(of.Status.Version), "unknown"), nil, deprecation.Seen{})
+		unseen := deprecatedInsight(call, cmp.Or(release.Minor(of.Status.Version), "unknown"), nil, deprecation.Seen{})
 		unseen.InsightStatus = insightStatus{unknown, "The API server's metrics cannot be read"}
 		return []insight{unseen}
 	}
@@ -31,13 +31,13 @@ func (a *API) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alp
 		byRelease[used.Removed] = append(byRelease[used.Removed], used)
 	}
 	var all []insight
-	for release, used := range byRelease {
-		one := deprecatedInsight(call, release, used, seen)
-		if removes, ok := minorNumber(release); ok && removes <= is+1 && len(used) > 0 {
+	for removedIn, used := range byRelease {
+		one := deprecatedInsight(call, removedIn, used, seen)
+		if removes, ok := minorNumber(removedIn); ok && removes <= is+1 && len(used) > 0 {
 			one.InsightStatus.Status = erring
 		}
-		if release == "" {
-			one.KubernetesVersion = eksresource.Minor(of.Status.Version)
+		if removedIn == "" {
+			one.KubernetesVersion = release.Minor(of.Status.Version)
 		}
 		all = append(all, one)
 	}

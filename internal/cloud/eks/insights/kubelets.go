@@ -15,7 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/cloud/eks/clusters"
+	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 // The category and the words of insights.
@@ -61,7 +61,7 @@ type insightResource struct {
 func (a *API) insights(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
 	skew := insight{
 		insightSummary: insightSummary{
-			Name: "Kubelet version skew", Category: upgradeReadiness, KubernetesVersion: clusters.Version(of), LastRefreshTime: call.Now,
+			Name: "Kubelet version skew", Category: upgradeReadiness, KubernetesVersion: eksresource.Version(of), LastRefreshTime: call.Now,
 			Description: "Compares the versions of kubelets with that of the API server, and with the one that comes next",
 		},
 		Recommendation: "Replace the machines of node groups with old kubelets before the cluster is upgraded: aws eks update-nodegroup-version",

@@ -18,7 +18,6 @@ import (
 	"muster.dev/muster/internal/cloud/eks/passrole"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/machine/nodegroupspec"
-	"muster.dev/muster/internal/platform/version"
 )
 
 type createNodegroupInput struct {
@@ -129,10 +128,10 @@ func (a *API) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		return refuse("Muster has machines of one kind, %s: leave amiType %.60q out", amiType, ami)
 	case capacity != "" && capacity != onDemand:
 		return refuse("Muster has no machines of capacityType %.40q: leave it out, or write %s", capacity, onDemand)
-	case in.Version != "" && in.Version != eksresource.Minor(version.Kubernetes):
-		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, eksresource.Minor(version.Kubernetes))
-	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion():
-		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion())
+	case in.Version != "" && in.Version != eksresource.Version(of):
+		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, eksresource.Version(of))
+	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion(of):
+		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion(of))
 	}
 	g := &v1alpha1.NodeGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(in.NodegroupName)},

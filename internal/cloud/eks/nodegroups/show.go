@@ -3,7 +3,6 @@
 package nodegroups
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/plane/readiness"
-	"muster.dev/muster/internal/platform/version"
 )
 
 // Types that all node groups have.
@@ -64,7 +62,7 @@ var effects = map[string]corev1.TaintEffect{
 func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) *nodegroup {
 	shown := &nodegroup{
 		NodegroupName: g.Spec.Name, NodegroupARN: a.nodegroupARN(call, of.Spec.Name, g), ClusterName: of.Spec.Name,
-		Version: eksresource.Minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(),
+		Version: eksresource.Version(of), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(of),
 		NodeRole: roleARN(call, g.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
 		Subnets:       vpcconfig.Shown(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
@@ -86,8 +84,11 @@ func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 	return shown
 }
 
-// releaseVersion is the release of what machines run, as EKS calls it: that of the one image that there is.
-func releaseVersion() string { return ami.All()[0].ReleaseVersion }
+// releaseVersion is the release of what machines of a cluster run, as EKS calls it: that of the image of the cluster's minor.
+func releaseVersion(of *v1alpha1.Cluster) string {
+	recommended, _ := ami.Recommended(eksresource.Version(of))
+	return recommended.ReleaseVersion
+}
 
 // roleARN is the ARN of a role that may be written as a name.
 func roleARN(call *awsfront.Call, role string) string {

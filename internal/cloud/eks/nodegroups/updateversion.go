@@ -14,7 +14,6 @@ import (
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
-	"muster.dev/muster/internal/platform/version"
 )
 
 type updateNodegroupVersionInput struct {
@@ -46,15 +45,15 @@ func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call,
 // planVersion is the change that a request asks for.
 func (a *API) planVersion(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan) error {
 	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
-	is := eksresource.Minor(version.Kubernetes)
+	is := eksresource.Version(p.Of)
 	switch {
 	case in.Version != "" && in.Version != is:
 		return refuse("Requested Nodegroup version %.20q is not supported: Muster has machines of %s", in.Version, is)
-	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion():
-		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion())
+	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion(p.Of):
+		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion(p.Of))
 	}
 	p.Param("Version", is)
-	p.Param("ReleaseVersion", releaseVersion())
+	p.Param("ReleaseVersion", releaseVersion(p.Of))
 	if in.LaunchTemplate != nil {
 		if err := a.planTemplate(ctx, in, p, refuse); err != nil {
 			return err
@@ -66,7 +65,7 @@ func (a *API) planVersion(ctx context.Context, in *updateNodegroupVersionInput, 
 		return err
 	}
 	if old == 0 && !p.Change.Rollout.Force {
-		return refuse("Nodegroup %s is already at release version %s and its launch template: send force to have its machines replaced all the same", in.NodegroupName, releaseVersion())
+		return refuse("Nodegroup %s is already at release version %s and its launch template: send force to have its machines replaced all the same", in.NodegroupName, releaseVersion(p.Of))
 	}
 	return nil
 }

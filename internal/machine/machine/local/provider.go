@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/userns"
 )
@@ -107,10 +109,9 @@ func checkPrograms(binDir string) error {
 		return fmt.Errorf("directory of programs %q is not an absolute path", binDir)
 	}
 	var missing []string
-	for _, name := range []string{
-		"muster", "containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "kubelet-config-check", "runc",
-		"cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp", "images/pause.tar",
-	} {
+	for _, name := range slices.Concat([]string{"muster", "containerd", "containerd-shim-runc-v2", "ctr"}, release.Default().MachinePrograms(), []string{
+		"runc", "cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp", "images/pause.tar",
+	}) {
 		if _, err := os.Stat(filepath.Join(binDir, name)); err != nil {
 			missing = append(missing, name)
 		}
