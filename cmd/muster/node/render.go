@@ -20,6 +20,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/thishost"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/node/configsource"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
@@ -204,6 +205,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 		instance = completed(instance, render.Instance{
 			ID: known.ID, Type: known.Type, Region: known.Region, AvailabilityZone: known.AvailabilityZone, AvailabilityZoneID: known.AvailabilityZoneID,
 			PrivateIP: known.PrivateIP, IPv6: known.IPv6, PrivateDNSName: known.PrivateDNSName, PodRange: known.PodRange,
+			Release: ami.Release(known.ImageID),
 		})
 	}
 	if facts.CPUs == 0 || facts.MemoryBytes == 0 || facts.CgroupVersion == 0 || instance.PrivateDNSName == "" {
@@ -256,6 +258,9 @@ func completed(instance, by render.Instance) render.Instance {
 	}
 	if !instance.PodRange.IsValid() {
 		instance.PodRange = by.PodRange
+	}
+	if instance.Release.Version == "" {
+		instance.Release = by.Release
 	}
 	return instance
 }

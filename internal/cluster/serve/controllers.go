@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/iam/authenticator"
@@ -133,7 +134,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		NodeRoles:   roles,
 		Admitted:    admitted.Changed(),
 		Refused:     h.refused,
-		ClusterName: c.Cluster.Spec.Name,
+		ClusterName: c.Cluster.Spec.Name, ImageID: ami.OfRelease(c.Release),
 		Cluster:     plane,
 		Providers:   providers,
 		Routes:      routes,

@@ -220,7 +220,7 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		if err := r.stillWanted(ctx, r.management, group); err != nil { // making many takes a while
 			return err
 		}
-		machine, err := newMachine(r.ClusterName, group, profile, subnet, r.Random)
+		machine, err := newMachine(r.Config, group, profile, subnet, r.Random)
 		if err != nil {
 			return err
 		}
@@ -266,7 +266,7 @@ const (
 	idBytes  = (idDigits + 1) / 2
 )
 
-func newMachine(cluster string, group *v1alpha1.NodeGroup, profile, subnet string, random io.Reader) (*v1alpha1.Machine, error) {
+func newMachine(config Config, group *v1alpha1.NodeGroup, profile, subnet string, random io.Reader) (*v1alpha1.Machine, error) {
 	id := make([]byte, idBytes)
 	if _, err := io.ReadFull(random, id); err != nil {
 		return nil, fmt.Errorf("drawing an instance id: %w", err)
@@ -274,16 +274,17 @@ func newMachine(cluster string, group *v1alpha1.NodeGroup, profile, subnet strin
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       "i-" + hex.EncodeToString(id)[:idDigits],
-			Labels:     map[string]string{v1alpha1.LabelCluster: v1alpha1.ClusterSlug(cluster), v1alpha1.LabelNodeGroup: group.Name},
+			Labels:     map[string]string{v1alpha1.LabelCluster: v1alpha1.ClusterSlug(config.ClusterName), v1alpha1.LabelNodeGroup: group.Name},
 			Finalizers: []string{v1alpha1.FinalizerMachine},
 		},
 		Spec: v1alpha1.MachineSpec{
-			ClusterName:  cluster,
+			ClusterName:  config.ClusterName,
 			NodeGroup:    group.Spec.Name,
 			NodeGroupUID: group.UID,
 			Provider:     group.Spec.Provider,
 			SubnetID:     v1alpha1.SubnetID(subnet),
 
+			ImageID:         config.ImageID,
 			Isolation:       group.Spec.Isolation,
 			InstanceProfile: profile,
 		},

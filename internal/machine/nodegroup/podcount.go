@@ -21,7 +21,7 @@ func (r parts) pods(m *v1alpha1.Machine, userData []byte) int {
 
 // podsOf is how many the next machine of a group is to have addresses for.
 func (r parts) podsOf(group *v1alpha1.NodeGroup) (int, error) {
-	m, err := newMachine(r.ClusterName, group, "", "", bytes.NewReader(make([]byte, idBytes)))
+	m, err := newMachine(r.Config, group, "", "", bytes.NewReader(make([]byte, idBytes)))
 	if err != nil {
 		return 0, err
 	}

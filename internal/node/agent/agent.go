@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/node/loadedimages"
@@ -152,6 +153,7 @@ func instance(identity imds.Identity) render.Instance {
 	return render.Instance{
 		ID: identity.ID, Type: identity.Type, Region: identity.Region, AvailabilityZone: identity.AvailabilityZone, AvailabilityZoneID: identity.AvailabilityZoneID,
 		PrivateIP: identity.PrivateIP, IPv6: identity.IPv6, PrivateDNSName: identity.PrivateDNSName, PodRange: identity.PodRange,
+		Release: ami.Release(identity.ImageID),
 	}
 }
 

@@ -82,7 +82,7 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	pid, ended, err := a.reaper.start(filepath.Join(a.config.BinDir, p.name), p.args(), append(environment(), render.Environment(a.current(), p.name)...), output)
+	pid, ended, err := a.reaper.start(programPath(a, p.name), p.args(), append(environment(), render.Environment(a.current(), p.name)...), output)
 	_ = output.Close()
 	if err != nil {
 		return err
@@ -141,6 +141,9 @@ func (a *agent) stop(pid int, ended <-chan unix.WaitStatus) {
 	}
 }
 
+// programPath is the path of a program. Programs of Kubernetes are of the release that the machine was launched with.
+func programPath(a *agent, name string) string { return a.self().Release.Program(a.config.BinDir, name) }
+
 // environment is what programs see: not what the agent was started with, by which the machine is found from outside.
 func environment() []string {
 	return []string{"HOME=/root", "PATH=" + os.Getenv("PATH")}
@@ -160,7 +163,7 @@ func (a *agent) run(ctx context.Context, name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	pid, ended, err := a.reaper.start(filepath.Join(a.config.BinDir, name), args, environment(), output)
+	pid, ended, err := a.reaper.start(programPath(a, name), args, environment(), output)
 	_ = output.Close()
 	if err != nil {
 		return err

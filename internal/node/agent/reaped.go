@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -69,7 +68,7 @@ func memory(content []byte) (*os.File, error) {
 
 // runCheck is a [kubeletcheck.Run].
 func (a *agent) runCheck(ctx context.Context, input []byte) ([]byte, int, error) {
-	e, err := a.reaped(ctx, filepath.Join(a.config.BinDir, kubeletcheck.Program), nil, environment(), input)
+	e, err := a.reaped(ctx, programPath(a, kubeletcheck.Program), nil, environment(), input)
 	return append(e.output, e.errors...), e.status.ExitStatus(), err
 }
 

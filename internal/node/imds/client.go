@@ -97,6 +97,8 @@ type Identity struct {
 	PrivateDNSName string
 	// PodRange is the first range of addresses that is delegated to its first network interface; it is not valid if there is none.
 	PodRange netip.Prefix
+	// ImageID is the image that the instance was launched from; empty if the service does not say.
+	ImageID string
 }
 
 // Identity asks for the machine's identity.
@@ -131,7 +133,7 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	return Identity{
 		ID: document.InstanceID, Type: document.InstanceType, Region: document.Region, AvailabilityZone: document.AvailabilityZone,
 		AvailabilityZoneID: zoneID,
-		PrivateIP:          address, IPv6: ipv6, PrivateDNSName: name, PodRange: podRange,
+		PrivateIP:          address, IPv6: ipv6, PrivateDNSName: name, PodRange: podRange, ImageID: document.ImageID,
 	}, nil
 }
 

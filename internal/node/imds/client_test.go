@@ -50,7 +50,7 @@ func TestClient(t *testing.T) {
 	identity, err := client.Identity(t.Context())
 	want := Identity{
 		ID: "i-0000000000000000a", Type: "m5.large", Region: "us-east-1", AvailabilityZone: "us-east-1b", AvailabilityZoneID: "use1-az2",
-		PrivateIP: loopback, PrivateDNSName: "ip-192-168-64-11.muster.test",
+		PrivateIP: loopback, PrivateDNSName: "ip-192-168-64-11.muster.test", ImageID: "ami-0123456789abcdef0",
 	}
 	if err != nil || identity != want {
 		t.Errorf("got %+v, %v; want %+v", identity, err, want)

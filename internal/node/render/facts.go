@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/internal/node/nodeconfig"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // Instance is what the provider made the machine: it comes from the provider or the host itself, and never from the user data.
@@ -25,6 +26,8 @@ type Instance struct {
 	PrivateDNSName string
 	// PodRange is the range of its subnet that its pods have their addresses of; not valid if they have none.
 	PodRange netip.Prefix
+	// Release of Kubernetes that the image which it was launched from has. A host that nobody launched runs what is installed on it.
+	Release release.Release
 }
 
 // ProviderID is how a Node names its machine, as nodeadm sets it (amazon-eks-ami, nodeadm/internal/kubelet/config.go); empty if the

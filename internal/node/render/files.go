@@ -126,12 +126,12 @@ func kubeletFiles(spec nodeconfig.Spec, instance Instance, facts Facts, layout L
 		{Path: PathCA, Mode: 0o644, Content: spec.Cluster.CertificateAuthority},
 		{Path: pathKubeletConfig, Mode: 0o644, Content: config},
 	}
-	if len(spec.Kubelet.Config) > 0 {
-		content, err := indented(kubeletDropIn(spec))
+	for _, dropIn := range kubeletDropIns(spec, instance) {
+		content, err := indented(dropIn.config)
 		if err != nil {
 			return nil, fmt.Errorf("writing kubelet's configuration: %w", err)
 		}
-		files = append(files, File{Path: pathKubeletDropIns + "/40-nodeadm.conf", Mode: 0o644, Content: content})
+		files = append(files, File{Path: pathKubeletDropIns + "/" + dropIn.name, Mode: 0o644, Content: content})
 	}
 	if spec.Join.InstanceRole {
 		content, err := yaml.Marshal(newRoleKubeconfig(spec, instance, facts))

@@ -215,9 +215,21 @@ func clusterDNS(spec nodeconfig.Spec) ([]string, error) {
 	return []string{dns.String()}, nil
 }
 
-// kubeletDropIn is the user's configuration of the kubelet, as a document of its own.
-func kubeletDropIn(spec nodeconfig.Spec) map[string]any {
-	dropIn := maps.Clone(spec.Kubelet.Config)
-	dropIn["kind"], dropIn["apiVersion"] = nodeconfig.KubeletKind, nodeconfig.KubeletAPIVersion
-	return dropIn
+// kubeletDropIn is a document that the kubelet merges over its configuration, and over the drop-ins whose names sort before its own.
+type kubeletDropIn struct {
+	name   string
+	config map[string]any
+}
+
+// kubeletDropIns are the fields of the machine's release, and the user's.
+func kubeletDropIns(spec nodeconfig.Spec, instance Instance) []kubeletDropIn {
+	var all []kubeletDropIn
+	for _, d := range []kubeletDropIn{{"20-release.conf", instance.Release.Kubelet}, {"40-nodeadm.conf", spec.Kubelet.Config}} {
+		if len(d.config) > 0 {
+			d.config = maps.Clone(d.config)
+			d.config["kind"], d.config["apiVersion"] = nodeconfig.KubeletKind, nodeconfig.KubeletAPIVersion
+			all = append(all, d)
+		}
+	}
+	return all
 }

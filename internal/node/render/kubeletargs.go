@@ -30,7 +30,7 @@ func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstr
 	if bootstrap {
 		args = append(args, "--bootstrap-kubeconfig="+PathBootstrapKubeconfig)
 	}
-	if len(spec.Kubelet.Config) > 0 {
+	if len(kubeletDropIns(spec, instance)) > 0 {
 		args = append(args, "--config-dir="+pathKubeletDropIns)
 	}
 	if layout.Systemd && !layout.ExistingContainerd {
