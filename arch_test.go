@@ -45,6 +45,7 @@ type source struct {
 	test    bool
 	first   string // line
 	file    *ast.File
+	set     *token.FileSet    // for positions in file
 	imports map[string]string // path to the name it has in the file
 }
 
@@ -89,7 +90,7 @@ func sources(t *testing.T) []source {
 			return err
 		}
 		first, _, _ := strings.Cut(string(raw), "\n")
-		s := source{path: filepath.ToSlash(name), dir: path.Dir(filepath.ToSlash(name)), test: strings.HasSuffix(base, "_test.go"), first: first, file: file, imports: map[string]string{}}
+		s := source{path: filepath.ToSlash(name), dir: path.Dir(filepath.ToSlash(name)), test: strings.HasSuffix(base, "_test.go"), first: first, file: file, set: set, imports: map[string]string{}}
 		for _, spec := range file.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
