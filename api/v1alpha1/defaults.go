@@ -59,7 +59,7 @@ func (c *Cluster) Default() {
 // Default fills in what is empty, as the API server does; a maxSize of 0 counts as empty here.
 func (g *NodeGroup) Default() {
 	if g.Spec.Provider == "" {
-		g.Spec.Provider = ProviderLocal
+		g.Spec.Provider = DefaultProvider
 	}
 	if g.Spec.ScalingConfig.MaxSize == 0 {
 		g.Spec.ScalingConfig.MaxSize = DefaultMaxSize(g.Spec.Provider, g.Spec.ScalingConfig.MinSize, g.Spec.ScalingConfig.DesiredSize)

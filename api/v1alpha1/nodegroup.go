@@ -8,18 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Provider names the source of machines.
-//
-// +kubebuilder:validation:Enum=local;simulated
-type Provider string
-
-const (
-	// ProviderLocal makes machines from Linux namespaces of this host, each with a kubelet and containerd. It needs root.
-	ProviderLocal Provider = "local"
-	// ProviderSimulated makes machines that join by the same protocol but run no kubelet and no pods. It does not need root.
-	ProviderSimulated Provider = "simulated"
-)
-
 // Isolation is what separates a local machine from the host and from other machines.
 //
 // +kubebuilder:validation:Enum=none;user-namespace
@@ -186,7 +174,7 @@ const (
 
 // JoinsByRole reports whether machines of the group prove their identity by a role.
 func (s NodeGroupSpec) JoinsByRole() bool {
-	return s.Bootstrap == BootstrapRole || s.Bootstrap == "" && s.Provider == ProviderLocal
+	return s.Bootstrap == BootstrapRole || s.Bootstrap == "" && s.Provider.Can(JoinNetwork)
 }
 
 // Role returns the role of machines that are made from now on, by name or ARN as the spec has it, or "" if they join by token. The default

@@ -79,8 +79,8 @@ func ValidateCluster(c *Cluster) field.ErrorList {
 func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	errs := validateNodeGroupNames(g)
 	spec := field.NewPath("spec")
-	if g.Spec.Provider != ProviderLocal && g.Spec.Provider != ProviderSimulated {
-		errs = append(errs, field.NotSupported(spec.Child("provider"), g.Spec.Provider, []Provider{ProviderLocal, ProviderSimulated}))
+	if !slices.Contains(Providers(), g.Spec.Provider) {
+		errs = append(errs, field.NotSupported(spec.Child("provider"), g.Spec.Provider, Providers()))
 	}
 	errs = append(errs, validateScaling(spec.Child("scalingConfig"), g.Spec.ScalingConfig)...)
 	errs = append(errs, validateLabels(spec.Child("labels"), g.Spec.Labels)...)
