@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"regexp"
 	"time"
-
-	"muster.dev/muster/internal/node/bootreport"
 )
 
 // ErrNotFound says that there is no instance with that id.
@@ -107,19 +104,6 @@ type Provider interface {
 	List(ctx context.Context) ([]Instance, error)
 	// Terminate ends the instance and removes everything that it had. An instance that does not exist is terminated.
 	Terminate(ctx context.Context, id string) error
-}
-
-// Reporter is a Provider whose instances report what keeps them from becoming nodes. Root on an instance writes the report: it is for
-// people, and what it says is believed only in so far as the instance is not well.
-type Reporter interface {
-	// Report returns what the instance reports; false if it reports nothing.
-	Report(id string) (bootreport.Report, bool)
-}
-
-// Dialer is a Provider that reaches what an instance serves to itself alone, such as on lo.
-type Dialer interface {
-	// DialInside connects from the inside of an instance. The address is an IP address with a port.
-	DialInside(ctx context.Context, id, network, address string) (net.Conn, error)
 }
 
 // MaxUserData bounds the user data, as EC2 does.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/machine/machine"
 )
@@ -22,6 +23,9 @@ type Config struct {
 	Region region.Region
 	Now    func() time.Time
 }
+
+// Name is the provider's in the suite of all providers. Its machines can do nothing, as those of an unknown provider.
+const Name v1alpha1.Provider = "fake"
 
 // Method is one of the provider's.
 type Method string
@@ -112,6 +116,9 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	if err := request.Validate(); err != nil {
 		return machine.Instance{}, err
 	}
+	if request.Pods > 0 {
+		return machine.Instance{}, machine.CannotError{Provider: Name, Do: v1alpha1.RunPods}
+	}
 	instance, ok := p.instances[request.ID]
 	if !ok {
 		var used []netip.Prefix
@@ -120,16 +127,13 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 		}
 		for _, other := range p.instances {
 			used = append(used, netip.PrefixFrom(other.PrivateIP, 32))
-			if other.PodRange.IsValid() {
-				used = append(used, other.PodRange)
-			}
 		}
-		address, podRange, err := machine.Allocate(p.config.Subnet.CIDR, used, request.Pods)
+		address, _, err := machine.Allocate(p.config.Subnet.CIDR, used, 0)
 		if err != nil {
 			return machine.Instance{}, err
 		}
 		instance = machine.Instance{
-			ID: request.ID, PrivateIP: address, PodRange: podRange, PrivateDNSName: machine.PrivateDNSName(address, p.config.Region.Domain()),
+			ID: request.ID, PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, p.config.Region.Domain()),
 			Zone: p.config.Subnet.Zone, LaunchTime: p.config.Now(),
 		}
 	}

@@ -17,7 +17,7 @@ func provider() *fake.Provider {
 }
 
 func TestProvider(t *testing.T) {
-	machinetest.Run(t, []byte("told"), func(*testing.T) machinetest.Factory {
+	machinetest.Run(t, fake.Name, []byte("told"), func(*testing.T) machinetest.Factory {
 		p := provider()
 		return func(*testing.T) machine.Provider { return p }
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/machinetest"
 	"muster.dev/muster/internal/node/bootreport"
@@ -29,7 +30,7 @@ import (
 
 func TestProvider(t *testing.T) {
 	// User data that is none makes a machine that boots and then waits for better.
-	machinetest.Run(t, []byte("none"), func(t *testing.T) machinetest.Factory {
+	machinetest.Run(t, v1alpha1.ProviderLocal, []byte("none"), func(t *testing.T) machinetest.Factory {
 		t.Helper()
 		s := newSite(t)
 		return func(t *testing.T) machine.Provider { t.Helper(); return s.provider(t) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/machine/machine"
 )
@@ -51,11 +52,11 @@ const (
 // Factory makes a provider. Providers made by one factory share their state, as those of a service that is restarted do.
 type Factory func(t *testing.T) machine.Provider
 
-// Run runs the suite. Each test gets a factory, and so a state, of its own; it must clean up by itself. userData may be
-// anything that the provider's machines can do without harm.
-func Run(t *testing.T, userData []byte, factory func(t *testing.T) Factory) {
+// Run runs the suite. Each test gets a factory, and so a state, of its own; it must clean up by itself. name is the provider's in the table of
+// capabilities, where an unknown name has none. userData may be anything that the provider's machines can do without harm.
+func Run(t *testing.T, name v1alpha1.Provider, userData []byte, factory func(t *testing.T) Factory) {
 	t.Helper()
-	s := &suite{userData: userData}
+	s := &suite{name: name, userData: userData}
 	for name, test := range map[string]func(*testing.T, Factory){
 		"LaunchAssignsAddressAndName":      s.launchAssigns,
 		"LaunchIsIdempotent":               s.launchIsIdempotent,
@@ -66,12 +67,16 @@ func Run(t *testing.T, userData []byte, factory func(t *testing.T) Factory) {
 		"UnknownInstancesAreNotFound":      s.unknownIsNotFound,
 		"AnotherProviderSeesTheSame":       s.anotherSeesTheSame,
 		"LaunchesAtOnceGetTheirOwnAddress": s.launchesAtOnce,
+		"CapabilitiesWorkOrAreRefused":     s.capabilities,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, factory(t)) })
 	}
 }
 
-type suite struct{ userData []byte }
+type suite struct {
+	name     v1alpha1.Provider
+	userData []byte
+}
 
 func (s *suite) launch(t *testing.T, p machine.Provider, id string) machine.Instance {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 )
 
@@ -34,7 +35,9 @@ func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if err := request.Validate(); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine: %w", err)
 	}
-	request.Pods = 0 // it runs none
+	if request.Pods > 0 {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, machine.CannotError{Provider: v1alpha1.ProviderSimulated, Do: v1alpha1.RunPods})
+	}
 	record, err := p.store.Put(providerName, request)
 	if err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)

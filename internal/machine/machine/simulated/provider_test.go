@@ -5,13 +5,14 @@ package simulated_test
 import (
 	"testing"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/machinetest"
 	"muster.dev/muster/internal/machine/machine/simulated"
 )
 
 func TestProvider(t *testing.T) {
-	machinetest.Run(t, []byte("told"), func(t *testing.T) machinetest.Factory {
+	machinetest.Run(t, v1alpha1.ProviderSimulated, []byte("told"), func(t *testing.T) machinetest.Factory {
 		t.Helper()
 		dir := t.TempDir()
 		return func(t *testing.T) machine.Provider {
