@@ -18,7 +18,7 @@ import (
 // tellClaims says before local machines are made what the nodes of all clusters will claim of the host together, if the host has less. It says nothing if
 // the other node groups cannot be read: what follows fails then, too, and says why.
 func tellClaims(ctx context.Context, talk io.Writer, p *kinds.Client, host capacity.Host, changed ...*v1alpha1.NodeGroup) {
-	if !slices.ContainsFunc(changed, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal }) {
+	if !slices.ContainsFunc(changed, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider.Can(v1alpha1.RunPods) }) {
 		return
 	}
 	var there v1alpha1.NodeGroupList
@@ -40,7 +40,7 @@ func tellClaims(ctx context.Context, talk io.Writer, p *kinds.Client, host capac
 		return
 	}
 	for _, group := range groups {
-		if group.Spec.Provider == v1alpha1.ProviderLocal && group.DeletionTimestamp == nil {
+		if group.Spec.Provider.Can(v1alpha1.RunPods) && group.DeletionTimestamp == nil {
 			for range group.Spec.ScalingConfig.DesiredSize {
 				host.Claim(group.Spec.Type())
 			}

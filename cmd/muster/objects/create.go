@@ -5,7 +5,6 @@ package objects
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -108,7 +107,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.Int32Var(&c.minimum, "min", 0, "fewest machines the group may be scaled to")
 	flags.Int32Var(&c.maximum, "max", 0, fmt.Sprintf("most machines the group may be scaled to (default: %d, or --nodes if that is more; %d for simulated ones)",
 		v1alpha1.DefaultLocalMaxSize, v1alpha1.MaxGroupSize))
-	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
+	flags.StringVar(&c.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
 	flags.StringVar(&c.isolation, "isolation", "", "what separates local machines from the host: none, or user-namespace, in which root is nobody outside (default: user-namespace)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
 	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.ClusterNodeRole("CLUSTER")+")")
@@ -120,8 +119,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	addDryRunFlag(cmd, &c.dryRun)
 	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatName, createFormats()...)
 	// The flags exist, so registering cannot fail.
-	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(
-		[]string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(v1alpha1.ProviderNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions(
 		[]string{string(v1alpha1.IsolationNone), string(v1alpha1.IsolationUserNamespace)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
@@ -192,10 +190,10 @@ func checkCreate(dryRun, output string) error {
 	return terminal.CheckOutput(output, createFormats()...)
 }
 
-// needRoot refuses local machines, which root alone can make.
+// needRoot refuses machines that run pods, which root alone can make.
 func needRoot(euid int, provider v1alpha1.Provider, dryRun string) error {
-	if provider == v1alpha1.ProviderLocal && euid != 0 && dryRun == dryRunNone {
-		return errors.New("local machines need root: start muster as root, or take --provider simulated")
+	if provider.Can(v1alpha1.RunPods) && euid != 0 && dryRun == dryRunNone {
+		return fmt.Errorf("%s machines need root: start muster as root, or take --provider simulated", provider)
 	}
 	return nil
 }

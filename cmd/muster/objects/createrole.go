@@ -17,13 +17,14 @@ import (
 
 // bootstrapOf is how machines prove themselves, as the flags say.
 func (c *createCommand) bootstrapOf() (v1alpha1.Bootstrap, error) {
-	simulated := c.provider == string(v1alpha1.ProviderSimulated)
+	provider := v1alpha1.Provider(c.provider)
+	alone := slices.Contains(v1alpha1.Providers(), provider) && !provider.Can(v1alpha1.JoinNetwork) // the API refuses unknown providers
 	switch {
 	case c.bootstrap != "" && c.bootstrap != "role" && c.bootstrap != "token":
 		return "", fmt.Errorf("--bootstrap %q is not known; there are: role, token", c.bootstrap)
-	case simulated && c.bootstrap == "role":
-		return "", errors.New("--bootstrap role: simulated machines have no instance metadata to get a role's credentials from; leave it out")
-	case c.nodeRole != "" && (simulated || c.bootstrap == "token"):
+	case alone && c.bootstrap == "role":
+		return "", fmt.Errorf("--bootstrap role: %s machines have no instance metadata to get a role's credentials from; leave it out", provider)
+	case c.nodeRole != "" && (alone || c.bootstrap == "token"):
 		return "", errors.New("--node-role: machines that join by a bootstrap token have no role; leave it out, or take --bootstrap role")
 	case c.bootstrap == "role":
 		return v1alpha1.BootstrapRole, nil

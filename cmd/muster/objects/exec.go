@@ -183,8 +183,8 @@ func (e *ExecCommand) whyNot(ctx context.Context, id string) error {
 	if err := p.Read(ctx, id, &m); err != nil {
 		return stopped
 	}
-	if m.Spec.Provider == v1alpha1.ProviderSimulated {
-		return fmt.Errorf("machine %s is simulated and has no shell: it only speaks the protocol of a node; local machines have one", id)
+	if !m.Spec.Provider.Can(v1alpha1.OpenShell) {
+		return fmt.Errorf("machine %s is %s and has no shell: %s", id, m.Spec.Provider, machine.CannotError{Provider: m.Spec.Provider, Do: v1alpha1.OpenShell}.Instead())
 	}
 	return stopped
 }

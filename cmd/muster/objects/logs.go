@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/logs"
 	"muster.dev/muster/internal/platform/statedir"
 	columns "muster.dev/muster/internal/platform/table"
@@ -179,8 +180,8 @@ func (l *logsCommand) whyNone(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, kinds.AskTime)
 	defer cancel()
 	var m v1alpha1.Machine
-	if p, err := l.planes.Management(l.Options); err == nil && p.Read(ctx, id, &m) == nil && m.Spec.Provider == v1alpha1.ProviderSimulated {
-		return fmt.Errorf("machine %s is simulated and keeps no logs of its own: muster logs simulator", id)
+	if p, err := l.planes.Management(l.Options); err == nil && p.Read(ctx, id, &m) == nil && !m.Spec.Provider.Can(v1alpha1.KeepLogs) {
+		return fmt.Errorf("machine %s is %s and keeps no logs of its own: %s", id, m.Spec.Provider, machine.CannotError{Provider: m.Spec.Provider, Do: v1alpha1.KeepLogs}.Instead())
 	}
 	return fmt.Errorf("machine %s has no logs yet: it has not booted", id)
 }

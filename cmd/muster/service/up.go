@@ -86,7 +86,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 			if up.file != "" && (up.nodesSet || up.providerSet) {
 				return terminal.UsageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
 			}
-			if providers := upProviders(); !slices.Contains(providers, up.provider) {
+			if providers := v1alpha1.ProviderNames(); !slices.Contains(providers, up.provider) {
 				return fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
 			}
 			if up.region != "" {
@@ -107,7 +107,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&up.file, "file", "f", "", "file with Cluster and NodeGroup documents (muster.yaml in this directory, if there is one)")
 	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
-	flags.StringVar(&up.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local or simulated")
+	flags.StringVar(&up.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local or simulated")
 	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
 	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept; \"\" is an address of the account's (default this host's name if that is a loopback address)")
 	flags.StringVar(&up.egress, "egress", "", "way out of the default VPC, chosen at the first start: NAT or None (default $"+egressVariable+" or NAT)")
@@ -123,7 +123,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 		}
 		return pflag.NormalizedName(name)
 	})
-	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(upProviders(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(v1alpha1.ProviderNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("region", cobra.FixedCompletions(region.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -168,10 +168,6 @@ func (up *upOptions) checkBalancerRange() (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("--load-balancer-range: %w", err)
 	}
 	return within, nil
-}
-
-func upProviders() []string {
-	return []string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}
 }
 
 func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {

@@ -27,7 +27,7 @@ func claims(here capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config)
 	}
 	for _, config := range all {
 		for _, group := range config.NodeGroups {
-			if group.Spec.Provider != v1alpha1.ProviderLocal {
+			if !group.Spec.Provider.Can(v1alpha1.RunPods) {
 				continue
 			}
 			for range group.Spec.ScalingConfig.DesiredSize {

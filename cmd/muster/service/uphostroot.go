@@ -42,7 +42,7 @@ func withoutIDs(dir statedir.Dir, wanted clusterconfig.Config, allowed hostroot.
 		return
 	}
 	for _, group := range wanted.NodeGroups {
-		if group.Spec.Provider == v1alpha1.ProviderLocal {
+		if group.Spec.Provider.Can(v1alpha1.RunPods) {
 			group.Spec.Isolation = v1alpha1.IsolationNone
 		}
 	}

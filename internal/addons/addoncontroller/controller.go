@@ -59,9 +59,9 @@ type Config struct {
 	// Absent says why an add-on cannot run in this cluster. Empty means that it can. It may be nil.
 	Absent func(name string) string
 	// Report is what the agent of a machine reports, if it reports anything. It may be nil.
-	Report func(machine string) (bootreport.Report, bool)
+	Report func(m *v1alpha1.Machine) (bootreport.Report, bool)
 	// PodIdentity says why the EKS Pod Identity agent of a machine does not answer; nil if it does. It may be nil itself.
-	PodIdentity func(ctx context.Context, machine string) error
+	PodIdentity func(ctx context.Context, m *v1alpha1.Machine) error
 }
 
 // Add adds the controller to a manager of the management plane that sees the Addons of one namespace.

@@ -207,7 +207,7 @@ func TestProgramsOfMachines(t *testing.T) {
 		"i-1": {Reason: bootreport.ProgramFails, Message: "kubelet ends again and again"},
 		"i-3": {Reason: bootreport.ProgramFails, Message: "kube-proxy ends again and again"},
 	}
-	w.r.Report = func(id string) (bootreport.Report, bool) { report, ok := reports[id]; return report, ok }
+	w.r.Report = func(m *v1alpha1.Machine) (bootreport.Report, bool) { report, ok := reports[m.Name]; return report, ok }
 	w.is(w.step("kube-proxy"), v1alpha1.AddonActive, "", "")
 	reports["i-2"] = bootreport.Report{Reason: bootreport.ProgramFails, Message: "kube-proxy ends again and again: exit status 1"}
 	a := w.step("kube-proxy")
@@ -236,8 +236,8 @@ func TestPodIdentityAgent(t *testing.T) {
 	w := newWorld(t, newAddon("eks-pod-identity-agent", nil), machine("i-1", "blue", metav1.ConditionTrue), machine("i-2", "blue", metav1.ConditionTrue),
 		machine("i-3", "blue", metav1.ConditionFalse), machine("i-4", "red", metav1.ConditionTrue))
 	silent := map[string]bool{"i-3": true, "i-4": true}
-	w.r.PodIdentity = func(_ context.Context, id string) error {
-		if silent[id] {
+	w.r.PodIdentity = func(_ context.Context, m *v1alpha1.Machine) error {
+		if silent[m.Name] {
 			return errors.New("connection refused")
 		}
 		return nil

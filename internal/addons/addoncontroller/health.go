@@ -159,10 +159,10 @@ func (r *addons) program(ctx context.Context, name string) ([]v1alpha1.AddonIssu
 	var failing, said []string
 	for i := range machines.Items {
 		m := &machines.Items[i]
-		if m.Spec.ClusterName != r.ClusterName || m.Spec.Provider != v1alpha1.ProviderLocal || !m.DeletionTimestamp.IsZero() {
+		if m.Spec.ClusterName != r.ClusterName || !m.Spec.Provider.Can(v1alpha1.KeepLogs) || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		report, ok := r.Report(m.Name)
+		report, ok := r.Report(m)
 		if ok && report.Reason == bootreport.ProgramFails && strings.HasPrefix(report.Message, name+" ") {
 			failing, said = append(failing, m.Name), append(said, m.Name+": "+report.Message)
 		}
@@ -182,11 +182,11 @@ func (r *addons) podIdentity(ctx context.Context) ([]v1alpha1.AddonIssue, error)
 	var failing, said []string
 	for i := range machines.Items {
 		m := &machines.Items[i]
-		if m.Spec.ClusterName != r.ClusterName || m.Spec.Provider != v1alpha1.ProviderLocal || !m.DeletionTimestamp.IsZero() ||
+		if m.Spec.ClusterName != r.ClusterName || !m.Spec.Provider.Can(v1alpha1.JoinNetwork) || !m.DeletionTimestamp.IsZero() ||
 			!meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
 			continue
 		}
-		if err := r.PodIdentity(ctx, m.Name); err != nil {
+		if err := r.PodIdentity(ctx, m); err != nil {
 			failing, said = append(failing, m.Name), append(said, m.Name+": "+err.Error())
 		}
 	}

@@ -69,7 +69,7 @@ func (a *api) wantedInstances(ctx context.Context, in *runInstancesInput) (*want
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1alpha1.FinalizerMachine}},
 		Spec: v1alpha1.MachineSpec{
-			Provider: v1alpha1.ProviderLocal, SubnetID: v1alpha1.SubnetID(subnet.Name), InstanceType: data.InstanceType, ImageID: data.ImageID,
+			Provider: v1alpha1.DefaultProvider, SubnetID: v1alpha1.SubnetID(subnet.Name), InstanceType: data.InstanceType, ImageID: data.ImageID,
 			KeyName: data.KeyName, UserData: raw, Tags: keptTags(tags), DisableAPITermination: data.DisableAPITermination != nil && *data.DisableAPITermination,
 		},
 	}

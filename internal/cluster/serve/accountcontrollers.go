@@ -21,7 +21,7 @@ import (
 	"muster.dev/muster/internal/cluster/updatecontroller"
 	"muster.dev/muster/internal/machine/instancecontroller"
 	"muster.dev/muster/internal/machine/loopservice"
-	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/storage/filesystemcontroller"
 )
@@ -56,13 +56,21 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err := filesystemcontroller.Add(manager, s.files, s.cfg.Log); err != nil {
 		return err
 	}
-	if machines, ok := providers[v1alpha1.ProviderLocal].(loopservice.Machines); ok {
+	attachers, err := machine.AskAll[loopservice.Machines](providers, v1alpha1.AttachBlocks)
+	if err != nil {
+		return err
+	}
+	for _, machines := range attachers {
 		server := &loopservice.Server{Machines: machines, Log: s.cfg.Log, Refused: loopservice.UsedUp(manager.GetClient(), manager.GetEventRecorder("muster"))}
 		if err := manager.Add(server); err != nil {
 			return fmt.Errorf("adding loop devices for machines: %w", err)
 		}
 	}
-	if machines, ok := providers[v1alpha1.ProviderLocal].(*local.Provider); ok {
+	keepers, err := machine.AskAll[machine.DiskKeeper](providers, v1alpha1.RunPods)
+	if err != nil {
+		return err
+	}
+	for _, machines := range keepers {
 		if err := manager.Add(ctrlmanager.RunnableFunc(machines.KeepReserve)); err != nil {
 			return fmt.Errorf("adding the reserve of the host's disk: %w", err)
 		}

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/node/podidentityagent"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
@@ -49,7 +50,7 @@ func applySelfManaged(ctx context.Context, api client.Client, c component.Config
 }
 
 // addAddons adds the controller of the cluster's Addons.
-func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, providers map[v1alpha1.Provider]machine.Provider) error {
+func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, providers machine.Providers) error {
 	api, err := client.New(connection, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
@@ -75,15 +76,21 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 		}
 		return known.Unbuilt(files.Has)
 	}
-	if reporter, ok := providers[v1alpha1.ProviderLocal].(machine.Reporter); ok {
-		config.Report = reporter.Report
-	}
-	if dialer, ok := providers[v1alpha1.ProviderLocal].(machine.Dialer); ok {
-		config.PodIdentity = func(ctx context.Context, id string) error {
-			return podidentityagent.Probe(ctx, func(ctx context.Context, network, address string) (net.Conn, error) {
-				return dialer.DialInside(ctx, id, network, address)
-			})
+	config.Report = func(m *v1alpha1.Machine) (bootreport.Report, bool) {
+		reporter, err := machine.Ask[machine.Reporter](providers, m.Spec.Provider, v1alpha1.KeepLogs)
+		if err != nil {
+			return bootreport.Report{}, false // a service without root does not have the provider
 		}
+		return reporter.Report(m.Name)
+	}
+	config.PodIdentity = func(ctx context.Context, m *v1alpha1.Machine) error {
+		dialer, err := machine.Ask[machine.Dialer](providers, m.Spec.Provider, v1alpha1.JoinNetwork)
+		if err != nil {
+			return nil //nolint:nilerr // a service without root does not have the provider: the agent is not asked
+		}
+		return podidentityagent.Probe(ctx, func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialer.DialInside(ctx, m.Name, network, address)
+		})
 	}
 	return addoncontroller.Add(mgr, config)
 }

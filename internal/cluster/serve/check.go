@@ -66,7 +66,7 @@ func (s Session) checkPort() error {
 
 // wantsLocal reports whether the cluster is to have nodes with pods.
 func (s Session) wantsLocal() bool {
-	return slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
+	return slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider.Can(v1alpha1.RunPods) })
 }
 
 // checkNetwork refuses a network that a new cluster cannot have beside the account's VPCs and other clusters.

@@ -183,24 +183,29 @@ func ofCluster(namespace string) cache.Options {
 var errControllersEnded = errors.New("the controllers ended")
 
 // providers are those that this host can have, and the routes to their machines.
-func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Provider, map[v1alpha1.Provider]nodegroup.Routes, error) {
+func (h *hosted) providers(c component.Config) (machine.Providers, map[v1alpha1.Provider]nodegroup.Routes, error) {
 	routes := map[v1alpha1.Provider]nodegroup.Routes{}
 	providers, err := machineProviders(c.Account, h.log)
 	if err != nil || !c.VPC {
 		return providers, routes, err
 	}
-	routes[v1alpha1.ProviderLocal], err = networkrecord.OpenRoutes(c)
+	opened, err := networkrecord.OpenRoutes(c)
+	for name := range providers {
+		if name.Can(v1alpha1.RunPods) {
+			routes[name] = opened
+		}
+	}
 	return providers, routes, err
 }
 
-// machineProviders are the providers of machines that this host can have.
-func machineProviders(c component.Account, log *slog.Logger) (map[v1alpha1.Provider]machine.Provider, error) {
+// machineProviders are the providers of machines that this host can have: the one list of them, a line each.
+func machineProviders(c component.Account, log *slog.Logger) (machine.Providers, error) {
 	subnets := local.Subnets(c.State)
 	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: subnets, Region: c.Region})
 	if err != nil {
 		return nil, err
 	}
-	providers := map[v1alpha1.Provider]machine.Provider{}
+	providers := machine.Providers{}
 	if providers[v1alpha1.ProviderSimulated], err = simulated.New(simulated.Config{Store: store}); err != nil || !c.VPC {
 		return providers, err
 	}

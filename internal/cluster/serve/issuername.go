@@ -41,7 +41,7 @@ func (s *Service) watchHostName(ctx context.Context, at component.Issuers) {
 
 // issuerNote is what an operator should know about who finds the issuer of a cluster with pods.
 func (h *hosted) issuerNote(specs component.Config, groups []servicestatus.NodeGroup) string {
-	if !slices.ContainsFunc(groups, func(g servicestatus.NodeGroup) bool { return g.Provider == v1alpha1.ProviderLocal }) {
+	if !slices.ContainsFunc(groups, func(g servicestatus.NodeGroup) bool { return g.Provider.Can(v1alpha1.RunPods) }) {
 		return ""
 	}
 	if issuer.IsAddress(specs.Issuers.Host) {

@@ -20,10 +20,13 @@ import (
 )
 
 // addVolumes adds the volume driver of the cluster, where there are machines that mount.
-func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, providers map[v1alpha1.Provider]machine.Provider) error {
-	machines, ok := providers[v1alpha1.ProviderLocal].(volumedriver.Machines)
-	if !ok {
-		return nil
+func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, providers machine.Providers) error {
+	able, err := machine.AskAll[volumedriver.Machines](providers, v1alpha1.MountVolumes)
+	if err != nil || len(able) == 0 {
+		return err
+	}
+	if len(able) > 1 {
+		return fmt.Errorf("the volume driver mounts on machines of one provider, and the machines of %d can %s", len(able), v1alpha1.MountVolumes)
 	}
 	management, err := h.service.managementClient(c.Account, client.Options{Scheme: scheme})
 	if err != nil {
@@ -38,7 +41,7 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 		return fmt.Errorf("making a client of the cluster for snapshots: %w", err)
 	}
 	driver, err := volumedriver.New(volumedriver.Config{
-		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Snapshots: snapshots, Machines: machines,
+		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Snapshots: snapshots, Machines: able[0],
 		Files: h.service.files, DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
 		VPCID: c.Network.VPCID,
 	})

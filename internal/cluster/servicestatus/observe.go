@@ -67,7 +67,7 @@ func Observe(ctx context.Context, reader client.Reader, status *Cluster) error {
 		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			machine.Reason = ready.Reason
 		}
-		if m.Spec.Provider == v1alpha1.ProviderLocal && (m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady) {
+		if m.Spec.Provider.Can(v1alpha1.RunPods) && (m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady) {
 			status.localNodes = append(status.localNodes, m.Spec.Type())
 		}
 		if n := len(m.Status.Join); n > 0 {

@@ -22,7 +22,7 @@ const (
 func InotifyInstances(groups []*v1alpha1.NodeGroup) int {
 	need := inotifyPlane
 	for _, g := range groups {
-		if g.Spec.Provider == v1alpha1.ProviderLocal {
+		if g.Spec.Provider.Can(v1alpha1.RunPods) {
 			need += inotifyMachine * int(g.Spec.ScalingConfig.DesiredSize)
 		}
 	}

@@ -54,7 +54,7 @@ const (
 // Config configures the controller.
 type Config struct {
 	// Providers of machines. A machine of a provider that is not here waits.
-	Providers map[v1alpha1.Provider]machine.Provider
+	Providers machine.Providers
 	Log       *slog.Logger
 	Now       func() time.Time // the clock if nil
 }
@@ -132,10 +132,10 @@ func (r *instances) Reconcile(ctx context.Context, request reconcile.Request) (r
 
 // bring launches an instance that does not run, and returns when to look again.
 func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
-	provider, ok := r.Providers[m.Spec.Provider]
-	if !ok {
-		r.judge(m, v1alpha1.MachinePending, reasonNoProvider, fmt.Sprintf("this service has no provider of %s machines", m.Spec.Provider))
-		return 0, nil
+	provider, unknown := r.Providers.Find(m.Spec.Provider)
+	if unknown != nil {
+		r.judge(m, v1alpha1.MachinePending, reasonNoProvider, unknown.Error())
+		return 0, nil //nolint:nilerr // the machine waits, and says so
 	}
 	instance, err := provider.Get(ctx, m.Name)
 	switch {
@@ -190,9 +190,9 @@ func (r *instances) end(ctx context.Context, m *v1alpha1.Machine) error {
 		return nil
 	}
 	before := m.DeepCopy()
-	provider, ok := r.Providers[m.Spec.Provider]
-	if !ok {
-		r.judge(m, v1alpha1.MachineTerminating, reasonNoProvider, fmt.Sprintf("this service has no provider of %s machines, so it cannot end this one", m.Spec.Provider))
+	provider, unknown := r.Providers.Find(m.Spec.Provider)
+	if unknown != nil {
+		r.judge(m, v1alpha1.MachineTerminating, reasonNoProvider, unknown.Error()+", so it cannot end this one")
 		return r.write(ctx, before, m)
 	}
 	r.judge(m, v1alpha1.MachineTerminating, readiness.ReasonTerminating, "the machine is being deleted")

@@ -26,12 +26,16 @@ type CannotError struct {
 
 // Error implements error.
 func (e CannotError) Error() string {
+	return fmt.Sprintf("machines of provider %s cannot %s: %s", e.Provider, e.Do, e.Instead())
+}
+
+// Instead returns what to do about it.
+func (e CannotError) Instead() string {
 	var able []string
 	for _, p := range v1alpha1.ProvidersThat(e.Do) {
 		able = append(able, string(p))
 	}
-	instead := cmp.Or(e.Provider.Instead(e.Do), "choose a provider whose machines can: "+strings.Join(able, ", "))
-	return fmt.Sprintf("machines of provider %s cannot %s: %s", e.Provider, e.Do, instead)
+	return cmp.Or(e.Provider.Instead(e.Do), "choose a provider whose machines can: "+strings.Join(able, ", "))
 }
 
 // Find returns a provider, or an error that names the provider if the service does not have it.

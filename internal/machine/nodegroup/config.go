@@ -43,7 +43,7 @@ type Config struct {
 	// Cluster is the plane that machines join, made with ClusterOptions. The manager starts it.
 	Cluster cluster.Cluster
 	// Providers of machines. A machine of a provider that is not here waits.
-	Providers map[v1alpha1.Provider]machine.Provider
+	Providers machine.Providers
 	// Routes of the providers whose machines need their pods' addresses routed.
 	Routes map[v1alpha1.Provider]Routes
 	// Network is the cluster's. Only ranges of its pods are ever routed.

@@ -124,7 +124,7 @@ func (r *machines) clusterEnds(ctx context.Context) (bool, error) {
 
 // toDrain returns the Node of a machine if there are pods to end on it. Simulated machines run none.
 func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) (*corev1.Node, error) {
-	if m.Spec.Provider == v1alpha1.ProviderSimulated || m.Status.NodeName == "" {
+	if !m.Spec.Provider.Can(v1alpha1.RunPods) || m.Status.NodeName == "" {
 		return nil, nil //nolint:nilnil // a missing Node is not an error
 	}
 	instance, err := provider.Get(ctx, m.Name)

@@ -44,7 +44,7 @@ func (r *machines) launch(
 			return was, wait, nil
 		}
 	}
-	boots := m.Spec.Provider == v1alpha1.ProviderLocal && was.State != machine.Running
+	boots := m.Spec.Provider.Can(v1alpha1.RunPods) && was.State != machine.Running
 	if boots && !r.Boots.begin(m.Name, r.Now()) {
 		return was, bootAgain, errQueued
 	}
@@ -152,7 +152,7 @@ func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 // isolationOf is what separates an instance from the host as it is; simulated ones run nothing and have none.
 func isolationOf(provider v1alpha1.Provider, instance machine.Instance) v1alpha1.Isolation {
 	switch {
-	case provider != v1alpha1.ProviderLocal:
+	case !provider.Can(v1alpha1.RunPods):
 		return ""
 	case instance.OwnIDs:
 		return v1alpha1.IsolationUserNamespace

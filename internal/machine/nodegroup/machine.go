@@ -74,10 +74,10 @@ func (r *machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 
 // bring does what is due for a machine that is to live, and returns when to look again without being told, if at all.
 func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
-	provider, ok := r.Providers[m.Spec.Provider]
-	if !ok {
-		r.judge(m, v1alpha1.MachinePending, "NoProvider", fmt.Sprintf("this service has no provider of %s machines", m.Spec.Provider))
-		return 0, nil
+	provider, unknown := r.Providers.Find(m.Spec.Provider)
+	if unknown != nil {
+		r.judge(m, v1alpha1.MachinePending, "NoProvider", unknown.Error())
+		return 0, nil //nolint:nilerr // the machine waits, and says so
 	}
 	instance, err := provider.Get(ctx, m.Name)
 	if err != nil && !errors.Is(err, machine.ErrNotFound) {
@@ -159,7 +159,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	if m.Status.Phase == v1alpha1.MachineReady {
 		r.Boots.heard(m.Name, readyOf(node).LastHeartbeatTime.Time)
 	}
-	reported := r.bootReport(provider, m, instance, said)
+	reported := r.bootReport(m, instance, said)
 	checked := r.admission(ctx, m, instance)
 	return soonest(wait, credential.left(r.Now()), routed, marked, evacuated, reported, checked, r.untilLate(m)), nil
 }

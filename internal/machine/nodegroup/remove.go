@@ -28,7 +28,7 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 		return 0, nil
 	}
 	before := m.DeepCopy()
-	if provider, ok := r.Providers[m.Spec.Provider]; ok {
+	if provider, err := r.Providers.Find(m.Spec.Provider); err == nil {
 		wait, err := r.drain(ctx, m, provider)
 		if err != nil {
 			r.judge(m, v1alpha1.MachineTerminating, "DrainFailed", err.Error())
@@ -44,10 +44,9 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 	before := m.DeepCopy()
 	r.judge(m, v1alpha1.MachineTerminating, readiness.ReasonTerminating, "the machine is being deleted")
-	provider, ok := r.Providers[m.Spec.Provider]
-	if !ok {
-		r.judge(m, v1alpha1.MachineTerminating, "NoProvider",
-			fmt.Sprintf("this service has no provider of %s machines, so it cannot end this one", m.Spec.Provider))
+	provider, unknown := r.Providers.Find(m.Spec.Provider)
+	if unknown != nil {
+		r.judge(m, v1alpha1.MachineTerminating, "NoProvider", unknown.Error()+", so it cannot end this one")
 		return r.writeStatus(ctx, before, m)
 	}
 	err := r.cutOff(ctx, m, provider)

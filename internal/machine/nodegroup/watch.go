@@ -19,7 +19,7 @@ import (
 // watcher looks at all instances of all providers in one place, and nudges the machines whose instances changed state. It
 // gathers the steps of joins too, which come in bursts, so that a burst is one nudge.
 type watcher struct {
-	providers map[v1alpha1.Provider]machine.Provider
+	providers machine.Providers
 	interval  time.Duration
 	nudges    chan<- event.TypedGenericEvent[string]
 	log       *slog.Logger

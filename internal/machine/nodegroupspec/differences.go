@@ -38,7 +38,7 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 // Isolation returns what separates a machine of a provider from the host, by the default if the machine or its group does not say. Simulated machines run nothing
 // and have none: "".
 func Isolation(provider v1alpha1.Provider, isolation v1alpha1.Isolation) v1alpha1.Isolation {
-	if provider == v1alpha1.ProviderSimulated {
+	if !provider.Can(v1alpha1.RunPods) {
 		return ""
 	}
 	return cmp.Or(isolation, v1alpha1.IsolationUserNamespace)

@@ -85,7 +85,7 @@ func requests(ids ...string) []reconcile.Request {
 // these is deleted.
 func hasInterface(object client.Object) bool {
 	m, ok := object.(*v1alpha1.Machine)
-	return !ok || m.Spec.Provider != v1alpha1.ProviderSimulated
+	return !ok || m.Spec.Provider.Can(v1alpha1.JoinNetwork)
 }
 
 // machineChanged reports whether a machine's groups, its address or its life changed.

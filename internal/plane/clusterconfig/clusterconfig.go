@@ -111,7 +111,7 @@ func (p *Problems) cross(documents []document) {
 			cluster = object
 		}
 	}
-	sizes := map[v1alpha1.Provider]int{}
+	nodes := 0 // with pods: those machines alone need a part of the range
 	seen := map[string]bool{}
 	for _, d := range documents {
 		group, ok := d.object.(*v1alpha1.NodeGroup)
@@ -126,28 +126,26 @@ func (p *Problems) cross(documents []document) {
 			p.add(d, field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), group.Namespace,
 				fmt.Sprintf("must be %q, that of Cluster %q of this configuration, or left out", cluster.Namespace, cluster.Spec.Name))})
 		}
-		if size := group.Spec.ScalingConfig.DesiredSize; size >= 0 && size <= v1alpha1.MaxGroupSize {
-			sizes[group.Spec.Provider] += int(size)
+		if size := group.Spec.ScalingConfig.DesiredSize; size >= 0 && size <= v1alpha1.MaxGroupSize && group.Spec.Provider.Can(v1alpha1.RunPods) {
+			nodes += int(size)
 		}
 	}
 	for _, d := range documents {
 		if d.object == metav1.Object(cluster) {
-			p.add(d, room(cluster.Spec.Network, sizes))
+			p.add(d, room(cluster.Spec.Network, nodes))
 		}
 	}
 }
 
 // room reports whether the range of pods, if one is named, has a part for every node. Without one the subnets decide how many there can be.
-func room(network v1alpha1.ClusterNetwork, sizes map[v1alpha1.Provider]int) field.ErrorList {
+func room(network v1alpha1.ClusterNetwork, nodes int) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "network")
-	// Simulated machines run no pods and do without.
-	local := sizes[v1alpha1.ProviderLocal]
 	pods, err := netip.ParsePrefix(network.PodCIDR)
 	if err == nil && pods.Addr().Is4() && pods.Bits() > 0 && pods.Bits() <= 24 {
-		if space := 1 << (24 - pods.Bits()); local > space {
+		if space := 1 << (24 - pods.Bits()); nodes > space {
 			errs = append(errs, field.Invalid(path.Child("podCIDR"), network.PodCIDR,
-				fmt.Sprintf("has a /24 for each of %d nodes, and the node groups ask for %d", space, local)))
+				fmt.Sprintf("has a /24 for each of %d nodes, and the node groups ask for %d", space, nodes)))
 		}
 	}
 	return errs

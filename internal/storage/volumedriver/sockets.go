@@ -63,7 +63,7 @@ func (d *Driver) look(ctx context.Context, all map[string]*answering, said map[s
 	wanted := map[string]bool{}
 	for i := range list.Items {
 		m := &list.Items[i]
-		if m.Spec.ClusterName != d.ClusterName || m.Spec.Provider != v1alpha1.ProviderLocal || m.Status.NodeName == "" {
+		if m.Spec.ClusterName != d.ClusterName || !m.Spec.Provider.Can(v1alpha1.MountVolumes) || m.Status.NodeName == "" {
 			continue
 		}
 		boot, running := d.Machines.Boot(m.Name)

@@ -136,7 +136,7 @@ func (a *API) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 	g := &v1alpha1.NodeGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(in.NodegroupName)},
 		Spec: v1alpha1.NodeGroupSpec{
-			Name: in.NodegroupName, Provider: v1alpha1.ProviderLocal, NodeRole: in.NodeRole,
+			Name: in.NodegroupName, Provider: v1alpha1.DefaultProvider, NodeRole: in.NodeRole,
 			ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 2, DesiredSize: 1},
 		},
 	}
