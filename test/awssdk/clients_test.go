@@ -3,6 +3,8 @@
 package awssdk
 
 import (
+	"reflect"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -10,8 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
 func clients() []client {
@@ -24,5 +29,9 @@ func clients() []client {
 		{service: "ecr", make: func(config aws.Config) any { return ecr.NewFromConfig(config) }},
 		{service: "elasticfilesystem", make: func(config aws.Config) any { return efs.NewFromConfig(config) }},
 		{service: "logs", make: func(config aws.Config) any { return cloudwatchlogs.NewFromConfig(config) }},
+		{service: "sts", make: func(config aws.Config) any { return sts.NewFromConfig(config) }},
+		{service: "iam", make: func(config aws.Config) any { return iam.NewFromConfig(config) }, unions: map[reflect.Type]any{
+			reflect.TypeFor[types.PolicyIdentifier](): &types.PolicyIdentifierMemberPolicyArn{},
+		}},
 	}
 }

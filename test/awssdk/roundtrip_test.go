@@ -91,7 +91,7 @@ type client struct {
 func start(t *testing.T, c client) (*server, any) {
 	t.Helper()
 	service := awstable.Service(c.service)
-	s := &server{service: service, codec: awscodec.For(service.Protocol)}
+	s := &server{service: service, codec: awscodec.For(service)}
 	listener := httptest.NewServer(s)
 	t.Cleanup(listener.Close)
 	return s, c.make(aws.Config{

@@ -69,7 +69,7 @@ func TestSnapshotsOfRequests(t *testing.T) {
 				method, target, _ := strings.Cut(line, " ")
 				path, query, _ := strings.Cut(target, "?")
 				request := awsshape.Request{Method: method, Path: path, Query: query, Header: header, Body: []byte(body)}
-				call, err := awscodec.For(service.Protocol).Route(service, request, awsshape.DefaultLimits())
+				call, err := awscodec.For(service).Route(service, request, awsshape.DefaultLimits())
 				if err != nil || call.Operation != op {
 					t.Fatalf("taken for %v, %v", call.Operation, err)
 				}
@@ -93,7 +93,7 @@ func TestSnapshotsOfAnswers(t *testing.T) {
 			continue // the clients of the query protocols have none
 		}
 		checked++
-		codec := awscodec.For(service.Protocol)
+		codec := awscodec.For(service)
 		for _, op := range service.Operations {
 			t.Run(c.service+"/"+op.Name, func(t *testing.T) {
 				_, _, body := snapshot(t, dir, "response_snapshot", op.Name+".response.snap")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awscodec finds the codec of a protocol of AWS's.
+// Package awscodec finds the codec of a service of AWS's.
 package awscodec
 
 import (
@@ -11,9 +11,9 @@ import (
 	"muster.dev/muster/internal/aws/restjson"
 )
 
-// For finds the codec of a service's protocol, or nil.
-func For(protocol awsshape.Protocol) awsshape.Codec {
-	switch protocol {
+// For finds the codec of a service, or nil.
+func For(service *awsshape.Service) awsshape.Codec {
+	switch service.Protocol {
 	case awsshape.RestJSON:
 		return restjson.Codec{}
 	case awsshape.JSON10:
@@ -21,6 +21,9 @@ func For(protocol awsshape.Protocol) awsshape.Codec {
 	case awsshape.JSON11:
 		return awsjson.Codec{Version: "1.1"}
 	case awsshape.QueryXML:
+		if service.Identity {
+			return query.Identity{}
+		}
 		return query.Codec{}
 	case awsshape.EC2Query:
 		return ec2query.Codec{}

@@ -147,7 +147,7 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 		panic(fmt.Sprintf("awsfront: %s:%s is in no table, or registered twice", service, name))
 	}
 	if f.handlers[service] == nil {
-		codec := awscodec.For(table.Protocol)
+		codec := awscodec.For(table)
 		if codec == nil {
 			panic(fmt.Sprintf("awsfront: there is no codec of protocol %q of the service %s", table.Protocol, service))
 		}

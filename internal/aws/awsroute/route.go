@@ -20,15 +20,12 @@ const restXML awsshape.Protocol = "restxml"
 type wire struct {
 	protocol        awsshape.Protocol
 	version, target string
-	table           *awsshape.Service // nil for STS and IAM, which read their own requests
+	table           *awsshape.Service
 }
 
-// services are those that the account has: those with a table, and STS and IAM.
+// services are those that the account has: those with a table.
 var services = sync.OnceValue(func() map[string]wire {
-	all := map[string]wire{
-		"sts": {protocol: awsshape.QueryXML, version: "2011-06-15"},
-		"iam": {protocol: awsshape.QueryXML, version: "2010-05-08"},
-	}
+	all := map[string]wire{}
 	for _, name := range awstable.Names() {
 		table := awstable.Service(name)
 		all[name] = wire{table.Protocol, table.Version, table.Target, table}

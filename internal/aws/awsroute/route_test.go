@@ -13,7 +13,6 @@ import (
 	"muster.dev/muster/internal/aws/awsactions"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsshape"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 const (
@@ -176,14 +175,6 @@ func TestEveryActionIsRouted(t *testing.T) {
 }
 
 var label = regexp.MustCompile(`\{[^}]*\}`)
-
-func TestSTSAndIAMAreThoseOfTheIdentityService(t *testing.T) {
-	for _, api := range []awsquery.API{awsquery.STS(), awsquery.IAM()} {
-		if here := services()[api.Name]; here.version != api.Version || here.table != nil {
-			t.Errorf("%s: %+v, want version %s", api.Name, here, api.Version)
-		}
-	}
-}
 
 func TestAnswers(t *testing.T) {
 	e := awsfault.Errorf("InvalidAction", `the action "<x>" & more`)

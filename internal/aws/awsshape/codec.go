@@ -19,6 +19,7 @@ type Request struct {
 	Method string
 	Path   string // escaped, as it came: a label may hold %2F
 	Query  string // raw
+	Asks   bool   // the target ends with a "?", and an empty query
 	Header map[string][]string
 	Body   []byte
 }
@@ -40,12 +41,16 @@ type Response struct {
 
 // Call is a request whose operation is known and whose input is not decoded yet: who may call the operation is decided between the two.
 type Call struct {
+	// Service is that of the operation, and is also known where the operation is not. Nil is the service that Route was called with.
+	Service   *Service
 	Operation *Operation
+	// Codec writes the answer, if the request asks for another form than its own. It is mostly nil.
+	Codec Codec
 	// Input decodes the input and checks that required members are there. Every error is an *awsfault.Error.
 	Input func() (Object, error)
 }
 
-// Codec turns the requests and answers of one protocol into values. Every error of Route is an *awsfault.Error.
+// Codec turns the requests and answers of one protocol into values. Every error of Route is an *awsfault.Error; the Call beside it says how to write it.
 type Codec interface {
 	Route(service *Service, request Request, limits Limits) (Call, error)
 	// Encode writes an answer. The output is an Object or a struct that Check accepts; nil writes an empty one.

@@ -22,7 +22,7 @@ import (
 //
 // An operation of restjson may end with the status of its answers; it is 200 otherwise.
 //
-// A member is a name, a kind or the name of a shape, and words: required, token, label, payload, flat (flatin, flatout), query=NAME,
+// A member is a name, a kind or the name of a shape, and words: required, token, beyond, label, payload, flat (flatin, flatout), query=NAME,
 // header=NAME, name=NAME (in=NAME, out=NAME), time=FORMAT. A list may have in=NAME and out=NAME for its items. "-" stands for no shape,
 // and # begins a comment.
 func Parse(text string) (*Service, error) {
@@ -107,6 +107,8 @@ func (p *parser) head(words []string) error {
 			s.Target = value
 		case "namespace":
 			s.Namespace = value
+		case "identity":
+			s.Identity = true
 		default:
 			return fmt.Errorf("the service's word %q is unknown", word)
 		}
@@ -242,6 +244,8 @@ func (m *Member) word(word string) error {
 	switch key {
 	case "required":
 		m.Required = true
+	case "beyond":
+		m.Beyond = true
 	case "token":
 		m.Token = true
 	case "label":

@@ -75,6 +75,7 @@ const (
 	DateTime            // 2006-01-02T15:04:05.000Z
 	Epoch               // seconds since 1970, with a fraction
 	HTTPDate            // Mon, 02 Jan 2006 15:04:05 GMT
+	Short               // 2006-01-02T15:04:05Z, as STS and IAM have it
 )
 
 // Member is a named part of a structure.
@@ -84,6 +85,7 @@ type Member struct {
 	In, Out  string // names on the wire, of requests and of answers
 	Place    Place
 	Required bool
+	Beyond   bool // AWS answers it, and its model does not have it
 	Token    bool // an idempotency token: clients invent one if the caller gives none
 	FlatIn   bool // a list of the query protocol without a level for its items
 	FlatOut  bool
@@ -134,6 +136,10 @@ type Service struct {
 	Version   string // 2017-11-01
 	Target    string // what X-Amz-Target begins with: AmazonSSM
 	Namespace string // of XML
+	// Identity is set for STS and IAM. Their forms are read strictly: what one of their actions ignored might be what bounds a permission.
+	Identity bool
+	// Versions are the services of one endpoint, if the Version of a form says which of them it is for.
+	Versions []*Service
 
 	Operations []*Operation // sorted by name
 	Faults     []*Fault     // sorted by code
@@ -151,6 +157,15 @@ func (s *Service) Fault(code string) *Fault { return s.faults[code] }
 
 // Shape finds a structure, list or map by its name, or nil.
 func (s *Service) Shape(name string) *Shape { return s.shapes[name] }
+
+// MaxBody is how many bytes the body of a request may have. The largest that AWS takes is that of KMS's and Systems Manager's values; user data has
+// 16 KiB. A policy document has 131,072 characters at most, with white space, and form encoding makes up to three bytes of each.
+func (s *Service) MaxBody() int64 {
+	if s.Identity {
+		return 512 << 10
+	}
+	return 256 << 10
+}
 
 // Match finds the operation that a method and path belong to, and the labels of the path, still escaped. The path is the
 // escaped one, so a label may hold %2F.

@@ -145,7 +145,9 @@ func (c *copier) value(path string, s *Shape, value any, target reflect.Value) e
 // plan says which field of a struct each member of a shape is.
 type plan struct {
 	fields [][]int // by the member's place; nil without a field
-	err    error
+	// table and own are the places of members that have a field: in the order of the table, and in that of the fields.
+	table, own []int
+	err        error
 }
 
 type planKey struct {
@@ -173,6 +175,7 @@ func planOf(s *Shape, typ reflect.Type) *plan {
 			break
 		}
 	}
+	p.table = slices.Sorted(slices.Values(p.own))
 	plans.Store(planKey{s, typ}, p)
 	return p
 }
@@ -188,7 +191,7 @@ func (p *plan) place(s *Shape, typ reflect.Type, field reflect.StructField) erro
 		if !holds(field.Type, m.Shape) {
 			return fmt.Errorf("%s.%s is a %s: member %s of %s is a %s", typ, field.Name, field.Type, m.Name, s.Name, m.Shape.Kind)
 		}
-		p.fields[i] = field.Index
+		p.fields[i], p.own = field.Index, append(p.own, i)
 		return nil
 	}
 	return fmt.Errorf("%s.%s: %s has no member of that name", typ, field.Name, s.Name)
@@ -220,7 +223,7 @@ func holds(typ reflect.Type, s *Shape) bool {
 	case List:
 		return typ.Kind() == reflect.Slice && holds(typ.Elem(), s.Item)
 	case Map:
-		return typ.Kind() == reflect.Map && typ.Key().Kind() == reflect.String && holds(typ.Elem(), s.Item)
+		return typ == entriesType && s.Item.Kind == Integer || typ.Kind() == reflect.Map && typ.Key().Kind() == reflect.String && holds(typ.Elem(), s.Item)
 	case Structure, Union:
 		return typ.Kind() == reflect.Struct && typ != timeType || typ == objectType
 	default:

@@ -14,7 +14,10 @@ import (
 )
 
 // Value is a Go value that is written as a shape. The zero Value is absent.
-type Value struct{ v reflect.Value }
+type Value struct {
+	v     reflect.Value
+	whole bool
+}
 
 // ValueOf makes a Value of an Object, a struct, or a pointer to one.
 func ValueOf(value any) Value {
@@ -22,8 +25,11 @@ func ValueOf(value any) Value {
 	if !ok {
 		return Value{}
 	}
-	return Value{v}
+	return Value{v: v}
 }
+
+// Whole is the Value with all fields of its structs, in their own order, as STS and IAM answer: only nil pointers are absent.
+func (v Value) Whole() Value { return Value{v.v, true} }
 
 // follow goes through pointers and interfaces; false means that it ends in nil.
 func follow(v reflect.Value) (reflect.Value, bool) {
@@ -37,14 +43,14 @@ func follow(v reflect.Value) (reflect.Value, bool) {
 }
 
 // EachMember calls f for each member that has a value, in the order of the table. Of plain fields, those with an empty string, a zero time or
-// nil have none; numbers and booleans that may be absent are pointers.
+// nil have none; numbers and booleans that may be absent are pointers. See Whole for another order.
 func (s *Shape) EachMember(value Value, f func(*Member, Value) error) error {
 	if !value.v.IsValid() {
 		return nil
 	}
 	switch value.v.Kind() {
 	case reflect.Map:
-		return s.mapMembers(value.v, f)
+		return s.mapMembers(value, f)
 	case reflect.Struct:
 	default:
 		return fmt.Errorf("%s: a %s is not a structure", s.Name, value.v.Type())
@@ -53,30 +59,31 @@ func (s *Shape) EachMember(value Value, f func(*Member, Value) error) error {
 	if p.err != nil {
 		return p.err
 	}
-	for i, m := range s.Members {
-		if p.fields[i] == nil {
-			continue
-		}
+	order := p.table
+	if value.whole {
+		order = p.own
+	}
+	for _, i := range order {
 		field, err := value.v.FieldByIndexErr(p.fields[i])
 		if err != nil {
 			continue // in an embedded pointer that is nil
 		}
-		if absent(field) {
+		if !value.whole && absent(field) {
 			continue
 		}
 		inner, ok := follow(field)
 		if !ok {
 			continue
 		}
-		if err := f(m, Value{inner}); err != nil {
+		if err := f(s.Members[i], Value{inner, value.whole}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Shape) mapMembers(v reflect.Value, f func(*Member, Value) error) error {
-	seen := 0
+func (s *Shape) mapMembers(value Value, f func(*Member, Value) error) error {
+	v, seen := value.v, 0
 	for _, m := range s.Members {
 		field := v.MapIndex(reflect.ValueOf(m.Name))
 		if !field.IsValid() {
@@ -84,7 +91,7 @@ func (s *Shape) mapMembers(v reflect.Value, f func(*Member, Value) error) error 
 		}
 		seen++
 		if inner, ok := follow(field); ok {
-			if err := f(m, Value{inner}); err != nil {
+			if err := f(m, Value{inner, value.whole}); err != nil {
 				return err
 			}
 		}
@@ -119,15 +126,31 @@ func (s *Shape) EachItem(value Value, f func(Value) error) error {
 		if !ok {
 			return fmt.Errorf("%s: item %d is nil", s.Name, i)
 		}
-		if err := f(Value{inner}); err != nil {
+		if err := f(Value{inner, value.whole}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// EachEntry calls f for each entry of a map, sorted by key.
+// Entry is an entry of a map that is written in an order of its own: a slice of entries is such a map.
+type Entry struct {
+	Key   string
+	Value int
+}
+
+var entriesType = reflect.TypeFor[[]Entry]()
+
+// EachEntry calls f for each entry of a map, sorted by key, or of a slice of entries, as they come.
 func (s *Shape) EachEntry(value Value, f func(string, Value) error) error {
+	if value.v.Type() == entriesType {
+		for _, entry := range value.v.Interface().([]Entry) {
+			if err := f(entry.Key, Value{v: reflect.ValueOf(entry.Value)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if value.v.Kind() != reflect.Map || value.v.Type().Key().Kind() != reflect.String {
 		return fmt.Errorf("%s: a %s is not a map", s.Name, value.v.Type())
 	}
@@ -140,7 +163,7 @@ func (s *Shape) EachEntry(value Value, f func(string, Value) error) error {
 		if !ok {
 			return fmt.Errorf("%s: the value of %q is nil", s.Name, key)
 		}
-		if err := f(key, Value{inner}); err != nil {
+		if err := f(key, Value{inner, value.whole}); err != nil {
 			return err
 		}
 	}
@@ -193,7 +216,7 @@ func FormatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// FormatTime writes a moment to the millisecond; HTTPDate has whole seconds.
+// FormatTime writes a moment to the millisecond; HTTPDate has whole seconds, and Short leaves zeros of the fraction out.
 func FormatTime(t time.Time, format TimeFormat) string {
 	switch format {
 	case Epoch:
@@ -204,6 +227,8 @@ func FormatTime(t time.Time, format TimeFormat) string {
 		return strconv.FormatFloat(float64(millis)/1000, 'f', -1, 64)
 	case HTTPDate:
 		return t.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+	case Short:
+		return t.UTC().Format("2006-01-02T15:04:05.999Z")
 	default:
 		return t.UTC().Format("2006-01-02T15:04:05.000Z")
 	}

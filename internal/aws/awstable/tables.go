@@ -37,9 +37,11 @@ var services = map[string]func() *awsshape.Service{
 	"eks":               load("eks"),
 	"eks-auth":          load("eks-auth"),
 	"elasticfilesystem": load("elasticfilesystem"),
+	"iam":               load("iam"),
 	"kms":               load("kms"),
 	"logs":              load("logs"),
 	"ssm":               load("ssm"),
+	"sts":               load("sts"),
 }
 
 // Names are the names of all services that have a table, sorted.
@@ -52,3 +54,11 @@ func Service(name string) *awsshape.Service {
 	}
 	return nil
 }
+
+// Identity is the endpoint of STS and IAM, which tell their requests apart by the Version of the form. Its namespace is that of errors that neither is to
+// blame for.
+var Identity = sync.OnceValue(func() *awsshape.Service {
+	return &awsshape.Service{
+		Protocol: awsshape.QueryXML, Namespace: "http://webservices.amazon.com/AWSFault/2005-15-09", Identity: true, Versions: []*awsshape.Service{Service("iam"), Service("sts")},
+	}
+})

@@ -3,6 +3,7 @@
 package queryvalue
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,6 +20,11 @@ const maxName = 256
 type Codes struct {
 	Malformed string // the form itself
 	Value     string // a parameter's value
+	// Twice is for a parameter that comes twice in a strict form.
+	Twice string
+	// Strict refuses a parameter without "=", names of other characters than letters, digits, "-" and "_", and numbers in another spelling than the usual one.
+	// Items of a list behind a gap count as unknown. It has the words of STS and IAM.
+	Strict bool
 }
 
 // Form is a form by the paths of its parameters.
@@ -69,12 +75,15 @@ func Parse(body []byte, limits awsshape.Limits, codes Codes) (*Form, error) {
 		return nil, awsfault.Errorf(codes.Malformed, "there are %d parameters: %d may come at once", n, limits.Params)
 	}
 	for pair := range strings.SplitSeq(text, "&") {
-		rawName, rawValue, _ := strings.Cut(pair, "=")
-		name, err := f.unescape(rawName, maxName)
+		rawName, rawValue, assigned := strings.Cut(pair, "=")
+		if codes.Strict && !assigned {
+			return nil, awsfault.Errorf(codes.Malformed, "the parameter %.100q has no =", pair)
+		}
+		name, err := f.unescape(rawName, "name", maxName)
 		if err != nil {
 			return nil, err
 		}
-		value, err := f.unescape(rawValue, limits.Value)
+		value, err := f.unescape(rawValue, "value of "+fmt.Sprintf("%.100q", name), limits.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -91,22 +100,35 @@ func Parse(body []byte, limits awsshape.Limits, codes Codes) (*Form, error) {
 	return f, nil
 }
 
-func (f *Form) unescape(raw string, most int) (string, error) {
+// unescape decodes a name or a value. A strict form is told which of them is wrong, and another form how it was written.
+func (f *Form) unescape(raw, what string, most int) (string, error) {
+	short, long := fmt.Sprintf("%.100q", raw), fmt.Sprintf("%.50q…", raw)
+	if f.codes.Strict {
+		short, long = "the "+what, "the "+what
+	}
 	text, err := url.QueryUnescape(raw)
 	switch {
 	case err != nil:
-		return "", awsfault.Errorf(f.codes.Malformed, "%.100q has a %% without two hexadecimal digits behind it", raw)
+		return "", awsfault.Errorf(f.codes.Malformed, "%s has a %% without two hexadecimal digits behind it", short)
 	case len(text) > most:
-		return "", awsfault.Errorf(f.codes.Malformed, "%.50q… is %d bytes long: the limit is %d", raw, len(text), most)
+		return "", awsfault.Errorf(f.codes.Malformed, "%s is %d bytes long: the limit is %d", long, len(text), most)
 	case !utf8.ValidString(text):
-		return "", awsfault.Errorf(f.codes.Malformed, "%.100q is not UTF-8", raw)
+		return "", awsfault.Errorf(f.codes.Malformed, "%s is not UTF-8", short)
 	}
 	return text, nil
+}
+
+// strange reports a character that a strict form has in no name, between dots.
+func strange(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
 func (f *Form) set(name, value string) error {
 	n, depth := f.root, 0
 	for part := range strings.SplitSeq(name, ".") {
+		if f.codes.Strict && (part == "" || strings.ContainsFunc(part, strange)) {
+			return awsfault.Errorf(f.codes.Malformed, "%.100q is not a valid parameter name: use letters, digits and . - _", name)
+		}
 		if part == "" {
 			return awsfault.Errorf(f.codes.Malformed, "%.100q is not the name of a parameter", name)
 		}
@@ -123,7 +145,10 @@ func (f *Form) set(name, value string) error {
 		}
 		n = next
 	}
-	if n.has {
+	switch {
+	case n.has && f.codes.Strict:
+		return awsfault.Errorf(f.codes.Twice, "the parameter %.100q comes twice: which one is meant?", name)
+	case n.has:
 		return awsfault.Errorf(f.codes.Malformed, "the parameter %.100q comes twice", name)
 	}
 	n.has, n.value = true, value

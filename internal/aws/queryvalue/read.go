@@ -30,11 +30,16 @@ type reader struct {
 	unknown []string
 }
 
-// all counts every parameter below a node as unknown.
+// all counts a node and every parameter below it as unknown.
 func (r *reader) all(name string, n *node) {
 	if n.has {
 		r.unknown = append(r.unknown, name)
 	}
+	r.parts(name, n)
+}
+
+// parts counts every parameter below a node as unknown.
+func (r *reader) parts(name string, n *node) {
 	for part, below := range n.parts {
 		r.all(join(name, part), below)
 	}
@@ -68,7 +73,9 @@ func (r *reader) structure(name string, s *awsshape.Shape, n *node) (awsshape.Ob
 func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Member) (any, error) {
 	switch s.Kind {
 	case awsshape.Structure, awsshape.Union:
-		if n.has {
+		if n.has && r.form.codes.Strict {
+			r.unknown = append(r.unknown, name)
+		} else if n.has {
 			return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a structure: it has parts and no value", name)
 		}
 		return r.structure(name, s, n)
@@ -78,7 +85,11 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 		return r.entries(name, s, n, m != nil && m.FlatIn)
 	default:
 	}
-	if !n.has || n.parts != nil {
+	if strict := r.form.codes.Strict; strict && !n.has {
+		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200[1]s is one value: it has no parts such as %.200[1]s.member.1", name)
+	} else if strict {
+		r.parts(name, n)
+	} else if !n.has || n.parts != nil {
 		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is one value: it has no parts", name)
 	}
 	format := awsshape.DateTime
@@ -86,10 +97,25 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 		format = m.Time
 	}
 	value, err := s.Scalar(n.value, format)
+	if whole, ok := value.(int64); r.form.codes.Strict && (err != nil || ok && strconv.FormatInt(whole, 10) != n.value) { // one spelling: no 007
+		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is %.50q: it must be %s", name, n.value, wanted(s.Kind))
+	}
 	if err != nil {
 		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s: %v", name, err)
 	}
 	return value, nil
+}
+
+// wanted is what a scalar must be, in the words of STS and IAM.
+func wanted(kind awsshape.Kind) string {
+	switch kind {
+	case awsshape.Integer, awsshape.Long:
+		return "a whole number"
+	case awsshape.Boolean:
+		return "true or false"
+	default:
+		return "a " + kind.String()
+	}
 }
 
 func (r *reader) list(name string, s *awsshape.Shape, n *node, flat bool) (any, error) {
@@ -122,6 +148,9 @@ func (r *reader) entries(name string, s *awsshape.Shape, n *node, flat bool) (an
 
 // numbered calls f for each of the parts 1, 2, 3… An empty value stands for none.
 func (r *reader) numbered(name string, n *node, level string, flat bool, f func(string, *node) error) error {
+	if r.form.codes.Strict {
+		return r.counted(name, n, level, f)
+	}
 	if n.has && (n.value != "" || n.parts != nil) {
 		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a list: its items are %.200s", name, example(name, level, flat))
 	}
@@ -149,6 +178,37 @@ func (r *reader) numbered(name string, n *node, level string, flat bool, f func(
 			return err
 		}
 	}
+	return nil
+}
+
+// counted is numbered for strict forms: items count 1, 2, 3 without a gap, and all else below the list is unknown.
+func (r *reader) counted(name string, n *node, level string, f func(string, *node) error) error {
+	if n.has && n.value != "" {
+		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200[1]s is a list: write %.200[1]s.%[2]s.1", name, level)
+	}
+	items, rest := n.parts[level], maps.Clone(n.parts)
+	delete(rest, level)
+	r.parts(name, &node{parts: rest})
+	if items == nil {
+		return nil
+	}
+	name = join(name, level)
+	if items.has {
+		r.unknown = append(r.unknown, name)
+	}
+	rest = maps.Clone(items.parts)
+	for number := 1; number <= r.form.limits.Items; number++ {
+		part := strconv.Itoa(number)
+		item := rest[part]
+		if item == nil {
+			break
+		}
+		delete(rest, part)
+		if err := f(join(name, part), item); err != nil {
+			return err
+		}
+	}
+	r.parts(name, &node{parts: rest})
 	return nil
 }
 

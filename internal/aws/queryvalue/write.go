@@ -10,7 +10,16 @@ import (
 
 // Append writes the members of a structure as XML elements.
 func Append(out []byte, shape *awsshape.Shape, value awsshape.Value) ([]byte, error) {
-	w := writer{out: out}
+	return appendWith(writer{out: out, time: awsshape.DateTime}, shape, value)
+}
+
+// AppendWhole writes the members of a structure as STS and IAM do: all of them, in the order of the structure, see [awsshape.Value.Whole]; moments to the
+// second, if they are whole seconds; quotes, tabs and line feeds as numbers.
+func AppendWhole(out []byte, shape *awsshape.Shape, value awsshape.Value) ([]byte, error) {
+	return appendWith(writer{out: out, time: awsshape.Short, escape: numbered}, shape, value.Whole())
+}
+
+func appendWith(w writer, shape *awsshape.Shape, value awsshape.Value) ([]byte, error) {
 	err := w.members(shape, value)
 	return w.out, err
 }
@@ -24,7 +33,23 @@ func Element(out []byte, name, text string) []byte {
 	return w.out
 }
 
-type writer struct{ out []byte }
+// ElementWhole is Element as STS and IAM write it.
+func ElementWhole(out []byte, name, text string) []byte {
+	w := writer{out: out, escape: numbered}
+	w.open(name)
+	w.text(text)
+	w.close(name)
+	return w.out
+}
+
+type writer struct {
+	out    []byte
+	time   awsshape.TimeFormat // of members whose time has no format of its own
+	escape map[rune]string     // in place of the usual ones
+}
+
+// numbered are the escapes of STS and IAM beside the usual ones.
+var numbered = map[rune]string{'"': "&#34;", '\'': "&#39;", '\t': "&#x9;", '\n': "&#xA;"}
 
 func (w *writer) open(name string) {
 	w.out = append(w.out, '<')
@@ -58,7 +83,9 @@ func (w *writer) element(name string, s *awsshape.Shape, value awsshape.Value, f
 	case awsshape.Map:
 		err = s.EachEntry(value, func(key string, item awsshape.Value) error {
 			w.open("entry")
-			w.out = Element(w.out, "key", key)
+			w.open("key")
+			w.text(key)
+			w.close("key")
 			if err := w.element("value", s.Item, item, awsshape.Usual); err != nil {
 				return err
 			}
@@ -67,7 +94,7 @@ func (w *writer) element(name string, s *awsshape.Shape, value awsshape.Value, f
 		})
 	default:
 		if format == awsshape.Usual {
-			format = awsshape.DateTime
+			format = w.time
 		}
 		var text string
 		text, err = s.Text(value, format)
@@ -85,7 +112,10 @@ func (w *writer) text(text string) {
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(text[i:])
 		}
-		replacement := escaped(r, size)
+		replacement, ok := w.escape[r]
+		if !ok {
+			replacement = escaped(r, size)
+		}
 		if replacement != "" {
 			w.out = append(w.out, text[start:i]...)
 			w.out = append(w.out, replacement...)

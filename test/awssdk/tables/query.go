@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -32,17 +33,21 @@ type wire struct {
 }
 
 // queryTable reads the table of a service. Without operations it has all.
-func queryTable(s *source, name, protocol string, operations []string) (string, error) {
+func queryTable(s *source, of service) (string, error) {
+	operations := of.operations
 	r := queryReader{
 		source: s, table: &table{shapes: map[string]*shape{}}, structs: map[string]*ast.StructType{}, enums: map[string]bool{},
 		in: map[string]map[string]wire{}, out: map[string]map[string]wire{}, lists: map[string][2]string{}, codes: map[string]string{}, server: map[string]bool{},
 	}
 	r.types()
-	r.functions()
+	r.functions(of)
 	if r.version == "" {
 		return "", fmt.Errorf("%s: no version was found", s.module)
 	}
-	r.table.service = fmt.Sprintf("%s %s %s namespace=http://%s.amazonaws.com/doc/%s/", name, protocol, r.version, name, r.version)
+	r.table.service = fmt.Sprintf("%s %s %s namespace=http://%s.amazonaws.com/doc/%s/", of.name, of.protocol, r.version, of.name, r.version)
+	if of.identity {
+		r.table.service = strings.Replace(r.table.service, "http:", "https:", 1) + " identity"
+	}
 	if operations == nil {
 		for file := range s.files {
 			if op, ok := strings.CutPrefix(file, "api_op_"); ok {
@@ -69,6 +74,9 @@ func queryTable(s *source, name, protocol string, operations []string) (string, 
 		}
 		r.table.operations = append(r.table.operations, fmt.Sprintf("operation %s %s %s", op, in, out))
 		roots = append(roots, in, out)
+	}
+	for structure, name := range of.beyond {
+		r.table.shapes[structure].members = append(r.table.shapes[structure].members, &member{name: name, shape: "string", words: []string{"beyond"}})
 	}
 	more, err := r.errors()
 	if err != nil {
@@ -104,8 +112,8 @@ func (r *queryReader) types() {
 	}
 }
 
-// functions reads names on the wire, and which errors are the server's fault.
-func (r *queryReader) functions() {
+// functions reads names on the wire, the errors of the operations, and which of them are the server's fault.
+func (r *queryReader) functions(of service) {
 	r.source.functions("serializers.go", func(f *ast.FuncDecl) {
 		if name, ok := after(f.Name.Name, "_serializeOpDocument", "_serializeDocument"); ok {
 			r.serializer(name, f)
@@ -123,7 +131,7 @@ func (r *queryReader) functions() {
 		if name, ok := after(f.Name.Name, "_deserializeOpDocument", "_deserializeDocument"); ok {
 			r.deserializer(name, f)
 		}
-		if _, ok := after(f.Name.Name, "_deserializeOpError"); ok {
+		if op, ok := after(f.Name.Name, "_deserializeOpError"); ok && (of.operations == nil || slices.Contains(of.operations, op)) {
 			r.errorCodes(f)
 		}
 	})
@@ -322,6 +330,11 @@ func (r *queryReader) shapeOf(e ast.Expr, list string) (string, error) {
 		r.table.shapes[list] = made
 		return list, nil
 	}
+	if entries, ok := e.(*ast.MapType); ok {
+		item, err := r.shapeOf(entries.Value, "")
+		r.table.shapes[list] = &shape{kind: "map", item: item}
+		return list, err
+	}
 	name := strings.TrimPrefix(dotted(e), "types.")
 	if kind, ok := map[string]string{
 		"string": "string", "bool": "boolean", "int32": "integer", "int64": "long", "float32": "float", "float64": "double", "time.Time": "timestamp",
@@ -332,9 +345,33 @@ func (r *queryReader) shapeOf(e ast.Expr, list string) (string, error) {
 		return "string", nil
 	}
 	if r.structs[name] == nil {
-		return "", fmt.Errorf("type %s is not understood", name)
+		return name, r.union(name)
 	}
 	return name, r.structure(name)
+}
+
+// union reads the members of an interface: each is a struct such as PolicyIdentifierMemberPolicyArn, and named so on the wire.
+func (r *queryReader) union(name string) error {
+	made := &shape{kind: "union"}
+	if r.table.shapes[name] != nil {
+		return nil
+	}
+	r.table.shapes[name] = made
+	for _, structure := range slices.Sorted(maps.Keys(r.structs)) {
+		memberName, ok := strings.CutPrefix(structure, name+"Member")
+		if !ok {
+			continue
+		}
+		typ, err := r.shapeOf(r.structs[structure].Fields.List[0].Type, "")
+		if err != nil {
+			return fmt.Errorf("%s: %w", structure, err)
+		}
+		made.members = append(made.members, &member{name: memberName, shape: typ})
+	}
+	if len(made.members) == 0 {
+		return fmt.Errorf("type %s is not understood", name)
+	}
+	return nil
 }
 
 func (r *queryReader) errors() (roots []string, err error) {

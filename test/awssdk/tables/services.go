@@ -9,7 +9,9 @@ type service struct {
 	name       string // as signatures name it
 	client     string // the package of the SDK
 	protocol   string
-	operations []string // nil means all
+	operations []string          // nil means all
+	identity   bool              // STS or IAM, see awsshape.Service
+	beyond     map[string]string // structure → text that AWS answers in it, and that its model does not have
 }
 
 // services says which operations the tables have. To add an action, add its name here and run make generate.
@@ -22,17 +24,19 @@ func services() []service {
 		{name: "kms", client: "kms", protocol: "awsjson1.1"},
 		{name: "ecr", client: "ecr", protocol: "awsjson1.1", operations: strings.Fields(ecr)},
 		{name: "logs", client: "cloudwatchlogs", protocol: "awsjson1.1", operations: strings.Fields(logs)},
+		{name: "sts", client: "sts", protocol: "query", operations: strings.Fields(sts), identity: true},
+		{name: "iam", client: "iam", protocol: "query", operations: strings.Fields(iam), identity: true, beyond: map[string]string{"ListAccessKeysOutput": "UserName"}},
 	}
 }
 
 func (s service) table(client *source) (string, error) {
 	if strings.HasSuffix(s.protocol, "query") {
-		return queryTable(client, s.name, s.protocol, s.operations)
+		return queryTable(client, s)
 	}
 	return schemaTable(client, s.name, s.protocol, s.operations)
 }
 
-// EC2 has more than 700 operations, and SSM and CloudWatch Logs have more than a hundred each: the tables have what docs/aws-actions.md has, and
+// EC2 has more than 700 operations, and IAM, SSM and CloudWatch Logs have more than a hundred each: the tables have what docs/aws-actions.md has, and
 // of EC2 the operations of volumes.
 const (
 	ec2 = `
@@ -71,4 +75,22 @@ PutLifecyclePolicy SetRepositoryPolicy TagResource UntagResource UploadLayerPart
 AssociateKmsKey CreateLogGroup CreateLogStream DeleteLogGroup DeleteRetentionPolicy DescribeLogGroups DescribeLogStreams
 DisassociateKmsKey FilterLogEvents GetLogEvents ListTagsForResource ListTagsLogGroup PutLogEvents PutLogGroupDeletionProtection
 PutRetentionPolicy TagLogGroup TagResource UntagLogGroup UntagResource`
+	sts = `
+AssumeRole AssumeRoleWithSAML AssumeRoleWithWebIdentity DecodeAuthorizationMessage GetAccessKeyInfo GetCallerIdentity GetFederationToken
+GetSessionToken`
+	iam = `
+AddClientIDToOpenIDConnectProvider AddRoleToInstanceProfile AttachRolePolicy AttachUserPolicy CreateAccessKey CreateAccountAlias
+CreateInstanceProfile CreateOpenIDConnectProvider CreatePolicy CreatePolicyVersion CreateRole CreateServiceLinkedRole CreateUser
+DeleteAccessKey DeleteAccountAlias DeleteInstanceProfile DeleteLoginProfile DeleteOpenIDConnectProvider DeletePolicy DeletePolicyVersion
+DeleteRole DeleteRolePermissionsBoundary DeleteRolePolicy DeleteServiceLinkedRole DeleteUser DeleteUserPermissionsBoundary DeleteUserPolicy
+DetachRolePolicy DetachUserPolicy GetAccessKeyLastUsed GetAccountSummary GetContextKeysForCustomPolicy GetContextKeysForPrincipalPolicy
+GetInstanceProfile GetLoginProfile GetOpenIDConnectProvider GetPolicy GetPolicyVersion GetRole GetRolePolicy
+GetServiceLinkedRoleDeletionStatus GetUser GetUserPolicy ListAccessKeys ListAccountAliases ListAttachedRolePolicies ListAttachedUserPolicies
+ListEntitiesForPolicy ListGroupsForUser ListInstanceProfileTags ListInstanceProfiles ListInstanceProfilesForRole ListMFADevices
+ListOpenIDConnectProviderTags ListOpenIDConnectProviders ListPolicies ListPolicyTags ListPolicyVersions ListRolePolicies ListRoleTags
+ListRoles ListSSHPublicKeys ListServiceSpecificCredentials ListSigningCertificates ListUserPolicies ListUserTags ListUsers
+ListVirtualMFADevices PutRolePermissionsBoundary PutRolePolicy PutUserPermissionsBoundary PutUserPolicy
+RemoveClientIDFromOpenIDConnectProvider RemoveRoleFromInstanceProfile SetDefaultPolicyVersion SimulateCustomPolicy SimulatePrincipalPolicy
+TagInstanceProfile TagOpenIDConnectProvider TagPolicy TagRole TagUser UntagInstanceProfile UntagOpenIDConnectProvider UntagPolicy UntagRole
+UntagUser UpdateAccessKey UpdateAssumeRolePolicy UpdateOpenIDConnectProviderThumbprint UpdateRole UpdateRoleDescription UpdateUser`
 )
