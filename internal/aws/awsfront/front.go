@@ -21,9 +21,6 @@ import (
 	"muster.dev/muster/internal/aws/throttle"
 )
 
-// maxBody bounds a request. The largest that AWS takes is that of KMS's and Systems Manager's values; user data has 16 KiB.
-const maxBody = 256 << 10
-
 // Caller is the proven sender of a request.
 type Caller interface {
 	// ARN is the user's, or that of a session of a role.
@@ -36,15 +33,16 @@ type Caller interface {
 // Gate decides who comes in, and what they may do. Refusals are *awsfault.Error of IAM.
 type Gate interface {
 	Admit(r *http.Request, service string, body []byte) (Caller, error)
+	// Unsigned is the caller of an action that is registered as one whose sender something else than a signature proves. It must refuse all actions that
+	// the gate does not know as such, whatever is registered.
+	Unsigned(r *http.Request, service, action string) (Caller, error)
 	// Authorize asks about an action such as eks:DescribeCluster. The names of the conditions are in lower case.
-	Authorize(c Caller, action, resource string, conditions map[string][]string) error
+	Authorize(c Caller, action string, about Target) error
 }
 
 // Config is what a Front needs.
 type Config struct {
 	Gate Gate
-	// Identity answers the requests of STS and IAM, which it reads itself, and those that name no service.
-	Identity http.Handler
 	// Log has a line for each request; nil logs nothing.
 	Log *slog.Logger
 	// Metrics may be nil.
@@ -67,7 +65,7 @@ type Front struct {
 	actions map[[2]string]action
 	// handlers are those of the services that have an action, by the name that requests are signed for.
 	handlers map[string]*handler
-	identity http.Handler
+	identity *handler // of STS and IAM, and of requests that name no service
 	entry    http.Handler
 }
 
@@ -75,6 +73,10 @@ type Front struct {
 type action struct {
 	in, out reflect.Type
 	about   bool // says which resources a request is about
+	rights  Rights
+	// unsigned actions are done for senders without a signature.
+	unsigned bool
+	begin    func(context.Context, *Call) (func(), error)
 	// read decodes the input; its result says which resources the request is about, and does the action.
 	read func(*Call, *awsshape.Operation, awsshape.Object) (prepared, error)
 }
@@ -91,6 +93,8 @@ type Target struct {
 	Action string
 	// Resource is an ARN, or "*".
 	Resource string
+	// Shown is how a refusal names the resource, if not by Resource.
+	Shown string
 	// Conditions are those of the request and the resource, by their names in any case.
 	Conditions map[string][]string
 }
@@ -105,17 +109,36 @@ type Call struct {
 	Input awsshape.Object
 }
 
+// Rights says who decides whether the sender of a request may do an action.
+type Rights uint8
+
+// The rights.
+const (
+	// Policies decide: IAM is asked about each resource.
+	Policies Rights = iota
+	// Everybody may who has proven an identity, whatever policies say.
+	Everybody
+	// Itself is for an action that asks IAM in its own way, as those do that the trust policy of a role is about.
+	Itself
+)
+
 // Spec is an action. The fields of In and Out are members of the operation's input and output, see [awsshape.Shape.Into].
 type Spec[In, Out any] struct {
 	// About says which resources a request is about. All must be allowed. Nil is for actions that are about no one resource.
 	About func(context.Context, *Call, *In) ([]Target, error)
 	Do    func(context.Context, *Call, *In) (*Out, error)
+	// Begin, if not nil, comes before About, and what it returns is called when the action is done or refused. It may put another Caller into the Call.
+	Begin func(context.Context, *Call) (end func(), err error)
+	// Rights other than Policies have no About.
+	Rights Rights
+	// Unsigned is for an action whose sender is proven by its input; its Rights are Itself. The gate must know the action as unsigned, too.
+	Unsigned bool
 }
 
 // New makes a Front without actions.
 func New(c Config) (*Front, error) {
-	if c.Gate == nil || c.Identity == nil {
-		return nil, errors.New("a front of AWS APIs needs a gate, and a handler of STS and IAM")
+	if c.Gate == nil {
+		return nil, errors.New("a front of AWS APIs needs a gate")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -131,7 +154,11 @@ func New(c Config) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		config: c, list: awsactions.NewList(), rates: throttle.New(), metrics: m, identity: c.Identity, actions: map[[2]string]action{}, handlers: map[string]*handler{},
+		config: c, list: awsactions.NewList(), rates: throttle.New(), metrics: m, actions: map[[2]string]action{}, handlers: map[string]*handler{},
+	}
+	f.identity = &handler{front: f, table: awstable.Identity(), codec: awscodec.For(awstable.Identity())}
+	for _, s := range f.identity.table.Versions {
+		f.handlers[s.Name] = f.identity
 	}
 	f.entry = f.logged(http.HandlerFunc(f.routed))
 	return f, nil
@@ -146,6 +173,9 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 	if table == nil || table.Operation(name) == nil || f.Answers(service, name) {
 		panic(fmt.Sprintf("awsfront: %s:%s is in no table, or registered twice", service, name))
 	}
+	if spec.Rights != Policies && spec.About != nil || spec.Unsigned && spec.Rights != Itself {
+		panic(fmt.Sprintf("awsfront: nobody would decide about %s:%s as it is registered", service, name))
+	}
 	if f.handlers[service] == nil {
 		codec := awscodec.For(table)
 		if codec == nil {
@@ -154,7 +184,7 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 		f.handlers[service] = &handler{front: f, table: table, codec: codec}
 	}
 	f.actions[[2]string{service, name}] = action{
-		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), about: spec.About != nil,
+		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), about: spec.About != nil, rights: spec.Rights, unsigned: spec.Unsigned, begin: spec.Begin,
 		read: func(call *Call, operation *awsshape.Operation, object awsshape.Object) (prepared, error) {
 			in := new(In)
 			if operation.Input != nil {
@@ -210,7 +240,7 @@ func (f *Front) Services() []string {
 func (f *Front) Check() error {
 	var problems []error
 	for name, a := range f.actions {
-		if listed, _ := f.list.Find(name[0], name[1]); !a.about && listed.Decided() {
+		if listed, _ := f.list.Find(name[0], name[1]); !a.about && a.rights != Itself && listed.Decided() {
 			problems = append(problems, fmt.Errorf("%s:%s has no About, and the list has it decided by resources %v and keys %v", name[0], name[1], listed.Resources, listed.Keys))
 		}
 		operation := awstable.Service(name[0]).Operation(name[1])

@@ -40,6 +40,8 @@ func refusedBy(code, format string, args ...any) *awsfault.Error {
 type gate struct {
 	may   func(action, resource string, conditions map[string][]string) error
 	asked []string
+	// unsigned is the action that nobody signs, such as sts:AssumeRoleWithWebIdentity.
+	unsigned string
 }
 
 func (g *gate) Admit(r *http.Request, _ string, _ []byte) (Caller, error) {
@@ -55,12 +57,19 @@ func (g *gate) Admit(r *http.Request, _ string, _ []byte) (Caller, error) {
 	return caller{name}, nil
 }
 
-func (g *gate) Authorize(_ Caller, action, resource string, conditions map[string][]string) error {
-	g.asked = append(g.asked, fmt.Sprint(action, " ", resource, " ", slices.Sorted(maps.Keys(conditions))))
+func (g *gate) Unsigned(_ *http.Request, service, action string) (Caller, error) {
+	if g.unsigned != service+":"+action {
+		return nil, refusedBy("MissingAuthenticationToken", "Request is missing Authentication Token")
+	}
+	return caller{"nobody"}, nil
+}
+
+func (g *gate) Authorize(_ Caller, action string, about Target) error {
+	g.asked = append(g.asked, fmt.Sprint(action, " ", about.Resource, " ", slices.Sorted(maps.Keys(about.Conditions))))
 	if g.may == nil {
 		return nil
 	}
-	return g.may(action, resource, conditions)
+	return g.may(action, about.Resource, about.Conditions)
 }
 
 // told is a log: the attributes of each line.
@@ -98,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{gate: &gate{}, metrics: prometheus.NewRegistry(), told: &told{}}
 	var err error
-	if w.front, err = New(Config{Gate: w.gate, Identity: http.NotFoundHandler(), Metrics: w.metrics, Log: slog.New(w.told)}); err != nil {
+	if w.front, err = New(Config{Gate: w.gate, Metrics: w.metrics, Log: slog.New(w.told)}); err != nil {
 		t.Fatal(err)
 	}
 	Register(w.front, "eks", "DescribeCluster", Spec[describeIn, describeOut]{
@@ -167,7 +176,7 @@ func TestAnswers(t *testing.T) {
 		"a parameter that is ignored":     {who: "a", method: "POST", path: "/clusters", body: `{"name":"x","roleArn":"r","resourcesVpcConfig":{},"zonalShiftConfig":{"enabled":true}}`, status: 400, code: "InvalidParameterException", has: "Muster does not support roleArn, resourcesVpcConfig, zonalShiftConfig: leave it out"},
 		"a required parameter":            {who: "a", method: "POST", path: "/clusters", body: `{"name":"x"}`, status: 400, code: "InvalidParameterException", has: "roleArn"},
 		"no JSON":                         {who: "a", method: "POST", path: "/clusters", body: `<`, status: 400, code: "SerializationException"},
-		"too large":                       {who: "a", method: "POST", path: "/clusters", body: strings.Repeat("x", maxBody+1), status: 413, code: "RequestEntityTooLarge"},
+		"too large":                       {who: "a", method: "POST", path: "/clusters", body: strings.Repeat("x", 256<<10+1), status: 413, code: "RequestEntityTooLarge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -237,7 +246,7 @@ func TestOnePrincipalDelaysNobodyElse(t *testing.T) {
 	if got := counted.GetCounter().GetValue(); got != 101 {
 		t.Errorf("%v requests are counted as throttled", got)
 	}
-	if again, err := New(Config{Gate: w.gate, Identity: http.NotFoundHandler(), Metrics: w.metrics}); err != nil || again.metrics.requests != w.front.metrics.requests {
+	if again, err := New(Config{Gate: w.gate, Metrics: w.metrics}); err != nil || again.metrics.requests != w.front.metrics.requests {
 		t.Errorf("a second front counts elsewhere: %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func (f *Front) logged(next http.Handler) http.Handler {
 			level = slog.LevelWarn
 			attributes = append(attributes, slog.Any("warnings", record.Warnings))
 		}
-		if f.handlers[record.Service] != nil {
+		if h := f.handlers[record.Service]; h != nil && h != f.identity {
 			f.config.Log.LogAttrs(r.Context(), level, "aws request", attributes...)
 			return
 		}

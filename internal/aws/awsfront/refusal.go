@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsshape"
+	"muster.dev/muster/internal/aws/query"
 )
 
 // refusal turns any error into one that may be answered. An error that nobody meant for the caller becomes an InternalFailure, which tells
@@ -96,8 +97,20 @@ func refusedByIAM(table *awsshape.Service, e *awsfault.Error) *awsfault.Error {
 	return &awsfault.Error{Code: known.code, Message: message, Status: known.status, Cause: e.Cause}
 }
 
+// tooLarge refuses a request by its length.
+func tooLarge(table *awsshape.Service) *awsfault.Error {
+	words := "The request has more than %d bytes"
+	if table.Identity {
+		words = "the body is larger than %d bytes"
+	}
+	return awsfault.Errorf("RequestEntityTooLarge", words, table.MaxBody()).WithStatus(http.StatusRequestEntityTooLarge)
+}
+
 // unsupported refuses parameters that an action would ignore in silence.
 func unsupported(table *awsshape.Service, names []string) *awsfault.Error {
+	if table.Identity {
+		return query.Unknown(names[0])
+	}
 	code := "InvalidParameterValue"
 	for _, declared := range []string{"InvalidParameterException", "InvalidRequestException", "BadRequest", "ValidationException", "UnsupportedOperationException"} {
 		if table.Fault(declared) != nil {

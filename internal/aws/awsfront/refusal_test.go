@@ -7,33 +7,33 @@ import (
 
 	"muster.dev/muster/internal/aws/awsshape"
 	"muster.dev/muster/internal/aws/awstable"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 )
 
 // Each refusal of the gate is answered with what the service's clients compare. A code that IAM does not have could never be translated.
 func TestRefusalsOfIAMInTheWordsOfServices(t *testing.T) {
-	codes := []awsquery.Code{
-		awsquery.AccessDenied, awsquery.InvalidClientTokenID, awsquery.SignatureDoesNotMatch, awsquery.IncompleteSignature, awsquery.MissingAuthenticationToken,
-		awsquery.ExpiredToken, awsquery.Throttling, awsquery.ServiceUnavailable,
+	codes := []iamfault.Code{
+		iamfault.AccessDenied, iamfault.InvalidClientTokenID, iamfault.SignatureDoesNotMatch, iamfault.IncompleteSignature, iamfault.MissingAuthenticationToken,
+		iamfault.ExpiredToken, iamfault.Throttling, iamfault.ServiceUnavailable,
 	}
-	want := map[string]map[awsquery.Code]answered{
+	want := map[string]map[iamfault.Code]answered{
 		"eks": {
-			awsquery.AccessDenied: {"AccessDeniedException", 403}, awsquery.InvalidClientTokenID: {"UnrecognizedClientException", 403},
-			awsquery.SignatureDoesNotMatch: {"InvalidSignatureException", 403}, awsquery.IncompleteSignature: {"IncompleteSignatureException", 403},
-			awsquery.MissingAuthenticationToken: {"MissingAuthenticationTokenException", 403}, awsquery.ExpiredToken: {"ExpiredTokenException", 403},
-			awsquery.Throttling: {"ThrottlingException", 429}, awsquery.ServiceUnavailable: {"ServiceUnavailableException", 503},
+			iamfault.AccessDenied: {"AccessDeniedException", 403}, iamfault.InvalidClientTokenID: {"UnrecognizedClientException", 403},
+			iamfault.SignatureDoesNotMatch: {"InvalidSignatureException", 403}, iamfault.IncompleteSignature: {"IncompleteSignatureException", 403},
+			iamfault.MissingAuthenticationToken: {"MissingAuthenticationTokenException", 403}, iamfault.ExpiredToken: {"ExpiredTokenException", 403},
+			iamfault.Throttling: {"ThrottlingException", 429}, iamfault.ServiceUnavailable: {"ServiceUnavailableException", 503},
 		},
-		"kms": {awsquery.AccessDenied: {"AccessDeniedException", 400}, awsquery.Throttling: {"ThrottlingException", 400}, awsquery.ServiceUnavailable: {"ServiceUnavailableException", 503}},
+		"kms": {iamfault.AccessDenied: {"AccessDeniedException", 400}, iamfault.Throttling: {"ThrottlingException", 400}, iamfault.ServiceUnavailable: {"ServiceUnavailableException", 503}},
 		"ec2": {
-			awsquery.AccessDenied: {"UnauthorizedOperation", 403}, awsquery.InvalidClientTokenID: {"AuthFailure", 401}, awsquery.SignatureDoesNotMatch: {"SignatureDoesNotMatch", 403},
-			awsquery.IncompleteSignature: {"IncompleteSignature", 400}, awsquery.MissingAuthenticationToken: {"MissingAuthenticationToken", 403},
-			awsquery.ExpiredToken: {"RequestExpired", 400}, awsquery.Throttling: {"RequestLimitExceeded", 503}, awsquery.ServiceUnavailable: {"Unavailable", 503},
+			iamfault.AccessDenied: {"UnauthorizedOperation", 403}, iamfault.InvalidClientTokenID: {"AuthFailure", 401}, iamfault.SignatureDoesNotMatch: {"SignatureDoesNotMatch", 403},
+			iamfault.IncompleteSignature: {"IncompleteSignature", 400}, iamfault.MissingAuthenticationToken: {"MissingAuthenticationToken", 403},
+			iamfault.ExpiredToken: {"RequestExpired", 400}, iamfault.Throttling: {"RequestLimitExceeded", 503}, iamfault.ServiceUnavailable: {"Unavailable", 503},
 		},
-		"autoscaling": {awsquery.AccessDenied: {"AccessDenied", 403}, awsquery.Throttling: {"Throttling", 400}, awsquery.ServiceUnavailable: {"ServiceUnavailable", 503}},
+		"autoscaling": {iamfault.AccessDenied: {"AccessDenied", 403}, iamfault.Throttling: {"Throttling", 400}, iamfault.ServiceUnavailable: {"ServiceUnavailable", 503}},
 	}
 	for service, known := range want {
 		for code, answer := range known {
-			if got := refusal(awstable.Service(service), awsquery.Errorf(code, "no")); got.Code != answer.code || got.HTTPStatus() != answer.status {
+			if got := refusal(awstable.Service(service), iamfault.Errorf(code, "no")); got.Code != answer.code || got.HTTPStatus() != answer.status {
 				t.Errorf("%s: %s is answered as %s %d, want %+v", service, code, got.Code, got.HTTPStatus(), answer)
 			}
 		}

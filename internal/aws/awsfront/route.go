@@ -36,7 +36,7 @@ func (f *Front) routed(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r)
 		return
 	}
-	if token || signed.Service == "sts" || signed.Service == "iam" {
+	if token {
 		f.identity.ServeHTTP(w, r)
 		return
 	}

@@ -3,6 +3,7 @@
 package awsfront
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,16 +25,16 @@ import (
 // unknownAction is the action in logs and metrics of a request that names none.
 const unknownAction = "unknown"
 
-// handler answers one service.
+// handler answers one service, or the endpoint of STS and IAM.
 type handler struct {
 	front *Front
 	table *awsshape.Service
 	codec awsshape.Codec
 }
 
-// request is one on its way.
+// request is one on its way. Its table and codec are the handler's until it has said which others it is for.
 type request struct {
-	*handler
+	handler
 	id, action, resource string
 	operation            *awsshape.Operation
 }
@@ -43,12 +44,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := h.front.config.Now()
 	record := RecordOf(r.Context())
 	record.Service = h.table.Name
-	q := &request{handler: h, id: uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String(), action: unknownAction}
+	q := &request{handler: *h, id: uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String(), action: unknownAction}
 	response, err := q.answer(w, r)
-	record.RequestID, record.Action, record.Resource = q.id, q.action, q.resource
+	record.Service, record.RequestID, record.Action = q.table.Name, q.id, q.action
+	if q.resource != "" {
+		record.Resource = q.resource
+	}
 	if err != nil {
-		problem := refusal(h.table, err)
-		response = h.codec.EncodeError(h.table, q.id, problem)
+		problem := refusal(q.table, err)
+		response = q.codec.EncodeError(q.table, q.id, problem)
 		record.Code, record.Message = problem.Code, problem.Message
 		if problem.Cause != nil {
 			record.Cause = problem.Cause
@@ -58,10 +62,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range response.Header {
 		header.Set(name, value)
 	}
+	header.Set("Date", h.front.config.Now().UTC().Format(http.TimeFormat)) // SDKs set their clock by it
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(response.Status)
 	_, _ = w.Write(response.Body)
-	h.front.metrics.observe(h.table.Name, q.action, record.Code, h.front.config.Now().Sub(began))
+	h.front.metrics.observe(cmp.Or(q.table.Name, unknownAction), q.action, record.Code, h.front.config.Now().Sub(began))
 }
 
 // answer takes the request through all steps.
@@ -75,8 +80,12 @@ func (q *request) answer(w http.ResponseWriter, r *http.Request) (response awssh
 	if err != nil {
 		return awsshape.Response{}, err
 	}
-	// A client that goes away does not leave its change half done: what an action needs to be stopped by is its own deadline.
-	ctx := context.WithoutCancel(r.Context())
+	// A client that goes away does not leave its change half done: what an action needs to be stopped by is its own deadline. An action of STS or IAM is one
+	// write at most, and waits for others, and for issuers of tokens, no longer than its client does.
+	ctx := r.Context()
+	if !q.table.Identity {
+		ctx = context.WithoutCancel(ctx)
+	}
 	if throttle.ClassOf(q.table.Name, q.action) == throttle.Read {
 		ctx = readcache.Allow(ctx)
 	}
@@ -89,22 +98,26 @@ func (q *request) answer(w http.ResponseWriter, r *http.Request) (response awssh
 
 // admit finds the operation and the sender.
 func (q *request) admit(w http.ResponseWriter, r *http.Request) (*Call, func() (awsshape.Object, error), error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, q.table.MaxBody()))
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return nil, nil, &awsfault.Error{Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The request has more than %d bytes", maxBody)}
+		return nil, nil, tooLarge(q.table)
 	} else if err != nil {
 		return nil, nil, &awsfault.Error{Code: "IncompleteBody", Message: "The body of the request ended too early", Cause: err}
 	}
-	routed, unrouted := q.codec.Route(q.table, awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body}, awsshape.DefaultLimits())
-	if unrouted == nil {
-		q.operation, q.action = routed.Operation, routed.Operation.Name
+	routed, unrouted := q.codec.Route(q.table, awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Asks: r.URL.ForceQuery, Header: r.Header, Body: body}, awsshape.DefaultLimits())
+	if routed.Service != nil {
+		q.table = routed.Service
 	}
-	caller, err := q.front.config.Gate.Admit(r, q.table.Name, body)
-	if err != nil {
-		return nil, nil, err
+	if routed.Codec != nil {
+		q.codec = routed.Codec
 	}
 	if unrouted != nil {
-		return nil, nil, unrouted
+		return nil, nil, q.unrouted(r, body, unrouted)
+	}
+	q.operation, q.action = routed.Operation, routed.Operation.Name
+	caller, err := q.sender(r, body)
+	if err != nil {
+		return nil, nil, err
 	}
 	now := q.front.config.Now()
 	if !q.front.Answers(q.table.Name, q.action) { // the list says why
@@ -112,10 +125,31 @@ func (q *request) admit(w http.ResponseWriter, r *http.Request) (*Call, func() (
 			return nil, nil, err
 		}
 	}
-	if err := q.front.rates.Allow(caller.Principal().String(), q.table.Name, q.action, now); err != nil {
-		return nil, nil, err
+	if !q.table.Identity { // the gate counts the requests of each key, and STS those of each subject
+		if err := q.front.rates.Allow(caller.Principal().String(), q.table.Name, q.action, now); err != nil {
+			return nil, nil, err
+		}
 	}
 	return &Call{Caller: caller, Service: q.table.Name, Action: q.action, ID: q.id, Now: now}, routed.Input, nil
+}
+
+// unrouted is the answer to a request without an operation. STS and IAM tell everybody, and other services those whose identity is proven.
+func (q *request) unrouted(r *http.Request, body []byte, why error) error {
+	if q.table.Identity {
+		return why
+	}
+	if _, err := q.front.config.Gate.Admit(r, q.table.Name, body); err != nil {
+		return err
+	}
+	return why
+}
+
+// sender is who sent a request of the operation that was found. A signature is asked for unless exactly that operation is registered as unsigned.
+func (q *request) sender(r *http.Request, body []byte) (Caller, error) {
+	if q.front.actions[[2]string{q.table.Name, q.operation.Name}].unsigned {
+		return q.front.config.Gate.Unsigned(r, q.table.Name, q.operation.Name)
+	}
+	return q.front.config.Gate.Admit(r, q.table.Name, body)
 }
 
 // act decodes, asks IAM, and does the action.
@@ -132,12 +166,29 @@ func (q *request) act(ctx context.Context, call *Call, input func() (awsshape.Ob
 	if err != nil {
 		return nil, err
 	}
-	targets, err := action.about(ctx)
+	if registered.begin != nil {
+		end, err := registered.begin(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
+	if registered.rights == Policies {
+		if err := q.authorize(ctx, call, action.about); err != nil {
+			return nil, err
+		}
+	}
+	return action.do(ctx)
+}
+
+// authorize asks IAM about each resource.
+func (q *request) authorize(ctx context.Context, call *Call, about func(context.Context) ([]Target, error)) error {
+	targets, err := about(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(targets) == 0 {
-		return nil, fmt.Errorf("%s:%s says of nothing what it is about", q.table.Name, q.action)
+		return fmt.Errorf("%s:%s says of nothing what it is about", q.table.Name, q.action)
 	}
 	for _, target := range targets {
 		q.resource = target.Resource
@@ -145,11 +196,12 @@ func (q *request) act(ctx context.Context, call *Call, input func() (awsshape.Ob
 		if asked == "" {
 			asked = q.table.Name + ":" + q.action
 		}
-		if err := q.front.config.Gate.Authorize(call.Caller, asked, target.Resource, lowered(target.Conditions)); err != nil {
-			return nil, err
+		target.Conditions = lowered(target.Conditions)
+		if err := q.front.config.Gate.Authorize(call.Caller, asked, target); err != nil {
+			return err
 		}
 	}
-	return action.do(ctx)
+	return nil
 }
 
 func lowered(conditions map[string][]string) map[string][]string {

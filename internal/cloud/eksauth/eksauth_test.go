@@ -16,7 +16,7 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/podidentity/podidentitytest"
 	"muster.dev/muster/internal/plane/podwatch"
@@ -42,10 +42,14 @@ func (g *gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) {
 	return caller{g.instance}, nil
 }
 
-func (g *gate) Authorize(_ awsfront.Caller, action, resource string, _ map[string][]string) error {
-	g.asked = append(g.asked, action+" "+resource)
+func (*gate) Unsigned(*http.Request, string, string) (awsfront.Caller, error) {
+	return nil, iamfault.Errorf(iamfault.MissingAuthenticationToken, "no")
+}
+
+func (g *gate) Authorize(_ awsfront.Caller, action string, about awsfront.Target) error {
+	g.asked = append(g.asked, action+" "+about.Resource)
 	if g.denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "User: x is not authorized to perform: %s", action)
+		return iamfault.Errorf(iamfault.AccessDenied, "User: x is not authorized to perform: %s", action)
 	}
 	return nil
 }
@@ -101,7 +105,7 @@ func newWorld(t *testing.T, c *podidentitytest.Cluster) *world {
 		Cluster: c, gate: &gate{instance: "i-1"},
 		account: &account{cluster: c.Cluster, has: true, found: podidentity.Association{ID: "a-1", Role: "arn:aws:iam::000000000000:role/app"}},
 	}
-	front, err := awsfront.New(awsfront.Config{Gate: w.gate, Identity: http.NotFoundHandler()})
+	front, err := awsfront.New(awsfront.Config{Gate: w.gate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +207,7 @@ func TestNothingForOthers(t *testing.T) {
 		"no association":     {change: func(w *world, _ map[string]any) { w.account.has = false }, status: 404, code: "ResourceNotFoundException", has: "No association found for service account app in namespace shop of cluster demo"},
 		"another account":    {of: func() string { return c.Token(t, c.Claims(lonely)) }, status: 404, code: "ResourceNotFoundException"},
 		"a role that does not": {change: func(w *world, _ map[string]any) {
-			w.refuses = awsquery.Errorf(awsquery.AccessDenied, "EKS does not have permissions to assume the role x")
+			w.refuses = iamfault.Errorf(iamfault.AccessDenied, "EKS does not have permissions to assume the role x")
 		}, status: 403, code: "AccessDeniedException", has: "EKS does not have permissions"},
 		"no token": {of: func() string { return "" }, status: 400, code: "InvalidTokenException"},
 	} {

@@ -11,8 +11,8 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/aws/nexttoken"
-	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
@@ -23,12 +23,16 @@ func (policyGate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) 
 	return awsfronttest.Caller{}, nil
 }
 
-func (g policyGate) Authorize(c awsfront.Caller, action, resource string, conditions map[string][]string) error {
+func (policyGate) Unsigned(*http.Request, string, string) (awsfront.Caller, error) {
+	return nil, iamfault.Errorf(iamfault.MissingAuthenticationToken, "no")
+}
+
+func (g policyGate) Authorize(c awsfront.Caller, action string, about awsfront.Target) error {
 	caller := iampolicy.Caller{ARN: c.ARN(), Account: c.Account(), ID: "AIDAEXAMPLE"}
 	all := iampolicy.NewContext(caller, iampolicy.Facts{})
-	maps.Copy(all, conditions)
-	if g.document.Evaluate(iampolicy.Request{Caller: caller, Action: action, Resource: resource, Context: all}).Verdict != iampolicy.Allow {
-		return awsquery.Errorf(awsquery.AccessDenied, "not authorized to perform %s on %s", action, resource)
+	maps.Copy(all, about.Conditions)
+	if g.document.Evaluate(iampolicy.Request{Caller: caller, Action: action, Resource: about.Resource, Context: all}).Verdict != iampolicy.Allow {
+		return iamfault.Errorf(iamfault.AccessDenied, "not authorized to perform %s on %s", action, about.Resource)
 	}
 	return nil
 }
@@ -50,7 +54,7 @@ func TestTheDriversPolicy(t *testing.T) {
 			gate.document = document
 		}
 	}
-	front, err := awsfront.New(awsfront.Config{Gate: gate, Identity: http.NotFoundHandler()})
+	front, err := awsfront.New(awsfront.Config{Gate: gate})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ package identityservice
 import (
 	"slices"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
@@ -13,13 +14,13 @@ import (
 // delete the user, and are told that there are none.
 
 type listSSHKeysOut struct {
-	awsquery.Page
-	SSHPublicKeys awsquery.List[none]
+	listPage
+	SSHPublicKeys []none
 }
 
 type listCertificatesOut struct {
-	awsquery.Page
-	Certificates awsquery.List[none]
+	listPage
+	Certificates []none
 }
 
 type listServiceCredentialsIn struct {
@@ -30,13 +31,13 @@ type listServiceCredentialsIn struct {
 }
 
 type listServiceCredentialsOut struct {
-	awsquery.Page
-	ServiceSpecificCredentials awsquery.List[none]
+	listPage
+	ServiceSpecificCredentials []none
 }
 
 type listDevicesOut struct {
-	awsquery.Page
-	MFADevices awsquery.List[none]
+	listPage
+	MFADevices []none
 }
 
 type listVirtualDevicesIn struct {
@@ -45,26 +46,25 @@ type listVirtualDevicesIn struct {
 }
 
 type listVirtualDevicesOut struct {
-	awsquery.Page
-	VirtualMFADevices awsquery.List[none]
+	listPage
+	VirtualMFADevices []none
 }
 
-func (s *Service) registerAbsent(server *awsquery.Server) {
-	api := awsquery.IAM()
+func (s *Service) registerAbsent(front *awsfront.Front) {
 	ofUser := func(c *call, in listKeysIn) (target, error) { return c.aboutNamed(in.UserName) }
-	register(s, server, api, "ListSSHPublicKeys", reads, ofUser, func(c *call, in listKeysIn) (*listSSHKeysOut, error) {
+	register(s, front, apiIAM, "ListSSHPublicKeys", reads, ofUser, func(c *call, in listKeysIn) (*listSSHKeysOut, error) {
 		page, err := c.nothingOf(in)
-		return &listSSHKeysOut{Page: page}, err
+		return &listSSHKeysOut{listPage: page}, err
 	})
-	register(s, server, api, "ListSigningCertificates", reads, ofUser, func(c *call, in listKeysIn) (*listCertificatesOut, error) {
+	register(s, front, apiIAM, "ListSigningCertificates", reads, ofUser, func(c *call, in listKeysIn) (*listCertificatesOut, error) {
 		page, err := c.nothingOf(in)
-		return &listCertificatesOut{Page: page}, err
+		return &listCertificatesOut{listPage: page}, err
 	})
-	register(s, server, api, "ListMFADevices", reads, ofUser, func(c *call, in listKeysIn) (*listDevicesOut, error) {
+	register(s, front, apiIAM, "ListMFADevices", reads, ofUser, func(c *call, in listKeysIn) (*listDevicesOut, error) {
 		page, err := c.nothingOf(in)
-		return &listDevicesOut{Page: page}, err
+		return &listDevicesOut{listPage: page}, err
 	})
-	register(s, server, api, "ListServiceSpecificCredentials", reads, func(c *call, in listServiceCredentialsIn) (target, error) {
+	register(s, front, apiIAM, "ListServiceSpecificCredentials", reads, func(c *call, in listServiceCredentialsIn) (target, error) {
 		if in.AllUsers {
 			return c.aboutUser("*"), nil
 		}
@@ -72,24 +72,24 @@ func (s *Service) registerAbsent(server *awsquery.Server) {
 	}, func(c *call, in listServiceCredentialsIn) (*listServiceCredentialsOut, error) {
 		if in.AllUsers {
 			page, err := c.emptyPage(in.Marker, in.MaxItems)
-			return &listServiceCredentialsOut{Page: page}, err
+			return &listServiceCredentialsOut{listPage: page}, err
 		}
 		page, err := c.nothingOf(listKeysIn{in.UserName, in.Marker, in.MaxItems})
-		return &listServiceCredentialsOut{Page: page}, err
+		return &listServiceCredentialsOut{listPage: page}, err
 	})
-	register(s, server, api, "ListVirtualMFADevices", reads, func(c *call, _ listVirtualDevicesIn) (target, error) {
+	register(s, front, apiIAM, "ListVirtualMFADevices", reads, func(c *call, _ listVirtualDevicesIn) (target, error) {
 		return target{resource: "arn:" + iam.Partition + ":iam::" + c.account + ":mfa/"}, nil
 	},
 		func(c *call, in listVirtualDevicesIn) (*listVirtualDevicesOut, error) {
 			if in.AssignmentStatus != nil && !slices.Contains([]string{"Assigned", "Unassigned", "Any"}, *in.AssignmentStatus) {
-				return nil, awsquery.Errorf(awsquery.ValidationError, "AssignmentStatus is %.20q: it must be Assigned, Unassigned or Any", *in.AssignmentStatus)
+				return nil, iamfault.Errorf(iamfault.ValidationError, "AssignmentStatus is %.20q: it must be Assigned, Unassigned or Any", *in.AssignmentStatus)
 			}
 			page, err := c.emptyPage(in.Marker, in.MaxItems)
-			return &listVirtualDevicesOut{Page: page}, err
+			return &listVirtualDevicesOut{listPage: page}, err
 		})
 	profile := func(c *call, in userNameIn) (target, error) { return c.aboutNamed(in.UserName) }
-	register(s, server, api, "GetLoginProfile", reads, profile, noLoginProfile)
-	register(s, server, api, "DeleteLoginProfile", writes, profile, noLoginProfile)
+	register(s, front, apiIAM, "GetLoginProfile", reads, profile, noLoginProfile)
+	register(s, front, apiIAM, "DeleteLoginProfile", writes, profile, noLoginProfile)
 }
 
 // aboutNamed is a user whose name may be left out: the caller.
@@ -99,19 +99,19 @@ func (c *call) aboutNamed(name *string) (target, error) {
 }
 
 // nothingOf is the empty list of something that a user has none of.
-func (c *call) nothingOf(in listKeysIn) (awsquery.Page, error) {
+func (c *call) nothingOf(in listKeysIn) (listPage, error) {
 	name, err := c.userName(in.UserName)
 	if err == nil {
 		_, err = c.user(name)
 	}
 	if err != nil {
-		return awsquery.Page{}, err
+		return listPage{}, err
 	}
 	return c.emptyPage(in.Marker, in.MaxItems)
 }
 
-func (c *call) emptyPage(marker *string, most *int32) (awsquery.Page, error) {
-	_, page, err := awsquery.PageOf(nil, func(string) string { return "" }, c.markers, marker, most)
+func (c *call) emptyPage(marker *string, most *int32) (listPage, error) {
+	_, page, err := pageBy(nil, func(string) string { return "" }, c.markers, marker, most)
 	return page, err
 }
 
@@ -123,5 +123,5 @@ func noLoginProfile(c *call, in userNameIn) (*none, error) {
 	if _, err := c.user(name); err != nil {
 		return nil, err
 	}
-	return nil, awsquery.Errorf(awsquery.NoSuchEntity, "Login Profile for User %.128s cannot be found.", name)
+	return nil, iamfault.Errorf(iamfault.NoSuchEntity, "Login Profile for User %.128s cannot be found.", name)
 }

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -37,50 +37,82 @@ type target struct {
 // anything is the target of actions that are about no one resource.
 func anything() target { return target{resource: "*"} }
 
+// The services, as policies and signatures name them.
+const (
+	apiIAM = "iam"
+	apiSTS = "sts"
+)
+
 type mode int
 
 const (
-	reads  mode = iota
-	writes      // one at a time
-	open        // everybody may, whatever policies say
+	reads    mode = iota
+	writes        // one at a time
+	open          // everybody may, whatever policies say
+	judged        // by the trust policy of a role, too, and so by the action itself
+	unsigned      // the same, and nobody's signature is asked for
 )
 
-// register adds an action: its resource, and its effect if the caller may.
-func register[In, Out any](s *Service, server *awsquery.Server, api awsquery.API, action string, m mode, about func(*call, In) (target, error), do func(*call, In) (*Out, error)) {
-	awsquery.Register(server, api, action, func(ctx context.Context, asked awsquery.Call, in In) (*Out, error) {
-		c := &call{admitted: admittedOf(ctx), ctx: ctx, record: awsfront.RecordOf(ctx)}
-		c.markers = markers{s.config.Sealer.current.Load(), c.account, asked}
-		if m == writes {
-			select {
-			case s.writing <- struct{}{}:
-				defer func() { <-s.writing }()
-			case <-ctx.Done():
-				return nil, away(ctx.Err())
-			}
-		}
-		var err error
-		if c.state, err = s.config.Store.State(); err != nil {
-			return nil, away(err)
-		}
-		if m != open {
-			t, err := about(c, in)
+var rights = map[mode]awsfront.Rights{open: awsfront.Everybody, judged: awsfront.Itself, unsigned: awsfront.Itself}
+
+// register adds an action to the front: its resource, and its effect if the caller may. All errors of the two are made ones of IAM's.
+func register[In, Out any](s *Service, front *awsfront.Front, api, action string, m mode, about func(*call, In) (target, error), do func(*call, In) (*Out, error)) {
+	spec := awsfront.Spec[In, Out]{
+		Rights: rights[m], Unsigned: m == unsigned,
+		Begin: func(ctx context.Context, asked *awsfront.Call) (func(), error) { return s.begin(ctx, asked, m) },
+		Do: func(_ context.Context, asked *awsfront.Call, in *In) (*Out, error) {
+			out, err := do(within(asked), *in)
 			if err != nil {
-				return nil, err
+				return nil, answerable(storeError(err))
 			}
-			c.record.Resource = t.resource
-			if err := s.authorize(c, api.Name+":"+action, t); err != nil {
-				return nil, err
+			return out, nil
+		},
+	}
+	if about != nil {
+		spec.About = func(_ context.Context, asked *awsfront.Call, in *In) ([]awsfront.Target, error) {
+			t, err := about(within(asked), *in)
+			if err != nil {
+				return nil, answerable(err)
 			}
+			return []awsfront.Target{{Resource: t.resource, Conditions: t.context, Shown: t.shown}}, nil
 		}
-		out, err := do(c, in)
-		return out, storeError(err)
-	})
+	}
+	awsfront.Register(front, api, action, spec)
 }
+
+// begin has a request wait for other changes if it is one, and gives it the state that it is decided by and works on.
+func (s *Service) begin(ctx context.Context, asked *awsfront.Call, m mode) (end func(), err error) {
+	caller, ok := asked.Caller.(Caller)
+	if !ok {
+		return nil, errNotOurs
+	}
+	end = func() {}
+	if m == writes {
+		select {
+		case s.writing <- struct{}{}:
+			end = func() { <-s.writing }
+		case <-ctx.Done():
+			return nil, away(ctx.Err())
+		}
+	}
+	c := &call{admitted: caller.admitted, ctx: ctx, record: awsfront.RecordOf(ctx)}
+	c.markers = markers{s.config.Sealer.current.Load(), c.account, asked.Action, asked.Input}
+	if c.state, err = s.config.Store.State(); err != nil {
+		end()
+		return nil, away(err)
+	}
+	caller.within = c
+	asked.Caller = caller
+	return end, nil
+}
+
+// within is the request of STS or IAM that begin has begun.
+func within(asked *awsfront.Call) *call { return asked.Caller.(Caller).within }
 
 // authorize asks the caller's policies.
 func (s *Service) authorize(c *call, action string, t target) error {
 	if c.session != nil && !c.role() {
-		return awsquery.Errorf(awsquery.AccessDenied, "credentials of GetSessionToken cannot call IAM: use the user's access key, or a role's session")
+		return iamfault.Errorf(iamfault.AccessDenied, "credentials of GetSessionToken cannot call IAM: use the user's access key, or a role's session")
 	}
 	return s.permit(c, action, t)
 }
@@ -139,7 +171,7 @@ func (s *Service) rights(state *State, p principal) (iampolicy.Rights, error) {
 		policy, ok := s.policy(state, name)
 		text, has := policy.Document()
 		if !ok || !has {
-			return rights, awsquery.Errorf(awsquery.AccessDenied, "the policy %s is attached to %s and cannot be found: detach it", name, p.arn)
+			return rights, iamfault.Errorf(iamfault.AccessDenied, "the policy %s is attached to %s and cannot be found: detach it", name, p.arn)
 		}
 		if err := s.add(&rights.Identity, iampolicy.Managed, name, text); err != nil {
 			return rights, err
@@ -166,7 +198,7 @@ func (s *Service) rights(state *State, p principal) (iampolicy.Rights, error) {
 func (s *Service) add(to *[]iampolicy.Named, k iampolicy.Kind, name, text string) error {
 	document, err := s.parsed.parse(k, text)
 	if err != nil {
-		return awsquery.Because(err, awsquery.AccessDenied, "the policy "+name+" cannot be read, and so nothing is allowed: replace it")
+		return iamfault.Because(err, iamfault.AccessDenied, "the policy "+name+" cannot be read, and so nothing is allowed: replace it")
 	}
 	*to = append(*to, iampolicy.Named{Name: name, Document: document})
 	return nil
@@ -242,9 +274,9 @@ func storeError(err error) error {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, ErrExists):
-		return awsquery.Because(err, awsquery.EntityAlreadyExists, "an entity of that name already exists")
+		return iamfault.Because(err, iamfault.EntityAlreadyExists, "an entity of that name already exists")
 	case errors.Is(err, ErrConflict):
-		return awsquery.Because(err, awsquery.ConcurrentModification, "the entity was changed by somebody else meanwhile: try again")
+		return iamfault.Because(err, iamfault.ConcurrentModification, "the entity was changed by somebody else meanwhile: try again")
 	case errors.Is(err, ErrRefused):
 		return err
 	case errors.Is(err, errAway):

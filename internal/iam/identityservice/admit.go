@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/aws/sigv4"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 // skew is how far the clocks of clients may be off, as at STS.
@@ -29,24 +29,13 @@ type admitted struct {
 	userAgent string
 }
 
-type admittedKey struct{}
-
-func admittedOf(ctx context.Context) admitted {
-	a, _ := ctx.Value(admittedKey{}).(admitted)
-	return a
-}
-
-// admit finds the sender of a request of STS or IAM.
-func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call) (context.Context, error) {
-	awsfront.RecordOf(ctx).Action = call.Action
-	if call.API == awsquery.STS() && call.Action == actionWebIdentity { // its sender is proven by the token, and a signature is not asked for
-		return context.WithValue(ctx, admittedKey{}, s.nobody(ctx, r)), nil
+// Unsigned is the caller of AssumeRoleWithWebIdentity, whose sender the token proves. All other actions need a signature, whatever is registered.
+func (s *Service) Unsigned(r *http.Request, service, action string) (awsfront.Caller, error) {
+	if service != apiSTS || action != actionWebIdentity {
+		return nil, iamfault.Errorf(iamfault.MissingAuthenticationToken, "Request is missing Authentication Token")
 	}
-	a, err := s.sender(ctx, r, call.API.Name, call.Body)
-	if err != nil {
-		return nil, err
-	}
-	return context.WithValue(ctx, admittedKey{}, a), nil
+	awsfront.RecordOf(r.Context()).Service = service
+	return Caller{admitted: s.came(r, s.config.Now())}, nil
 }
 
 // sender finds the sender of a request: the key must exist, the signature must be made with it, for this service, and now.
@@ -87,7 +76,7 @@ func (s *Service) sender(ctx context.Context, r *http.Request, service string, b
 	}
 	record.Principal = p.arn.String()
 	if !s.limits.allow(signed.AccessKeyID, now) { // counted once it is proven: nobody spends another's requests
-		return admitted{}, awsquery.Errorf(awsquery.Throttling, "Rate exceeded")
+		return admitted{}, iamfault.Errorf(iamfault.Throttling, "Rate exceeded")
 	}
 	if err := signed.Current(now, skew); err != nil {
 		return admitted{}, expiredSignature(err, signed, now)
@@ -108,20 +97,14 @@ func (s *Service) came(r *http.Request, now time.Time) admitted {
 	return a
 }
 
-// nobody is the sender of a request that nothing has proven yet.
-func (s *Service) nobody(ctx context.Context, r *http.Request) admitted {
-	awsfront.RecordOf(ctx).Service = awsquery.STS().Name
-	return s.came(r, s.config.Now())
-}
-
 // scoped reports whether a signature is for a service and a region that it is in. STS and IAM may be signed for the global region everywhere.
 func (s *Service) scoped(signed sigv4.Signed, service string) error {
 	if signed.Service != service {
-		return awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", service)
+		return iamfault.Errorf(iamfault.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", service)
 	}
-	global := service == awsquery.STS().Name || service == awsquery.IAM().Name
+	global := service == apiSTS || service == apiIAM
 	if signed.Region != s.config.Region && (!global || signed.Region != globalRegion) {
-		return awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
+		return iamfault.Errorf(iamfault.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
 			"set AWS_REGION to it, as `muster env` does.", signed.Region, s.config.Region)
 	}
 	return nil
@@ -133,10 +116,10 @@ func badToken(err error) error {
 	switch {
 	case !ok:
 		return err
-	case no.code == awsquery.ExpiredToken:
-		return awsquery.Because(err, no.code, "The security token included in the request is expired")
+	case no.code == iamfault.ExpiredToken:
+		return iamfault.Because(err, no.code, "The security token included in the request is expired")
 	}
-	return awsquery.Because(err, no.code, "The security token included in the request is invalid.")
+	return iamfault.Because(err, no.code, "The security token included in the request is invalid.")
 }
 
 // signatureError answers what was wrong with a signature, in AWS's words where tools look for them.
@@ -151,7 +134,7 @@ func signatureError(err error, words string) error {
 	case words == "":
 		words = r.Error()
 	}
-	return awsquery.Because(err, awsquery.Code(r.Code), words)
+	return iamfault.Because(err, iamfault.Code(r.Code), words)
 }
 
 // expiredSignature is what STS says; SDKs set their clock by the Date of the answer then.
@@ -162,10 +145,10 @@ func expiredSignature(err error, signed sigv4.Signed, now time.Time) error {
 	if signed.SignedAt.After(now) {
 		words = "Signature not yet current: " + at + " is still later than " + now.Add(skew).UTC().Format(layout) + " (" + here + " + 15 min.)"
 	}
-	return awsquery.Because(err, awsquery.SignatureDoesNotMatch, words)
+	return iamfault.Because(err, iamfault.SignatureDoesNotMatch, words)
 }
 
 // away says that the management plane cannot be had.
 func away(err error) error {
-	return awsquery.Because(err, awsquery.ServiceUnavailable, "the management plane does not answer: try again, or see `muster status`")
+	return iamfault.Because(err, iamfault.ServiceUnavailable, "the management plane does not answer: try again, or see `muster status`")
 }

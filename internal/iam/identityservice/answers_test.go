@@ -402,7 +402,7 @@ func TestAnswersOnTheWire(t *testing.T) {
 			}
 		}
 	}
-	for _, code := range codesOf(t, "../awsquery/errors.go") {
+	for _, code := range codesOf(t, "../../aws/iamfault/fault.go") {
 		if !r.codes[code] {
 			t.Errorf("no answer with the code %s is pinned", code)
 		}

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -22,34 +23,33 @@ func infoOfBoundary(policy string) *boundaryInfo {
 }
 
 type putUserBoundaryIn struct {
-	UserName            string `query:",required"`
-	PermissionsBoundary string `query:",required"`
+	UserName            string
+	PermissionsBoundary string
 }
 
 type putRoleBoundaryIn struct {
-	RoleName            string `query:",required"`
-	PermissionsBoundary string `query:",required"`
+	RoleName            string
+	PermissionsBoundary string
 }
 
-func (s *Service) registerBoundaries(server *awsquery.Server) {
-	api := awsquery.IAM()
+func (s *Service) registerBoundaries(front *awsfront.Front) {
 	// The condition key is the boundary that would be, or the one that goes.
-	register(s, server, api, "PutUserPermissionsBoundary", writes, func(c *call, in putUserBoundaryIn) (target, error) {
+	register(s, front, apiIAM, "PutUserPermissionsBoundary", writes, func(c *call, in putUserBoundaryIn) (target, error) {
 		return boundedBy(c.aboutUser(in.UserName), &in.PermissionsBoundary), nil
 	}, func(c *call, in putUserBoundaryIn) (*none, error) {
 		return nil, s.setBoundary(c, subject{user: in.UserName}, in.PermissionsBoundary)
 	})
-	register(s, server, api, "PutRolePermissionsBoundary", writes, func(c *call, in putRoleBoundaryIn) (target, error) {
+	register(s, front, apiIAM, "PutRolePermissionsBoundary", writes, func(c *call, in putRoleBoundaryIn) (target, error) {
 		return boundedBy(c.aboutRole(in.RoleName), &in.PermissionsBoundary), nil
 	}, func(c *call, in putRoleBoundaryIn) (*none, error) {
 		return nil, s.setBoundary(c, subject{role: in.RoleName}, in.PermissionsBoundary)
 	})
-	register(s, server, api, "DeleteUserPermissionsBoundary", writes, func(c *call, in requiredUserIn) (target, error) {
+	register(s, front, apiIAM, "DeleteUserPermissionsBoundary", writes, func(c *call, in requiredUserIn) (target, error) {
 		return boundedBy(c.aboutUser(in.UserName), c.boundaryOf(subject{user: in.UserName})), nil
 	}, func(c *call, in requiredUserIn) (*none, error) {
 		return nil, s.dropBoundary(c, subject{user: in.UserName})
 	})
-	register(s, server, api, "DeleteRolePermissionsBoundary", writes, func(c *call, in roleIn) (target, error) {
+	register(s, front, apiIAM, "DeleteRolePermissionsBoundary", writes, func(c *call, in roleIn) (target, error) {
 		return boundedBy(c.aboutRole(in.RoleName), c.boundaryOf(subject{role: in.RoleName})), nil
 	}, func(c *call, in roleIn) (*none, error) {
 		return nil, s.dropBoundary(c, subject{role: in.RoleName})
@@ -84,11 +84,11 @@ func (s *Service) newBoundary(c *call, policy *string) (string, error) {
 		return "", nil
 	}
 	if _, err := arn.Parse(*policy); err != nil {
-		return "", awsquery.Errorf(awsquery.ValidationError, "ARN %.200s is not valid.", *policy)
+		return "", iamfault.Errorf(iamfault.ValidationError, "ARN %.200s is not valid.", *policy)
 	}
 	p, err := s.findPolicy(c, *policy)
 	if err != nil {
-		return "", awsquery.Errorf(awsquery.NoSuchEntity, "Scope ARN: %.200s does not exist or is not attachable.", *policy)
+		return "", iamfault.Errorf(iamfault.NoSuchEntity, "Scope ARN: %.200s does not exist or is not attachable.", *policy)
 	}
 	return p.ARN().String(), nil
 }
@@ -106,7 +106,7 @@ func (s *Service) dropBoundary(c *call, of subject) error {
 		return err
 	}
 	if had := c.boundaryOf(of); had == nil || *had == "" {
-		return awsquery.Errorf(awsquery.NoSuchEntity, "%.128s has no permissions boundary.", of.user+of.role)
+		return iamfault.Errorf(iamfault.NoSuchEntity, "%.128s has no permissions boundary.", of.user+of.role)
 	}
 	return s.writeBoundary(c, of, "")
 }
@@ -136,7 +136,7 @@ func (s *Service) boundary(state *State, name string) (*iampolicy.Named, error) 
 	policy, ok := s.policy(state, name)
 	text, has := policy.Document()
 	if !ok || !has {
-		return nil, awsquery.Errorf(awsquery.AccessDenied, "the permissions boundary %s cannot be found, and so nothing is allowed: put another, or delete it", name)
+		return nil, iamfault.Errorf(iamfault.AccessDenied, "the permissions boundary %s cannot be found, and so nothing is allowed: put another, or delete it", name)
 	}
 	var read []iampolicy.Named
 	if err := s.add(&read, iampolicy.Managed, name, text); err != nil {
@@ -186,5 +186,5 @@ func (c *call) usersBy(filter *string) (func(policy string) []policyHolder, erro
 	case *filter == usedAsBoundary:
 		return c.boundedByPolicy, nil
 	}
-	return nil, awsquery.Errorf(awsquery.ValidationError, "PolicyUsageFilter is %.40q: it must be PermissionsPolicy or PermissionsBoundary", *filter)
+	return nil, iamfault.Errorf(iamfault.ValidationError, "PolicyUsageFilter is %.40q: it must be PermissionsPolicy or PermissionsBoundary", *filter)
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
@@ -15,7 +15,7 @@ func denied(who, action string, t target, d iampolicy.Decision) error {
 	if d.Verdict == iampolicy.Allow {
 		return nil
 	}
-	return awsquery.Because(errors.New(d.Policy+": "+d.Reason), awsquery.AccessDenied, "User: "+who+" is not authorized to perform: "+action+onResource(action, t)+because(action, d))
+	return iamfault.Because(errors.New(d.Policy+": "+d.Reason), iamfault.AccessDenied, "User: "+who+" is not authorized to perform: "+action+onResource(action, t)+because(action, d))
 }
 
 // onResource is what a refusal says of the resource. EC2 and Auto Scaling say nothing where it is any, and EFS never names it.

@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -59,25 +60,25 @@ func (c *call) about(s subject) target {
 }
 
 type putUserPolicyIn struct {
-	UserName       string `query:",required"`
-	PolicyName     string `query:",required"`
-	PolicyDocument string `query:",required"`
+	UserName       string
+	PolicyName     string
+	PolicyDocument string
 }
 
 type putRolePolicyIn struct {
-	RoleName       string `query:",required"`
-	PolicyName     string `query:",required"`
-	PolicyDocument string `query:",required"`
+	RoleName       string
+	PolicyName     string
+	PolicyDocument string
 }
 
 type userPolicyIn struct {
-	UserName   string `query:",required"`
-	PolicyName string `query:",required"`
+	UserName   string
+	PolicyName string
 }
 
 type rolePolicyIn struct {
-	RoleName   string `query:",required"`
-	PolicyName string `query:",required"`
+	RoleName   string
+	PolicyName string
 }
 
 type userPolicyOut struct{ UserName, PolicyName, PolicyDocument string }
@@ -85,28 +86,28 @@ type userPolicyOut struct{ UserName, PolicyName, PolicyDocument string }
 type rolePolicyOut struct{ RoleName, PolicyName, PolicyDocument string }
 
 type listPolicyNamesOut struct {
-	awsquery.Page
-	PolicyNames awsquery.List[string]
+	listPage
+	PolicyNames []string
 }
 
 type userAttachIn struct {
-	UserName  string `query:",required"`
-	PolicyArn string `query:",required"`
+	UserName  string
+	PolicyArn string
 }
 
 type roleAttachIn struct {
-	RoleName  string `query:",required"`
-	PolicyArn string `query:",required"`
+	RoleName  string
+	PolicyArn string
 }
 
 type listUserAttachedIn struct {
-	UserName           string `query:",required"`
+	UserName           string
 	PathPrefix, Marker *string
 	MaxItems           *int32
 }
 
 type listRoleAttachedIn struct {
-	RoleName           string `query:",required"`
+	RoleName           string
 	PathPrefix, Marker *string
 	MaxItems           *int32
 }
@@ -114,12 +115,11 @@ type listRoleAttachedIn struct {
 type attachedPolicy struct{ PolicyName, PolicyArn string }
 
 type listAttachedOut struct {
-	awsquery.Page
-	AttachedPolicies awsquery.List[attachedPolicy]
+	listPage
+	AttachedPolicies []attachedPolicy
 }
 
-func (s *Service) registerGrants(server *awsquery.Server) {
-	api := awsquery.IAM()
+func (s *Service) registerGrants(front *awsfront.Front) {
 	user, role := func(name string) subject { return subject{user: name} }, func(name string) subject { return subject{role: name} }
 	on := func(c *call, of subject) (target, error) { return c.about(of), nil }
 	changing := func(c *call, of subject) (target, error) { return boundedBy(c.about(of), c.boundaryOf(of)), nil }
@@ -129,61 +129,61 @@ func (s *Service) registerGrants(server *awsquery.Server) {
 		return t, nil
 	}
 
-	register(s, server, api, "PutUserPolicy", writes, func(c *call, in putUserPolicyIn) (target, error) { return changing(c, user(in.UserName)) },
+	register(s, front, apiIAM, "PutUserPolicy", writes, func(c *call, in putUserPolicyIn) (target, error) { return changing(c, user(in.UserName)) },
 		func(c *call, in putUserPolicyIn) (*none, error) {
 			return nil, s.putInline(c, user(in.UserName), in.PolicyName, in.PolicyDocument)
 		})
-	register(s, server, api, "PutRolePolicy", writes, func(c *call, in putRolePolicyIn) (target, error) { return changing(c, role(in.RoleName)) },
+	register(s, front, apiIAM, "PutRolePolicy", writes, func(c *call, in putRolePolicyIn) (target, error) { return changing(c, role(in.RoleName)) },
 		func(c *call, in putRolePolicyIn) (*none, error) {
 			return nil, s.putInline(c, role(in.RoleName), in.PolicyName, in.PolicyDocument)
 		})
-	register(s, server, api, "GetUserPolicy", reads, func(c *call, in userPolicyIn) (target, error) { return on(c, user(in.UserName)) },
+	register(s, front, apiIAM, "GetUserPolicy", reads, func(c *call, in userPolicyIn) (target, error) { return on(c, user(in.UserName)) },
 		func(c *call, in userPolicyIn) (*userPolicyOut, error) {
 			text, err := c.inline(user(in.UserName), in.PolicyName)
-			return &userPolicyOut{in.UserName, in.PolicyName, awsquery.EncodeDocument(text)}, err
+			return &userPolicyOut{in.UserName, in.PolicyName, encodeDocument(text)}, err
 		})
-	register(s, server, api, "GetRolePolicy", reads, func(c *call, in rolePolicyIn) (target, error) { return on(c, role(in.RoleName)) },
+	register(s, front, apiIAM, "GetRolePolicy", reads, func(c *call, in rolePolicyIn) (target, error) { return on(c, role(in.RoleName)) },
 		func(c *call, in rolePolicyIn) (*rolePolicyOut, error) {
 			text, err := c.inline(role(in.RoleName), in.PolicyName)
-			return &rolePolicyOut{in.RoleName, in.PolicyName, awsquery.EncodeDocument(text)}, err
+			return &rolePolicyOut{in.RoleName, in.PolicyName, encodeDocument(text)}, err
 		})
-	register(s, server, api, "ListUserPolicies", reads, func(c *call, in listUserThingsIn) (target, error) { return on(c, user(in.UserName)) },
+	register(s, front, apiIAM, "ListUserPolicies", reads, func(c *call, in listUserThingsIn) (target, error) { return on(c, user(in.UserName)) },
 		func(c *call, in listUserThingsIn) (*listPolicyNamesOut, error) {
 			return c.listInline(user(in.UserName), in.Marker, in.MaxItems)
 		})
-	register(s, server, api, "ListRolePolicies", reads, func(c *call, in listForRoleIn) (target, error) { return on(c, role(in.RoleName)) },
+	register(s, front, apiIAM, "ListRolePolicies", reads, func(c *call, in listForRoleIn) (target, error) { return on(c, role(in.RoleName)) },
 		func(c *call, in listForRoleIn) (*listPolicyNamesOut, error) {
 			return c.listInline(role(in.RoleName), in.Marker, in.MaxItems)
 		})
-	register(s, server, api, "DeleteUserPolicy", writes, func(c *call, in userPolicyIn) (target, error) { return changing(c, user(in.UserName)) },
+	register(s, front, apiIAM, "DeleteUserPolicy", writes, func(c *call, in userPolicyIn) (target, error) { return changing(c, user(in.UserName)) },
 		func(c *call, in userPolicyIn) (*none, error) {
 			return nil, s.deleteInline(c, user(in.UserName), in.PolicyName)
 		})
-	register(s, server, api, "DeleteRolePolicy", writes, func(c *call, in rolePolicyIn) (target, error) { return changing(c, role(in.RoleName)) },
+	register(s, front, apiIAM, "DeleteRolePolicy", writes, func(c *call, in rolePolicyIn) (target, error) { return changing(c, role(in.RoleName)) },
 		func(c *call, in rolePolicyIn) (*none, error) {
 			return nil, s.deleteInline(c, role(in.RoleName), in.PolicyName)
 		})
-	register(s, server, api, "AttachUserPolicy", writes, func(c *call, in userAttachIn) (target, error) { return attaching(c, user(in.UserName), in.PolicyArn) },
+	register(s, front, apiIAM, "AttachUserPolicy", writes, func(c *call, in userAttachIn) (target, error) { return attaching(c, user(in.UserName), in.PolicyArn) },
 		func(c *call, in userAttachIn) (*none, error) {
 			return nil, s.attach(c, user(in.UserName), in.PolicyArn)
 		})
-	register(s, server, api, "AttachRolePolicy", writes, func(c *call, in roleAttachIn) (target, error) { return attaching(c, role(in.RoleName), in.PolicyArn) },
+	register(s, front, apiIAM, "AttachRolePolicy", writes, func(c *call, in roleAttachIn) (target, error) { return attaching(c, role(in.RoleName), in.PolicyArn) },
 		func(c *call, in roleAttachIn) (*none, error) {
 			return nil, s.attach(c, role(in.RoleName), in.PolicyArn)
 		})
-	register(s, server, api, "DetachUserPolicy", writes, func(c *call, in userAttachIn) (target, error) { return attaching(c, user(in.UserName), in.PolicyArn) },
+	register(s, front, apiIAM, "DetachUserPolicy", writes, func(c *call, in userAttachIn) (target, error) { return attaching(c, user(in.UserName), in.PolicyArn) },
 		func(c *call, in userAttachIn) (*none, error) {
 			return nil, s.detach(c, user(in.UserName), in.PolicyArn)
 		})
-	register(s, server, api, "DetachRolePolicy", writes, func(c *call, in roleAttachIn) (target, error) { return attaching(c, role(in.RoleName), in.PolicyArn) },
+	register(s, front, apiIAM, "DetachRolePolicy", writes, func(c *call, in roleAttachIn) (target, error) { return attaching(c, role(in.RoleName), in.PolicyArn) },
 		func(c *call, in roleAttachIn) (*none, error) {
 			return nil, s.detach(c, role(in.RoleName), in.PolicyArn)
 		})
-	register(s, server, api, "ListAttachedUserPolicies", reads, func(c *call, in listUserAttachedIn) (target, error) { return on(c, user(in.UserName)) },
+	register(s, front, apiIAM, "ListAttachedUserPolicies", reads, func(c *call, in listUserAttachedIn) (target, error) { return on(c, user(in.UserName)) },
 		func(c *call, in listUserAttachedIn) (*listAttachedOut, error) {
 			return s.listAttached(c, user(in.UserName), listIn{in.PathPrefix, in.Marker, in.MaxItems})
 		})
-	register(s, server, api, "ListAttachedRolePolicies", reads, func(c *call, in listRoleAttachedIn) (target, error) { return on(c, role(in.RoleName)) },
+	register(s, front, apiIAM, "ListAttachedRolePolicies", reads, func(c *call, in listRoleAttachedIn) (target, error) { return on(c, role(in.RoleName)) },
 		func(c *call, in listRoleAttachedIn) (*listAttachedOut, error) {
 			return s.listAttached(c, role(in.RoleName), listIn{in.PathPrefix, in.Marker, in.MaxItems})
 		})
@@ -218,7 +218,7 @@ func (c *call) inline(of subject, policy string) (string, error) {
 	}
 	text, ok := h.grants.Inline[policy]
 	if !ok {
-		return "", awsquery.Errorf(awsquery.NoSuchEntity, "The %s policy with name %.128s cannot be found.", h.noun, policy)
+		return "", iamfault.Errorf(iamfault.NoSuchEntity, "The %s policy with name %.128s cannot be found.", h.noun, policy)
 	}
 	return text, nil
 }
@@ -228,8 +228,8 @@ func (c *call) listInline(of subject, marker *string, most *int32) (*listPolicyN
 	if err != nil {
 		return nil, err
 	}
-	names, page, err := awsquery.PageOf(slices.Collect(maps.Keys(h.grants.Inline)), func(name string) string { return name }, c.markers, marker, most)
-	return &listPolicyNamesOut{Page: page, PolicyNames: awsquery.ListOf(names)}, err
+	names, page, err := pageBy(slices.Collect(maps.Keys(h.grants.Inline)), func(name string) string { return name }, c.markers, marker, most)
+	return &listPolicyNamesOut{listPage: page, PolicyNames: names}, err
 }
 
 func (s *Service) deleteInline(c *call, of subject, policy string) error {
@@ -255,7 +255,7 @@ func (s *Service) attach(c *call, of subject, policy string) error {
 		return err
 	}
 	if p.Path == iam.LinkedRolePath {
-		return awsquery.Errorf(awsquery.PolicyNotAttachable, "Cannot attach a Service Role Policy to a Customer Role.")
+		return iamfault.Errorf(iamfault.PolicyNotAttachable, "Cannot attach a Service Role Policy to a Customer Role.")
 	}
 	arn := p.ARN().String()
 	if slices.Contains(h.grants.Attached, arn) {
@@ -275,7 +275,7 @@ func (s *Service) detach(c *call, of subject, policy string) error {
 	}
 	i := slices.Index(h.grants.Attached, policy)
 	if i < 0 {
-		return awsquery.Errorf(awsquery.NoSuchEntity, "Policy %.200s was not found.", policy)
+		return iamfault.Errorf(iamfault.NoSuchEntity, "Policy %.200s was not found.", policy)
 	}
 	attached := slices.Delete(slices.Clone(h.grants.Attached), i, i+1)
 	return s.config.Store.Update(c.ctx, c.state, h.with(iam.Grants{Attached: attached, Inline: h.grants.Inline}))
@@ -293,9 +293,9 @@ func (s *Service) listAttached(c *call, of subject, in listIn) (*listAttachedOut
 		}
 	}
 	policies, page, err := pageOf(c, policies, in, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
-	out := &listAttachedOut{Page: page}
+	out := &listAttachedOut{listPage: page}
 	for _, p := range policies {
-		out.AttachedPolicies.Members = append(out.AttachedPolicies.Members, attachedPolicy{p.Name, p.ARN().String()})
+		out.AttachedPolicies = append(out.AttachedPolicies, attachedPolicy{p.Name, p.ARN().String()})
 	}
 	return out, err
 }

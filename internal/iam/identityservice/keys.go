@@ -3,14 +3,17 @@
 package identityservice
 
 import (
-	"muster.dev/muster/internal/iam/awsquery"
+	"time"
+
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
 type keyInfo struct {
 	UserName, AccessKeyId string
 	Status                iam.KeyStatus
-	CreateDate            awsquery.Time
+	CreateDate            time.Time
 }
 
 type newKeyInfo struct {
@@ -27,28 +30,28 @@ type listKeysIn struct {
 }
 
 type listKeysOut struct {
-	awsquery.Page
+	listPage
 	UserName          string
-	AccessKeyMetadata awsquery.List[keyInfo]
+	AccessKeyMetadata []keyInfo
 }
 
 type updateKeyIn struct {
 	UserName    *string
-	AccessKeyId string        `query:",required"`
-	Status      iam.KeyStatus `query:",required"`
+	AccessKeyId string
+	Status      iam.KeyStatus
 }
 
 type keyIn struct {
 	UserName    *string
-	AccessKeyId string `query:",required"`
+	AccessKeyId string
 }
 
 type lastUsedIn struct {
-	AccessKeyId string `query:",required"`
+	AccessKeyId string
 }
 
 type lastUsed struct {
-	LastUsedDate        *awsquery.Time `xml:",omitempty"`
+	LastUsedDate        *time.Time
 	ServiceName, Region string
 }
 
@@ -57,13 +60,12 @@ type lastUsedOut struct {
 	AccessKeyLastUsed lastUsed
 }
 
-func (s *Service) registerKeys(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "CreateAccessKey", writes, func(c *call, in userNameIn) (target, error) { return c.aboutNamed(in.UserName) }, s.createKey)
-	register(s, server, api, "ListAccessKeys", reads, func(c *call, in listKeysIn) (target, error) { return c.aboutNamed(in.UserName) }, s.listKeys)
-	register(s, server, api, "UpdateAccessKey", writes, func(c *call, in updateKeyIn) (target, error) { return c.aboutNamed(in.UserName) }, s.updateKey)
-	register(s, server, api, "DeleteAccessKey", writes, func(c *call, in keyIn) (target, error) { return c.aboutNamed(in.UserName) }, s.deleteKey)
-	register(s, server, api, "GetAccessKeyLastUsed", reads, func(c *call, in lastUsedIn) (target, error) {
+func (s *Service) registerKeys(front *awsfront.Front) {
+	register(s, front, apiIAM, "CreateAccessKey", writes, func(c *call, in userNameIn) (target, error) { return c.aboutNamed(in.UserName) }, s.createKey)
+	register(s, front, apiIAM, "ListAccessKeys", reads, func(c *call, in listKeysIn) (target, error) { return c.aboutNamed(in.UserName) }, s.listKeys)
+	register(s, front, apiIAM, "UpdateAccessKey", writes, func(c *call, in updateKeyIn) (target, error) { return c.aboutNamed(in.UserName) }, s.updateKey)
+	register(s, front, apiIAM, "DeleteAccessKey", writes, func(c *call, in keyIn) (target, error) { return c.aboutNamed(in.UserName) }, s.deleteKey)
+	register(s, front, apiIAM, "GetAccessKeyLastUsed", reads, func(c *call, in lastUsedIn) (target, error) {
 		if key, ok := c.state.Key(in.AccessKeyId); ok && key.Account == c.account {
 			return c.aboutUser(key.UserName), nil
 		}
@@ -91,7 +93,7 @@ func (s *Service) createKey(c *call, in userNameIn) (*newKeyOut, error) {
 }
 
 func infoOfKey(k iam.AccessKey) keyInfo {
-	return keyInfo{UserName: k.UserName, AccessKeyId: k.ID, Status: k.Status, CreateDate: awsquery.Time{Time: k.Created}}
+	return keyInfo{UserName: k.UserName, AccessKeyId: k.ID, Status: k.Status, CreateDate: k.Created}
 }
 
 func (s *Service) listKeys(c *call, in listKeysIn) (*listKeysOut, error) {
@@ -103,10 +105,10 @@ func (s *Service) listKeys(c *call, in listKeysIn) (*listKeysOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, page, err := awsquery.PageOf(c.state.KeysOf(u.ID), func(k iam.AccessKey) string { return k.ID }, c.markers, in.Marker, in.MaxItems)
-	out := &listKeysOut{Page: page, UserName: u.Name}
+	keys, page, err := pageBy(c.state.KeysOf(u.ID), func(k iam.AccessKey) string { return k.ID }, c.markers, in.Marker, in.MaxItems)
+	out := &listKeysOut{listPage: page, UserName: u.Name}
 	for _, k := range keys {
-		out.AccessKeyMetadata.Members = append(out.AccessKeyMetadata.Members, infoOfKey(k))
+		out.AccessKeyMetadata = append(out.AccessKeyMetadata, infoOfKey(k))
 	}
 	return out, err
 }
@@ -123,7 +125,7 @@ func (c *call) key(userName *string, id string) (iam.AccessKey, error) {
 	}
 	key, ok := c.state.Key(id)
 	if !ok || key.UserID != u.ID {
-		return iam.AccessKey{}, awsquery.Errorf(awsquery.NoSuchEntity, "The Access Key with id %.128s cannot be found.", id)
+		return iam.AccessKey{}, iamfault.Errorf(iamfault.NoSuchEntity, "The Access Key with id %.128s cannot be found.", id)
 	}
 	return key, nil
 }
@@ -150,11 +152,11 @@ func (s *Service) deleteKey(c *call, in keyIn) (*none, error) {
 func (s *Service) keyLastUsed(c *call, in lastUsedIn) (*lastUsedOut, error) {
 	key, ok := c.state.Key(in.AccessKeyId)
 	if !ok || key.Account != c.account {
-		return nil, awsquery.Errorf(awsquery.AccessDenied, "there is no access key %.128s in this account", in.AccessKeyId)
+		return nil, iamfault.Errorf(iamfault.AccessDenied, "there is no access key %.128s in this account", in.AccessKeyId)
 	}
 	out := &lastUsedOut{UserName: key.UserName, AccessKeyLastUsed: lastUsed{ServiceName: "N/A", Region: "N/A"}}
 	if last, ok := s.used.last(key.ID); ok {
-		out.AccessKeyLastUsed = lastUsed{LastUsedDate: &awsquery.Time{Time: last.at}, ServiceName: last.service, Region: last.region}
+		out.AccessKeyLastUsed = lastUsed{LastUsedDate: &last.at, ServiceName: last.service, Region: last.region}
 	}
 	return out, nil
 }

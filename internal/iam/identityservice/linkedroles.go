@@ -6,33 +6,33 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
 type createLinkedRoleIn struct {
-	AWSServiceName            string `query:",required"`
+	AWSServiceName            string
 	Description, CustomSuffix *string
 }
 
 type deleteLinkedRoleOut struct{ DeletionTaskId string }
 
 type deletionStatusIn struct {
-	DeletionTaskId string `query:",required"`
+	DeletionTaskId string
 }
 
 type deletionStatusOut struct{ Status string }
 
-func (s *Service) registerLinkedRoles(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "CreateServiceLinkedRole", writes, func(c *call, in createLinkedRoleIn) (target, error) {
+func (s *Service) registerLinkedRoles(front *awsfront.Front) {
+	register(s, front, apiIAM, "CreateServiceLinkedRole", writes, func(c *call, in createLinkedRoleIn) (target, error) {
 		r, err := c.linkedRole(in)
 		t := tagged(r.ARN().String(), nil, nil)
 		t.context["iam:awsservicename"] = []string{in.AWSServiceName}
 		return t, err
 	}, s.createLinkedRole)
-	register(s, server, api, "DeleteServiceLinkedRole", writes, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.deleteLinkedRole)
-	register(s, server, api, "GetServiceLinkedRoleDeletionStatus", reads, func(c *call, in deletionStatusIn) (target, error) {
+	register(s, front, apiIAM, "DeleteServiceLinkedRole", writes, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.deleteLinkedRole)
+	register(s, front, apiIAM, "GetServiceLinkedRoleDeletionStatus", reads, func(c *call, in deletionStatusIn) (target, error) {
 		r, err := c.deletedRole(in.DeletionTaskId)
 		return target{resource: r.ARN().String()}, err
 	}, s.deletionStatus)
@@ -47,7 +47,7 @@ func (c *call) linkedRole(in createLinkedRoleIn) (iam.Role, error) {
 		for _, s := range services {
 			known = append(known, s.Service)
 		}
-		return iam.Role{}, awsquery.Errorf(awsquery.InvalidInput, "AWSServiceName is %.100q: there are service-linked roles of %s", in.AWSServiceName, strings.Join(known, ", "))
+		return iam.Role{}, iamfault.Errorf(iamfault.InvalidInput, "AWSServiceName is %.100q: there are service-linked roles of %s", in.AWSServiceName, strings.Join(known, ", "))
 	}
 	service := services[i]
 	r := iam.Role{
@@ -56,7 +56,7 @@ func (c *call) linkedRole(in createLinkedRoleIn) (iam.Role, error) {
 	}
 	if in.CustomSuffix != nil && *in.CustomSuffix != "" {
 		if !service.Suffix {
-			return r, awsquery.Errorf(awsquery.InvalidInput, "Custom suffix is not allowed for %s", service.Service)
+			return r, iamfault.Errorf(iamfault.InvalidInput, "Custom suffix is not allowed for %s", service.Service)
 		}
 		r.Name += "_" + *in.CustomSuffix
 	}
@@ -72,7 +72,7 @@ func (s *Service) createLinkedRole(c *call, in createLinkedRoleIn) (*roleOut, er
 		return nil, err
 	}
 	if c.state.taken(name(r)) {
-		return nil, awsquery.Errorf(awsquery.InvalidInput, "Service role name %s has been taken in this account, please try a different suffix.", r.Name)
+		return nil, iamfault.Errorf(iamfault.InvalidInput, "Service role name %s has been taken in this account, please try a different suffix.", r.Name)
 	}
 	if r.ID, err = iam.NewID(iam.RolePrefix, s.config.Random); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *Service) deleteLinkedRole(c *call, in roleIn) (*deleteLinkedRoleOut, er
 		return nil, err
 	}
 	if !r.Linked() {
-		return nil, awsquery.Errorf(awsquery.NoSuchEntity, "The role with name %s is not a service-linked role: use DeleteRole.", r.Name)
+		return nil, iamfault.Errorf(iamfault.NoSuchEntity, "The role with name %s is not a service-linked role: use DeleteRole.", r.Name)
 	}
 	return &deleteLinkedRoleOut{deletionTask + r.Path + r.Name + "/" + r.ID}, s.config.Store.Delete(c.ctx, c.state, r)
 }
@@ -100,7 +100,7 @@ func (c *call) deletedRole(task string) (iam.Role, error) {
 	parts := strings.Split(task, "/")
 	if len(parts) != 5 || parts[0] != deletionTask || "/"+parts[1]+"/" != iam.LinkedRolePath || iam.CheckRoleName(parts[3]) != nil || !iam.IsID(iam.RolePrefix, parts[4]) ||
 		!slices.ContainsFunc(iam.LinkedServices(), func(s iam.LinkedService) bool { return s.Service == parts[2] }) {
-		return iam.Role{}, awsquery.Errorf(awsquery.InvalidInput, "DeletionTaskId is %.200q: it must be one that DeleteServiceLinkedRole returned", task)
+		return iam.Role{}, iamfault.Errorf(iamfault.InvalidInput, "DeletionTaskId is %.200q: it must be one that DeleteServiceLinkedRole returned", task)
 	}
 	return iam.Role{ID: parts[4], Account: c.account, Path: iam.LinkedRolePath + parts[2] + "/", Name: parts[3]}, nil
 }
@@ -120,7 +120,7 @@ func (s *Service) deletionStatus(c *call, in deletionStatusIn) (*deletionStatusO
 func (c *call) changeableRole(name string) (iam.Role, error) {
 	r, err := c.findRole(name)
 	if err == nil && r.Linked() {
-		err = awsquery.Errorf(awsquery.UnmodifiableEntity, "Cannot perform the operation on the protected role '%s' - this role is only modifiable by AWS", r.Name)
+		err = iamfault.Errorf(iamfault.UnmodifiableEntity, "Cannot perform the operation on the protected role '%s' - this role is only modifiable by AWS", r.Name)
 	}
 	return r, err
 }

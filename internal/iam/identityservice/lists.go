@@ -7,22 +7,21 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 )
 
 // pageOf is one page of the items whose path begins as asked for. at gives an item's path and name, and names differ.
-func pageOf[T any](c *call, items []T, in listIn, at func(T) (path, name string)) ([]T, awsquery.Page, error) {
+func pageOf[T any](c *call, items []T, in listIn, at func(T) (path, name string)) ([]T, listPage, error) {
 	if in.PathPrefix != nil {
 		if err := iam.CheckPathPrefix(*in.PathPrefix); err != nil {
-			return nil, awsquery.Page{}, err
+			return nil, listPage{}, err
 		}
 		items = slices.DeleteFunc(slices.Clone(items), func(item T) bool {
 			path, _ := at(item)
 			return !strings.HasPrefix(path, *in.PathPrefix)
 		})
 	}
-	return awsquery.PageOf(items, func(item T) string { _, name := at(item); return name }, c.markers, in.Marker, in.MaxItems)
+	return pageBy(items, func(item T) string { _, name := at(item); return name }, c.markers, in.Marker, in.MaxItems)
 }
 
 // listedPath is the path that a list is about.

@@ -7,11 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"maps"
-	"net/url"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsshape"
 )
 
 // A marker names the last item of a page. It is sealed with the account, the action and the parameters of the request, as the tokens of other
@@ -24,19 +24,20 @@ const (
 	maxMarker = 4096
 )
 
-// markers are those of one request. It implements awsquery.Markers.
+// markers are those of one request. It implements marking.
 type markers struct {
 	keys    *sealKeys
 	account string
-	asked   awsquery.Call
+	action  string
+	input   awsshape.Object
 }
 
 // scope is what a marker is good for. The size of a page may change from page to page.
-func (m markers) scope() []byte {
-	parameters := maps.Clone(m.asked.Params)
-	parameters.Del("Marker")
-	parameters.Del("MaxItems")
-	return []byte(url.Values{"account": {m.account}, "action": {m.asked.Action}, "parameters": {parameters.Encode()}}.Encode())
+func (m markers) scope() ([]byte, error) {
+	parameters := maps.Clone(m.input)
+	delete(parameters, "Marker")
+	delete(parameters, "MaxItems")
+	return json.Marshal([]any{m.account, m.action, parameters})
 }
 
 // markerKey is the key of markers that belongs to one of sessions.
@@ -52,7 +53,10 @@ func (m markers) seal(id uint32, last string) ([]byte, bool) {
 		return nil, false
 	}
 	mac := hmac.New(sha256.New, key)
-	scope := m.scope()
+	scope, err := m.scope()
+	if err != nil {
+		return nil, false
+	}
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(scope))))
 	mac.Write(scope)
 	mac.Write([]byte(last))

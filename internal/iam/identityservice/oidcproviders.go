@@ -4,14 +4,16 @@ package identityservice
 
 import (
 	"slices"
+	"time"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
 type createProviderIn struct {
-	Url            string `query:",required"`
+	Url            string
 	ClientIDList   []string
 	ThumbprintList []string
 	Tags           []tag
@@ -19,60 +21,59 @@ type createProviderIn struct {
 
 type createProviderOut struct {
 	OpenIDConnectProviderArn string
-	Tags                     *awsquery.List[tag] `xml:",omitempty"`
+	Tags                     *[]tag
 }
 
 type providerIn struct {
-	OpenIDConnectProviderArn string `query:",required"`
+	OpenIDConnectProviderArn string
 }
 
 // providerOut has the URL as IAM does, without https://.
 type providerOut struct {
 	Url                          string
-	CreateDate                   awsquery.Time
-	ClientIDList, ThumbprintList awsquery.List[string]
-	Tags                         *awsquery.List[tag] `xml:",omitempty"`
+	CreateDate                   time.Time
+	ClientIDList, ThumbprintList []string
+	Tags                         *[]tag
 }
 
 type listProvidersOut struct {
-	OpenIDConnectProviderList awsquery.List[providerEntry]
+	OpenIDConnectProviderList []providerEntry
 }
 
 type providerEntry struct{ Arn string }
 
 type clientIDIn struct {
-	OpenIDConnectProviderArn string `query:",required"`
-	ClientID                 string `query:",required"`
+	OpenIDConnectProviderArn string
+	ClientID                 string
 }
 
 type thumbprintsIn struct {
-	OpenIDConnectProviderArn string   `query:",required"`
-	ThumbprintList           []string `query:",required"`
+	OpenIDConnectProviderArn string
+	ThumbprintList           []string
 }
 
 type tagProviderIn struct {
-	OpenIDConnectProviderArn string `query:",required"`
-	Tags                     []tag  `query:",present"`
+	OpenIDConnectProviderArn string
+	Tags                     []tag
 }
 
 type untagProviderIn struct {
-	OpenIDConnectProviderArn string   `query:",required"`
-	TagKeys                  []string `query:",present"`
+	OpenIDConnectProviderArn string
+	TagKeys                  []string
 }
 
 type listProviderTagsIn struct {
-	OpenIDConnectProviderArn string `query:",required"`
+	OpenIDConnectProviderArn string
 	Marker                   *string
 	MaxItems                 *int32
 }
 
-func (s *Service) registerProviders(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "CreateOpenIDConnectProvider", writes, func(c *call, in createProviderIn) (target, error) {
+func (s *Service) registerProviders(front *awsfront.Front) {
+	register(s, front, apiIAM, "CreateOpenIDConnectProvider", writes, func(c *call, in createProviderIn) (target, error) {
 		url, err := iam.ProviderURL(in.Url)
 		return tagged(iam.OIDCProvider{Account: c.account, URL: url}.ARN().String(), nil, in.Tags), err
 	}, s.createProvider)
-	register(s, server, api, "GetOpenIDConnectProvider", reads, func(c *call, in providerIn) (target, error) {
+	register(s, front, apiIAM, "GetOpenIDConnectProvider", reads, func(c *call, in providerIn) (target, error) {
 		return c.aboutProvider(in.OpenIDConnectProviderArn), nil
 	}, func(c *call, in providerIn) (*providerOut, error) {
 		p, err := c.provider(in.OpenIDConnectProviderArn)
@@ -80,52 +81,52 @@ func (s *Service) registerProviders(server *awsquery.Server) {
 			return nil, err
 		}
 		return &providerOut{
-			Url: p.URL, CreateDate: awsquery.Time{Time: p.Created}, ClientIDList: awsquery.ListOf(p.ClientIDs),
-			ThumbprintList: awsquery.ListOf(p.Thumbprints), Tags: shownTags(p.Tags),
+			Url: p.URL, CreateDate: p.Created, ClientIDList: p.ClientIDs,
+			ThumbprintList: p.Thumbprints, Tags: shownTags(p.Tags),
 		}, nil
 	})
-	register(s, server, api, "ListOpenIDConnectProviders", reads, func(c *call, _ none) (target, error) {
+	register(s, front, apiIAM, "ListOpenIDConnectProviders", reads, func(c *call, _ none) (target, error) {
 		return target{resource: iam.OIDCProvider{Account: c.account, URL: "*"}.ARN().String()}, nil
 	},
 		func(c *call, _ none) (*listProvidersOut, error) {
 			out := &listProvidersOut{}
 			for _, p := range c.state.Providers(c.account) {
-				out.OpenIDConnectProviderList.Members = append(out.OpenIDConnectProviderList.Members, providerEntry{p.ARN().String()})
+				out.OpenIDConnectProviderList = append(out.OpenIDConnectProviderList, providerEntry{p.ARN().String()})
 			}
 			return out, nil
 		})
-	register(s, server, api, "UpdateOpenIDConnectProviderThumbprint", writes, func(c *call, in thumbprintsIn) (target, error) {
+	register(s, front, apiIAM, "UpdateOpenIDConnectProviderThumbprint", writes, func(c *call, in thumbprintsIn) (target, error) {
 		return c.aboutProvider(in.OpenIDConnectProviderArn), nil
 	}, func(c *call, in thumbprintsIn) (*none, error) {
 		return s.changeProvider(c, in.OpenIDConnectProviderArn, func(p iam.OIDCProvider) iam.OIDCProvider { p.Thumbprints = in.ThumbprintList; return p })
 	})
 	aboutClient := func(c *call, in clientIDIn) (target, error) { return c.aboutProvider(in.OpenIDConnectProviderArn), nil }
-	register(s, server, api, "AddClientIDToOpenIDConnectProvider", writes, aboutClient, func(c *call, in clientIDIn) (*none, error) {
+	register(s, front, apiIAM, "AddClientIDToOpenIDConnectProvider", writes, aboutClient, func(c *call, in clientIDIn) (*none, error) {
 		return s.changeProvider(c, in.OpenIDConnectProviderArn, func(p iam.OIDCProvider) iam.OIDCProvider { return p.WithClientID(in.ClientID) })
 	})
-	register(s, server, api, "RemoveClientIDFromOpenIDConnectProvider", writes, aboutClient, func(c *call, in clientIDIn) (*none, error) {
+	register(s, front, apiIAM, "RemoveClientIDFromOpenIDConnectProvider", writes, aboutClient, func(c *call, in clientIDIn) (*none, error) {
 		return s.changeProvider(c, in.OpenIDConnectProviderArn, func(p iam.OIDCProvider) iam.OIDCProvider { return p.WithoutClientID(in.ClientID) })
 	})
-	register(s, server, api, "DeleteOpenIDConnectProvider", writes, func(c *call, in providerIn) (target, error) {
+	register(s, front, apiIAM, "DeleteOpenIDConnectProvider", writes, func(c *call, in providerIn) (target, error) {
 		return c.aboutProvider(in.OpenIDConnectProviderArn), nil
 	}, s.deleteProvider)
 	providers := tagging{(*call).aboutProvider, func(c *call, name string, _ bool) ([]iam.Tag, func([]iam.Tag) Entity, error) {
 		p, err := c.provider(name)
 		return p.Tags, func(t []iam.Tag) Entity { p.Tags = t; return p }, err
 	}}
-	registerTag(s, server, "TagOpenIDConnectProvider", providers, func(in tagProviderIn) tagIn { return tagIn{in.OpenIDConnectProviderArn, in.Tags} })
-	registerUntag(s, server, "UntagOpenIDConnectProvider", providers, func(in untagProviderIn) untagIn { return untagIn{in.OpenIDConnectProviderArn, in.TagKeys} })
-	registerListTags(s, server, "ListOpenIDConnectProviderTags", providers, func(in listProviderTagsIn) listTagsIn {
+	registerTag(s, front, "TagOpenIDConnectProvider", providers, func(in tagProviderIn) tagIn { return tagIn{in.OpenIDConnectProviderArn, in.Tags} })
+	registerUntag(s, front, "UntagOpenIDConnectProvider", providers, func(in untagProviderIn) untagIn { return untagIn{in.OpenIDConnectProviderArn, in.TagKeys} })
+	registerListTags(s, front, "ListOpenIDConnectProviderTags", providers, func(in listProviderTagsIn) listTagsIn {
 		return listTagsIn{in.OpenIDConnectProviderArn, in.Marker, in.MaxItems}
 	})
 }
 
 // shownTags are tags in an answer that leaves out an empty list.
-func shownTags(tags []iam.Tag) *awsquery.List[tag] {
+func shownTags(tags []iam.Tag) *[]tag {
 	if len(tags) == 0 {
 		return nil
 	}
-	list := awsquery.ListOf(tagsOf(tags))
+	list := tagsOf(tags)
 	return &list
 }
 
@@ -133,11 +134,11 @@ func shownTags(tags []iam.Tag) *awsquery.List[tag] {
 func (c *call) provider(name string) (iam.OIDCProvider, error) {
 	a, err := arn.Parse(name)
 	if err != nil {
-		return iam.OIDCProvider{}, awsquery.Errorf(awsquery.ValidationError, "ARN %.300s is not valid.", name)
+		return iam.OIDCProvider{}, iamfault.Errorf(iamfault.ValidationError, "ARN %.300s is not valid.", name)
 	}
 	p, ok := c.state.Provider(a.String())
 	if !ok || p.Account != c.account {
-		return iam.OIDCProvider{}, awsquery.Errorf(awsquery.NoSuchEntity, "OpenIDConnect Provider not found for arn %.300s", name)
+		return iam.OIDCProvider{}, iamfault.Errorf(iamfault.NoSuchEntity, "OpenIDConnect Provider not found for arn %.300s", name)
 	}
 	return p, nil
 }
@@ -153,7 +154,7 @@ func (c *call) aboutProvider(name string) target {
 
 func checkProvider(p iam.OIDCProvider) error {
 	if len(p.Thumbprints) > iam.MaxThumbprints {
-		return awsquery.Errorf(awsquery.InvalidInput, "Thumbprint list must contain fewer than %d entries: there are %d.", iam.MaxThumbprints+1, len(p.Thumbprints))
+		return iamfault.Errorf(iamfault.InvalidInput, "Thumbprint list must contain fewer than %d entries: there are %d.", iam.MaxThumbprints+1, len(p.Thumbprints))
 	}
 	return firstError(iam.CheckClientIDs(p.ClientIDs), iam.CheckThumbprints(p.Thumbprints), iam.CheckTags(p.Tags))
 }
@@ -172,7 +173,7 @@ func (s *Service) createProvider(c *call, in createProviderIn) (*createProviderO
 		return nil, err
 	}
 	if c.state.taken(name(p)) {
-		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "Provider with url https://%s already exists.", p.URL)
+		return nil, iamfault.Errorf(iamfault.EntityAlreadyExists, "Provider with url https://%s already exists.", p.URL)
 	}
 	return &createProviderOut{p.ARN().String(), shownTags(p.Tags)}, s.config.Store.Create(c.ctx, p)
 }
@@ -193,7 +194,7 @@ func (s *Service) changeProvider(c *call, name string, change func(iam.OIDCProvi
 func (s *Service) deleteProvider(c *call, in providerIn) (*none, error) {
 	a, err := arn.Parse(in.OpenIDConnectProviderArn)
 	if err != nil {
-		return nil, awsquery.Errorf(awsquery.ValidationError, "ARN %.300s is not valid.", in.OpenIDConnectProviderArn)
+		return nil, iamfault.Errorf(iamfault.ValidationError, "ARN %.300s is not valid.", in.OpenIDConnectProviderArn)
 	}
 	p, ok := c.state.Provider(a.String())
 	if !ok || p.Account != c.account {

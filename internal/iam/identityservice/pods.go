@@ -11,7 +11,7 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -130,7 +130,7 @@ func (s *Service) assumeForPod(ctx context.Context, in PodRole) (PodCredentials,
 		return PodCredentials{}, err
 	}
 	if err := s.trustsPods(role, in.Root, now); err != nil {
-		return PodCredentials{}, awsquery.Because(err, awsquery.AccessDenied, "EKS does not have permissions to assume the role "+in.Role)
+		return PodCredentials{}, iamfault.Because(err, iamfault.AccessDenied, "EKS does not have permissions to assume the role "+in.Role)
 	}
 	session := Session{
 		PrincipalID: role.ID, Name: in.Root.sessionName(), Tags: SessionTags{Transitive: in.Root.tags(s.clusterARN(in.Root.Cluster))}, RootPod: in.Root, RootRole: role.ID,
@@ -171,7 +171,7 @@ func (s *Service) assumeTarget(ctx context.Context, state *State, role iam.Role,
 	}
 	return PodCredentials{
 		AccessKeyID: out.Credentials.AccessKeyId, Secret: iam.SecretOf(out.Credentials.SecretAccessKey), SessionToken: out.Credentials.SessionToken,
-		Expires: out.Credentials.Expiration.Time, ARN: out.AssumedRoleUser.Arn, RoleID: out.AssumedRoleUser.AssumedRoleId,
+		Expires: out.Credentials.Expiration, ARN: out.AssumedRoleUser.Arn, RoleID: out.AssumedRoleUser.AssumedRoleId,
 	}, nil
 }
 
@@ -180,14 +180,14 @@ func (s *Service) podRole(state *State, text string) (iam.Role, error) {
 	wanted, err := arn.Parse(text)
 	path, name, ok := wanted.Role()
 	if err != nil || !ok {
-		return iam.Role{}, awsquery.Errorf(awsquery.ValidationError, "%.200q is not the ARN of a role", text)
+		return iam.Role{}, iamfault.Errorf(iamfault.ValidationError, "%.200q is not the ARN of a role", text)
 	}
 	role, ok := state.Role(wanted.Account, name)
 	if wanted.Account != s.config.Account { // whoever passes a role to EKS has no say over those of other accounts: pods have them by a target role
 		ok = false
 	}
 	if !ok || role.Path != path {
-		return iam.Role{}, awsquery.Because(errors.New("there is no such role"), awsquery.AccessDenied, "EKS does not have permissions to assume the role "+text)
+		return iam.Role{}, iamfault.Because(errors.New("there is no such role"), iamfault.AccessDenied, "EKS does not have permissions to assume the role "+text)
 	}
 	return role, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"muster.dev/muster/internal/aws/awsfault"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	own "muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 )
@@ -117,7 +117,7 @@ func TestTrustPoliciesOfPods(t *testing.T) {
 				return
 			}
 			var refused *awsfault.Error
-			if !errors.As(err, &refused) || refused.Code != string(awsquery.AccessDenied) || refused.Cause == nil || !strings.Contains(refused.Cause.Error(), c.want) {
+			if !errors.As(err, &refused) || refused.Code != string(iamfault.AccessDenied) || refused.Cause == nil || !strings.Contains(refused.Cause.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if checked == nil || !strings.Contains(checked.Error(), c.want) {
@@ -216,7 +216,7 @@ func TestTargetRole(t *testing.T) {
 		other := in
 		change(&other)
 		_, err := w.service.AssumeForPod(t.Context(), other)
-		if refused, ok := errors.AsType[*awsfault.Error](err); !ok || refused.Code != string(awsquery.AccessDenied) {
+		if refused, ok := errors.AsType[*awsfault.Error](err); !ok || refused.Code != string(iamfault.AccessDenied) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

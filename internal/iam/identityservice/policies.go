@@ -3,10 +3,14 @@
 package identityservice
 
 import (
+	"net/url"
 	"slices"
+	"strings"
+	"time"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -17,20 +21,20 @@ type policyInfo struct {
 	AttachmentCount                 int
 	PermissionsBoundaryUsageCount   int
 	IsAttachable                    bool
-	Description                     string `xml:",omitempty"`
-	CreateDate, UpdateDate          awsquery.Time
-	Tags                            *awsquery.List[tag] `xml:",omitempty"`
+	Description                     *string
+	CreateDate, UpdateDate          time.Time
+	Tags                            *[]tag
 }
 
 func (c *call) infoOfPolicy(p iam.Policy, whole bool) policyInfo {
 	info := policyInfo{
 		PolicyName: p.Name, PolicyId: p.ID, Arn: p.ARN().String(), Path: p.Path, DefaultVersionId: p.Default, IsAttachable: true,
-		AttachmentCount: len(c.holders(p.ARN().String())), PermissionsBoundaryUsageCount: len(c.boundedByPolicy(p.ARN().String())), CreateDate: awsquery.Time{Time: p.Created}, UpdateDate: awsquery.Time{Time: p.Updated},
+		AttachmentCount: len(c.holders(p.ARN().String())), PermissionsBoundaryUsageCount: len(c.boundedByPolicy(p.ARN().String())), CreateDate: p.Created, UpdateDate: p.Updated,
 	}
 	if whole {
-		info.Description = p.Description
+		info.Description = described(p.Description)
 		if len(p.Tags) > 0 {
-			list := awsquery.ListOf(tagsOf(p.Tags))
+			list := tagsOf(p.Tags)
 			info.Tags = &list
 		}
 	}
@@ -38,8 +42,8 @@ func (c *call) infoOfPolicy(p iam.Policy, whole bool) policyInfo {
 }
 
 type createPolicyIn struct {
-	PolicyName        string `query:",required"`
-	PolicyDocument    string `query:",required"`
+	PolicyName        string
+	PolicyDocument    string
 	Path, Description *string
 	Tags              []tag
 }
@@ -47,7 +51,7 @@ type createPolicyIn struct {
 type policyOut struct{ Policy policyInfo }
 
 type policyIn struct {
-	PolicyArn string `query:",required"`
+	PolicyArn string
 }
 
 type listPoliciesIn struct {
@@ -59,17 +63,16 @@ type listPoliciesIn struct {
 }
 
 type listPoliciesOut struct {
-	awsquery.Page
-	Policies awsquery.List[policyInfo]
+	listPage
+	Policies []policyInfo
 }
 
-func (s *Service) registerPolicies(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "CreatePolicy", writes, func(c *call, in createPolicyIn) (target, error) {
+func (s *Service) registerPolicies(front *awsfront.Front) {
+	register(s, front, apiIAM, "CreatePolicy", writes, func(c *call, in createPolicyIn) (target, error) {
 		p := iam.Policy{Account: c.account, Path: pathOr(in.Path), Name: in.PolicyName}
 		return tagged(p.ARN().String(), nil, in.Tags).as("policy", p.Name), nil
 	}, s.createPolicy)
-	register(s, server, api, "GetPolicy", reads, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil },
+	register(s, front, apiIAM, "GetPolicy", reads, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil },
 		func(c *call, in policyIn) (*policyOut, error) {
 			p, err := s.findPolicy(c, in.PolicyArn)
 			if err != nil {
@@ -77,10 +80,10 @@ func (s *Service) registerPolicies(server *awsquery.Server) {
 			}
 			return &policyOut{c.infoOfPolicy(p, true)}, nil
 		})
-	register(s, server, api, "ListPolicies", reads, func(_ *call, in listPoliciesIn) (target, error) {
+	register(s, front, apiIAM, "ListPolicies", reads, func(_ *call, in listPoliciesIn) (target, error) {
 		return anything().as("policy path", listedPath(listIn{PathPrefix: in.PathPrefix})), nil
 	}, s.listPolicies)
-	register(s, server, api, "DeletePolicy", writes, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.deletePolicy)
+	register(s, front, apiIAM, "DeletePolicy", writes, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.deletePolicy)
 }
 
 // aboutPolicy is a managed policy, with its tags if it is there.
@@ -96,11 +99,11 @@ func (s *Service) aboutPolicy(c *call, name string) target {
 func (s *Service) findPolicy(c *call, name string) (iam.Policy, error) {
 	a, err := arn.Parse(name)
 	if err != nil {
-		return iam.Policy{}, awsquery.Errorf(awsquery.ValidationError, "ARN %.200s is not valid.", name)
+		return iam.Policy{}, iamfault.Errorf(iamfault.ValidationError, "ARN %.200s is not valid.", name)
 	}
 	p, ok := s.policy(c.state, a.String())
 	if !ok || p.Account != iam.AWSAccount && p.Account != c.account {
-		return iam.Policy{}, awsquery.Errorf(awsquery.NoSuchEntity, "Policy %.200s does not exist or is not attachable.", name)
+		return iam.Policy{}, iamfault.Errorf(iamfault.NoSuchEntity, "Policy %.200s does not exist or is not attachable.", name)
 	}
 	return p, nil
 }
@@ -109,7 +112,7 @@ func (s *Service) findPolicy(c *call, name string) (iam.Policy, error) {
 func (s *Service) ownPolicy(c *call, name string) (iam.Policy, error) {
 	p, err := s.findPolicy(c, name)
 	if err == nil && p.Account != c.account {
-		err = awsquery.Errorf(awsquery.AccessDenied, "%.200s is managed by AWS: it can be neither changed nor deleted", name)
+		err = iamfault.Errorf(iamfault.AccessDenied, "%.200s is managed by AWS: it can be neither changed nor deleted", name)
 	}
 	return p, err
 }
@@ -127,7 +130,7 @@ func (s *Service) createPolicy(c *call, in createPolicyIn) (*policyOut, error) {
 		return nil, err
 	}
 	if c.state.taken(name(p)) {
-		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
+		return nil, iamfault.Errorf(iamfault.EntityAlreadyExists, "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
 	}
 	if _, err := c.read(iampolicy.Managed, in.PolicyDocument); err != nil {
 		return nil, err
@@ -145,7 +148,7 @@ func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, er
 		scope = *in.Scope
 	}
 	if !slices.Contains([]string{"All", "AWS", "Local"}, scope) {
-		return nil, awsquery.Errorf(awsquery.ValidationError, "Scope is %.20q: it must be All, AWS or Local", scope)
+		return nil, iamfault.Errorf(iamfault.ValidationError, "Scope is %.20q: it must be All, AWS or Local", scope)
 	}
 	using, err := c.usersBy(in.PolicyUsageFilter)
 	if err != nil {
@@ -164,9 +167,9 @@ func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, er
 		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return len(using(p.ARN().String())) == 0 })
 	}
 	policies, page, err := pageOf(c, policies, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
-	out := &listPoliciesOut{Page: page}
+	out := &listPoliciesOut{listPage: page}
 	for _, p := range policies {
-		out.Policies.Members = append(out.Policies.Members, c.infoOfPolicy(p, false))
+		out.Policies = append(out.Policies, c.infoOfPolicy(p, false))
 	}
 	return out, err
 }
@@ -177,11 +180,14 @@ func (s *Service) deletePolicy(c *call, in policyIn) (*none, error) {
 		return nil, err
 	}
 	if len(c.holders(p.ARN().String()))+len(c.boundedByPolicy(p.ARN().String())) > 0 {
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete a policy attached to entities.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete a policy attached to entities.")
 	}
 	if len(p.Versions) > 1 {
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "This policy has more than one version. Before you delete a policy, you must delete the policy's versions. "+
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "This policy has more than one version. Before you delete a policy, you must delete the policy's versions. "+
 			"The default version is deleted with the policy.")
 	}
 	return nil, s.config.Store.Delete(c.ctx, c.state, p)
 }
+
+// encodeDocument writes a policy document as IAM's answers carry it: percent-encoded, a space as %20.
+func encodeDocument(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 )
 
 type listHoldersIn struct {
-	PolicyArn                     string `query:",required"`
+	PolicyArn                     string
 	EntityFilter                  *string
 	PathPrefix, PolicyUsageFilter *string
 	Marker                        *string
@@ -22,17 +23,17 @@ type holdingUser struct{ UserName, UserId string }
 type holdingRole struct{ RoleName, RoleId string }
 
 type listHoldersOut struct {
-	awsquery.Page
-	PolicyGroups awsquery.List[none]
-	PolicyUsers  awsquery.List[holdingUser]
-	PolicyRoles  awsquery.List[holdingRole]
+	listPage
+	PolicyGroups []none
+	PolicyUsers  []holdingUser
+	PolicyRoles  []holdingRole
 }
 
 // policyHolder is a user or a role that a policy is attached to.
 type policyHolder struct{ kind, path, name, id string }
 
-func (s *Service) registerPolicyHolders(server *awsquery.Server) {
-	register(s, server, awsquery.IAM(), "ListEntitiesForPolicy", reads, func(c *call, in listHoldersIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.listHolders)
+func (s *Service) registerPolicyHolders(front *awsfront.Front) {
+	register(s, front, apiIAM, "ListEntitiesForPolicy", reads, func(c *call, in listHoldersIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.listHolders)
 }
 
 // listHolders lists the holders of a policy, all of which must be parted from it before it can be deleted.
@@ -46,16 +47,16 @@ func (s *Service) listHolders(c *call, in listHoldersIn) (*listHoldersOut, error
 		return nil, err
 	}
 	if kinds := []string{"User", "Role", "Group", "LocalManagedPolicy", "AWSManagedPolicy"}; in.EntityFilter != nil && !slices.Contains(kinds, *in.EntityFilter) {
-		return nil, awsquery.Errorf(awsquery.ValidationError, "EntityFilter is %.40q: it must be one of %s", *in.EntityFilter, strings.Join(kinds, ", "))
+		return nil, iamfault.Errorf(iamfault.ValidationError, "EntityFilter is %.40q: it must be one of %s", *in.EntityFilter, strings.Join(kinds, ", "))
 	}
 	all := slices.DeleteFunc(using(p.ARN().String()), func(h policyHolder) bool { return in.EntityFilter != nil && h.kind != *in.EntityFilter })
 	page, more, err := pageOf(c, all, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(h policyHolder) (string, string) { return h.path, h.kind + "/" + h.name })
-	out := &listHoldersOut{Page: more}
+	out := &listHoldersOut{listPage: more}
 	for _, h := range page {
 		if h.kind == "User" {
-			out.PolicyUsers.Members = append(out.PolicyUsers.Members, holdingUser{h.name, h.id})
+			out.PolicyUsers = append(out.PolicyUsers, holdingUser{h.name, h.id})
 		} else {
-			out.PolicyRoles.Members = append(out.PolicyRoles.Members, holdingRole{h.name, h.id})
+			out.PolicyRoles = append(out.PolicyRoles, holdingRole{h.name, h.id})
 		}
 	}
 	return out, err

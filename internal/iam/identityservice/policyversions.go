@@ -4,51 +4,52 @@ package identityservice
 
 import (
 	"slices"
+	"time"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
 type createVersionIn struct {
-	PolicyArn      string `query:",required"`
-	PolicyDocument string `query:",required"`
+	PolicyArn      string
+	PolicyDocument string
 	SetAsDefault   bool
 }
 
 type policyVersionIn struct {
-	PolicyArn string `query:",required"`
-	VersionId string `query:",required"`
+	PolicyArn string
+	VersionId string
 }
 
 type policyVersionInfo struct {
-	Document         string `xml:",omitempty"`
+	Document         *string
 	VersionId        string
 	IsDefaultVersion bool
-	CreateDate       awsquery.Time
+	CreateDate       time.Time
 }
 
 type policyVersionOut struct{ PolicyVersion policyVersionInfo }
 
 type listVersionsIn struct {
-	PolicyArn string `query:",required"`
+	PolicyArn string
 	Marker    *string
 	MaxItems  *int32
 }
 
 type listVersionsOut struct {
-	awsquery.Page
-	Versions awsquery.List[policyVersionInfo]
+	listPage
+	Versions []policyVersionInfo
 }
 
-func (s *Service) registerPolicyVersions(server *awsquery.Server) {
-	api := awsquery.IAM()
+func (s *Service) registerPolicyVersions(front *awsfront.Front) {
 	about := func(c *call, in policyVersionIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }
-	register(s, server, api, "CreatePolicyVersion", writes, func(c *call, in createVersionIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.createVersion)
-	register(s, server, api, "SetDefaultPolicyVersion", writes, about, s.setDefaultVersion)
-	register(s, server, api, "DeletePolicyVersion", writes, about, s.deleteVersion)
-	register(s, server, api, "GetPolicyVersion", reads, about, s.policyVersion)
-	register(s, server, api, "ListPolicyVersions", reads, func(c *call, in listVersionsIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.policyVersions)
+	register(s, front, apiIAM, "CreatePolicyVersion", writes, func(c *call, in createVersionIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.createVersion)
+	register(s, front, apiIAM, "SetDefaultPolicyVersion", writes, about, s.setDefaultVersion)
+	register(s, front, apiIAM, "DeletePolicyVersion", writes, about, s.deleteVersion)
+	register(s, front, apiIAM, "GetPolicyVersion", reads, about, s.policyVersion)
+	register(s, front, apiIAM, "ListPolicyVersions", reads, func(c *call, in listVersionsIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.policyVersions)
 }
 
 func (s *Service) createVersion(c *call, in createVersionIn) (*policyVersionOut, error) {
@@ -68,7 +69,7 @@ func (s *Service) createVersion(c *call, in createVersionIn) (*policyVersionOut,
 		p.Default = v.ID
 	}
 	p.Updated = v.Created
-	return &policyVersionOut{policyVersionInfo{"", v.ID, in.SetAsDefault, awsquery.Time{Time: v.Created}}}, s.config.Store.Update(c.ctx, c.state, p)
+	return &policyVersionOut{policyVersionInfo{nil, v.ID, in.SetAsDefault, v.Created}}, s.config.Store.Update(c.ctx, c.state, p)
 }
 
 // ownVersion finds a version that can be changed, by its place.
@@ -85,7 +86,7 @@ func (s *Service) ownVersion(c *call, in policyVersionIn) (iam.Policy, int, erro
 }
 
 func noVersion(in policyVersionIn) error {
-	return awsquery.Errorf(awsquery.NoSuchEntity, "Policy %s version %.20s does not exist or is not attachable.", in.PolicyArn, in.VersionId)
+	return iamfault.Errorf(iamfault.NoSuchEntity, "Policy %s version %.20s does not exist or is not attachable.", in.PolicyArn, in.VersionId)
 }
 
 func (s *Service) setDefaultVersion(c *call, in policyVersionIn) (*none, error) {
@@ -103,7 +104,7 @@ func (s *Service) deleteVersion(c *call, in policyVersionIn) (*none, error) {
 		return nil, err
 	}
 	if p.Versions[i].ID == p.Default {
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete the default version of a policy.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete the default version of a policy.")
 	}
 	p.Versions, p.Updated = slices.Delete(slices.Clone(p.Versions), i, i+1), moment(c.now)
 	return nil, s.config.Store.Update(c.ctx, c.state, p)
@@ -116,7 +117,7 @@ func (s *Service) policyVersion(c *call, in policyVersionIn) (*policyVersionOut,
 	}
 	for _, v := range p.Versions {
 		if v.ID == in.VersionId {
-			return &policyVersionOut{policyVersionInfo{awsquery.EncodeDocument(v.Document), v.ID, v.ID == p.Default, awsquery.Time{Time: v.Created}}}, nil
+			return &policyVersionOut{policyVersionInfo{new(encodeDocument(v.Document)), v.ID, v.ID == p.Default, v.Created}}, nil
 		}
 	}
 	return nil, noVersion(in)
@@ -127,10 +128,10 @@ func (s *Service) policyVersions(c *call, in listVersionsIn) (*listVersionsOut, 
 	if err != nil {
 		return nil, err
 	}
-	versions, page, err := awsquery.PageOf(p.Versions, func(v iam.PolicyVersion) string { return v.ID }, c.markers, in.Marker, in.MaxItems)
-	out := &listVersionsOut{Page: page}
+	versions, page, err := pageBy(p.Versions, func(v iam.PolicyVersion) string { return v.ID }, c.markers, in.Marker, in.MaxItems)
+	out := &listVersionsOut{listPage: page}
 	for _, v := range versions {
-		out.Versions.Members = append(out.Versions.Members, policyVersionInfo{"", v.ID, v.ID == p.Default, awsquery.Time{Time: v.Created}})
+		out.Versions = append(out.Versions, policyVersionInfo{nil, v.ID, v.ID == p.Default, v.Created})
 	}
 	return out, err
 }

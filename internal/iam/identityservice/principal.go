@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 	"muster.dev/muster/internal/iam/identity"
@@ -69,14 +69,14 @@ func (p principal) caller() iampolicy.Caller {
 // refused is why credentials are not good. The reason is for logs and the authenticator's operator; their sender is told the code's own
 // sentence, which says less.
 type refused struct {
-	code   awsquery.Code
+	code   iamfault.Code
 	reason string
 }
 
 func (r *refused) Error() string { return string(r.code) + ": " + r.reason }
 
 func invalidToken(format string, args ...any) error {
-	return &refused{awsquery.InvalidClientTokenID, fmt.Sprintf(format, args...)}
+	return &refused{iamfault.InvalidClientTokenID, fmt.Sprintf(format, args...)}
 }
 
 // lookup finds the owner of an access key, and whether everything that it depends on still exists.
@@ -96,7 +96,7 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 		return principal{}, invalidToken("%v", err)
 	}
 	if !now.Before(session.Expires) {
-		return principal{}, &refused{awsquery.ExpiredToken, "the session ended at " + session.Expires.Format(time.RFC3339)}
+		return principal{}, &refused{iamfault.ExpiredToken, "the session ended at " + session.Expires.Format(time.RFC3339)}
 	}
 	if err := s.rooted(state, session, now); err != nil {
 		return principal{}, err

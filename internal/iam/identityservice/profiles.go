@@ -3,31 +3,34 @@
 package identityservice
 
 import (
-	"muster.dev/muster/internal/iam/awsquery"
+	"time"
+
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
 type profileInfo struct {
 	Path, InstanceProfileName, InstanceProfileId, Arn string
-	CreateDate                                        awsquery.Time
-	Roles                                             awsquery.List[roleInfo]
-	Tags                                              *awsquery.List[tag] `xml:",omitempty"`
+	CreateDate                                        time.Time
+	Roles                                             []roleInfo
+	Tags                                              *[]tag
 }
 
 func (c *call) infoOfProfile(p iam.InstanceProfile, tags bool) profileInfo {
-	info := profileInfo{Path: p.Path, InstanceProfileName: p.Name, InstanceProfileId: p.ID, Arn: p.ARN().String(), CreateDate: awsquery.Time{Time: p.Created}}
+	info := profileInfo{Path: p.Path, InstanceProfileName: p.Name, InstanceProfileId: p.ID, Arn: p.ARN().String(), CreateDate: p.Created}
 	if r, ok := c.state.RoleByID(p.RoleID); ok {
-		info.Roles.Members = append(info.Roles.Members, c.infoOfRole(r, false))
+		info.Roles = append(info.Roles, c.infoOfRole(r, false))
 	}
 	if tags && len(p.Tags) > 0 {
-		list := awsquery.ListOf(tagsOf(p.Tags))
+		list := tagsOf(p.Tags)
 		info.Tags = &list
 	}
 	return info
 }
 
 type createProfileIn struct {
-	InstanceProfileName string `query:",required"`
+	InstanceProfileName string
 	Path                *string
 	Tags                []tag
 }
@@ -35,32 +38,31 @@ type createProfileIn struct {
 type profileOut struct{ InstanceProfile profileInfo }
 
 type profileIn struct {
-	InstanceProfileName string `query:",required"`
+	InstanceProfileName string
 }
 
 type profileRoleIn struct {
-	InstanceProfileName string `query:",required"`
-	RoleName            string `query:",required"`
+	InstanceProfileName string
+	RoleName            string
 }
 
 type listProfilesOut struct {
-	awsquery.Page
-	InstanceProfiles awsquery.List[profileInfo]
+	listPage
+	InstanceProfiles []profileInfo
 }
 
 type listForRoleIn struct {
-	RoleName string `query:",required"`
+	RoleName string
 	Marker   *string
 	MaxItems *int32
 }
 
-func (s *Service) registerProfiles(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "CreateInstanceProfile", writes, func(c *call, in createProfileIn) (target, error) {
+func (s *Service) registerProfiles(front *awsfront.Front) {
+	register(s, front, apiIAM, "CreateInstanceProfile", writes, func(c *call, in createProfileIn) (target, error) {
 		p := iam.InstanceProfile{Account: c.account, Path: pathOr(in.Path), Name: in.InstanceProfileName}
 		return tagged(p.ARN().String(), nil, in.Tags), nil
 	}, s.createProfile)
-	register(s, server, api, "GetInstanceProfile", reads, func(c *call, in profileIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil },
+	register(s, front, apiIAM, "GetInstanceProfile", reads, func(c *call, in profileIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil },
 		func(c *call, in profileIn) (*profileOut, error) {
 			p, err := c.profile(in.InstanceProfileName)
 			if err != nil {
@@ -68,12 +70,12 @@ func (s *Service) registerProfiles(server *awsquery.Server) {
 			}
 			return &profileOut{c.infoOfProfile(p, true)}, nil
 		})
-	register(s, server, api, "ListInstanceProfiles", reads, func(c *call, in listIn) (target, error) {
+	register(s, front, apiIAM, "ListInstanceProfiles", reads, func(c *call, in listIn) (target, error) {
 		return target{resource: iam.InstanceProfile{Account: c.account, Path: listedPath(in)}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listProfilesOut, error) {
 		return c.listProfiles(c.state.Profiles(c.account), in)
 	})
-	register(s, server, api, "ListInstanceProfilesForRole", reads, func(c *call, in listForRoleIn) (target, error) { return c.aboutRole(in.RoleName), nil },
+	register(s, front, apiIAM, "ListInstanceProfilesForRole", reads, func(c *call, in listForRoleIn) (target, error) { return c.aboutRole(in.RoleName), nil },
 		func(c *call, in listForRoleIn) (*listProfilesOut, error) {
 			r, err := c.findRole(in.RoleName)
 			if err != nil {
@@ -81,15 +83,15 @@ func (s *Service) registerProfiles(server *awsquery.Server) {
 			}
 			return c.listProfiles(c.state.ProfilesOf(r.ID), listIn{Marker: in.Marker, MaxItems: in.MaxItems})
 		})
-	register(s, server, api, "DeleteInstanceProfile", writes, func(c *call, in profileIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil }, s.deleteProfile)
-	register(s, server, api, "AddRoleToInstanceProfile", writes, func(c *call, in profileRoleIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil }, s.addRole)
-	register(s, server, api, "RemoveRoleFromInstanceProfile", writes, func(c *call, in profileRoleIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil }, s.removeRole)
+	register(s, front, apiIAM, "DeleteInstanceProfile", writes, func(c *call, in profileIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil }, s.deleteProfile)
+	register(s, front, apiIAM, "AddRoleToInstanceProfile", writes, func(c *call, in profileRoleIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil }, s.addRole)
+	register(s, front, apiIAM, "RemoveRoleFromInstanceProfile", writes, func(c *call, in profileRoleIn) (target, error) { return c.aboutProfile(in.InstanceProfileName), nil }, s.removeRole)
 }
 
 func (c *call) profile(name string) (iam.InstanceProfile, error) {
 	p, ok := c.state.Profile(c.account, name)
 	if !ok {
-		return p, awsquery.Errorf(awsquery.NoSuchEntity, "Instance Profile %.128s cannot be found.", name)
+		return p, iamfault.Errorf(iamfault.NoSuchEntity, "Instance Profile %.128s cannot be found.", name)
 	}
 	return p, nil
 }
@@ -104,9 +106,9 @@ func (c *call) aboutProfile(name string) target {
 
 func (c *call) listProfiles(profiles []iam.InstanceProfile, in listIn) (*listProfilesOut, error) {
 	profiles, page, err := pageOf(c, profiles, in, func(p iam.InstanceProfile) (string, string) { return p.Path, p.Name })
-	out := &listProfilesOut{Page: page}
+	out := &listProfilesOut{listPage: page}
 	for _, p := range profiles {
-		out.InstanceProfiles.Members = append(out.InstanceProfiles.Members, c.infoOfProfile(p, false))
+		out.InstanceProfiles = append(out.InstanceProfiles, c.infoOfProfile(p, false))
 	}
 	return out, err
 }
@@ -117,7 +119,7 @@ func (s *Service) createProfile(c *call, in createProfileIn) (*profileOut, error
 		return nil, err
 	}
 	if c.state.taken(name(p)) {
-		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "Instance Profile %s already exists.", p.Name)
+		return nil, iamfault.Errorf(iamfault.EntityAlreadyExists, "Instance Profile %s already exists.", p.Name)
 	}
 	var err error
 	if p.ID, err = iam.NewID(iam.ProfilePrefix, s.config.Random); err != nil {
@@ -132,7 +134,7 @@ func (s *Service) deleteProfile(c *call, in profileIn) (*none, error) {
 		return nil, err
 	}
 	if p.RoleID != "" {
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete entity, must remove roles from instance profile first.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete entity, must remove roles from instance profile first.")
 	}
 	return nil, s.config.Store.Delete(c.ctx, c.state, p)
 }
@@ -147,7 +149,7 @@ func (s *Service) addRole(c *call, in profileRoleIn) (*none, error) {
 		return nil, err
 	}
 	if p.RoleID != "" {
-		return nil, awsquery.Errorf(awsquery.LimitExceeded, "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
+		return nil, iamfault.Errorf(iamfault.LimitExceeded, "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
 	}
 	// To put a role into a profile is to give it to machines: that takes iam:PassRole on the role, as on AWS.
 	pass := tagged(r.ARN().String(), r.Tags, nil)
@@ -165,7 +167,7 @@ func (s *Service) removeRole(c *call, in profileRoleIn) (*none, error) {
 		return nil, err
 	}
 	if p.RoleID == "" || p.RoleName != in.RoleName {
-		return nil, awsquery.Errorf(awsquery.NoSuchEntity, "The role with name %.128s is not in instance profile %s.", in.RoleName, p.Name)
+		return nil, iamfault.Errorf(iamfault.NoSuchEntity, "The role with name %.128s is not in instance profile %s.", in.RoleName, p.Name)
 	}
 	p.RoleID, p.RoleName = "", ""
 	return nil, s.config.Store.Update(c.ctx, c.state, p)

@@ -6,35 +6,44 @@ import (
 	"slices"
 	"time"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
 type roleInfo struct {
 	Path, RoleName, RoleId, Arn string
-	CreateDate                  awsquery.Time
+	CreateDate                  time.Time
 	AssumeRolePolicyDocument    string
-	Description                 string `xml:",omitempty"`
+	Description                 *string
 	MaxSessionDuration          int32
-	Tags                        *awsquery.List[tag] `xml:",omitempty"`
-	PermissionsBoundary         *boundaryInfo       `xml:",omitempty"`
+	Tags                        *[]tag
+	PermissionsBoundary         *boundaryInfo
 }
 
 func (c *call) infoOfRole(r iam.Role, tags bool) roleInfo {
 	info := roleInfo{
-		Path: r.Path, RoleName: r.Name, RoleId: r.ID, Arn: r.ARN().String(), CreateDate: awsquery.Time{Time: r.Created},
-		AssumeRolePolicyDocument: awsquery.EncodeDocument(shownTrust(c.state, r.Trust)), Description: r.Description,
+		Path: r.Path, RoleName: r.Name, RoleId: r.ID, Arn: r.ARN().String(), CreateDate: r.Created,
+		AssumeRolePolicyDocument: encodeDocument(shownTrust(c.state, r.Trust)), Description: described(r.Description),
 		MaxSessionDuration: int32(r.MaxSession / time.Second), //nolint:gosec // G115: twelve hours at most
 	}
 	if tags {
 		info.PermissionsBoundary = infoOfBoundary(r.Boundary)
 	}
 	if tags && len(r.Tags) > 0 {
-		list := awsquery.ListOf(tagsOf(r.Tags))
+		list := tagsOf(r.Tags)
 		info.Tags = &list
 	}
 	return info
+}
+
+// described is a description as answers have it: none if it is empty.
+func described(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // shownTrust is a trust policy with names where the names still are those of the principals that were meant.
@@ -63,8 +72,8 @@ func (c *call) boundTrust(text string) (string, error) {
 }
 
 type createRoleIn struct {
-	RoleName                 string `query:",required"`
-	AssumeRolePolicyDocument string `query:",required"`
+	RoleName                 string
+	AssumeRolePolicyDocument string
 	Path, Description        *string
 	MaxSessionDuration       *int32
 	Tags                     []tag
@@ -74,37 +83,36 @@ type createRoleIn struct {
 type roleOut struct{ Role roleInfo }
 
 type roleIn struct {
-	RoleName string `query:",required"`
+	RoleName string
 }
 
 type listRolesOut struct {
-	awsquery.Page
-	Roles awsquery.List[roleInfo]
+	listPage
+	Roles []roleInfo
 }
 
 type updateRoleIn struct {
-	RoleName           string `query:",required"`
+	RoleName           string
 	Description        *string
 	MaxSessionDuration *int32
 }
 
 type roleDescriptionIn struct {
-	RoleName    string  `query:",required"`
-	Description *string `query:",required"`
+	RoleName    string
+	Description *string
 }
 
 type updateTrustIn struct {
-	RoleName       string `query:",required"`
-	PolicyDocument string `query:",required"`
+	RoleName       string
+	PolicyDocument string
 }
 
-func (s *Service) registerRoles(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "CreateRole", writes, func(c *call, in createRoleIn) (target, error) {
+func (s *Service) registerRoles(front *awsfront.Front) {
+	register(s, front, apiIAM, "CreateRole", writes, func(c *call, in createRoleIn) (target, error) {
 		r := iam.Role{Account: c.account, Path: pathOr(in.Path), Name: in.RoleName}
 		return boundedBy(tagged(r.ARN().String(), nil, in.Tags), in.PermissionsBoundary), nil
 	}, s.createRole)
-	register(s, server, api, "GetRole", reads, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil },
+	register(s, front, apiIAM, "GetRole", reads, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil },
 		func(c *call, in roleIn) (*roleOut, error) {
 			r, err := c.findRole(in.RoleName)
 			if err != nil {
@@ -112,26 +120,26 @@ func (s *Service) registerRoles(server *awsquery.Server) {
 			}
 			return &roleOut{c.infoOfRole(r, true)}, nil
 		})
-	register(s, server, api, "ListRoles", reads, func(c *call, in listIn) (target, error) {
+	register(s, front, apiIAM, "ListRoles", reads, func(c *call, in listIn) (target, error) {
 		return target{resource: iam.Role{Account: c.account, Path: listedPath(in)}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listRolesOut, error) {
 		roles, page, err := pageOf(c, c.state.Roles(c.account), in, func(r iam.Role) (string, string) { return r.Path, r.Name })
-		out := &listRolesOut{Page: page}
+		out := &listRolesOut{listPage: page}
 		for _, r := range roles {
-			out.Roles.Members = append(out.Roles.Members, c.infoOfRole(r, false))
+			out.Roles = append(out.Roles, c.infoOfRole(r, false))
 		}
 		return out, err
 	})
-	register(s, server, api, "UpdateRole", writes, func(c *call, in updateRoleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.updateRole)
-	register(s, server, api, "UpdateRoleDescription", writes, func(c *call, in roleDescriptionIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.describeRole)
-	register(s, server, api, "UpdateAssumeRolePolicy", writes, func(c *call, in updateTrustIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.updateTrust)
-	register(s, server, api, "DeleteRole", writes, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.deleteRole)
+	register(s, front, apiIAM, "UpdateRole", writes, func(c *call, in updateRoleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.updateRole)
+	register(s, front, apiIAM, "UpdateRoleDescription", writes, func(c *call, in roleDescriptionIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.describeRole)
+	register(s, front, apiIAM, "UpdateAssumeRolePolicy", writes, func(c *call, in updateTrustIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.updateTrust)
+	register(s, front, apiIAM, "DeleteRole", writes, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.deleteRole)
 }
 
 func (c *call) findRole(name string) (iam.Role, error) {
 	r, ok := c.state.Role(c.account, name)
 	if !ok {
-		return r, awsquery.Errorf(awsquery.NoSuchEntity, "The role with name %.128s cannot be found.", name)
+		return r, iamfault.Errorf(iamfault.NoSuchEntity, "The role with name %.128s cannot be found.", name)
 	}
 	return r, nil
 }
@@ -159,7 +167,7 @@ func (s *Service) createRole(c *call, in createRoleIn) (*roleOut, error) {
 		return nil, err
 	}
 	if c.state.taken(name(r)) {
-		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "Role with name %s already exists.", r.Name)
+		return nil, iamfault.Errorf(iamfault.EntityAlreadyExists, "Role with name %s already exists.", r.Name)
 	}
 	var err error
 	if r.Trust, err = c.boundTrust(in.AssumeRolePolicyDocument); err != nil {
@@ -226,19 +234,19 @@ func (s *Service) deleteRole(c *call, in roleIn) (*none, error) {
 	}
 	switch {
 	case len(c.state.ProfilesOf(r.ID)) > 0:
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete entity, must remove roles from instance profile first.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete entity, must remove roles from instance profile first.")
 	case len(r.Attached) > 0:
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete entity, must detach all policies first.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete entity, must detach all policies first.")
 	case len(r.Inline) > 0:
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete entity, must delete policies first.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete entity, must delete policies first.")
 	}
 	return nil, s.config.Store.Delete(c.ctx, c.state, r)
 }
 
 // tag is one tag on the wire.
 type tag struct {
-	Key   string `query:",present"`
-	Value string `query:",present"`
+	Key   string
+	Value string
 }
 
 func tagsOf(tags []iam.Tag) []tag {

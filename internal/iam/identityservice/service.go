@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 	"muster.dev/muster/internal/iam/keyservice"
@@ -57,7 +56,6 @@ type Config struct {
 // Service answers STS and IAM.
 type Service struct {
 	config Config
-	query  *awsquery.Server
 	hub    hub
 	used   usage
 	limits limits // of access keys
@@ -101,29 +99,5 @@ func New(c Config) (*Service, error) {
 	for _, p := range iampolicy.AWSManaged() {
 		s.managed[p.ARN().String()] = p
 	}
-	server := awsquery.New(awsquery.Config{
-		Admit: s.admit, Log: slog.New(collector{}), Now: c.Now,
-		// A policy document has 10,240 characters at most where they count, and 131,072 with white space.
-		Limits: awsquery.Limits{Body: 512 << 10, Params: 500, Key: 256, Value: 160 << 10},
-	})
-	s.query = server
-	s.registerSTS(server)
-	s.registerUsers(server)
-	s.registerKeys(server)
-	s.registerRoles(server)
-	s.registerProfiles(server)
-	s.registerPolicies(server)
-	s.registerPolicyVersions(server)
-	s.registerPolicyHolders(server)
-	s.registerGrants(server)
-	s.registerProviders(server)
-	s.registerTags(server)
-	s.registerLinkedRoles(server)
-	s.registerAbsent(server)
-	s.registerBoundaries(server)
-	s.registerSimulations(server)
-	s.registerContextKeys(server)
-	s.registerAccount(server)
-	s.refuse()
 	return s, nil
 }

@@ -3,20 +3,18 @@
 package identityservice
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/aws/awsactions"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
-// Caller is the sender of a request for one of the account's other services, proven by its signature.
+// Caller is the sender of a request for one of the account's services, proven by its signature.
 type Caller struct {
 	admitted admitted
 	holder   arn.ARN
+	within   *call // of STS or IAM, once it has begun
 }
 
 // ARN is the user's, or the session's of a role.
@@ -39,32 +37,24 @@ func (c Caller) Instance() string {
 // errNotOurs is a defect of the program.
 var errNotOurs = errors.New("the caller did not come in here")
 
-// Front makes the front of the account's AWS APIs: the service is its gate, and answers STS and IAM. Others register their actions there.
+// Front makes the front of the account's AWS APIs: the service is its gate, and has registered the actions of STS and IAM. Others register theirs there.
 func (s *Service) Front(c awsfront.Config) (*awsfront.Front, error) {
-	c.Gate, c.Identity = s, s.query
+	c.Gate = s
 	if c.Now == nil {
 		c.Now = s.config.Now
 	}
-	return awsfront.New(c)
-}
-
-// refuse has the actions of STS and IAM that the account does not have answered with the reason that the list gives.
-func (s *Service) refuse() {
-	for _, service := range awsactions.Services() {
-		for _, api := range []awsquery.API{awsquery.STS(), awsquery.IAM()} {
-			if api.Name != service.Name {
-				continue
-			}
-			for _, action := range service.Actions {
-				if action.Mark != awsactions.Refused {
-					continue
-				}
-				s.query.Handle(api, action.Name, func(context.Context, awsquery.Call) (any, error) {
-					return nil, awsquery.Errorf(awsquery.UnsupportedOperation, "%s", action.Reason)
-				})
-			}
-		}
+	front, err := awsfront.New(c)
+	if err != nil {
+		return nil, err
 	}
+	for _, register := range []func(*awsfront.Front){
+		s.registerSTS, s.registerUsers, s.registerKeys, s.registerRoles, s.registerProfiles, s.registerPolicies, s.registerPolicyVersions, s.registerPolicyHolders,
+		s.registerGrants, s.registerProviders, s.registerTags, s.registerLinkedRoles, s.registerAbsent, s.registerBoundaries, s.registerSimulations,
+		s.registerContextKeys, s.registerAccount,
+	} {
+		register(front)
+	}
+	return front, nil
 }
 
 // Admit finds the sender of a request for a service. The body is what was read of the request's, to the end. Refusals are *awsfault.Error, with
@@ -87,15 +77,19 @@ func (s *Service) Admit(r *http.Request, service string, body []byte) (awsfront.
 
 // Authorize asks the caller's policies, as they are now, about an action such as eks:DescribeCluster and a resource, which is an ARN or "*".
 // The conditions are those of the request and the resource beside the global ones, by their names in lower case. Refusals are
-// *awsfault.Error.
-func (s *Service) Authorize(c awsfront.Caller, action, resource string, conditions map[string][]string) error {
+// *awsfault.Error. A request of STS or IAM is decided by the state that it works on.
+func (s *Service) Authorize(c awsfront.Caller, action string, about awsfront.Target) error {
 	caller, ok := c.(Caller)
 	if !ok {
 		return errNotOurs
+	}
+	t := target{resource: about.Resource, context: about.Conditions, shown: about.Shown}
+	if caller.within != nil {
+		return answerable(s.authorize(caller.within, action, t))
 	}
 	state, err := s.config.Store.State()
 	if err != nil {
 		return away(err)
 	}
-	return s.permit(&call{admitted: caller.admitted, state: state}, action, target{resource: resource, context: conditions})
+	return s.permit(&call{admitted: caller.admitted, state: state}, action, t)
 }

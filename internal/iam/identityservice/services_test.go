@@ -31,7 +31,7 @@ func zoo(w *world) {
 		}
 		caller, err := w.service.Admit(r, "zoo", body)
 		if err == nil {
-			err = w.service.Authorize(caller, "zoo:Feed", "arn:aws:zoo:"+region+":"+account+":cage/one", map[string][]string{"zoo:size": {"big"}})
+			err = w.service.Authorize(caller, "zoo:Feed", awsfront.Target{Resource: "arn:aws:zoo:" + region + ":" + account + ":cage/one", Conditions: map[string][]string{"zoo:size": {"big"}}})
 		}
 		if known, ok := errors.AsType[*awsfault.Error](err); ok {
 			answer.WriteHeader(known.HTTPStatus())

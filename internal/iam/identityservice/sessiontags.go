@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
@@ -52,18 +52,18 @@ func sessionTags(from principal, passed []iam.Tag, transitiveKeys []string) (Ses
 		return slices.ContainsFunc(in, func(t iam.Tag) bool { return strings.EqualFold(t.Key, key) })
 	}
 	if len(transitiveKeys) > iam.MaxTags {
-		return tags, awsquery.Errorf(awsquery.ValidationError, "TransitiveTagKeys has %d keys: %d are allowed", len(transitiveKeys), iam.MaxTags)
+		return tags, iamfault.Errorf(iamfault.ValidationError, "TransitiveTagKeys has %d keys: %d are allowed", len(transitiveKeys), iam.MaxTags)
 	}
 	for _, key := range transitiveKeys {
 		if !has(passed, key) {
-			return tags, awsquery.Errorf(awsquery.InvalidParameterValue, "The specified transitive tag key must be included in the requested tags.")
+			return tags, iamfault.Errorf(iamfault.InvalidParameterValue, "The specified transitive tag key must be included in the requested tags.")
 		}
 	}
 	inherited := tags.Transitive
 	for _, t := range passed {
 		switch {
 		case has(inherited, t.Key):
-			return tags, awsquery.Errorf(awsquery.InvalidParameterValue,
+			return tags, iamfault.Errorf(iamfault.InvalidParameterValue,
 				"One of the specified transitive tag keys can't be set because it conflicts with a transitive tag key from the calling session.")
 		case slices.ContainsFunc(transitiveKeys, func(key string) bool { return strings.EqualFold(key, t.Key) }):
 			tags.Transitive = append(tags.Transitive, t)
@@ -78,7 +78,7 @@ func sessionTags(from principal, passed []iam.Tag, transitiveKeys []string) (Ses
 }
 
 func tooManyTags(n int) error {
-	return awsquery.Errorf(awsquery.ValidationError, "the session has %d tags, inherited ones included: %d are allowed", n, iam.MaxTags)
+	return iamfault.Errorf(iamfault.ValidationError, "the session has %d tags, inherited ones included: %d are allowed", n, iam.MaxTags)
 }
 
 func checkSessionTags(tags []iam.Tag) error {
@@ -86,7 +86,7 @@ func checkSessionTags(tags []iam.Tag) error {
 	for _, t := range tags {
 		lower := strings.ToLower(t.Key)
 		if seen[lower] {
-			return awsquery.Errorf(awsquery.InvalidParameterValue, "Duplicate tag keys found. Please note that Tag keys are case insensitive.")
+			return iamfault.Errorf(iamfault.InvalidParameterValue, "Duplicate tag keys found. Please note that Tag keys are case insensitive.")
 		}
 		seen[lower] = true
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -22,14 +23,14 @@ type simulation struct {
 }
 
 type contextEntry struct {
-	ContextKeyName   string `query:",required"`
+	ContextKeyName   string
 	ContextKeyType   string
 	ContextKeyValues []string
 }
 
 type simulateCustomIn struct {
-	PolicyInputList                    []string `query:",required"`
-	ActionNames                        []string `query:",required"`
+	PolicyInputList                    []string
+	ActionNames                        []string
 	ResourceArns                       []string
 	PermissionsBoundaryPolicyInputList []string
 	ContextEntries                     []contextEntry
@@ -41,8 +42,8 @@ type simulateCustomIn struct {
 }
 
 type simulatePrincipalIn struct {
-	PolicySourceArn                    string   `query:",required"`
-	ActionNames                        []string `query:",required"`
+	PolicySourceArn                    string
+	ActionNames                        []string
 	PolicyInputList, ResourceArns      []string
 	PermissionsBoundaryPolicyInputList []string
 	ContextEntries                     []contextEntry
@@ -59,26 +60,25 @@ type boundaryDetail struct{ AllowedByPermissionsBoundary bool }
 
 type evaluation struct {
 	EvalActionName, EvalResourceName, EvalDecision string
-	MatchedStatements                              awsquery.List[matchedStatement]
-	MissingContextValues                           awsquery.List[string]
-	PermissionsBoundaryDecisionDetail              *boundaryDetail `xml:",omitempty"`
+	MatchedStatements                              []matchedStatement
+	MissingContextValues                           []string
+	PermissionsBoundaryDecisionDetail              *boundaryDetail
 }
 
 type simulateOut struct {
-	awsquery.Page
-	EvaluationResults awsquery.List[evaluation]
+	listPage
+	EvaluationResults []evaluation
 }
 
-func (s *Service) registerSimulations(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "SimulateCustomPolicy", reads, func(*call, simulateCustomIn) (target, error) { return anything(), nil },
+func (s *Service) registerSimulations(front *awsfront.Front) {
+	register(s, front, apiIAM, "SimulateCustomPolicy", reads, func(*call, simulateCustomIn) (target, error) { return anything(), nil },
 		func(c *call, in simulateCustomIn) (*simulateOut, error) {
 			return s.simulate(c, simulation{
 				in.ActionNames, in.ResourceArns, in.PolicyInputList, in.PermissionsBoundaryPolicyInputList, in.ContextEntries, in.CallerArn,
 				[3]*string{in.ResourcePolicy, in.ResourceOwner, in.ResourceHandlingOption},
 			}, "", listIn{Marker: in.Marker, MaxItems: in.MaxItems})
 		})
-	register(s, server, api, "SimulatePrincipalPolicy", reads, func(_ *call, in simulatePrincipalIn) (target, error) {
+	register(s, front, apiIAM, "SimulatePrincipalPolicy", reads, func(_ *call, in simulatePrincipalIn) (target, error) {
 		return target{resource: in.PolicySourceArn}, nil
 	},
 		func(c *call, in simulatePrincipalIn) (*simulateOut, error) {
@@ -128,10 +128,10 @@ func (s *Service) simulate(c *call, in simulation, source string, page listIn) (
 			questions = append(questions, question{fmt.Sprintf("%08d", len(questions)), action, resource})
 		}
 	}
-	questions, more, err := awsquery.PageOf(questions, func(q question) string { return q.key }, c.markers, page.Marker, page.MaxItems)
-	out := &simulateOut{Page: more}
+	questions, more, err := pageBy(questions, func(q question) string { return q.key }, c.markers, page.Marker, page.MaxItems)
+	out := &simulateOut{listPage: more}
 	for _, q := range questions { // those of this page alone: a request may ask for many
-		out.EvaluationResults.Members = append(out.EvaluationResults.Members, c.evaluate(rights, source, iampolicy.Request{
+		out.EvaluationResults = append(out.EvaluationResults, c.evaluate(rights, source, iampolicy.Request{
 			Caller: caller.caller(), Action: q.action, Resource: q.resource, Context: withResource(conditions, q.resource),
 		}))
 	}
@@ -147,7 +147,7 @@ func (in *simulation) check() error {
 	}
 	for _, action := range in.actions {
 		if err := iampolicy.CheckAction(action); err != nil {
-			return awsquery.Errorf(awsquery.InvalidInput, "Invalid Entity Name %.128q in ActionNames: %v", action, err)
+			return iamfault.Errorf(iamfault.InvalidInput, "Invalid Entity Name %.128q in ActionNames: %v", action, err)
 		}
 	}
 	if len(in.resources) == 0 {
@@ -155,11 +155,11 @@ func (in *simulation) check() error {
 	}
 	for _, resource := range in.resources {
 		if resource != "*" && (!strings.HasPrefix(resource, "arn:") || strings.Count(resource, ":") < 5) {
-			return awsquery.Errorf(awsquery.InvalidInput, "%.200q in ResourceArns is neither * nor an ARN", resource)
+			return iamfault.Errorf(iamfault.InvalidInput, "%.200q in ResourceArns is neither * nor an ARN", resource)
 		}
 	}
 	if len(in.boundaries) > 1 {
-		return awsquery.Errorf(awsquery.InvalidInput, "PermissionsBoundaryPolicyInputList has %d policies: there is one boundary", len(in.boundaries))
+		return iamfault.Errorf(iamfault.InvalidInput, "PermissionsBoundaryPolicyInputList has %d policies: there is one boundary", len(in.boundaries))
 	}
 	return nil
 }
@@ -184,14 +184,14 @@ func (in *simulation) add(rights *iampolicy.Rights) error {
 }
 
 func invalidPolicy(list string, i int, err error) error {
-	return awsquery.Errorf(awsquery.InvalidInput, "%s.member.%d: %v", list, i+1, err)
+	return iamfault.Errorf(iamfault.InvalidInput, "%s.member.%d: %v", list, i+1, err)
 }
 
 // sourceOf finds the user or role whose policies are simulated.
 func (c *call) sourceOf(text string) (principal, error) {
 	a, err := arn.Parse(text)
 	if err != nil {
-		return principal{}, awsquery.Errorf(awsquery.InvalidInput, "PolicySourceArn: %v", err)
+		return principal{}, iamfault.Errorf(iamfault.InvalidInput, "PolicySourceArn: %v", err)
 	}
 	if path, name, ok := a.User(); ok {
 		if u, ok := c.state.User(c.account, name); ok && u.Path == path && a.Account == c.account {
@@ -203,13 +203,13 @@ func (c *call) sourceOf(text string) (principal, error) {
 			return principal{arn: r.ARN(), account: r.Account, id: r.ID, grants: r.Grants, boundary: r.Boundary}, nil
 		}
 	}
-	return principal{}, awsquery.Errorf(awsquery.NoSuchEntity, "there is no user or role %.200s here", text)
+	return principal{}, iamfault.Errorf(iamfault.NoSuchEntity, "there is no user or role %.200s here", text)
 }
 
 func (c *call) simulatedUser(text string) (principal, error) {
 	p, err := c.sourceOf(text)
 	if _, _, user := p.arn.User(); err == nil && !user {
-		err = awsquery.Errorf(awsquery.InvalidInput, "CallerArn is %.200q: it must be the ARN of a user", text)
+		err = iamfault.Errorf(iamfault.InvalidInput, "CallerArn is %.200q: it must be the ARN of a user", text)
 	}
 	return p, err
 }
@@ -233,7 +233,7 @@ func (c *call) evaluate(rights iampolicy.Rights, source string, r iampolicy.Requ
 	missing := map[string]bool{}
 	for _, p := range policies {
 		if verdict := p.Document.Evaluate(r).Verdict; verdict != iampolicy.Neutral && verdict == decision.Verdict {
-			out.MatchedStatements.Members = append(out.MatchedStatements.Members, c.matched(p.Name, source))
+			out.MatchedStatements = append(out.MatchedStatements, c.matched(p.Name, source))
 		}
 		for _, key := range p.Document.Keys() {
 			if _, has := r.Context[lower(key)]; !has {
@@ -241,7 +241,7 @@ func (c *call) evaluate(rights iampolicy.Rights, source string, r iampolicy.Requ
 			}
 		}
 	}
-	out.MissingContextValues.Members = sortedKeys(missing)
+	out.MissingContextValues = sortedKeys(missing)
 	return out
 }
 

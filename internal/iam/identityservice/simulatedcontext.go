@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -34,11 +35,11 @@ func (c *call) simulatedContext(p principal, entries []contextEntry) (map[string
 	}
 	for i, e := range entries {
 		if e.ContextKeyType != "" && !slices.Contains(contextTypes, e.ContextKeyType) {
-			return nil, awsquery.Errorf(awsquery.InvalidInput, "ContextEntries.member.%d.ContextKeyType is %.40q: it must be string, numeric, boolean, ip, binary or date, or a list of it such as stringList",
+			return nil, iamfault.Errorf(iamfault.InvalidInput, "ContextEntries.member.%d.ContextKeyType is %.40q: it must be string, numeric, boolean, ip, binary or date, or a list of it such as stringList",
 				i+1, e.ContextKeyType)
 		}
 		if err := iampolicy.CheckKey(e.ContextKeyName); err != nil {
-			return nil, awsquery.Errorf(awsquery.InvalidInput, "ContextEntries.member.%d.ContextKeyName: %v", i+1, err)
+			return nil, iamfault.Errorf(iamfault.InvalidInput, "ContextEntries.member.%d.ContextKeyName: %v", i+1, err)
 		}
 		conditions[lower(e.ContextKeyName)] = e.ContextKeyValues
 	}
@@ -71,23 +72,22 @@ func withResource(conditions map[string][]string, resource string) map[string][]
 func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
 type contextKeysCustomIn struct {
-	PolicyInputList []string `query:",required"`
-}
-
-type contextKeysPrincipalIn struct {
-	PolicySourceArn string `query:",required"`
 	PolicyInputList []string
 }
 
-type contextKeysOut struct{ ContextKeyNames awsquery.List[string] }
+type contextKeysPrincipalIn struct {
+	PolicySourceArn string
+	PolicyInputList []string
+}
 
-func (s *Service) registerContextKeys(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "GetContextKeysForCustomPolicy", reads, func(*call, contextKeysCustomIn) (target, error) { return anything(), nil },
+type contextKeysOut struct{ ContextKeyNames []string }
+
+func (s *Service) registerContextKeys(front *awsfront.Front) {
+	register(s, front, apiIAM, "GetContextKeysForCustomPolicy", reads, func(*call, contextKeysCustomIn) (target, error) { return anything(), nil },
 		func(c *call, in contextKeysCustomIn) (*contextKeysOut, error) {
 			return s.contextKeys(c, "", in.PolicyInputList)
 		})
-	register(s, server, api, "GetContextKeysForPrincipalPolicy", reads, func(_ *call, in contextKeysPrincipalIn) (target, error) {
+	register(s, front, apiIAM, "GetContextKeysForPrincipalPolicy", reads, func(_ *call, in contextKeysPrincipalIn) (target, error) {
 		return target{resource: in.PolicySourceArn}, nil
 	}, func(c *call, in contextKeysPrincipalIn) (*contextKeysOut, error) {
 		return s.contextKeys(c, in.PolicySourceArn, in.PolicyInputList)
@@ -116,5 +116,5 @@ func (s *Service) contextKeys(c *call, source string, policies []string) (*conte
 			all[key] = true
 		}
 	}
-	return &contextKeysOut{awsquery.ListOf(sortedKeys(all))}, nil
+	return &contextKeysOut{sortedKeys(all)}, nil
 }

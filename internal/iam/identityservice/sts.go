@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/aws/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
@@ -22,12 +23,12 @@ type callerIdentity struct {
 
 type credentials struct {
 	AccessKeyId, SecretAccessKey, SessionToken string
-	Expiration                                 awsquery.Time
+	Expiration                                 time.Time
 }
 
 type assumeRoleIn struct {
-	RoleArn           string `query:",required"`
-	RoleSessionName   string `query:",required"`
+	RoleArn           string
+	RoleSessionName   string
 	DurationSeconds   *int32
 	ExternalId        *string
 	Policy            *string
@@ -41,7 +42,7 @@ type assumeRoleIn struct {
 }
 
 type policyArn struct {
-	Arn string `query:"arn"`
+	Arn string
 }
 
 type assumedRoleUser struct{ AssumedRoleId, Arn string }
@@ -49,7 +50,7 @@ type assumedRoleUser struct{ AssumedRoleId, Arn string }
 type assumeRoleOut struct {
 	AssumedRoleUser         assumedRoleUser
 	Credentials             credentials
-	PackedPolicySize        *int `xml:",omitempty"` // what older SDKs know
+	PackedPolicySize        *int // what older SDKs know
 	SessionTokenSize        int
 	SessionTokenUtilization int // percent
 }
@@ -62,15 +63,13 @@ type sessionTokenIn struct {
 
 type sessionTokenOut struct{ Credentials credentials }
 
-func (s *Service) registerSTS(server *awsquery.Server) {
-	api := awsquery.STS()
-	register(s, server, api, "GetCallerIdentity", open, nil, func(c *call, _ none) (*callerIdentity, error) {
+func (s *Service) registerSTS(front *awsfront.Front) {
+	register(s, front, apiSTS, "GetCallerIdentity", open, nil, func(c *call, _ none) (*callerIdentity, error) {
 		return &callerIdentity{Arn: c.arn.String(), UserId: c.userID(), Account: c.account}, nil
 	})
-	// AssumeRole is judged by the trust policy too, and so by itself.
-	register(s, server, api, "AssumeRole", open, nil, s.assumeRole)
-	register(s, server, api, "GetSessionToken", open, nil, s.getSessionToken)
-	register(s, server, api, actionWebIdentity, open, nil, s.assumeRoleWithWebIdentity)
+	register(s, front, apiSTS, "AssumeRole", judged, nil, s.assumeRole)
+	register(s, front, apiSTS, "GetSessionToken", open, nil, s.getSessionToken)
+	register(s, front, apiSTS, actionWebIdentity, unsigned, nil, s.assumeRoleWithWebIdentity)
 }
 
 // assumeRole returns a session of a role if both the role's trust policy and the caller's policies allow it.
@@ -88,7 +87,7 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 		return nil, err
 	}
 	if instanceLike(in.RoleSessionName) {
-		return nil, awsquery.Errorf(awsquery.ValidationError, "RoleSessionName is %q, which looks like the id of an instance: "+
+		return nil, iamfault.Errorf(iamfault.ValidationError, "RoleSessionName is %q, which looks like the id of an instance: "+
 			"only instances have sessions of such a name", in.RoleSessionName)
 	}
 	if in.ExternalId != nil {
@@ -103,11 +102,11 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	}
 	wanted, err := arn.Parse(in.RoleArn)
 	if err != nil {
-		return nil, awsquery.Errorf(awsquery.ValidationError, "RoleArn: %v", err)
+		return nil, iamfault.Errorf(iamfault.ValidationError, "RoleArn: %v", err)
 	}
 	path, name, ok := wanted.Role()
 	if !ok {
-		return nil, awsquery.Errorf(awsquery.ValidationError, "RoleArn is %.200q: it must be the ARN of a role", in.RoleArn)
+		return nil, iamfault.Errorf(iamfault.ValidationError, "RoleArn is %.200q: it must be the ARN of a role", in.RoleArn)
 	}
 	role, ok := c.state.Role(wanted.Account, name)
 	if !ok || role.Path != path { // as if it were there and did not trust the caller: names of roles are nobody's business
@@ -182,7 +181,7 @@ const (
 
 // notAssumable says no as STS does; why is for the log.
 func (s *Service) notAssumable(c *call, action, role string, d iampolicy.Decision) error {
-	return awsquery.Because(errors.New(d.Policy+": "+d.Reason), awsquery.AccessDenied, "User: "+c.arn.String()+" is not authorized to perform: "+action+" on resource: "+role)
+	return iamfault.Because(errors.New(d.Policy+": "+d.Reason), iamfault.AccessDenied, "User: "+c.arn.String()+" is not authorized to perform: "+action+" on resource: "+role)
 }
 
 // descend gives a session the root of the credentials that it is made with.
@@ -202,7 +201,7 @@ func (s *Service) getSessionToken(c *call, in sessionTokenIn) (*sessionTokenOut,
 		return nil, unsupported("a second factor (SerialNumber, TokenCode)", "leave it out")
 	}
 	if c.session != nil {
-		return nil, awsquery.Errorf(awsquery.AccessDenied, "Cannot call GetSessionToken with session credentials")
+		return nil, iamfault.Errorf(iamfault.AccessDenied, "Cannot call GetSessionToken with session credentials")
 	}
 	duration := iam.DefaultSession
 	if in.DurationSeconds != nil {
@@ -220,19 +219,19 @@ func (s *Service) getSessionToken(c *call, in sessionTokenIn) (*sessionTokenOut,
 }
 
 func credentialsOf(s Session, token string) credentials {
-	return credentials{AccessKeyId: s.AccessKeyID, SecretAccessKey: s.Secret.Reveal(), SessionToken: token, Expiration: awsquery.Time{Time: s.Expires}}
+	return credentials{AccessKeyId: s.AccessKeyID, SecretAccessKey: s.Secret.Reveal(), SessionToken: token, Expiration: s.Expires}
 }
 
 func packed(err error) error {
 	if errors.Is(err, errTooLarge) {
-		return awsquery.Errorf(awsquery.PackedPolicyTooLarge, "the session policy and the tags do not fit into the session token, which also goes into Kubernetes tokens: "+
+		return iamfault.Errorf(iamfault.PackedPolicyTooLarge, "the session policy and the tags do not fit into the session token, which also goes into Kubernetes tokens: "+
 			"make them shorter, or attach a policy to the role and tag it")
 	}
 	return err
 }
 
 func unsupported(what, instead string) error {
-	return awsquery.Errorf(awsquery.ValidationError, "muster does not support %s: %s", what, instead)
+	return iamfault.Errorf(iamfault.ValidationError, "muster does not support %s: %s", what, instead)
 }
 
 // instanceLike tells what could pass for the name that an instance's session has: authenticators make node names of those.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/iam/iam"
 )
 
@@ -39,8 +39,8 @@ type listTagsIn struct {
 }
 
 type listTagsOut struct {
-	awsquery.Page
-	Tags awsquery.List[tag]
+	listPage
+	Tags []tag
 }
 
 // tagging is how the tags of one kind of entity are reached.
@@ -50,7 +50,7 @@ type tagging struct {
 	find func(c *call, name string, changing bool) (has []iam.Tag, with func([]iam.Tag) Entity, err error)
 }
 
-func (s *Service) registerTags(server *awsquery.Server) {
+func (s *Service) registerTags(front *awsfront.Front) {
 	users := tagging{(*call).aboutUser, func(c *call, name string, _ bool) ([]iam.Tag, func([]iam.Tag) Entity, error) {
 		u, err := c.user(name)
 		return u.Tags, func(t []iam.Tag) Entity { u.Tags = t; return u }, err
@@ -71,24 +71,24 @@ func (s *Service) registerTags(server *awsquery.Server) {
 		p, err := find(c, name)
 		return p.Tags, func(t []iam.Tag) Entity { p.Tags = t; return p }, err
 	}}
-	registerTag(s, server, "TagUser", users, func(in tagUserIn) tagIn { return tagIn{in.UserName, in.Tags} })
-	registerTag(s, server, "TagRole", roles, func(in tagRoleIn) tagIn { return tagIn{in.RoleName, in.Tags} })
-	registerTag(s, server, "TagInstanceProfile", profiles, func(in tagProfileIn) tagIn { return tagIn{in.InstanceProfileName, in.Tags} })
-	registerTag(s, server, "TagPolicy", policies, func(in tagPolicyIn) tagIn { return tagIn{in.PolicyArn, in.Tags} })
-	registerUntag(s, server, "UntagUser", users, func(in untagUserIn) untagIn { return untagIn{in.UserName, in.TagKeys} })
-	registerUntag(s, server, "UntagRole", roles, func(in untagRoleIn) untagIn { return untagIn{in.RoleName, in.TagKeys} })
-	registerUntag(s, server, "UntagInstanceProfile", profiles, func(in untagProfileIn) untagIn { return untagIn{in.InstanceProfileName, in.TagKeys} })
-	registerUntag(s, server, "UntagPolicy", policies, func(in untagPolicyIn) untagIn { return untagIn{in.PolicyArn, in.TagKeys} })
-	registerListTags(s, server, "ListUserTags", users, func(in listUserThingsIn) listTagsIn { return listTagsIn{in.UserName, in.Marker, in.MaxItems} })
-	registerListTags(s, server, "ListRoleTags", roles, func(in listForRoleIn) listTagsIn { return listTagsIn{in.RoleName, in.Marker, in.MaxItems} })
-	registerListTags(s, server, "ListInstanceProfileTags", profiles, func(in listProfileTagsIn) listTagsIn {
+	registerTag(s, front, "TagUser", users, func(in tagUserIn) tagIn { return tagIn{in.UserName, in.Tags} })
+	registerTag(s, front, "TagRole", roles, func(in tagRoleIn) tagIn { return tagIn{in.RoleName, in.Tags} })
+	registerTag(s, front, "TagInstanceProfile", profiles, func(in tagProfileIn) tagIn { return tagIn{in.InstanceProfileName, in.Tags} })
+	registerTag(s, front, "TagPolicy", policies, func(in tagPolicyIn) tagIn { return tagIn{in.PolicyArn, in.Tags} })
+	registerUntag(s, front, "UntagUser", users, func(in untagUserIn) untagIn { return untagIn{in.UserName, in.TagKeys} })
+	registerUntag(s, front, "UntagRole", roles, func(in untagRoleIn) untagIn { return untagIn{in.RoleName, in.TagKeys} })
+	registerUntag(s, front, "UntagInstanceProfile", profiles, func(in untagProfileIn) untagIn { return untagIn{in.InstanceProfileName, in.TagKeys} })
+	registerUntag(s, front, "UntagPolicy", policies, func(in untagPolicyIn) untagIn { return untagIn{in.PolicyArn, in.TagKeys} })
+	registerListTags(s, front, "ListUserTags", users, func(in listUserThingsIn) listTagsIn { return listTagsIn{in.UserName, in.Marker, in.MaxItems} })
+	registerListTags(s, front, "ListRoleTags", roles, func(in listForRoleIn) listTagsIn { return listTagsIn{in.RoleName, in.Marker, in.MaxItems} })
+	registerListTags(s, front, "ListInstanceProfileTags", profiles, func(in listProfileTagsIn) listTagsIn {
 		return listTagsIn{in.InstanceProfileName, in.Marker, in.MaxItems}
 	})
-	registerListTags(s, server, "ListPolicyTags", policies, func(in listVersionsIn) listTagsIn { return listTagsIn{in.PolicyArn, in.Marker, in.MaxItems} })
+	registerListTags(s, front, "ListPolicyTags", policies, func(in listVersionsIn) listTagsIn { return listTagsIn{in.PolicyArn, in.Marker, in.MaxItems} })
 }
 
-func registerTag[In any](s *Service, server *awsquery.Server, action string, on tagging, read func(In) tagIn) {
-	register(s, server, awsquery.IAM(), action, writes, func(c *call, in In) (target, error) {
+func registerTag[In any](s *Service, front *awsfront.Front, action string, on tagging, read func(In) tagIn) {
+	register(s, front, apiIAM, action, writes, func(c *call, in In) (target, error) {
 		asked := read(in)
 		return withTags(on.about(c, asked.name), asked.tags), nil
 	}, func(c *call, in In) (*none, error) {
@@ -105,8 +105,8 @@ func registerTag[In any](s *Service, server *awsquery.Server, action string, on 
 	})
 }
 
-func registerUntag[In any](s *Service, server *awsquery.Server, action string, on tagging, read func(In) untagIn) {
-	register(s, server, awsquery.IAM(), action, writes, func(c *call, in In) (target, error) {
+func registerUntag[In any](s *Service, front *awsfront.Front, action string, on tagging, read func(In) untagIn) {
+	register(s, front, apiIAM, action, writes, func(c *call, in In) (target, error) {
 		asked := read(in)
 		return withKeys(on.about(c, asked.name), asked.keys), nil
 	}, func(c *call, in In) (*none, error) {
@@ -122,8 +122,8 @@ func registerUntag[In any](s *Service, server *awsquery.Server, action string, o
 	})
 }
 
-func registerListTags[In any](s *Service, server *awsquery.Server, action string, on tagging, read func(In) listTagsIn) {
-	register(s, server, awsquery.IAM(), action, reads, func(c *call, in In) (target, error) {
+func registerListTags[In any](s *Service, front *awsfront.Front, action string, on tagging, read func(In) listTagsIn) {
+	register(s, front, apiIAM, action, reads, func(c *call, in In) (target, error) {
 		return on.about(c, read(in).name), nil
 	}, func(c *call, in In) (*listTagsOut, error) {
 		asked := read(in)
@@ -131,8 +131,8 @@ func registerListTags[In any](s *Service, server *awsquery.Server, action string
 		if err != nil {
 			return nil, err
 		}
-		tags, page, err := awsquery.PageOf(has, func(t iam.Tag) string { return t.Key }, c.markers, asked.marker, asked.most)
-		return &listTagsOut{Page: page, Tags: awsquery.ListOf(tagsOf(tags))}, err
+		tags, page, err := pageBy(has, func(t iam.Tag) string { return t.Key }, c.markers, asked.marker, asked.most)
+		return &listTagsOut{listPage: page, Tags: tagsOf(tags)}, err
 	})
 }
 
@@ -170,47 +170,47 @@ func withoutTags(has []iam.Tag, keys []string) []iam.Tag {
 }
 
 type tagUserIn struct {
-	UserName string `query:",required"`
-	Tags     []tag  `query:",present"`
+	UserName string
+	Tags     []tag
 }
 
 type tagRoleIn struct {
-	RoleName string `query:",required"`
-	Tags     []tag  `query:",present"`
+	RoleName string
+	Tags     []tag
 }
 
 type tagProfileIn struct {
-	InstanceProfileName string `query:",required"`
-	Tags                []tag  `query:",present"`
+	InstanceProfileName string
+	Tags                []tag
 }
 
 type tagPolicyIn struct {
-	PolicyArn string `query:",required"`
-	Tags      []tag  `query:",present"`
+	PolicyArn string
+	Tags      []tag
 }
 
 type untagUserIn struct {
-	UserName string   `query:",required"`
-	TagKeys  []string `query:",present"`
+	UserName string
+	TagKeys  []string
 }
 
 type untagRoleIn struct {
-	RoleName string   `query:",required"`
-	TagKeys  []string `query:",present"`
+	RoleName string
+	TagKeys  []string
 }
 
 type untagProfileIn struct {
-	InstanceProfileName string   `query:",required"`
-	TagKeys             []string `query:",present"`
+	InstanceProfileName string
+	TagKeys             []string
 }
 
 type untagPolicyIn struct {
-	PolicyArn string   `query:",required"`
-	TagKeys   []string `query:",present"`
+	PolicyArn string
+	TagKeys   []string
 }
 
 type listProfileTagsIn struct {
-	InstanceProfileName string `query:",required"`
+	InstanceProfileName string
 	Marker              *string
 	MaxItems            *int32
 }

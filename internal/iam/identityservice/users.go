@@ -4,32 +4,34 @@ package identityservice
 
 import (
 	"strings"
+	"time"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
 type userInfo struct {
 	Path, UserName, UserId, Arn string
-	CreateDate                  awsquery.Time
-	Tags                        *awsquery.List[tag] `xml:",omitempty"`
-	PermissionsBoundary         *boundaryInfo       `xml:",omitempty"`
+	CreateDate                  time.Time
+	Tags                        *[]tag
+	PermissionsBoundary         *boundaryInfo
 }
 
 func infoOfUser(u iam.User, tags bool) userInfo {
-	info := userInfo{Path: u.Path, UserName: u.Name, UserId: u.ID, Arn: u.ARN().String(), CreateDate: awsquery.Time{Time: u.Created}}
+	info := userInfo{Path: u.Path, UserName: u.Name, UserId: u.ID, Arn: u.ARN().String(), CreateDate: u.Created}
 	if tags {
 		info.PermissionsBoundary = infoOfBoundary(u.Boundary)
 	}
 	if tags && len(u.Tags) > 0 {
-		list := awsquery.ListOf(tagsOf(u.Tags))
+		list := tagsOf(u.Tags)
 		info.Tags = &list
 	}
 	return info
 }
 
 type createUserIn struct {
-	UserName            string `query:",required"`
+	UserName            string
 	Path                *string
 	Tags                []tag
 	PermissionsBoundary *string
@@ -40,7 +42,7 @@ type userOut struct{ User userInfo }
 type userNameIn struct{ UserName *string }
 
 type requiredUserIn struct {
-	UserName string `query:",required"`
+	UserName string
 }
 
 type listIn struct {
@@ -49,33 +51,32 @@ type listIn struct {
 }
 
 type listUsersOut struct {
-	awsquery.Page
-	Users awsquery.List[userInfo]
+	listPage
+	Users []userInfo
 }
 
 type updateUserIn struct {
-	UserName             string `query:",required"`
+	UserName             string
 	NewPath, NewUserName *string
 }
 
 type listUserThingsIn struct {
-	UserName string `query:",required"`
+	UserName string
 	Marker   *string
 	MaxItems *int32
 }
 
 type listGroupsOut struct {
-	awsquery.Page
-	Groups awsquery.List[none]
+	listPage
+	Groups []none
 }
 
-func (s *Service) registerUsers(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "CreateUser", writes, func(c *call, in createUserIn) (target, error) {
+func (s *Service) registerUsers(front *awsfront.Front) {
+	register(s, front, apiIAM, "CreateUser", writes, func(c *call, in createUserIn) (target, error) {
 		u := iam.User{Account: c.account, Path: pathOr(in.Path), Name: in.UserName}
 		return boundedBy(tagged(u.ARN().String(), nil, in.Tags), in.PermissionsBoundary), nil
 	}, s.createUser)
-	register(s, server, api, "GetUser", reads, func(c *call, in userNameIn) (target, error) {
+	register(s, front, apiIAM, "GetUser", reads, func(c *call, in userNameIn) (target, error) {
 		name, err := c.userName(in.UserName)
 		return c.aboutUser(name), err
 	}, func(c *call, in userNameIn) (*userOut, error) {
@@ -86,25 +87,25 @@ func (s *Service) registerUsers(server *awsquery.Server) {
 		u, err := c.user(name)
 		return &userOut{infoOfUser(u, true)}, err
 	})
-	register(s, server, api, "ListUsers", reads, func(c *call, in listIn) (target, error) {
+	register(s, front, apiIAM, "ListUsers", reads, func(c *call, in listIn) (target, error) {
 		return target{resource: iam.User{Account: c.account, Path: listedPath(in)}.ARN().String()}, nil
 	}, func(c *call, in listIn) (*listUsersOut, error) {
 		users, page, err := pageOf(c, c.state.Users(c.account), in, func(u iam.User) (string, string) { return u.Path, u.Name })
 		if err != nil {
 			return nil, err
 		}
-		out := &listUsersOut{Page: page}
+		out := &listUsersOut{listPage: page}
 		for _, u := range users {
-			out.Users.Members = append(out.Users.Members, infoOfUser(u, false))
+			out.Users = append(out.Users, infoOfUser(u, false))
 		}
 		return out, nil
 	})
-	register(s, server, api, "UpdateUser", writes, func(c *call, in updateUserIn) (target, error) { return c.aboutUser(in.UserName), nil }, s.updateUser)
-	register(s, server, api, "DeleteUser", writes, func(c *call, in requiredUserIn) (target, error) { return c.aboutUser(in.UserName), nil }, s.deleteUser)
-	register(s, server, api, "ListGroupsForUser", reads, func(c *call, in listUserThingsIn) (target, error) { return c.aboutUser(in.UserName), nil },
+	register(s, front, apiIAM, "UpdateUser", writes, func(c *call, in updateUserIn) (target, error) { return c.aboutUser(in.UserName), nil }, s.updateUser)
+	register(s, front, apiIAM, "DeleteUser", writes, func(c *call, in requiredUserIn) (target, error) { return c.aboutUser(in.UserName), nil }, s.deleteUser)
+	register(s, front, apiIAM, "ListGroupsForUser", reads, func(c *call, in listUserThingsIn) (target, error) { return c.aboutUser(in.UserName), nil },
 		func(c *call, in listUserThingsIn) (*listGroupsOut, error) { // muster has no groups; tools ask before they delete a user
 			page, err := c.nothingOf(listKeysIn{&in.UserName, in.Marker, in.MaxItems})
-			return &listGroupsOut{Page: page}, err
+			return &listGroupsOut{listPage: page}, err
 		})
 }
 
@@ -116,13 +117,13 @@ func (c *call) userName(name *string) (string, error) {
 	if u, ok := c.state.UserByID(c.id); ok {
 		return u.Name, nil
 	}
-	return "", awsquery.Errorf(awsquery.ValidationError, "Must specify userName when calling with non-User credentials")
+	return "", iamfault.Errorf(iamfault.ValidationError, "Must specify userName when calling with non-User credentials")
 }
 
 func (c *call) user(name string) (iam.User, error) {
 	u, ok := c.state.User(c.account, name)
 	if !ok {
-		return u, awsquery.Errorf(awsquery.NoSuchEntity, "The user with name %.128s cannot be found.", name)
+		return u, iamfault.Errorf(iamfault.NoSuchEntity, "The user with name %.128s cannot be found.", name)
 	}
 	return u, nil
 }
@@ -141,7 +142,7 @@ func (s *Service) createUser(c *call, in createUserIn) (*userOut, error) {
 		return nil, err
 	}
 	if c.state.taken(name(u)) {
-		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "User with name %s already exists.", u.Name)
+		return nil, iamfault.Errorf(iamfault.EntityAlreadyExists, "User with name %s already exists.", u.Name)
 	}
 	var err error
 	if u.Boundary, err = s.newBoundary(c, in.PermissionsBoundary); err != nil {
@@ -164,7 +165,7 @@ func (s *Service) updateUser(c *call, in updateUserIn) (*none, error) {
 	}
 	if in.NewUserName != nil {
 		if !strings.EqualFold(*in.NewUserName, u.Name) && c.state.taken(nameOf(kindUser, c.account, *in.NewUserName)) {
-			return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "User with name %.128s already exists.", *in.NewUserName)
+			return nil, iamfault.Errorf(iamfault.EntityAlreadyExists, "User with name %.128s already exists.", *in.NewUserName)
 		}
 		u.Name = *in.NewUserName
 	}
@@ -185,11 +186,11 @@ func (s *Service) deleteUser(c *call, in requiredUserIn) (*none, error) {
 	}
 	switch {
 	case len(c.state.KeysOf(u.ID)) > 0:
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete entity, must delete access keys first.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete entity, must delete access keys first.")
 	case len(u.Attached) > 0:
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete entity, must detach all policies first.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete entity, must detach all policies first.")
 	case len(u.Inline) > 0:
-		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete entity, must delete policies first.")
+		return nil, iamfault.Errorf(iamfault.DeleteConflict, "Cannot delete entity, must delete policies first.")
 	}
 	return nil, s.config.Store.Delete(c.ctx, c.state, u)
 }

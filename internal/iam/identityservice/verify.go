@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/aws/sigv4"
-	"muster.dev/muster/internal/iam/awsquery"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 	"muster.dev/muster/internal/iam/keyservice"
@@ -52,7 +52,7 @@ func (s *Service) Verify(_ context.Context, cluster, host, query string) (keyser
 			Reason: fmt.Sprintf("a signature that key %s did not make for cluster %q", signed.AccessKeyID, cluster),
 		}
 	}
-	s.used.note(p.keyID, awsquery.STS().Name, signed.Region, now)
+	s.used.note(p.keyID, apiSTS, signed.Region, now)
 	m := keyservice.Maker{ARN: p.arn.String(), Account: p.account, UserID: p.id, Instance: p.instance, Machine: p.machine, ValidUntil: token.Expires}
 	if p.session != nil {
 		m.SessionName = p.session.Name
@@ -84,7 +84,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func unknown(code awsquery.Code, format string, args ...any) error {
+func unknown(code iamfault.Code, format string, args ...any) error {
 	return &keyservice.Unknown{Code: string(code), Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -109,21 +109,21 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	}
 	name := instance.Profile
 	if name == "" {
-		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance %s has no instance profile", instanceID)
+		return keyservice.RoleCredentials{}, unknown(iamfault.NoSuchEntity, "the instance %s has no instance profile", instanceID)
 	}
 	profile, ok := state.Profile(s.config.Account, name)
 	if !ok {
-		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance profile %s of the instance %s does not exist", name, instanceID)
+		return keyservice.RoleCredentials{}, unknown(iamfault.NoSuchEntity, "the instance profile %s of the instance %s does not exist", name, instanceID)
 	}
 	role, ok := state.RoleByID(profile.RoleID)
 	switch {
 	case !ok:
-		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance profile %s carries no role that exists: add one with iam:AddRoleToInstanceProfile", name)
+		return keyservice.RoleCredentials{}, unknown(iamfault.NoSuchEntity, "the instance profile %s carries no role that exists: add one with iam:AddRoleToInstanceProfile", name)
 	case instance.PrivateDNSName == "":
 		return keyservice.RoleCredentials{}, unknown(keyservice.CodeNotYet, "the instance %s has no private DNS name yet", instanceID)
 	}
 	if err := s.trustsInstances(role, now); err != nil {
-		return keyservice.RoleCredentials{}, unknown(awsquery.AccessDenied, "%v", err)
+		return keyservice.RoleCredentials{}, unknown(iamfault.AccessDenied, "%v", err)
 	}
 	s.issuedMu.Lock()
 	defer s.issuedMu.Unlock()

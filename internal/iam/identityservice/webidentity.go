@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 	"muster.dev/muster/internal/iam/tokenrefusal"
@@ -39,9 +39,9 @@ const (
 )
 
 type webIdentityIn struct {
-	RoleArn          string `query:",required"`
-	RoleSessionName  string `query:",required"`
-	WebIdentityToken string `query:",required"`
+	RoleArn          string
+	RoleSessionName  string
+	WebIdentityToken string
 	DurationSeconds  *int32
 	Policy           *string
 	// The fields below are read to be refused by name.
@@ -54,9 +54,9 @@ type webIdentityOut struct {
 	Audience                    string
 	AssumedRoleUser             assumedRoleUser
 	Credentials                 credentials
-	Provider                    string  // the ARN
-	SourceIdentity              *string `xml:",omitempty"`
-	PackedPolicySize            *int    `xml:",omitempty"`
+	Provider                    string // the ARN
+	SourceIdentity              *string
+	PackedPolicySize            *int
 }
 
 // exchanged is a token that was found good, and who it is from.
@@ -82,7 +82,7 @@ func (s *Service) assumeRoleWithWebIdentity(c *call, in webIdentityIn) (*webIden
 	c.record.Principal = token.provider.ARN().String() + ":" + token.claims.Subject
 	awsfront.Proven(c.ctx)
 	if !s.subjects.allow(token.provider.URL+" "+token.claims.Subject, c.now) {
-		return nil, awsquery.Errorf(awsquery.Throttling, "Rate exceeded")
+		return nil, iamfault.Errorf(iamfault.Throttling, "Rate exceeded")
 	}
 	path, name, _ := wanted.Role()
 	role, ok := c.state.Role(wanted.Account, name)
@@ -140,21 +140,21 @@ func checkWebIdentity(in webIdentityIn) (arn.ARN, error) {
 	case in.ProviderId != nil:
 		return arn.ARN{}, unsupported("tokens of OAuth 2.0 (ProviderId)", "leave it out, and send a token of an OpenID Connect provider")
 	case len(in.WebIdentityToken) < minWebToken:
-		return arn.ARN{}, awsquery.Errorf(awsquery.ValidationError, "WebIdentityToken must have %d to %d characters", minWebToken, webidentity.MaxSize)
+		return arn.ARN{}, iamfault.Errorf(iamfault.ValidationError, "WebIdentityToken must have %d to %d characters", minWebToken, webidentity.MaxSize)
 	}
 	if err := iam.CheckSessionName(in.RoleSessionName); err != nil {
 		return arn.ARN{}, err
 	}
 	if instanceLike(in.RoleSessionName) {
-		return arn.ARN{}, awsquery.Errorf(awsquery.ValidationError, "RoleSessionName is %q, which looks like the id of an instance: "+
+		return arn.ARN{}, iamfault.Errorf(iamfault.ValidationError, "RoleSessionName is %q, which looks like the id of an instance: "+
 			"only instances have sessions of such a name", in.RoleSessionName)
 	}
 	wanted, err := arn.Parse(in.RoleArn)
 	if err != nil {
-		return arn.ARN{}, awsquery.Errorf(awsquery.ValidationError, "RoleArn: %v", err)
+		return arn.ARN{}, iamfault.Errorf(iamfault.ValidationError, "RoleArn: %v", err)
 	}
 	if _, _, ok := wanted.Role(); !ok {
-		return arn.ARN{}, awsquery.Errorf(awsquery.ValidationError, "RoleArn is %.200q: it must be the ARN of a role", in.RoleArn)
+		return arn.ARN{}, iamfault.Errorf(iamfault.ValidationError, "RoleArn is %.200q: it must be the ARN of a role", in.RoleArn)
 	}
 	return wanted, nil
 }
@@ -167,11 +167,11 @@ func (s *Service) exchange(c *call, account, text string) (exchanged, error) {
 	}
 	provider, ok := providerOf(c.state, account, read.Issuer())
 	if !ok || s.config.Issuers == nil {
-		return exchanged{}, awsquery.Errorf(awsquery.InvalidIdentityToken, "No OpenIDConnect provider found in your account for %.255s", read.Issuer())
+		return exchanged{}, iamfault.Errorf(iamfault.InvalidIdentityToken, "No OpenIDConnect provider found in your account for %.255s", read.Issuer())
 	}
 	keys, own, err := s.config.Issuers.Keys(c.ctx, read.Issuer(), read.KeyID())
 	if err != nil {
-		return exchanged{}, awsquery.Because(err, awsquery.IDPCommunicationError, "Couldn't retrieve verification key from your identity provider, please reference AssumeRoleWithWebIdentity documentation for requirements")
+		return exchanged{}, iamfault.Because(err, iamfault.IDPCommunicationError, "Couldn't retrieve verification key from your identity provider, please reference AssumeRoleWithWebIdentity documentation for requirements")
 	}
 	out := exchanged{provider: provider}
 	if out.claims, err = read.Verify(keys, c.now); err == nil {
@@ -191,9 +191,9 @@ func (s *Service) exchange(c *call, account, text string) (exchanged, error) {
 	}
 	switch err := s.config.Issuers.Exists(out.claims.Issuer, out.bound, out.claims.IssuedAt); {
 	case errors.Is(err, ErrGone):
-		return exchanged{}, awsquery.Because(err, awsquery.IDPRejectedClaim, "The token is not good any more: the pod or the service account that it is bound to "+ErrGone.Error())
+		return exchanged{}, iamfault.Because(err, iamfault.IDPRejectedClaim, "The token is not good any more: the pod or the service account that it is bound to "+ErrGone.Error())
 	case err != nil:
-		return exchanged{}, awsquery.Because(err, awsquery.IDPCommunicationError, "whether the pod of the token exists cannot be found out now: try again")
+		return exchanged{}, iamfault.Because(err, iamfault.IDPCommunicationError, "whether the pod of the token exists cannot be found out now: try again")
 	}
 	return out, nil
 }
@@ -213,7 +213,7 @@ func badWebToken(err error, now time.Time) error {
 	if !ok {
 		return err
 	}
-	code, message := awsquery.InvalidIdentityToken, r.Error()
+	code, message := iamfault.InvalidIdentityToken, r.Error()
 	switch r.Rule {
 	case webidentity.RuleSize, webidentity.RuleForm, webidentity.RuleHeader, webidentity.RuleClaims:
 		message = "The ID Token provided is not a valid JWT. (You may see this error if you sent an Access Token): " + r.Error()
@@ -224,14 +224,14 @@ func badWebToken(err error, now time.Time) error {
 	case webidentity.RuleKey:
 		message = "Couldn't retrieve verification key from your identity provider, please reference AssumeRoleWithWebIdentity documentation for requirements"
 	case webidentity.RuleExpired:
-		code, message = awsquery.ExpiredTokenException, "Token expired: current date/time "+strconv.FormatInt(now.Unix(), 10)+" must be before the expiration date/time: "+r.Saw
+		code, message = iamfault.ExpiredTokenException, "Token expired: current date/time "+strconv.FormatInt(now.Unix(), 10)+" must be before the expiration date/time: "+r.Saw
 	}
-	return awsquery.Because(err, code, message)
+	return iamfault.Because(err, code, message)
 }
 
 // notByToken says no as STS does; why is for the log.
 func notByToken(action, why string) error {
-	return awsquery.Because(errors.New(why), awsquery.AccessDenied, "Not authorized to perform "+action)
+	return iamfault.Because(errors.New(why), iamfault.AccessDenied, "Not authorized to perform "+action)
 }
 
 // trustsToken asks the role's trust policy.

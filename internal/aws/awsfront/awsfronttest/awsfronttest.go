@@ -55,6 +55,11 @@ type Gate struct {
 // Admit implements [awsfront.Gate].
 func (*Gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return Caller{}, nil }
 
+// Unsigned implements [awsfront.Gate]. The actions of tests are signed.
+func (*Gate) Unsigned(*http.Request, string, string) (awsfront.Caller, error) {
+	return nil, &awsfault.Error{Code: "MissingAuthenticationToken", Status: http.StatusForbidden, Message: "no", OfIAM: true}
+}
+
 // beyond are the actions that IAM is asked about although AWS's reference has them otherwise.
 var beyond = map[string]bool{
 	"iam:PassRole":            true, // a permission that no request is
@@ -62,16 +67,16 @@ var beyond = map[string]bool{
 }
 
 // Authorize implements [awsfront.Gate].
-func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
-	if err := awsactions.Fits(action, resource); err != nil && !beyond[action] {
+func (g *Gate) Authorize(_ awsfront.Caller, action string, about awsfront.Target) error {
+	if err := awsactions.Fits(action, about.Resource); err != nil && !beyond[action] {
 		g.misfits = append(g.misfits, err)
 	}
-	keys := make([]string, 0, len(conditions))
-	for key, values := range conditions {
+	keys := make([]string, 0, len(about.Conditions))
+	for key, values := range about.Conditions {
 		keys = append(keys, key+"="+strings.Join(values, "+"))
 	}
 	slices.Sort(keys)
-	g.Asked = append(g.Asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
+	g.Asked = append(g.Asked, strings.TrimSpace(fmt.Sprint(action, " ", about.Resource, " ", strings.Join(keys, " "))))
 	if g.Denies {
 		return &awsfault.Error{Code: "AccessDenied", Status: http.StatusForbidden, Message: "no", OfIAM: true}
 	}
@@ -81,7 +86,7 @@ func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions 
 // New is a front behind a gate. Questions to IAM must be about resources that the list of actions has. The test's log has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
 func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
 	t.Helper()
-	front, err := awsfront.New(awsfront.Config{Gate: gate, Identity: http.NotFoundHandler(), Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package awsquery
+// Package iamfault has the error codes of STS and IAM. Gates of the other services refuse with them, too: awsfront answers each service's clients in the
+// service's own codes.
+package iamfault
 
 import (
 	"fmt"
-	"net/http"
 
 	"muster.dev/muster/internal/aws/awsfault"
 )
@@ -54,19 +55,19 @@ const (
 func (c Code) Status() int {
 	switch c {
 	case NoSuchEntity:
-		return http.StatusNotFound
+		return 404
 	case EntityAlreadyExists, DeleteConflict, LimitExceeded, ConcurrentModification:
-		return http.StatusConflict
+		return 409
 	case AccessDenied, InvalidClientTokenID, SignatureDoesNotMatch, ExpiredToken, MissingAuthenticationToken, IDPRejectedClaim:
-		return http.StatusForbidden
+		return 403
 	case RequestEntityTooLarge:
-		return http.StatusRequestEntityTooLarge
+		return 413
 	case ServiceUnavailable:
-		return http.StatusServiceUnavailable
+		return 503
 	case InternalFailure:
-		return http.StatusInternalServerError
+		return 500
 	default:
-		return http.StatusBadRequest
+		return 400
 	}
 }
 

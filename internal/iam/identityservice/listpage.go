@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package awsquery
+package identityservice
 
 import (
 	"slices"
 	"strings"
 
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 )
 
@@ -15,26 +16,26 @@ const (
 	maxItems     = 1000
 )
 
-// Page is what a list action returns: embed it in the result.
-type Page struct {
+// listPage is what a list action returns: embed it in the result.
+type listPage struct {
 	IsTruncated bool
-	Marker      string `xml:",omitempty"`
+	Marker      *string
 }
 
-// Markers makes the markers of one request's list, and reads those that pages of the same request ended with.
-type Markers interface {
+// marking makes the markers of one request's list, and reads those that pages of the same request ended with.
+type marking interface {
 	Seal(last string) (string, error)
 	// Open returns the key behind which the next page begins; false for a marker that no page of such a request ended with.
 	Open(marker string) (last string, ok bool)
 }
 
-// PageOf sorts items by their key, which is unique, and cuts the page that begins behind the marker. A marker names the last key that was
+// pageBy sorts items by their key, which is unique, and cuts the page that begins behind the marker. A marker names the last key that was
 // given out, so items that come and go between two pages shift nothing.
-func PageOf[T any](items []T, key func(T) string, markers Markers, marker *string, most *int32) ([]T, Page, error) {
+func pageBy[T any](items []T, key func(T) string, markers marking, marker *string, most *int32) ([]T, listPage, error) {
 	size := defaultItems
 	if most != nil {
 		if *most < 1 || *most > maxItems {
-			return nil, Page{}, &iam.OutOfRange{Field: "maxItems", Saw: int64(*most), Least: 1, Most: maxItems}
+			return nil, listPage{}, &iam.OutOfRange{Field: "maxItems", Saw: int64(*most), Least: 1, Most: maxItems}
 		}
 		size = int(*most)
 	}
@@ -43,14 +44,14 @@ func PageOf[T any](items []T, key func(T) string, markers Markers, marker *strin
 	if marker != nil {
 		after, ok := markers.Open(*marker)
 		if !ok {
-			return nil, Page{}, Errorf(ValidationError, "Invalid Marker.")
+			return nil, listPage{}, iamfault.Errorf(iamfault.ValidationError, "Invalid Marker.")
 		}
 		sorted = slices.DeleteFunc(sorted, func(item T) bool { return key(item) <= after })
 	}
 	if len(sorted) <= size {
-		return sorted, Page{}, nil
+		return sorted, listPage{}, nil
 	}
 	sorted = sorted[:size]
 	next, err := markers.Seal(key(sorted[size-1]))
-	return sorted, Page{IsTruncated: true, Marker: next}, err
+	return sorted, listPage{IsTruncated: true, Marker: &next}, err
 }

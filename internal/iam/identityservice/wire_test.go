@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package awsquery_test
+package identityservice
 
 import (
 	"context"
@@ -20,116 +20,94 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-var moment = time.Date(2026, 11, 21, 14, 0, 0, 987654321, time.UTC)
+var wireMoment = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 
-const trusted = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+const wireTrust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
 
-type tag struct{ Key, Value string }
+// wireGate lets in everybody, or nobody.
+type wireGate struct{ refuses error }
 
-type user struct {
-	Path       string
-	UserName   string
-	UserID     string `xml:"UserId"`
-	Arn        string
-	CreateDate awsquery.Time
-	Tags       awsquery.List[tag]
+func (g wireGate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) {
+	return Caller{}, g.refuses
 }
 
-type role struct {
-	RoleName                 string
-	Arn                      string
-	CreateDate               awsquery.Time
-	AssumeRolePolicyDocument string
-	MaxSessionDuration       int32
+func (g wireGate) Unsigned(*http.Request, string, string) (awsfront.Caller, error) {
+	return nil, errNotOurs
 }
 
-type caller struct {
-	Arn     string
-	UserID  string `xml:"UserId" json:"UserId"`
-	Account string
+func (wireGate) Authorize(awsfront.Caller, string, awsfront.Target) error { return nil }
+
+// plain are markers that anybody can make.
+type plain struct{}
+
+func (plain) Seal(last string) (string, error) { return "after " + last, nil }
+
+func (plain) Open(marker string) (string, bool) {
+	last, ok := strings.CutPrefix(marker, "after ")
+	return last, ok && last != ""
 }
 
-type createUser struct {
-	UserName string `query:",required"`
-	Path     *string
-	Tags     []tag
-}
-
-func admitAll(ctx context.Context, _ *http.Request, _ awsquery.Call) (context.Context, error) {
-	return ctx, nil
-}
-
-// newServer has a few actions, and GetUser fails as the name of the user says.
-func newServer(t *testing.T, admit awsquery.Admit) (*awsquery.Server, string, *createUser) {
+// newWire has a few actions, and GetUser fails as the name of the user says.
+func newWire(t *testing.T, gate awsfront.Gate) (url string, got *createUserIn) {
 	t.Helper()
-	s := awsquery.New(awsquery.Config{Admit: admit, Now: func() time.Time { return moment }})
-	got := &createUser{}
-	awsquery.Register(s, awsquery.IAM(), "CreateUser", func(_ context.Context, _ awsquery.Call, in createUser) (*struct{ User user }, error) {
-		*got = in
-		u := user{UserName: in.UserName, Path: *in.Path, UserID: "AIDAX", Arn: "arn:x<&>", CreateDate: awsquery.Time{Time: moment}, Tags: awsquery.ListOf(in.Tags)}
-		return &struct{ User user }{u}, nil
-	})
-	awsquery.Register(s, awsquery.IAM(), "GetUser", func(_ context.Context, _ awsquery.Call, in struct{ UserName string }) (*struct{ User user }, error) {
-		switch in.UserName {
-		case "panic":
-			panic("a secret in a panic")
-		case "plain":
-			return nil, errors.New("a secret in an error")
-		case "invalid":
-			return nil, iam.CheckUserName("a/b")
-		case "limit":
-			return nil, iam.CheckNewKey(iam.User{}, 2)
-		case "document":
-			_, err := iampolicy.Parse(iampolicy.Managed, "{}")
-			return nil, err
-		case "large":
-			_, err := iampolicy.Parse(iampolicy.Managed, strings.Repeat("x", 7000))
-			return nil, err
-		case "late":
-			return nil, context.DeadlineExceeded
+	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: func() time.Time { return wireMoment }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = &createUserIn{}
+	awsfront.Register(front, apiIAM, "CreateUser", awsfront.Spec[createUserIn, userOut]{Rights: awsfront.Everybody, Do: func(_ context.Context, _ *awsfront.Call, in *createUserIn) (*userOut, error) {
+		*got = *in
+		return &userOut{userInfo{UserName: in.UserName, Path: *in.Path, UserId: "AIDAX", Arn: "arn:x<&>", CreateDate: wireMoment, Tags: &in.Tags}}, nil
+	}})
+	awsfront.Register(front, apiIAM, "GetUser", awsfront.Spec[userNameIn, userOut]{Rights: awsfront.Everybody, Do: func(_ context.Context, _ *awsfront.Call, in *userNameIn) (*userOut, error) {
+		return nil, answerable(wireFailure(*in.UserName))
+	}})
+	awsfront.Register(front, apiIAM, "DeleteUser", awsfront.Spec[requiredUserIn, none]{Rights: awsfront.Everybody, Do: func(context.Context, *awsfront.Call, *requiredUserIn) (*none, error) { return nil, nil }})
+	awsfront.Register(front, apiIAM, "ListRoles", awsfront.Spec[listIn, listRolesOut]{Rights: awsfront.Everybody, Do: func(_ context.Context, _ *awsfront.Call, in *listIn) (*listRolesOut, error) {
+		var all []roleInfo
+		for _, name := range []string{"c", "a", "b"} {
+			all = append(all, roleInfo{RoleName: name, Arn: "arn", CreateDate: wireMoment, MaxSessionDuration: 3600, AssumeRolePolicyDocument: encodeDocument(wireTrust + " ")})
 		}
-		return nil, awsquery.Errorf(awsquery.Code(in.UserName), "because <of> this")
-	})
-	awsquery.Register(s, awsquery.IAM(), "DeleteUser", func(context.Context, awsquery.Call, struct{ UserName string }) (*struct{}, error) {
-		return nil, nil
-	})
-	awsquery.Register(s, awsquery.IAM(), "ListRoles",
-		func(_ context.Context, _ awsquery.Call, in struct {
-			Marker   *string
-			MaxItems *int32
-		},
-		) (*struct {
-			awsquery.Page
-			Roles awsquery.List[role]
-		}, error,
-		) {
-			var all []role
-			for _, name := range []string{"c", "a", "b"} {
-				all = append(all, role{
-					RoleName: name, Arn: "arn", CreateDate: awsquery.Time{Time: moment}, MaxSessionDuration: 3600,
-					AssumeRolePolicyDocument: awsquery.EncodeDocument(trusted + " "),
-				})
-			}
-			items, page, err := awsquery.PageOf(all, func(r role) string { return r.RoleName }, plain{}, in.Marker, in.MaxItems)
-			return &struct {
-				awsquery.Page
-				Roles awsquery.List[role]
-			}{page, awsquery.ListOf(items)}, err
-		})
-	awsquery.Register(s, awsquery.STS(), "GetCallerIdentity", func(context.Context, awsquery.Call, struct{}) (*caller, error) {
-		return &caller{Arn: "arn:aws:iam::000000000000:user/alice", UserID: "AIDAX", Account: "000000000000"}, nil
-	})
-	server := httptest.NewServer(s)
+		roles, page, err := pageBy(all, func(r roleInfo) string { return r.RoleName }, plain{}, in.Marker, in.MaxItems)
+		return &listRolesOut{page, roles}, err
+	}})
+	awsfront.Register(front, apiSTS, "GetCallerIdentity", awsfront.Spec[none, callerIdentity]{Rights: awsfront.Everybody, Do: func(context.Context, *awsfront.Call, *none) (*callerIdentity, error) {
+		return &callerIdentity{Arn: "arn:aws:iam::000000000000:user/alice", UserId: "AIDAX", Account: "000000000000"}, nil
+	}})
+	server := httptest.NewServer(front)
 	t.Cleanup(server.Close)
-	return s, server.URL, got
+	return server.URL, got
 }
 
-func iamClient(url string) *awsiam.Client {
+func wireFailure(name string) error {
+	switch name {
+	case "panic":
+		panic("a secret in a panic")
+	case "plain":
+		return errors.New("a secret in an error")
+	case "invalid":
+		return iam.CheckUserName("a/b")
+	case "limit":
+		return iam.CheckNewKey(iam.User{}, 2)
+	case "document":
+		_, err := iampolicy.Parse(iampolicy.Managed, "{}")
+		return err
+	case "large":
+		_, err := iampolicy.Parse(iampolicy.Managed, strings.Repeat("x", 7000))
+		return err
+	case "late":
+		return context.DeadlineExceeded
+	}
+	return iamfault.Errorf(iamfault.Code(name), "because <of> this")
+}
+
+func wireIAM(url string) *awsiam.Client {
 	return awsiam.New(awsiam.Options{BaseEndpoint: &url, Region: "us-east-1", Credentials: static(), RetryMaxAttempts: 1})
 }
 
@@ -140,8 +118,8 @@ func static() aws.CredentialsProviderFunc {
 }
 
 func TestTheSDKReadsAnAnswer(t *testing.T) {
-	_, url, got := newServer(t, admitAll)
-	client := iamClient(url)
+	url, got := newWire(t, wireGate{})
+	client := wireIAM(url)
 	out, err := client.CreateUser(t.Context(), &awsiam.CreateUserInput{
 		UserName: aws.String("a+b @=&%"), Path: aws.String("/ä/"),
 		Tags: []types.Tag{{Key: aws.String("k1"), Value: aws.String("")}, {Key: aws.String("k2"), Value: aws.String("v 2")}},
@@ -149,11 +127,10 @@ func TestTheSDKReadsAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(createUser{UserName: "a+b @=&%", Path: aws.String("/ä/"), Tags: []tag{{"k1", ""}, {"k2", "v 2"}}}, *got); diff != "" {
+	if diff := cmp.Diff(createUserIn{UserName: "a+b @=&%", Path: aws.String("/ä/"), Tags: []tag{{"k1", ""}, {"k2", "v 2"}}}, *got); diff != "" {
 		t.Error("the server read something else:", diff)
 	}
-	if u := out.User; *u.UserName != "a+b @=&%" || *u.Path != "/ä/" || *u.Arn != "arn:x<&>" || len(u.Tags) != 2 || *u.Tags[1].Value != "v 2" ||
-		!u.CreateDate.Equal(moment.Truncate(time.Second)) {
+	if u := out.User; *u.UserName != "a+b @=&%" || *u.Path != "/ä/" || *u.Arn != "arn:x<&>" || len(u.Tags) != 2 || *u.Tags[1].Value != "v 2" || !u.CreateDate.Equal(wireMoment) {
 		t.Errorf("the SDK read %+v", u)
 	}
 	if _, err := client.DeleteUser(t.Context(), &awsiam.DeleteUserInput{UserName: aws.String("x")}); err != nil {
@@ -162,17 +139,17 @@ func TestTheSDKReadsAnAnswer(t *testing.T) {
 }
 
 func TestTheSDKPagesThroughAList(t *testing.T) {
-	_, url, _ := newServer(t, admitAll)
+	url, _ := newWire(t, wireGate{})
 	var names []string
 	pages := 0
-	for p := awsiam.NewListRolesPaginator(iamClient(url), &awsiam.ListRolesInput{MaxItems: aws.Int32(2)}); p.HasMorePages(); pages++ {
+	for p := awsiam.NewListRolesPaginator(wireIAM(url), &awsiam.ListRolesInput{MaxItems: aws.Int32(2)}); p.HasMorePages(); pages++ {
 		page, err := p.NextPage(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range page.Roles {
 			names = append(names, *r.RoleName)
-			if *r.AssumeRolePolicyDocument != awsquery.EncodeDocument(trusted+" ") || strings.ContainsAny(*r.AssumeRolePolicyDocument, `+" `) {
+			if *r.AssumeRolePolicyDocument != encodeDocument(wireTrust+" ") || strings.ContainsAny(*r.AssumeRolePolicyDocument, `+" `) {
 				t.Error("the document is", *r.AssumeRolePolicyDocument)
 			}
 		}
@@ -183,7 +160,7 @@ func TestTheSDKPagesThroughAList(t *testing.T) {
 }
 
 func TestTheSDKReadsErrors(t *testing.T) {
-	_, url, _ := newServer(t, admitAll)
+	url, _ := newWire(t, wireGate{})
 	for name, want := range map[string]struct {
 		code   string
 		status int
@@ -199,7 +176,7 @@ func TestTheSDKReadsErrors(t *testing.T) {
 		"document": {"MalformedPolicyDocument", 400}, "large": {"LimitExceeded", 409}, "late": {"ServiceUnavailable", 503},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := iamClient(url).GetUser(t.Context(), &awsiam.GetUserInput{UserName: &name})
+			_, err := wireIAM(url).GetUser(t.Context(), &awsiam.GetUserInput{UserName: &name})
 			var api smithy.APIError
 			var answer *smithyhttp.ResponseError
 			if !errors.As(err, &api) || !errors.As(err, &answer) || api.ErrorCode() != want.code || answer.HTTPStatusCode() != want.status {
@@ -216,14 +193,14 @@ func TestTheSDKReadsErrors(t *testing.T) {
 			}
 		})
 	}
-	_, err := iamClient(url).GetUser(t.Context(), &awsiam.GetUserInput{UserName: aws.String("NoSuchEntity")})
+	_, err := wireIAM(url).GetUser(t.Context(), &awsiam.GetUserInput{UserName: aws.String("NoSuchEntity")})
 	if typed := (*types.NoSuchEntityException)(nil); !errors.As(err, &typed) {
 		t.Errorf("the SDK does not know the error for what it is: %v", err)
 	}
 }
 
 func TestSTSAnswersInXMLAndJSON(t *testing.T) {
-	_, url, _ := newServer(t, admitAll)
+	url, _ := newWire(t, wireGate{})
 	client := sts.New(sts.Options{BaseEndpoint: &url, Region: "us-east-1", Credentials: static()})
 	out, err := client.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *out.Arn != "arn:aws:iam::000000000000:user/alice" || *out.UserId != "AIDAX" || *out.Account != "000000000000" {
@@ -260,16 +237,14 @@ func TestSTSAnswersInXMLAndJSON(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAdmittedUnlessAdmitSaysSo(t *testing.T) {
-	refuse := func(context.Context, *http.Request, awsquery.Call) (context.Context, error) {
-		return nil, awsquery.Errorf(awsquery.MissingAuthenticationToken, "no")
+func TestNobodyIsAdmittedUnlessTheGateSaysSo(t *testing.T) {
+	if _, err := awsfront.New(awsfront.Config{}); err == nil {
+		t.Error("a front without a gate is made")
 	}
-	for name, admit := range map[string]awsquery.Admit{"AccessDenied": nil, "MissingAuthenticationToken": refuse} {
-		_, url, got := newServer(t, admit)
-		_, err := iamClient(url).CreateUser(t.Context(), &awsiam.CreateUserInput{UserName: aws.String("a"), Path: aws.String("/")})
-		var api smithy.APIError
-		if !errors.As(err, &api) || api.ErrorCode() != name || got.UserName != "" {
-			t.Error(name, err, got)
-		}
+	url, got := newWire(t, wireGate{iamfault.Errorf(iamfault.MissingAuthenticationToken, "no")})
+	_, err := wireIAM(url).CreateUser(t.Context(), &awsiam.CreateUserInput{UserName: aws.String("a"), Path: aws.String("/")})
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() != "MissingAuthenticationToken" || got.UserName != "" {
+		t.Error(err, got)
 	}
 }
