@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mutualclient asks servers by TLS, with a client certificate that says who asks. The files of the certificate and of the authority that servers are known by
+// may be replaced at any time: each connection begins with what they say then. No proxy is asked, and no redirection is followed.
+//
+// It trusts the authority in the file. A server whose certificate is for another address, or by another authority, is asked nothing.
+package mutualclient
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// maxHeader bounds the header of an answer, in bytes.
+const maxHeader = 16 << 10
+
+// New makes a client that trusts an authority in a file, and whose certificate and key are one file. It waits for an answer, its body included, as long as timeout says.
+func New(authority, credential string, timeout time.Duration) *http.Client {
+	return &http.Client{
+		Timeout: timeout,
+		Transport: &http.Transport{
+			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				config, err := read(authority, credential)
+				if err != nil {
+					return nil, err
+				}
+				return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+			},
+			MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func read(authority, credential string) (*tls.Config, error) {
+	raw, err := os.ReadFile(authority)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority of a server: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("reading the authority of a server: %s holds no certificate in PEM", authority)
+	}
+	pair, err := tls.LoadX509KeyPair(credential, credential)
+	if err != nil {
+		return nil, fmt.Errorf("reading a client certificate: %w", err)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}}, nil
+}
