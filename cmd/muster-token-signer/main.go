@@ -31,9 +31,13 @@ func run(ctx context.Context, args []string) error {
 	config := tokensigner.Config{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	flags := flag.NewFlagSet("muster-token-signer", flag.ContinueOnError)
 	flags.StringVar(&config.Issuer, "issuer", "", "URL of the cluster's issuer, the claim iss of tokens")
-	flags.StringVar(&config.Keys, "keys", "", "file with the keys that sign")
+	flags.StringVar(&config.Keys, "keys", "", "directory with the keys that sign, which no other program reads")
 	flags.StringVar(&config.LegacyKey, "legacy-key", "", "file with the key of tokens in Secrets, which the API server is to trust")
 	flags.StringVar(&config.Socket, "socket", "", "unix socket to serve ExternalJWTSigner on")
+	flags.StringVar(&config.Address, "address", "", "IP address and port on which the account is answered, by TLS")
+	flags.StringVar(&config.Credential, "credential", "", "file with the certificate and the key for that")
+	flags.StringVar(&config.ClientCA, "client-ca", "", "file with the authority of the account's client certificate")
+	flags.StringVar(&config.Client, "client", "", "common name of the only client that is answered")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

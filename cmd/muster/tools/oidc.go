@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
@@ -56,7 +55,7 @@ func issuerDocuments(o *terminal.Options) (issuer.Documents, error) {
 	if err != nil {
 		return issuer.Documents{}, err
 	}
-	keys, err := tokenkeys.Read(component.Config{Dir: dir}.TokenKeys())
+	keys, err := tokenkeys.ReadPublic(dir.TokenKeys())
 	if err != nil {
 		return issuer.Documents{}, err
 	}

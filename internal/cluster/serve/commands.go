@@ -42,7 +42,7 @@ func (c commands) RotateTokenKeys(cluster string, notice time.Duration) ([]servi
 	if h == nil {
 		return nil, controlsocket.ErrNoCluster
 	}
-	return h.rotateTokenKeys(notice, time.Now())
+	return h.rotateTokenKeys(notice)
 }
 
 // ExplainPod implements [controlsocket.Service].

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/release"
@@ -44,8 +45,6 @@ type hosted struct {
 
 	memoryTold apiservermemory.Notice
 
-	tokenKeys tokenkeys.Keeper
-
 	mu          sync.Mutex
 	message     string
 	usersNote   string // why its components have no users of their own
@@ -53,7 +52,8 @@ type hosted struct {
 	refusedAt   int64  // the generation of the object that asked for it
 	supervisor  *supervise.Supervisor
 	specs       component.Config
-	issuing     *tokenkeys.Issuing // once its keys are known
+	signer      *signerclient.Known
+	issuing     *tokenkeys.Issuing
 	securityLog *auditlog.Splitter
 	podSource   *podSource    // once it is watched
 	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
@@ -93,7 +93,8 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	issuing, err := tokenkeys.NewIssuing(specs)
+	signer := signerclient.New(specs, h.log)
+	issuing, err := tokenkeys.NewIssuing(specs.Issuer.URL, signer.Ring)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,8 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	}
 	h.mu.Lock()
 	h.supervisor, h.specs, h.reader = supervisor, specs, nil
-	h.issuing, h.podSource, h.securityLog = issuing, source, security
+	h.signer, h.issuing = signer, issuing
+	h.podSource, h.securityLog = source, security
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -126,6 +128,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 			failed <- err
 		}
 	})
+	group.Go(func() { signer.Run(ctx) })
 	group.Go(func() { source.pods.Run(ctx) })
 	group.Go(func() { security.Run(ctx) })
 	group.Go(func() { h.renew(ctx, specs) })
@@ -163,7 +166,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		{"network", into(&specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) })},
 		{"encryption key", into(&specs.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()) })},
 		{"certificates", func() error { return h.ensureKeys(specs, time.Now()) }},
-		{"keys of service account tokens", func() error { return h.tokenKeys.Ensure(specs, time.Now()) }},
+		{"keys of service account tokens", func() error { return tokenkeys.HandOver(specs, time.Now()) }},
 		{"kubeconfig", func() error { return writeKubeconfig(specs) }},
 	})
 	return specs, err
@@ -191,9 +194,6 @@ func (h *hosted) ensureKeys(c component.Config, now time.Time) error {
 func (h *hosted) renew(ctx context.Context, specs component.Config) {
 	for pause(ctx, renewalInterval) == nil {
 		err := h.ensureKeys(specs, time.Now())
-		if err == nil {
-			err = h.tokenKeys.Prune(specs, time.Now(), h.log)
-		}
 		if err == nil {
 			err = writeKubeconfig(specs)
 		}

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
@@ -35,15 +37,20 @@ func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Confi
 	if err := h.ensureKeys(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.tokenKeys.Ensure(c, time.Now()); err != nil {
+	ring, err := tokenkeys.New(time.Now(), tokenkeys.RS256, rand.Reader)
+	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := tokenkeys.NewIssuing(c)
+	if err := tokenkeys.WritePublic(c.Dir.TokenKeys(), ring); err != nil { // as its signer told
+		t.Fatal(err)
+	}
+	signer := signerclient.New(c, h.log)
+	own, err := tokenkeys.NewIssuing(c.Issuer.URL, signer.Ring)
 	if err != nil || own.Issuer.ID != id {
 		t.Fatalf("%+v, %v", own, err)
 	}
 	h.mu.Lock()
-	h.issuing, h.specs = own, c
+	h.signer, h.issuing, h.specs = signer, own, c
 	h.mu.Unlock()
 	return c
 }

@@ -41,14 +41,19 @@ func (s *Service) Status(ctx context.Context) servicestatus.Status {
 // status is the present state of one cluster.
 func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 	h.mu.Lock()
-	reader, specs, message, users := h.reader, h.specs, h.message, h.usersNote
+	reader, specs, message, users, signer := h.reader, h.specs, h.message, h.usersNote, h.signer
 	h.mu.Unlock()
 	status := servicestatus.Cluster{
 		Name: cmp.Or(specs.Cluster.Spec.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,
 		Components: h.components(), NodeGroups: []servicestatus.NodeGroup{}, Machines: []servicestatus.Machine{}, Rotation: h.rotationStatus(),
 	}
 	if specs.Ports.APIServer != 0 {
-		status.Endpoint, status.TokenKeys = specs.ServerURL(), servicestatus.TokenKeys(specs.TokenKeys(), time.Now())
+		status.Endpoint = specs.ServerURL()
+	}
+	if signer != nil {
+		if ring, err := signer.Ring(); err == nil {
+			status.TokenKeys = servicestatus.TokenKeys(ring, time.Now())
+		}
 	}
 	if reader == nil {
 		return status

@@ -7,26 +7,19 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/servicestatus"
-	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
-// rotateTokenKeys adds a key of service account tokens that signs after a notice, unless one that does not sign yet is published already.
-func (h *hosted) rotateTokenKeys(notice time.Duration, now time.Time) ([]servicestatus.TokenKey, error) {
+// rotateTokenKeys has the cluster's token signer publish another key, which signs after a notice.
+func (h *hosted) rotateTokenKeys(notice time.Duration) ([]servicestatus.TokenKey, error) {
 	h.mu.Lock()
-	c, ready := h.specs, h.issuing != nil
+	signer := h.signer
 	h.mu.Unlock()
-	if !ready {
+	if signer == nil {
 		return nil, errors.New("the cluster is being started: try again in a moment")
 	}
-	ring, err := h.tokenKeys.Rotate(c, notice, now)
-	switch {
-	case errors.Is(err, tokenkeys.ErrUnderWay):
-	case err != nil:
+	ring, err := signer.Rotate(h.ctx, notice)
+	if err != nil {
 		return nil, err
-	default:
-		keys := ring.Keys()
-		added := keys[len(keys)-1]
-		h.log.Info("published another key of service account tokens", "key", added.ID, "signs", added.Signs)
 	}
-	return servicestatus.TokenKeysOf(ring, now), nil
+	return servicestatus.TokenKeys(ring, time.Now()), nil
 }

@@ -22,17 +22,8 @@ type TokenKey struct {
 	Published bool `json:"published"`
 }
 
-// TokenKeys describes the keys of service account tokens in a file, in the order in which they began to sign; it is empty if the file cannot be read.
-func TokenKeys(path string, now time.Time) []TokenKey {
-	ring, err := tokenkeys.Read(path)
-	if err != nil {
-		return nil
-	}
-	return TokenKeysOf(ring, now)
-}
-
-// TokenKeysOf describes the keys of service account tokens, in the order in which they began to sign.
-func TokenKeysOf(ring tokenkeys.Ring, now time.Time) []TokenKey {
+// TokenKeys describes the keys of service account tokens, in the order in which they began to sign.
+func TokenKeys(ring tokenkeys.Ring, now time.Time) []TokenKey {
 	published, signer := ring.Published(now), ring.Signer(now)
 	var status []TokenKey
 	for _, k := range ring.Trusted(now) {

@@ -45,7 +45,7 @@ func fixed(vpc bool) Config {
 		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key, Network: clusternetworktest.Network(),
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
 		Release: release.Release{Version: "v1.36.3", Folder: "../releases/1.36"},
-		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, CertificateControllerMetrics: 20013, CertificateControllerAuthorization: 20014, Authenticator: 20011, PodWebhook: 20015, PodWebhookMetrics: 20016, PodWebhookHealth: 20017},
+		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, CertificateControllerMetrics: 20013, CertificateControllerAuthorization: 20014, Authenticator: 20011, PodWebhook: 20015, PodWebhookMetrics: 20016, PodWebhookHealth: 20017, TokenSigner: 20018},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Region = region.Region{Name: "lab-1"}

@@ -92,6 +92,7 @@ type Ports struct {
 	PodWebhook                         int `json:"podWebhook"`
 	PodWebhookMetrics                  int `json:"podWebhookMetrics"`
 	PodWebhookHealth                   int `json:"podWebhookHealth"`
+	TokenSigner                        int `json:"tokenSigner"` // for the account
 }
 
 // The names of the processes.

@@ -41,6 +41,13 @@ const (
 	CredentialAccountAuthenticator = "account-authenticator"
 )
 
+// CredentialPlane is the certificate by which the components of a cluster know the account, as UserAccount. Its authority is that of the programs that speak
+// for users: nobody gets a certificate of it by a CSR.
+const (
+	CredentialPlane = "plane"
+	UserAccount     = "muster:account"
+)
+
 // AccountCredentials are the certificates that the account's components and its administrators need.
 func AccountCredentials(a Account) ([]authority.Credential, error) {
 	services := loopback()
@@ -107,6 +114,8 @@ func Credentials(c Config) ([]authority.Credential, error) {
 		{Name: nodeAuthorizerClient, Authority: authority.FrontProxy, CommonName: nodeAuthorizerClient, Client: true},
 		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: PodWebhook, Authority: authority.Cluster, CommonName: UserPodWebhook, DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: TokenSigner, Authority: authority.Cluster, CommonName: "muster-token-signer", DNSNames: localhost(), Addresses: loopback()},
+		{Name: CredentialPlane, Authority: authority.FrontProxy, CommonName: UserAccount, Client: true},
 		{Name: podWebhookClient, Authority: authority.FrontProxy, CommonName: podWebhookClient, Client: true},
 		{Name: authenticatorClient, Authority: authority.FrontProxy, CommonName: authenticatorClient, Client: true},
 		{Name: "service", Authority: authority.Cluster, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},

@@ -5,31 +5,44 @@ package component
 import (
 	"path/filepath"
 	"time"
+
+	"muster.dev/muster/internal/certificates/authority"
 )
 
 // TokenLifetime is how long a service account token may be good: as on EKS.
 const TokenLifetime = 24 * time.Hour
 
-// TokenKeys is the file with the keys of the cluster's service account tokens (package tokenkeys), which the service makes and rotates.
-func (c Config) TokenKeys() string {
+// TokenKeysBefore is the file in which the service kept the keys of service account tokens before the cluster's signer did.
+func (c Config) TokenKeysBefore() string {
 	return filepath.Join(c.Dir.PKI(), "service-account", "keys.json")
 }
 
-// tokenSigner signs service account tokens for the API server. Keys are replaced under it: its file is read again.
+// TokenSignerURL is where the account asks for the public keys of service account tokens, and has them replaced.
+func (c Config) TokenSignerURL() string { return url(c.Ports.TokenSigner) }
+
+// tokenSigner signs service account tokens for the API server, with keys that it alone has. The account alone is answered by TLS.
 func tokenSigner(c Config) (Spec, error) {
-	socket := c.State.TokenSocket(c.Dir.Namespace())
+	socket, credential := c.State.TokenSocket(c.Dir.Namespace()), c.Credential(TokenSigner)
 	return Spec{
 		Name: TokenSigner,
 		Path: c.program("muster-token-signer"),
 		Args: flags(map[string]string{
+			"address":    address(c.Ports.TokenSigner),
+			"client":     UserAccount,
+			"client-ca":  c.Authority(authority.FrontProxy),
+			"credential": credential,
 			"issuer":     c.Issuer.URL,
-			"keys":       c.TokenKeys(),
+			"keys":       c.Dir.TokenSigner(),
 			"legacy-key": c.SigningKey(),
 			"socket":     socket,
 		}),
 		Directories: []string{c.State.Run()},
-		Credentials: sorted(c.SigningKey(), c.TokenKeys()),
-		View:        &View{Reads: sorted(c.SigningKey(), c.TokenKeys()), Listens: []string{socket}},
-		Probe:       &Probe{URL: "http://token-signer/readyz", Socket: socket},
+		Address:     address(c.Ports.TokenSigner),
+		Credentials: sorted(c.SigningKey(), credential),
+		View: &View{
+			Reads: sorted(c.SigningKey(), credential), Public: []string{c.Authority(authority.FrontProxy)}, Writes: []string{c.Dir.TokenSigner()},
+			Listens: []string{socket},
+		},
+		Probe: &Probe{URL: "http://token-signer/readyz", Socket: socket},
 	}, nil
 }

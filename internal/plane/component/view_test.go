@@ -72,6 +72,17 @@ func TestViews(t *testing.T) {
 		if spec.View == nil {
 			continue
 		}
+		for _, other := range specs {
+			if other.View == nil || other.Name == spec.Name {
+				continue
+			}
+			v := other.View
+			for _, path := range slices.Concat(v.Reads, v.Shared, v.Public, v.Writes, v.Adds) {
+				if slices.ContainsFunc(spec.View.Writes, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) {
+					t.Errorf("%s sees %s, which is on the disk of %s", other.Name, path, spec.Name)
+				}
+			}
+		}
 		for _, file := range spec.View.Shared {
 			if by := readers[file]; by == "" || by == spec.Name {
 				t.Errorf("%s, which %s shares, is nobody's own", file, spec.Name)

@@ -85,6 +85,7 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, err
 		{&ports.PodWebhook, prefix + component.PodWebhook, false},
 		{&ports.PodWebhookMetrics, prefix + component.PodWebhook, false},
 		{&ports.PodWebhookHealth, prefix + component.PodWebhook, false},
+		{&ports.TokenSigner, prefix + component.TokenSigner, false},
 	})
 	return ports, err
 }

@@ -30,7 +30,7 @@ func TestAlgorithmIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, err := Parse(format(t, r))
+		read, err := Parse(formatted(t, r))
 		if err != nil || len(read.keys) != 2 {
 			t.Fatalf("%s: %v", algorithm, err)
 		}
@@ -53,7 +53,7 @@ func TestParseAlgorithms(t *testing.T) {
 	halves := func(change func(mine, other *keyRecord)) []byte {
 		var mine, other record
 		for algorithm, into := range map[Algorithm]*record{RS256: &mine, ES256: &other} {
-			if err := json.Unmarshal(format(t, ringOf(t, algorithm)), into); err != nil {
+			if err := json.Unmarshal(formatted(t, ringOf(t, algorithm)), into); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -24,7 +24,8 @@ import (
 
 const (
 	version = 1
-	maxFile = 256 << 10
+	// MaxList bounds a file of keys, and a list of public keys, in bytes.
+	MaxList = 256 << 10
 
 	publicType = "PUBLIC KEY"
 )
@@ -43,27 +44,34 @@ type keyRecord struct {
 	Signs   time.Time `json:"signs"`
 	Public  string    `json:"public"`
 	Private string    `json:"private,omitempty"`
+	// CanSign is of lists of public keys: the private part exists elsewhere.
+	CanSign bool `json:"canSign,omitempty"`
 }
 
-// Read reads a ring. The error is fs.ErrNotExist if there is none.
-func Read(path string) (Ring, error) {
+// Read reads a ring with its private keys. The error is fs.ErrNotExist if there is none.
+func Read(path string) (Ring, error) { return readFile(path, Parse) }
+
+// ReadPublic reads a list of public keys. The error is fs.ErrNotExist if there is none.
+func ReadPublic(path string) (Ring, error) { return readFile(path, ParsePublic) }
+
+func readFile(path string, parse func([]byte) (Ring, error)) (Ring, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return Ring{}, fmt.Errorf("reading the keys of service account tokens: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	raw, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	raw, err := io.ReadAll(io.LimitReader(file, MaxList+1))
 	if err != nil {
 		return Ring{}, fmt.Errorf("reading the keys of service account tokens: %w", err)
 	}
-	r, err := Parse(raw)
+	r, err := parse(raw)
 	if err != nil {
 		return Ring{}, fmt.Errorf("%s is damaged: %w; restore it from a backup", path, err)
 	}
 	return r, nil
 }
 
-// Write replaces the file as a whole, and returns when it is on disk.
+// Write replaces the file of a ring with its private keys as a whole, and returns when it is on disk.
 func Write(path string, r Ring) error {
 	raw, err := Format(r)
 	if err != nil {
@@ -72,10 +80,36 @@ func Write(path string, r Ring) error {
 	return atomicfile.Write(path, raw, 0o600)
 }
 
-// Parse reads a file's content strictly: a key must fit its other half, and the order must be that in which they sign.
+// WritePublic replaces a list of public keys as a whole, and returns when it is on disk.
+func WritePublic(path string, r Ring) error {
+	raw, err := FormatPublic(r)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, raw, 0o600)
+}
+
+// Parse reads a file with private keys strictly: a key must fit its other half, and the order must be that in which they sign.
 func Parse(raw []byte) (Ring, error) {
-	if len(raw) > maxFile {
-		return Ring{}, fmt.Errorf("it has more than %d bytes", maxFile)
+	r, err := parse(raw, keyRecord.read)
+	if err == nil && !r.Last().CanSign {
+		return Ring{}, errors.New("the last key has no private part")
+	}
+	return r, err
+}
+
+// ParsePublic reads a list of public keys as strictly. A private key in it is an error.
+func ParsePublic(raw []byte) (Ring, error) {
+	r, err := parse(raw, keyRecord.readPublic)
+	if err == nil && !r.Last().CanSign {
+		return Ring{}, errors.New("the last key cannot sign")
+	}
+	return r, err
+}
+
+func parse(raw []byte, read func(keyRecord) (Key, error)) (Ring, error) {
+	if len(raw) > MaxList {
+		return Ring{}, fmt.Errorf("it has more than %d bytes", MaxList)
 	}
 	var file record
 	strict, err := kjson.UnmarshalStrict(raw, &file)
@@ -91,7 +125,7 @@ func Parse(raw []byte) (Ring, error) {
 	}
 	var r Ring
 	for i, k := range file.Keys {
-		key, err := k.read()
+		key, err := read(k)
 		if err != nil {
 			return Ring{}, fmt.Errorf("keys[%d]: %w", i, err)
 		}
@@ -100,13 +134,14 @@ func Parse(raw []byte) (Ring, error) {
 		}
 		r.keys = append(r.keys, key)
 	}
-	if r.keys[len(r.keys)-1].Private == nil {
-		return Ring{}, errors.New("the last key has no private part")
-	}
 	return r, nil
 }
 
-func (k keyRecord) read() (Key, error) {
+// readPublic reads a record of a list of public keys.
+func (k keyRecord) readPublic() (Key, error) {
+	if k.Private != "" {
+		return Key{}, errors.New("private: a list of public keys must not have any")
+	}
 	if k.Created.IsZero() || k.Signs.Before(k.Created) {
 		return Key{}, errors.New("created must be there, and not after signs")
 	}
@@ -126,19 +161,31 @@ func (k keyRecord) read() (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("public: %w", err)
 	}
-	key := Key{ID: id, Algorithm: algorithm, Public: parsed, Created: k.Created.UTC(), Signs: k.Signs.UTC()}
-	if k.Private == "" {
-		return key, nil
+	return Key{ID: id, Algorithm: algorithm, Public: parsed, CanSign: k.CanSign, Created: k.Created.UTC(), Signs: k.Signs.UTC()}, nil
+}
+
+// read reads a record of a file with private keys.
+func (k keyRecord) read() (Key, error) {
+	if k.CanSign {
+		return Key{}, errors.New("canSign: is of lists of public keys alone")
 	}
-	if der, err = decodePEM(k.Private, privateTypes[algorithm]); err != nil {
+	private := k.Private
+	k.Private = ""
+	key, err := k.readPublic()
+	if err != nil || private == "" {
+		return key, err
+	}
+	der, err := decodePEM(private, privateTypes[key.Algorithm])
+	if err != nil {
 		return Key{}, fmt.Errorf("private: %w", err)
 	}
-	if key.Private, err = parsePrivate(algorithm, der); err != nil {
+	if key.Private, err = parsePrivate(key.Algorithm, der); err != nil {
 		return Key{}, err
 	}
-	if own, ok := key.Private.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !own.Equal(parsed) {
+	if own, ok := key.Private.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !own.Equal(key.Public) {
 		return Key{}, errors.New("private: is not the other half of public")
 	}
+	key.CanSign = true
 	return key, nil
 }
 
@@ -177,8 +224,30 @@ func decodePEM(text, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// Format is the file's content.
+// Format is the content of a file with private keys.
 func Format(r Ring) ([]byte, error) {
+	return format(r, func(k Key, into *keyRecord) error {
+		if k.Private == nil {
+			return nil
+		}
+		der, err := formatPrivate(k.Private)
+		if err != nil {
+			return fmt.Errorf("encoding a key of service account tokens: %w", err)
+		}
+		into.Private = string(pem.EncodeToMemory(&pem.Block{Type: privateTypes[k.Algorithm], Bytes: der}))
+		return nil
+	})
+}
+
+// FormatPublic is a list of the public keys of a ring.
+func FormatPublic(r Ring) ([]byte, error) {
+	return format(r, func(k Key, into *keyRecord) error {
+		into.CanSign = k.CanSign
+		return nil
+	})
+}
+
+func format(r Ring, more func(Key, *keyRecord) error) ([]byte, error) {
 	file := record{Version: version}
 	for _, k := range r.keys {
 		public, err := PublicPEM(k)
@@ -186,12 +255,8 @@ func Format(r Ring) ([]byte, error) {
 			return nil, err
 		}
 		one := keyRecord{Created: k.Created, Signs: k.Signs, Public: string(public)}
-		if k.Private != nil {
-			der, err := formatPrivate(k.Private)
-			if err != nil {
-				return nil, fmt.Errorf("encoding a key of service account tokens: %w", err)
-			}
-			one.Private = string(pem.EncodeToMemory(&pem.Block{Type: privateTypes[k.Algorithm], Bytes: der}))
+		if err := more(k, &one); err != nil {
+			return nil, err
 		}
 		file.Keys = append(file.Keys, one)
 	}

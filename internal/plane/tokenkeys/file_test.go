@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 )
 
-func format(t testing.TB, r Ring) []byte {
+func formatted(t testing.TB, r Ring) []byte {
 	t.Helper()
 	raw, err := Format(r)
 	if err != nil {
@@ -40,11 +40,11 @@ func twoKeys(t testing.TB) Ring {
 }
 
 func TestParse(t *testing.T) {
-	whole := format(t, twoKeys(t))
-	if r, err := Parse(whole); err != nil || string(format(t, r)) != string(whole) {
+	whole := formatted(t, twoKeys(t))
+	if r, err := Parse(whole); err != nil || string(formatted(t, r)) != string(whole) {
 		t.Fatalf("what was written is not read: %v", err)
 	}
-	other := format(t, newRing(t))
+	other := formatted(t, newRing(t))
 	change := func(what func(*record)) []byte {
 		var file record
 		if err := json.Unmarshal(whole, &file); err != nil {
@@ -72,8 +72,9 @@ func TestParse(t *testing.T) {
 		"not after signs":                    change(func(f *record) { f.Keys[0].Signs = f.Keys[0].Signs.Add(-time.Hour) }),
 		"is not the other half":              change(func(f *record) { f.Keys[1].Private = stranger.Keys[0].Private }),
 		"has no private part":                change(func(f *record) { f.Keys[1].Private = "" }),
+		"is of lists of public keys alone":   change(func(f *record) { f.Keys[0].CanSign = true }),
 		`must be one PEM block "PUBLIC KEY"`: change(func(f *record) { f.Keys[1].Public = f.Keys[1].Private }),
-		"more than 262144 bytes":             make([]byte, maxFile+1),
+		"more than 262144 bytes":             make([]byte, MaxList+1),
 	} {
 		if _, err := Parse(raw); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -83,9 +84,65 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParsePublic has a list tell all but the private keys.
+func TestParsePublic(t *testing.T) {
+	r := twoKeys(t)
+	whole, err := FormatPublic(r)
+	if err != nil || strings.Contains(string(whole), "PRIVATE") {
+		t.Fatalf("%s, %v", whole, err)
+	}
+	got, err := ParsePublic(whole)
+	if err != nil || got.Signer(noon.Add(time.Hour)).ID != r.Signer(noon.Add(time.Hour)).ID || len(got.Published(noon)) != 2 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for _, k := range got.Keys() {
+		if k.Private != nil {
+			t.Errorf("%s has a private part", k.ID)
+		}
+	}
+	if again, err := FormatPublic(got); err != nil || string(again) != string(whole) {
+		t.Errorf("%s, %v", again, err)
+	}
+	for want, raw := range map[string][]byte{
+		"must not have any":            formatted(t, r),
+		"the last key cannot sign":     []byte(strings.Replace(string(whole), `"canSign": true`, `"canSign": false`, 1)),
+		"unknown field":                []byte(strings.Replace(string(whole), `"version"`, `"more": 1, "version"`, 1)),
+		"unexpected end of JSON input": whole[:len(whole)/2],
+		"more than 262144 bytes":       make([]byte, MaxList+1),
+	} {
+		if _, err := ParsePublic(raw); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// FuzzParsePublic asks that what is read is written as something that is read alike.
+func FuzzParsePublic(f *testing.F) {
+	whole, err := FormatPublic(twoKeys(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte(`{"version":1,"keys":[{"canSign":true}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r, err := ParsePublic(raw)
+		if err != nil {
+			return
+		}
+		first, err := FormatPublic(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParsePublic(first)
+		if err != nil || again.Signer(noon).ID != r.Signer(noon).ID {
+			t.Fatalf("%v\n%s", err, first)
+		}
+	})
+}
+
 // FuzzParse asks that what is read is written as something that is read alike, and that somebody can sign with it.
 func FuzzParse(f *testing.F) {
-	f.Add(format(f, twoKeys(f)))
+	f.Add(formatted(f, twoKeys(f)))
 	f.Add([]byte(`{"version":1,"keys":[{}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := Parse(raw)
@@ -95,9 +152,9 @@ func FuzzParse(f *testing.F) {
 		if r.Signer(noon).Private == nil {
 			t.Fatal("nobody can sign")
 		}
-		first := format(t, r)
+		first := formatted(t, r)
 		again, err := Parse(first)
-		if err != nil || string(format(t, again)) != string(first) {
+		if err != nil || string(formatted(t, again)) != string(first) {
 			t.Fatalf("%v\n%s", err, first)
 		}
 	})

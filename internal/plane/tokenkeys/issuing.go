@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/iam/webidentity"
-	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
 )
 
@@ -16,7 +15,8 @@ import (
 type Issuing struct {
 	Issuer issuer.Issuer
 
-	source *Source
+	// ring is what is known of the issuer's keys.
+	ring func() (Ring, error)
 
 	mu        sync.Mutex
 	published []string // the ids of the keys that the rest was made from
@@ -24,20 +24,18 @@ type Issuing struct {
 	keys      webidentity.Keys
 }
 
-// NewIssuing reads the issuer and the keys of a cluster.
-func NewIssuing(c component.Config) (*Issuing, error) {
-	own, err := issuer.Parse(c.Issuer.URL)
+// NewIssuing reads the URL of an issuer, whose keys are asked for whenever they are needed.
+func NewIssuing(url string, ring func() (Ring, error)) (*Issuing, error) {
+	own, err := issuer.Parse(url)
 	if err != nil {
 		return nil, err
 	}
-	i := &Issuing{Issuer: own, source: NewSource(c.TokenKeys())}
-	_, _, err = i.At(time.Now())
-	return i, err
+	return &Issuing{Issuer: own, ring: ring}, nil
 }
 
 // At is what the issuer publishes at a moment, as documents and as keys that verify tokens.
 func (i *Issuing) At(now time.Time) (issuer.Documents, webidentity.Keys, error) {
-	ring, err := i.source.Ring()
+	ring, err := i.ring()
 	if err != nil {
 		return issuer.Documents{}, webidentity.Keys{}, err
 	}

@@ -3,103 +3,97 @@
 package tokenkeys
 
 import (
-	"crypto/ecdsa"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/util/keyutil"
-
-	"muster.dev/muster/internal/plane/component"
 )
 
-// Keeper writes the file of the keys of one cluster: one change at a time.
-type Keeper struct{ mu sync.Mutex }
+const (
+	keysName = "keys.json"
+	// newName is a file in the directory of a signer of a new cluster: it allows the signer to make keys, once.
+	newName = "new"
+)
 
-// Ensure makes the keys of a new cluster's service account tokens. A cluster of before there was the file goes on with the one key that it
-// had; in any other, keys that are lost are not made anew: every token that they signed would be worthless.
-func (k *Keeper) Ensure(c component.Config, now time.Time) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	path, marker := c.TokenKeys(), c.Dir.Component(component.TokenSigner)
-	_, missing := os.Stat(path)
-	_, marked := os.Stat(marker)
+// Keeper keeps the keys of one cluster in a directory that is the signer's alone, and makes one change at a time.
+type Keeper struct {
+	dir    string
+	source *Source
+	mu     sync.Mutex
+}
+
+// Open opens the directory of a signer. In that of a new cluster it makes the first key. Keys that are lost are not made anew: every token that they
+// signed would be worthless.
+func Open(dir string, now time.Time) (*Keeper, error) {
+	k := &Keeper{dir: dir, source: NewSource(filepath.Join(dir, keysName))}
+	allowed := filepath.Join(dir, newName)
+	_, missing := os.Stat(k.source.path)
+	_, old := os.Stat(allowed)
 	switch {
 	case missing == nil:
-		return mark(marker)
 	case !errors.Is(missing, fs.ErrNotExist):
-		return fmt.Errorf("reading the keys of service account tokens: %w", missing)
-	case marked == nil:
-		return fmt.Errorf("reading the keys of service account tokens: %s is missing, and the cluster is in use: restore the file from a backup, or remove everything with `muster down --delete`", path)
+		return nil, fmt.Errorf("reading the keys of service account tokens: %w", missing)
+	case old != nil:
+		return nil, lost(k.source.path)
+	default:
+		ring, err := New(now, RS256, rand.Reader)
+		if err == nil {
+			err = Write(k.source.path, ring)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	ring, err := first(c, now)
-	if err != nil {
-		return err
+	if err := os.Remove(allowed); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("noting that there are keys of service account tokens: %w", err)
 	}
-	if err := Write(path, ring); err != nil {
-		return err
-	}
-	return mark(marker)
+	return k, nil
 }
 
-// mark notes that the file is there from now on.
-func mark(marker string) error {
-	if err := os.MkdirAll(marker, 0o700); err != nil {
-		return fmt.Errorf("making the directory of the token signer: %w", err)
-	}
-	return nil
+func lost(path string) error {
+	return fmt.Errorf("reading the keys of service account tokens: %s is missing, and the cluster is in use: restore the file from a backup, or remove everything with `muster down --delete`", path)
 }
 
-// first are the keys of a cluster that has no file yet.
-func first(c component.Config, now time.Time) (Ring, error) {
-	if _, err := os.Stat(filepath.Join(c.Dir.Etcd(), "member")); errors.Is(err, fs.ErrNotExist) {
-		return New(now, RS256, rand.Reader)
-	}
-	parsed, err := keyutil.PrivateKeyFromFile(c.SigningKey())
-	if err != nil {
-		return Ring{}, fmt.Errorf("reading the key of service account tokens: %w", err)
-	}
-	key, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok {
-		return Ring{}, fmt.Errorf("reading the key of service account tokens: %s is of type %T and must be an EC key", c.SigningKey(), parsed)
-	}
-	return Of(now, key)
-}
+// Ring is what the file says now.
+func (k *Keeper) Ring() (Ring, error) { return k.source.Ring() }
 
-// Prune takes out of the file what is not needed any more.
-func (k *Keeper) Prune(c component.Config, now time.Time, log *slog.Logger) error {
+// Prune takes out of the file what is not needed any more, and reports whether there was anything.
+func (k *Keeper) Prune(now time.Time) (changed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ring, err := Read(c.TokenKeys())
+	ring, err := k.Ring()
 	if err != nil {
-		return err
+		return false, err
 	}
 	pruned, changed := ring.Prune(now)
 	if !changed {
-		return nil
+		return false, nil
 	}
-	log.Info("removed what is not needed any more of the keys of service account tokens", "keys", len(pruned.Keys()))
-	return Write(c.TokenKeys(), pruned)
+	return true, Write(k.source.path, pruned)
 }
 
-// Rotate adds a key that signs after a notice, and returns all keys as the file has them then. The error is [ErrUnderWay], beside the keys, if a key
-// that does not sign yet is published already.
-func (k *Keeper) Rotate(c component.Config, notice time.Duration, now time.Time) (Ring, error) {
+// Rotate does what is ordered, and returns all keys as the file has them then. Nothing is added if a key that does not sign yet is published already, or if
+// the last key is another than the order says: then somebody, or an earlier try, has added one. The error is *[Refused] for an order that cannot be carried out.
+func (k *Keeper) Rotate(o Order, now time.Time) (Ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ring, err := Read(c.TokenKeys())
+	ring, err := k.Ring()
 	if err != nil {
 		return Ring{}, err
 	}
-	next, err := ring.Rotate(now, notice, rand.Reader)
-	if err != nil {
-		return ring, err
+	if ring.Last().ID != o.After {
+		return ring, nil
 	}
-	return next, Write(c.TokenKeys(), next)
+	next, err := ring.Rotate(now, o.Notice, rand.Reader)
+	switch {
+	case errors.Is(err, ErrUnderWay):
+		return ring, nil
+	case err != nil:
+		return Ring{}, &Refused{err.Error()}
+	}
+	return next, Write(k.source.path, next)
 }

@@ -3,6 +3,8 @@
 package tokenkeys
 
 import (
+	"crypto"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
@@ -32,9 +36,14 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
-func signerOf(t *testing.T, c component.Config, now time.Time) string {
+// idOf is the id of the key that signs, as a signer has it that is started in the directory of a cluster.
+func idOf(t *testing.T, c component.Config, now time.Time) string {
 	t.Helper()
-	r, err := Read(c.TokenKeys())
+	k, err := Open(c.Dir.TokenSigner(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := k.Ring()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,69 +51,61 @@ func signerOf(t *testing.T, c component.Config, now time.Time) string {
 }
 
 func TestIssuingWithoutKeys(t *testing.T) {
-	c := component.Config{Dir: statedir.Dir(t.TempDir()).Cluster("blue")}
-	issuing := func() error {
-		_, err := NewIssuing(c)
-		return err
+	unknown := errors.New("nothing is known")
+	none := func() (Ring, error) { return Ring{}, unknown }
+	_, err := NewIssuing("", none)
+	says(t, err, `"" is not https://HOST/id/ID`)
+	i, err := NewIssuing("https://127.93.14.201/id/0123456789ABCDEF0123456789ABCDEF", none)
+	if err != nil {
+		t.Fatal(err)
 	}
-	says(t, issuing(), `"" is not https://HOST/id/ID`)
-	c.Issuer.URL = "https://127.93.14.201/id/0123456789ABCDEF0123456789ABCDEF"
-	if err := issuing(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without a file: %v", err)
+	if _, _, err := i.At(time.Now()); !errors.Is(err, unknown) {
+		t.Errorf("without keys: %v", err)
 	}
-	put(t, c.TokenKeys(), "{")
-	says(t, issuing(), "is damaged")
 }
 
-// TestKeeper has a cluster of each kind get its keys, and keep them.
-func TestKeeper(t *testing.T) {
+// newCluster has the keys that each cluster has before its components run.
+func newCluster(t *testing.T, now time.Time) component.Config {
+	t.Helper()
+	c := component.Config{Dir: statedir.Dir(t.TempDir()).Cluster("blue")}
+	if err := os.MkdirAll(c.Dir.PKI(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rotator.NewKeys(authority.NewStore(c.Dir.PKI())).Ensure(nil, now); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// use leaves what a cluster leaves that has run.
+func use(t *testing.T, c component.Config) {
+	t.Helper()
+	put(t, filepath.Join(c.Dir.Etcd(), "member"), "")
+	if err := os.MkdirAll(c.Dir.Component(component.TokenSigner), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHandOver has a cluster of each kind get its keys, and keep them.
+func TestHandOver(t *testing.T) {
 	now := time.Now()
 	for name, tc := range map[string]struct {
-		used, lost bool
-		legacy     bool // the first key is that of tokens in Secrets
-		want       string
+		used   bool
+		legacy bool // the first key is that of tokens in Secrets
 	}{
 		"new":                        {},
 		"of before there was a file": {used: true, legacy: true},
-		"with a file that is lost":   {used: true, lost: true, want: "is missing, and the cluster is in use"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := component.Config{Dir: statedir.Dir(t.TempDir()).Cluster("blue")}
-			if err := os.MkdirAll(c.Dir.PKI(), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			var keeper Keeper
-			if _, err := rotator.NewKeys(authority.NewStore(c.Dir.PKI())).Ensure(nil, now); err != nil {
-				t.Fatal(err)
-			}
+			c := newCluster(t, now)
 			if tc.used {
 				put(t, filepath.Join(c.Dir.Etcd(), "member"), "")
 			}
-			if tc.lost {
-				if err := keeper.Ensure(c, now); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Remove(c.TokenKeys()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			err := keeper.Ensure(c, now)
-			if tc.want != "" {
-				says(t, err, tc.want)
-				if _, err := os.Stat(c.TokenKeys()); !errors.Is(err, fs.ErrNotExist) {
-					t.Error("keys were made anew")
-				}
-				return
-			}
-			if err != nil {
+			if err := HandOver(c, now); err != nil {
 				t.Fatal(err)
 			}
-			signer := signerOf(t, c, now)
-			legacy, err := first(component.Config{Dir: c.Dir}, now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ring, err := Read(c.TokenKeys())
+			signer := idOf(t, c, now)
+			ring, err := Read(filepath.Join(c.Dir.TokenSigner(), keysName))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,15 +113,245 @@ func TestKeeper(t *testing.T) {
 			if got := ring.Signer(now).Algorithm; got != map[bool]Algorithm{true: ES256, false: RS256}[tc.legacy] {
 				t.Errorf("it signs by %s", got)
 			}
+			parsed, err := keyutil.PrivateKeyFromFile(c.SigningKey())
+			if err != nil {
+				t.Fatal(err)
+			}
+			legacy, err := Of(now, parsed.(crypto.Signer))
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got := legacy.Signer(now).ID == signer; got != tc.legacy {
 				t.Errorf("the key of tokens in Secrets signs: %v", got)
 			}
-			if err := keeper.Ensure(c, now); err != nil || signerOf(t, c, now) != signer {
+			use(t, c)
+			if err := HandOver(c, now); err != nil || idOf(t, c, now) != signer {
 				t.Errorf("the second time it is another: %v", err)
 			}
-			if info, err := os.Stat(c.TokenKeys()); err != nil || info.Mode().Perm() != 0o600 {
+			if info, err := os.Stat(filepath.Join(c.Dir.TokenSigner(), keysName)); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
 		})
 	}
+}
+
+// TestLostKeysAreNotMadeAnew loses the file, and then the directory.
+func TestLostKeysAreNotMadeAnew(t *testing.T) {
+	now := time.Now()
+	c := newCluster(t, now)
+	if err := HandOver(c, now); err != nil {
+		t.Fatal(err)
+	}
+	idOf(t, c, now)
+	use(t, c)
+	if err := os.Remove(filepath.Join(c.Dir.TokenSigner(), keysName)); err != nil {
+		t.Fatal(err)
+	}
+	if err := HandOver(c, now); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(c.Dir.TokenSigner(), now)
+	says(t, err, "is missing, and the cluster is in use")
+	if err := os.Remove(c.Dir.TokenSigner()); err != nil {
+		t.Fatal(err)
+	}
+	says(t, HandOver(c, now), "is missing, and the cluster is in use")
+	_, err = Open(c.Dir.TokenSigner(), now)
+	says(t, err, "is missing, and the cluster is in use")
+}
+
+// TestKeysOfBefore is a cluster whose service kept the keys. They are moved, whatever crashes between two steps, and are never made anew.
+func TestKeysOfBefore(t *testing.T) {
+	now := time.Now()
+	old, err := New(now.Add(-48*time.Hour), RS256, rand.Reader)
+	if err == nil {
+		old, err = old.Rotate(now.Add(-24*time.Hour), 0, rand.Reader)
+	}
+	if err == nil {
+		old, err = old.Rotate(now, time.Hour, rand.Reader)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, crash := range map[string]func(*testing.T, component.Config){
+		"no crash": func(*testing.T, component.Config) {},
+		"before anything was copied": func(t *testing.T, c component.Config) {
+			if err := os.MkdirAll(c.Dir.TokenSigner()+".new", 0o700); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"in the copy": func(t *testing.T, c component.Config) {
+			put(t, filepath.Join(c.Dir.TokenSigner()+".new", ".new-"+keysName+"-1"), `{"version":`)
+		},
+		"after the copy": func(t *testing.T, c component.Config) {
+			if err := errors.Join(os.MkdirAll(c.Dir.TokenSigner()+".new", 0o700), Write(filepath.Join(c.Dir.TokenSigner()+".new", keysName), old)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"before the file is removed": func(t *testing.T, c component.Config) {
+			if err := HandOver(c, now); err != nil {
+				t.Fatal(err)
+			}
+			idOf(t, c, now)
+		},
+		"after the file was removed": func(t *testing.T, c component.Config) {
+			if err := errors.Join(HandOver(c, now), Forget(c, old)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, now)
+			use(t, c)
+			if err := Write(c.TokenKeysBefore(), old); err != nil {
+				t.Fatal(err)
+			}
+			crash(t, c)
+			if err := HandOver(c, now); err != nil {
+				t.Fatal(err)
+			}
+			k, err := Open(c.Dir.TokenSigner(), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := k.Ring()
+			if err != nil || string(formatted(t, got)) != string(formatted(t, old)) {
+				t.Fatalf("the keys are others: %v", err)
+			}
+			if known, err := ReadPublic(c.Dir.TokenKeys()); err != nil || len(known.Keys()) != 3 {
+				t.Errorf("what the account knows: %v, %v", known, err)
+			}
+			if err := Forget(c, got); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(c.TokenKeysBefore()); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the service has the keys still: %v", err)
+			}
+			if err := Forget(c, got); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("a signer with others", func(t *testing.T) {
+		c := newCluster(t, now)
+		if err := Write(c.TokenKeysBefore(), old); err != nil {
+			t.Fatal(err)
+		}
+		says(t, Forget(c, newRing(t)), "does not have the key")
+		if _, err := os.Stat(c.TokenKeysBefore()); err != nil {
+			t.Errorf("the file is gone: %v", err)
+		}
+	})
+	t.Run("a damaged file", func(t *testing.T) {
+		c := newCluster(t, now)
+		put(t, c.TokenKeysBefore(), "{")
+		says(t, HandOver(c, now), "is damaged")
+		if _, err := os.Stat(c.Dir.TokenSigner()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("it was handed over: %v", err)
+		}
+	})
+}
+
+// TestASignerThatDiesAsItMakesItsKeys has them made once.
+func TestASignerThatDiesAsItMakesItsKeys(t *testing.T) {
+	now := time.Now()
+	c := newCluster(t, now)
+	if err := HandOver(c, now); err != nil {
+		t.Fatal(err)
+	}
+	signer := idOf(t, c, now)
+	put(t, filepath.Join(c.Dir.TokenSigner(), newName), "") // it died before this was removed
+	if idOf(t, c, now) != signer {
+		t.Error("keys were made anew")
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir.TokenSigner(), newName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("keys may be made anew still: %v", err)
+	}
+}
+
+// TestKeeperRotates gives each order twice, as after an answer that was lost.
+func TestKeeperRotates(t *testing.T) {
+	now := time.Now()
+	c := newCluster(t, now)
+	if err := HandOver(c, now); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Open(c.Dir.TokenSigner(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := k.Ring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := Order{After: first.Last().ID}
+	next, err := k.Rotate(order, now)
+	if err != nil || len(next.Keys()) != 2 {
+		t.Fatalf("%v, %v", next, err)
+	}
+	late := now.Add(time.Minute)
+	if again, err := k.Rotate(order, late); err != nil || len(again.Keys()) != 2 || again.Last().ID != next.Last().ID {
+		t.Errorf("the second time: %v, %v", again, err)
+	}
+	// A key that does not sign yet is waited for.
+	if next, err = k.Rotate(Order{After: next.Last().ID, Notice: time.Hour}, late); err != nil || len(next.Keys()) != 3 {
+		t.Fatalf("%v, %v", next, err)
+	}
+	if again, err := k.Rotate(Order{After: next.Last().ID}, late); err != nil || len(again.Keys()) != 3 {
+		t.Errorf("while a rotation is under way: %v, %v", again, err)
+	}
+	_, err = k.Rotate(Order{After: next.Last().ID, Notice: -time.Second}, late.Add(2*time.Hour))
+	if refused, ok := errors.AsType[*Refused](err); !ok || !strings.Contains(refused.Reason, "from 0s to") {
+		t.Errorf("before now: %v", err)
+	}
+	// It is pruned once.
+	for _, want := range []bool{true, false} {
+		if changed, err := k.Prune(late.Add(2 * time.Hour)); err != nil || changed != want {
+			t.Errorf("%v, %v; want %v", changed, err, want)
+		}
+	}
+}
+
+func TestParseOrder(t *testing.T) {
+	want := Order{After: "a", Notice: 90 * time.Minute}
+	raw, err := FormatOrder(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ParseOrder(raw); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		`{"after":"a","notice":"1h","more":1}`:         "unknown field",
+		`{"after":"a","after":"b","notice":"1h"}`:      "duplicate field",
+		`{"notice":"1h"}`:                              "after: must be",
+		`{"after":"a"}`:                                "notice: ",
+		`{"after":"a","notice":3600}`:                  "cannot unmarshal",
+		`{"after":"a"`:                                 "unexpected end",
+		`{"after":"` + strings.Repeat("a", 1024) + `"`: "more than 1024 bytes",
+	} {
+		if _, err := ParseOrder([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+}
+
+func FuzzParseOrder(f *testing.F) {
+	f.Add([]byte(`{"after":"a","notice":"1h5m0s"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		o, err := ParseOrder(raw)
+		if err != nil {
+			return
+		}
+		again, err := FormatOrder(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(again) > MaxOrder {
+			return // letters that JSON writes in six bytes
+		}
+		if got, err := ParseOrder(again); err != nil || got != o {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	})
 }

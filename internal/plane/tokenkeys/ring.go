@@ -38,8 +38,10 @@ type Key struct {
 	ID        string
 	Algorithm Algorithm
 	Public    crypto.PublicKey
-	// Private is nil once another key signs.
+	// Private is nil once another key signs, and in a list of public keys.
 	Private crypto.Signer
+	// CanSign says that whoever keeps the ring has the private part.
+	CanSign bool
 	// Created is since when it is published, Signs from when it signs.
 	Created, Signs time.Time
 }
@@ -71,18 +73,21 @@ func newKey(private crypto.Signer, created, signs time.Time) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("naming a key of service account tokens: %w", err)
 	}
-	return Key{ID: id, Algorithm: algorithm, Public: private.Public(), Private: private, Created: created.UTC().Truncate(time.Second), Signs: signs.UTC().Truncate(time.Second)}, nil
+	return Key{ID: id, Algorithm: algorithm, Public: private.Public(), Private: private, CanSign: true, Created: created.UTC().Truncate(time.Second), Signs: signs.UTC().Truncate(time.Second)}, nil
 }
 
 // Keys are all of the ring.
 func (r Ring) Keys() []Key { return slices.Clone(r.keys) }
 
-// Signer is the key that signs at a moment: the last whose time has come and whose private part is there.
+// Last is the key that begins to sign after all others.
+func (r Ring) Last() Key { return r.keys[len(r.keys)-1] }
+
+// Signer is the key that signs at a moment: the last whose time has come and whose private part exists.
 func (r Ring) Signer(now time.Time) Key {
 	var first, last *Key
 	for i := range r.keys {
 		k := &r.keys[i]
-		if k.Private == nil {
+		if !k.CanSign {
 			continue
 		}
 		if first == nil {
@@ -125,7 +130,7 @@ func (r Ring) replaced(i int) (time.Time, bool) {
 
 // Rotate adds a key that signs after a notice, by the algorithm of the last. The error is ErrUnderWay if there is one that does not sign yet.
 func (r Ring) Rotate(now time.Time, notice time.Duration, random io.Reader) (Ring, error) {
-	last := r.keys[len(r.keys)-1]
+	last := r.Last()
 	switch {
 	case notice < 0 || notice > MaxNotice:
 		return r, fmt.Errorf("a key cannot be published %s before it signs: it must be from 0s to %s", notice, MaxNotice)
@@ -160,8 +165,8 @@ func (r Ring) Prune(now time.Time) (Ring, bool) {
 	changed := len(kept) != len(r.keys)
 	signer := r.Signer(now)
 	for i := range kept {
-		if kept[i].Private != nil && kept[i].Signs.Before(signer.Signs) {
-			kept[i].Private, changed = nil, true
+		if kept[i].CanSign && kept[i].Signs.Before(signer.Signs) {
+			kept[i].Private, kept[i].CanSign, changed = nil, false, true
 		}
 	}
 	return Ring{kept}, changed

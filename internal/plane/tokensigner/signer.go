@@ -34,7 +34,7 @@ type signer struct {
 	externaljwt.UnimplementedExternalJWTSignerServer
 
 	issuer string
-	keys   *tokenkeys.Source
+	keys   *tokenkeys.Keeper
 	// legacy is the public key of tokens in Secrets.
 	legacy *externaljwt.Key
 	now    func() time.Time

@@ -26,7 +26,9 @@ import (
 	"google.golang.org/grpc/status"
 	externaljwt "k8s.io/externaljwt/apis/v1"
 
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/iam/webidentity"
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/socketdir"
@@ -36,10 +38,11 @@ const url = "https://127.93.14.201/id/0123456789ABCDEF0123456789ABCDEF"
 
 // world is a signer that runs, and its API server's connection to it, made as kube-apiserver makes it.
 type world struct {
-	t      *testing.T
-	config Config
-	client externaljwt.ExternalJWTSignerClient
-	end    func()
+	t       *testing.T
+	cluster component.Config
+	config  Config
+	client  externaljwt.ExternalJWTSignerClient
+	end     func()
 }
 
 func newWorld(t *testing.T) *world {
@@ -55,10 +58,16 @@ func newWorldOf(t *testing.T, algorithm tokenkeys.Algorithm) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w := &world{t: t, config: Config{
-		Issuer: url, Keys: filepath.Join(dir, "keys.json"), LegacyKey: filepath.Join(dir, "legacy.pem"), Socket: filepath.Join(dir, "s.sock"),
+	w := &world{t: t, cluster: newCluster(t, filepath.Join(dir, "c"))}
+	w.config = Config{
+		Issuer: url, Keys: w.cluster.Dir.TokenSigner(), LegacyKey: filepath.Join(dir, "legacy.pem"), Socket: filepath.Join(dir, "s.sock"),
+		Address:    strings.TrimPrefix(w.cluster.TokenSignerURL(), "https://"),
+		Credential: w.cluster.Credential(component.TokenSigner), ClientCA: w.cluster.Authority(authority.FrontProxy), Client: component.UserAccount,
 		Log: slog.New(slog.DiscardHandler),
-	}}
+	}
+	if err := os.Mkdir(w.config.Keys, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	legacy, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -104,16 +113,19 @@ func (w *world) start() {
 	}
 }
 
+// file is where the signer keeps its keys.
+func (w *world) file() string { return filepath.Join(w.config.Keys, "keys.json") }
+
 func (w *world) write(r tokenkeys.Ring) {
 	w.t.Helper()
-	if err := tokenkeys.Write(w.config.Keys, r); err != nil {
+	if err := tokenkeys.Write(w.file(), r); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *world) ring() tokenkeys.Ring {
 	w.t.Helper()
-	r, err := tokenkeys.Read(w.config.Keys)
+	r, err := tokenkeys.Read(w.file())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -199,7 +211,7 @@ func signs(t *testing.T, w *world, algorithm tokenkeys.Algorithm) {
 			t.Errorf("header %s, %v", raw, err)
 		}
 	}
-	if err := os.WriteFile(w.config.Keys, []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(w.file(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.sign(claims(nil)); status.Code(err) != codes.Unavailable {
@@ -314,9 +326,10 @@ func TestAway(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	dir := t.TempDir()
-	config := Config{Issuer: url, Keys: filepath.Join(dir, "keys.json"), LegacyKey: filepath.Join(dir, "legacy.pem"), Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler)}
+	config := Config{Issuer: url, Keys: dir, LegacyKey: filepath.Join(dir, "legacy.pem"), Socket: filepath.Join(dir, "s"), Client: "a", ClientCA: "b", Log: slog.New(slog.DiscardHandler)}
 	for want, change := range map[string]func(*Config){
 		"needs an issuer":                      func(c *Config) { c.Issuer = "" },
+		"a client, that one's authority":       func(c *Config) { c.Client = "" },
 		"reading the key of tokens in Secrets": func(*Config) {},
 	} {
 		c := config
@@ -330,15 +343,19 @@ func TestRunRefuses(t *testing.T) {
 // BenchmarkSign is what a token costs the signer, by both algorithms.
 func BenchmarkSign(b *testing.B) {
 	for _, algorithm := range []tokenkeys.Algorithm{tokenkeys.RS256, tokenkeys.ES256} {
-		path := filepath.Join(b.TempDir(), "keys.json")
+		dir := b.TempDir()
 		ring, err := tokenkeys.New(time.Now(), algorithm, rand.Reader)
 		if err == nil {
-			err = tokenkeys.Write(path, ring)
+			err = tokenkeys.Write(filepath.Join(dir, "keys.json"), ring)
+		}
+		var keys *tokenkeys.Keeper
+		if err == nil {
+			keys, err = tokenkeys.Open(dir, time.Now())
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := &signer{issuer: url, keys: tokenkeys.NewSource(path), now: time.Now}
+		s := &signer{issuer: url, keys: keys, now: time.Now}
 		request := &externaljwt.SignJWTRequest{Claims: claims(nil)}
 		b.Run(string(algorithm), func(b *testing.B) {
 			for b.Loop() {

@@ -61,6 +61,14 @@ func write(path string, content []byte, mode fs.FileMode, sync bool) error {
 	return syncDir(dir)
 }
 
+// Move gives a file or directory another name in the directory that it is in, and returns when that is on disk. Nothing may have that name but a file.
+func Move(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("moving %s: %w", from, err)
+	}
+	return syncDir(filepath.Dir(to))
+}
+
 // given is the owner of a file that root has given away.
 func given(info fs.FileInfo) *syscall.Stat_t {
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -68,6 +68,12 @@ func (c Cluster) PKI() string { return c.join("pki") }
 // Etcd is the data of the cluster's etcd.
 func (c Cluster) Etcd() string { return c.join("etcd") }
 
+// TokenSigner holds the keys of the cluster's service account tokens. It is the token signer's alone.
+func (c Cluster) TokenSigner() string { return c.join("token-signer") }
+
+// TokenKeys is what the token signer last told of its keys, without any that signs.
+func (c Cluster) TokenKeys() string { return c.join("token-keys.json") }
+
 // Component is the folder of one component's files.
 func (c Cluster) Component(name string) string { return c.join("components", name) }
 
