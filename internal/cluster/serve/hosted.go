@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/plane/tokenkeys"
@@ -54,6 +55,7 @@ type hosted struct {
 	specs       component.Config
 	signer      *signerclient.Known
 	issuing     *tokenkeys.Issuing
+	webhook     *podidentity.Webhook
 	securityLog *auditlog.Splitter
 	podSource   *podSource    // once it is watched
 	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
@@ -116,7 +118,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	}
 	h.mu.Lock()
 	h.supervisor, h.specs, h.reader = supervisor, specs, nil
-	h.signer, h.issuing = signer, issuing
+	h.signer, h.issuing, h.webhook = signer, issuing, podidentity.NewWebhook(specs)
 	h.podSource, h.securityLog = source, security
 	h.mu.Unlock()
 
@@ -167,6 +169,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		{"encryption key", into(&specs.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()) })},
 		{"certificates", func() error { return h.ensureKeys(specs, time.Now()) }},
 		{"keys of service account tokens", func() error { return tokenkeys.HandOver(specs, time.Now()) }},
+		{"associations of pods", func() error { return podidentity.HandOver(specs) }},
 		{"kubeconfig", func() error { return writeKubeconfig(specs) }},
 	})
 	return specs, err

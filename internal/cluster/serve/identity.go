@@ -116,7 +116,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	})
 	group.Go(func() { machines.Run(ctx) })
 	group.Go(func() { pods.associations.Run(ctx) })
-	group.Go(func() { pods.writeAssociations(ctx) })
+	group.Go(func() { pods.tellAssociations(ctx) })
 	begin(func() error { return store.Run(ctx) })
 	s.setIdentities(store)
 	defer s.setIdentities(nil)

@@ -87,7 +87,7 @@ func run(ctx context.Context, c Config, client kubernetes.Interface) error {
 		if !m.accounts.synced() {
 			return errors.New("the service accounts of the cluster have not been read yet")
 		}
-		return nil
+		return m.associations.ready()
 	}
 	ports := httpserve.Set{Logger: c.Logger, Grace: grace}
 	defer ports.Close()
@@ -135,6 +135,9 @@ func serve(ctx context.Context, ports *httpserve.Set, c Config, m *mutator, read
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/mutate", m)
+	if writer := c.File.ContainerCredentials.Writer; writer != "" {
+		mux.Handle("PUT "+podwebhookconfig.AssociationsPath, httpserve.Only(writer, m.associations))
+	}
 	ports.Handle(tls.NewListener(listener, files.Config()), mux)
 	plain := http.NewServeMux()
 	httpserve.Health(plain, ready)
@@ -191,7 +194,7 @@ func newMutator(c Config, client kubernetes.Interface, metrics *metrics) (*mutat
 	rules = rules.Complete()
 	m := &mutator{rules: rules, accounts: newAccounts(client, f.ConfigMapNamespace, rules.Defaults, c.Logger), grace: f.Grace(), metrics: metrics, log: c.Logger}
 	if f.ContainerCredentials.File != "" {
-		m.associations = &associations{log: c.Logger, file: watchfile.File{
+		m.associations = &associations{log: c.Logger, own: f.ContainerCredentials.Writer != "", file: watchfile.File{
 			Path: f.ContainerCredentials.File, What: "file of pod identity associations", Poll: filePoll, MaxSize: maxFile, Logger: c.Logger,
 		}}
 	}

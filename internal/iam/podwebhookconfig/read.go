@@ -74,6 +74,9 @@ func (c *Configuration) validate() field.ErrorList {
 			bad(field.NewPath(path), file, "must be an absolute path")
 		}
 	}
+	if w := c.ContainerCredentials.Writer; w != "" && (c.ContainerCredentials.File == "" || c.Server.ClientCA == "") {
+		bad(field.NewPath("containerCredentials", "writer"), w, "needs containerCredentials.file, which it replaces, and server.clientCA, by which it is known")
+	}
 	errs = append(errs, c.validateTokens()...)
 	if c.ComposeRole != nil && iam.CheckAccountID(c.ComposeRole.AccountID) != nil {
 		bad(field.NewPath("composeRole", "accountID"), c.ComposeRole.AccountID, "must be twelve digits")

@@ -24,17 +24,18 @@ func TestRead(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for more, want := range map[string]string{
-		"tokens: {}\n":                                 "tokens",
-		"gracePeriod: 1m\n":                            "gracePeriod",
-		"webIdentity: {expirationSeconds: 60}\n":       "webIdentity.expirationSeconds",
-		"webIdentity: {mountPath: x}\n":                "webIdentity.mountPath",
-		"containerCredentials: {file: x}\n":            "containerCredentials.file",
-		"account: {trustFile: ca.pem}\n":               "account.trustFile",
-		"account: {endpointURL: somewhere}\n":          "account.endpointURL",
-		"composeRole: {accountID: '1'}\n":              "composeRole.accountID",
-		"configMapNamespace: A_B\n":                    "configMapNamespace",
-		"annotationDomain: A_B\n":                      "annotationDomain",
-		"server: {bindAddress: x, healthAddress: y}\n": "server",
+		"tokens: {}\n":                                  "tokens",
+		"gracePeriod: 1m\n":                             "gracePeriod",
+		"webIdentity: {expirationSeconds: 60}\n":        "webIdentity.expirationSeconds",
+		"webIdentity: {mountPath: x}\n":                 "webIdentity.mountPath",
+		"containerCredentials: {file: /x, writer: a}\n": "containerCredentials.writer",
+		"containerCredentials: {file: x}\n":             "containerCredentials.file",
+		"account: {trustFile: ca.pem}\n":                "account.trustFile",
+		"account: {endpointURL: somewhere}\n":           "account.endpointURL",
+		"composeRole: {accountID: '1'}\n":               "composeRole.accountID",
+		"configMapNamespace: A_B\n":                     "configMapNamespace",
+		"annotationDomain: A_B\n":                       "annotationDomain",
+		"server: {bindAddress: x, healthAddress: y}\n":  "server",
 	} {
 		if _, err := podwebhookconfig.Read([]byte(least + more)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", more, err, want)

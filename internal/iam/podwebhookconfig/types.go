@@ -14,6 +14,9 @@ const (
 	Kind       = "PodIdentityWebhookConfiguration"
 )
 
+// AssociationsPath is where the webhook is told of another file of service accounts.
+const AssociationsPath = "/associations"
+
 // None is the value that switches off a setting that has a default.
 const None = "none"
 
@@ -81,7 +84,10 @@ type ComposeRole struct {
 // ContainerCredentials are for pods whose service account has a pod identity association. The defaults of absent fields are EKS's.
 type ContainerCredentials struct {
 	// File names the service accounts: {"identities":[{"namespace":"…","serviceAccount":"…"}]}. Nobody has an association if it is absent.
-	File      string `json:"file,omitempty"`
+	File string `json:"file,omitempty"`
+	// Writer is the common name of a client certificate by server.clientCA. Whoever has it replaces the file by a PUT of another one at AssociationsPath;
+	// nobody does if it is absent.
+	Writer    string `json:"writer,omitempty"`
 	FullURI   string `json:"fullURI,omitempty"`
 	Audience  string `json:"audience,omitempty"`
 	MountPath string `json:"mountPath,omitempty"`

@@ -5,6 +5,7 @@ package component
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +24,18 @@ const podWebhookClient = "pod-identity-webhook-client"
 // PodWebhookURL is where the API server asks about new pods.
 func (c Config) PodWebhookURL() string { return url(c.Ports.PodWebhook) + "/mutate" }
 
-// PodAssociations is the file that names the service accounts with a pod identity association, which the service writes.
-func (c Config) PodAssociations() string { return c.file(PodWebhook, "associations.json") }
+// PodAssociationsURL is where the account tells which service accounts have a pod identity association.
+func (c Config) PodAssociationsURL() string {
+	return url(c.Ports.PodWebhook) + podwebhookconfig.AssociationsPath
+}
+
+// PodAssociations is the file in which the webhook keeps what it was told last.
+func (c Config) PodAssociations() string {
+	return filepath.Join(c.Dir.PodWebhook(), "associations.json")
+}
+
+// PodAssociationsBefore is the file in which the service told the webhook before it did so by TLS.
+func (c Config) PodAssociationsBefore() string { return c.file(PodWebhook, "associations.json") }
 
 // podWebhook gives pods the identities of their service accounts. The API server starts before it, and lets pods in while it is away.
 func podWebhook(c Config) (Spec, error) {
@@ -46,7 +57,7 @@ func podWebhook(c Config) (Spec, error) {
 		Region:               c.Region.Name,
 		WebIdentity:          podwebhookconfig.WebIdentity{RegionalEndpoints: true},
 		ConfigMapNamespace:   metav1.NamespaceSystem,
-		ContainerCredentials: podwebhookconfig.ContainerCredentials{File: c.PodAssociations()},
+		ContainerCredentials: podwebhookconfig.ContainerCredentials{File: c.PodAssociations(), Writer: UserAccount},
 		// AWS's services have their own names in the VPC, and certificates by the account's authority.
 		Account: podwebhookconfig.Account{TrustFile: trust},
 	})
@@ -59,11 +70,13 @@ func podWebhook(c Config) (Spec, error) {
 		Path:        c.program("muster"),
 		Args:        append([]string{"pod-identity-webhook"}, flags(map[string]string{"config": file.Path, "kubeconfig": path})...),
 		Files:       []File{cluster, file},
+		Directories: []string{c.Dir.PodWebhook()},
 		Address:     net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhook)),
 		Credentials: sorted(credential, trust),
 		View: &View{
 			Reads:  []string{credential},
 			Public: sorted(c.Authority(authority.Cluster), c.Authority(authority.FrontProxy)), Fixed: []string{trust},
+			Writes: []string{c.Dir.PodWebhook()},
 		},
 		Probe: &Probe{URL: "http://" + health + "/readyz"},
 		After: []string{APIServer},

@@ -91,7 +91,7 @@ func (a *Associations) forget() {
 // Changed gives a value after associations came, went or changed. It is for one listener.
 func (a *Associations) Changed() <-chan struct{} { return a.changed }
 
-// ServiceAccount is one of a cluster, in the form of the pod identity webhook's file.
+// ServiceAccount is one of a cluster, in the form in which the pod identity webhook is told.
 type ServiceAccount struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"serviceAccount"`

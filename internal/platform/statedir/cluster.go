@@ -74,6 +74,9 @@ func (c Cluster) TokenSigner() string { return c.join("token-signer") }
 // TokenKeys is what the token signer last told of its keys, without any that signs.
 func (c Cluster) TokenKeys() string { return c.join("token-keys.json") }
 
+// PodWebhook holds what the pod identity webhook was last told. It is the webhook's alone.
+func (c Cluster) PodWebhook() string { return c.join("pod-identity-webhook") }
+
 // Component is the folder of one component's files.
 func (c Cluster) Component(name string) string { return c.join("components", name) }
 
