@@ -223,12 +223,19 @@ func holds(typ reflect.Type, s *Shape) bool {
 	case List:
 		return typ.Kind() == reflect.Slice && holds(typ.Elem(), s.Item)
 	case Map:
-		return typ == entriesType && s.Item.Kind == Integer || typ.Kind() == reflect.Map && typ.Key().Kind() == reflect.String && holds(typ.Elem(), s.Item)
+		return holdsMap(typ, s.Item)
 	case Structure, Union:
 		return typ.Kind() == reflect.Struct && typ != timeType || typ == objectType
 	default:
 		return false
 	}
+}
+
+func holdsMap(typ reflect.Type, item *Shape) bool {
+	if typ == entriesType {
+		return item.Kind == Integer
+	}
+	return typ.Kind() == reflect.Map && typ.Key().Kind() == reflect.String && holds(typ.Elem(), item)
 }
 
 // Check compares a struct with a shape, in depth: each field must be a member that it can hold. It is for tests.

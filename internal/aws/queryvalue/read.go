@@ -85,12 +85,8 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 		return r.entries(name, s, n, m != nil && m.FlatIn)
 	default:
 	}
-	if strict := r.form.codes.Strict; strict && !n.has {
-		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200[1]s is one value: it has no parts such as %.200[1]s.member.1", name)
-	} else if strict {
-		r.parts(name, n)
-	} else if !n.has || n.parts != nil {
-		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is one value: it has no parts", name)
+	if err := r.single(name, n); err != nil {
+		return nil, err
 	}
 	format := awsshape.DateTime
 	if m != nil && m.Time != awsshape.Usual {
@@ -104,6 +100,19 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s: %v", name, err)
 	}
 	return value, nil
+}
+
+// single refuses a scalar that has parts in place of a value, and notes parts beside a value as unknown where the dialect has it so.
+func (r *reader) single(name string, n *node) error {
+	switch strict := r.form.codes.Strict; {
+	case strict && !n.has:
+		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200[1]s is one value: it has no parts such as %.200[1]s.member.1", name)
+	case strict:
+		r.parts(name, n)
+	case !n.has || n.parts != nil:
+		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is one value: it has no parts", name)
+	}
+	return nil
 }
 
 // wanted is what a scalar must be, in the words of STS and IAM.

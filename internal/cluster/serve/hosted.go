@@ -117,9 +117,8 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		return err
 	}
 	h.mu.Lock()
-	h.supervisor, h.specs, h.reader = supervisor, specs, nil
+	h.supervisor, h.specs, h.reader, h.podSource, h.securityLog = supervisor, specs, nil, source, security
 	h.signer, h.issuing, h.webhook = signer, issuing, podidentity.NewWebhook(specs)
-	h.podSource, h.securityLog = source, security
 	h.mu.Unlock()
 
 	var group sync.WaitGroup

@@ -51,6 +51,27 @@ func (c *Configuration) validate() field.ErrorList {
 	if c.APIVersion != APIVersion || c.Kind != Kind {
 		bad(field.NewPath("kind"), c.APIVersion+" "+c.Kind, "must be "+APIVersion+" "+Kind)
 	}
+	errs = append(errs, c.validateServer()...)
+	errs = append(errs, c.validateTokens()...)
+	if c.ComposeRole != nil && iam.CheckAccountID(c.ComposeRole.AccountID) != nil {
+		bad(field.NewPath("composeRole", "accountID"), c.ComposeRole.AccountID, "must be twelve digits")
+	}
+	if c.ConfigMapNamespace != "" && len(validation.IsDNS1123Label(c.ConfigMapNamespace)) > 0 {
+		bad(field.NewPath("configMapNamespace"), c.ConfigMapNamespace, "must be the name of a namespace")
+	}
+	if d, err := time.ParseDuration(c.GracePeriod); c.GracePeriod != None && (err != nil || d <= 0 || d > maxGrace) {
+		bad(field.NewPath("gracePeriod"), c.GracePeriod, "must be a duration up to 5s, such as 500ms, or none")
+	}
+	if u, err := url.Parse(c.Account.EndpointURL); c.Account.EndpointURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+		bad(field.NewPath("account", "endpointURL"), c.Account.EndpointURL, "must be a URL such as https://172.31.0.3")
+	}
+	return errs
+}
+
+// validateServer checks addresses and files.
+func (c *Configuration) validateServer() field.ErrorList {
+	var errs field.ErrorList
+	bad := func(path *field.Path, value any, rule string) { errs = append(errs, field.Invalid(path, value, rule)) }
 	server := field.NewPath("server")
 	addresses := map[string]string{"bindAddress": c.Server.BindAddress, "healthAddress": c.Server.Health}
 	if c.Server.Metrics != "" {
@@ -76,19 +97,6 @@ func (c *Configuration) validate() field.ErrorList {
 	}
 	if w := c.ContainerCredentials.Writer; w != "" && (c.ContainerCredentials.File == "" || c.Server.ClientCA == "") {
 		bad(field.NewPath("containerCredentials", "writer"), w, "needs containerCredentials.file, which it replaces, and server.clientCA, by which it is known")
-	}
-	errs = append(errs, c.validateTokens()...)
-	if c.ComposeRole != nil && iam.CheckAccountID(c.ComposeRole.AccountID) != nil {
-		bad(field.NewPath("composeRole", "accountID"), c.ComposeRole.AccountID, "must be twelve digits")
-	}
-	if c.ConfigMapNamespace != "" && len(validation.IsDNS1123Label(c.ConfigMapNamespace)) > 0 {
-		bad(field.NewPath("configMapNamespace"), c.ConfigMapNamespace, "must be the name of a namespace")
-	}
-	if d, err := time.ParseDuration(c.GracePeriod); c.GracePeriod != None && (err != nil || d <= 0 || d > maxGrace) {
-		bad(field.NewPath("gracePeriod"), c.GracePeriod, "must be a duration up to 5s, such as 500ms, or none")
-	}
-	if u, err := url.Parse(c.Account.EndpointURL); c.Account.EndpointURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
-		bad(field.NewPath("account", "endpointURL"), c.Account.EndpointURL, "must be a URL such as https://172.31.0.3")
 	}
 	return errs
 }

@@ -144,47 +144,48 @@ func (a *API) tagged(ctx context.Context, call *awsfront.Call, text string) (*ta
 	if err != nil || of == nil {
 		return nil, orMissing(err, missing)
 	}
-	var found *tagged
+	found, err := a.find(ctx, of, parsed.Resource, parts)
+	if err != nil || found == nil {
+		return nil, orMissing(err, missing)
+	}
+	return found, nil
+}
+
+// find finds a resource of a cluster by its ARN's resource and that one's parts. It is nil if there is none.
+func (a *API) find(ctx context.Context, of *v1alpha1.Cluster, resource string, parts []string) (*tagged, error) {
 	switch kind := parts[0]; {
 	case kind == "cluster" && len(parts) == 2:
 		return a.kept(of, &of.Spec.Tags), nil
 	case kind == "nodegroup" && len(parts) == 4:
 		group, err := a.groups.Find(ctx, of, parts[2])
-		if err != nil {
+		if err != nil || group == nil || string(group.UID) != parts[3] {
 			return nil, err
 		}
-		if group != nil && string(group.UID) == parts[3] {
-			found = a.kept(group, &group.Spec.Tags)
-		}
+		return a.kept(group, &group.Spec.Tags), nil
 	case kind == "podidentityassociation" && len(parts) == 3:
 		association, err := a.associations.Find(ctx, of, parts[2])
-		if err != nil {
+		if err != nil || association == nil {
 			return nil, err
 		}
-		if association != nil {
-			found = a.kept(association, &association.Spec.Tags)
-		}
+		return a.kept(association, &association.Spec.Tags), nil
 	case kind == "addon" && len(parts) == 4:
 		addon, err := a.addons.Find(ctx, of, parts[2])
-		if err != nil {
+		if err != nil || addon == nil || string(addon.UID) != parts[3] {
 			return nil, err
 		}
-		if addon != nil && string(addon.UID) == parts[3] {
-			found = a.kept(addon, &addon.Spec.Tags)
-		}
+		return a.kept(addon, &addon.Spec.Tags), nil
 	case kind == "access-entry" && len(parts) == 6:
-		reach, entry, err := a.entries.ByResource(ctx, of.Spec.Name, parsed.Resource)
-		if err != nil {
-			return nil, err
-		}
-		if entry != nil {
-			found = &tagged{reach, entry, accessentries.Tags(entry), func(changed map[string]string) error { return accessentries.SetTags(entry, changed) }}
-		}
+		return a.entry(ctx, of, resource)
 	}
-	if found == nil {
-		return nil, missing
+	return nil, nil //nolint:nilnil // no such resource
+}
+
+func (a *API) entry(ctx context.Context, of *v1alpha1.Cluster, resource string) (*tagged, error) {
+	reach, entry, err := a.entries.ByResource(ctx, of.Spec.Name, resource)
+	if err != nil || entry == nil {
+		return nil, err
 	}
-	return found, nil
+	return &tagged{reach, entry, accessentries.Tags(entry), func(changed map[string]string) error { return accessentries.SetTags(entry, changed) }}, nil
 }
 
 // kept is an object of the management plane with tags in its spec.
