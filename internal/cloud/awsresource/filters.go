@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsresource
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"muster.dev/muster/internal/aws/ec2filter"
+)
+
+// Filters are the filters that the fields of an answer's struct have by their tags. T is that struct, or a record made of it:
+//
+//	State      string      `filter:"state,vpc-state"` // two names of one value
+//	IsDefault  bool        `filter:"is-default"`      // "true" or "false"
+//	Attachment *attachment `filter:"attachment."`     // a prefix of the names in the struct, or in the structs of a slice
+//
+// A field is a string, a boolean, an integer, a struct, a pointer to or a slice of them. A nil pointer has no value, and a slice has all of its items'.
+type Filters[T any] struct {
+	names  []string
+	fields map[string][]int // how a value is reached: the index of each field on the way
+}
+
+// FiltersOf reads the tags of a struct. It panics at start-up if T is no struct, a name is there twice, or a field has no values that filters compare.
+func FiltersOf[T any]() Filters[T] {
+	f := Filters[T]{fields: map[string][]int{}}
+	f.add(reflect.TypeFor[T](), "", nil)
+	slices.Sort(f.names)
+	return f
+}
+
+func (f *Filters[T]) add(typ reflect.Type, prefix string, way []int) {
+	for i := range typ.NumField() {
+		field := typ.Field(i)
+		tag, ok := field.Tag.Lookup("filter")
+		if !ok {
+			continue
+		}
+		to := append(slices.Clone(way), i)
+		of := single(field.Type)
+		for name := range strings.SplitSeq(tag, ",") {
+			if name == "" || strings.HasSuffix(name, ".") {
+				f.add(of, prefix+name, to)
+				continue
+			}
+			if _, again := f.fields[prefix+name]; again || !compared(of.Kind()) {
+				panic(fmt.Sprintf("awsresource: filter %s of %s: two fields have it, or its field is a %s", prefix+name, typ, of))
+			}
+			f.names, f.fields[prefix+name] = append(f.names, prefix+name), to
+		}
+	}
+}
+
+// single is the type of an item, behind pointers and slices.
+func single(typ reflect.Type) reflect.Type {
+	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+		typ = typ.Elem()
+	}
+	return typ
+}
+
+func compared(kind reflect.Kind) bool {
+	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Int64
+}
+
+// Rules are the rules of the filters, and of others that have no field: resources have values for them elsewhere, or never.
+func (f Filters[T]) Rules(others ...string) ec2filter.Rules {
+	return ec2filter.Rules{Names: append(slices.Clone(f.names), others...)}
+}
+
+// Values are what an item has under the name of a filter. Found is false for a name that no field has.
+func (f Filters[T]) Values(item *T, name string) (values []string, found bool) {
+	way, found := f.fields[name]
+	if !found {
+		return nil, false
+	}
+	return gather(reflect.ValueOf(item), way, nil), true
+}
+
+func gather(value reflect.Value, way []int, to []string) []string {
+	switch kind := value.Kind(); {
+	case kind == reflect.Pointer:
+		if !value.IsNil() {
+			to = gather(value.Elem(), way, to)
+		}
+	case kind == reflect.Slice:
+		for i := range value.Len() {
+			to = gather(value.Index(i), way, to)
+		}
+	case len(way) > 0:
+		to = gather(value.Field(way[0]), way[1:], to)
+	case kind == reflect.Bool:
+		to = append(to, strconv.FormatBool(value.Bool()))
+	case kind == reflect.String:
+		to = append(to, value.String())
+	default:
+		to = append(to, strconv.FormatInt(value.Int(), 10))
+	}
+	return to
+}
