@@ -9,6 +9,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
@@ -84,7 +85,7 @@ func (a *api) aboutRunInstances(ctx context.Context, call *awsfront.Call, in *ru
 func tagsOfType(data launchtemplate.Data, resource string) map[string]string {
 	for _, s := range data.TagSpecifications {
 		if s.ResourceType == resource {
-			return mapped(s.Tags)
+			return awsresource.TagMap(s.Tags)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // addressesLock is the lock under which addresses are given out and associated.
@@ -124,7 +125,7 @@ type describeAddressesOutput struct{ Addresses []address }
 
 func addressNoun() noun[address] {
 	return noun[address]{
-		kind: ec2id.Address, id: func(e *address) string { return e.AllocationID }, tags: func(e *address) map[string]string { return mapped(e.Tags) },
+		kind: ec2id.Address, id: func(e *address) string { return e.AllocationID }, tags: func(e *address) map[string]string { return awsresource.TagMap(e.Tags) },
 		rules: ec2filter.Rules{Names: []string{
 			"allocation-id", "association-id", "domain", "instance-id", "network-border-group", "network-interface-id", "network-interface-owner-id", "private-ip-address", "public-ip",
 		}},
@@ -155,7 +156,7 @@ func (a *api) describeAddresses() awsfront.Spec[describeAddressesInput, describe
 			var shown []address
 			for i := range all {
 				e := address{
-					AllocationID: all[i].ID, PublicIP: all[i].Data.PublicIP, Domain: "vpc", PublicIpv4Pool: "amazon", NetworkBorderGroup: a.Region, Tags: shownTags(all[i].Tags),
+					AllocationID: all[i].ID, PublicIP: all[i].Data.PublicIP, Domain: "vpc", PublicIpv4Pool: "amazon", NetworkBorderGroup: a.Region, Tags: awsresource.ShownTags(all[i].Tags),
 				}
 				if use, ok := uses[e.AllocationID]; ok {
 					e.AssociationID, e.InstanceID, e.NetworkInterfaceID, e.PrivateIPAddress = use.association, use.instance, use.networkInterface, use.privateIP
@@ -210,7 +211,7 @@ func (a *api) allocateAddress() awsfront.Spec[allocateAddressInput, allocateAddr
 			if err := dryrun.Would(in.DryRun); err != nil {
 				return nil, err
 			}
-			made, err := a.addresses().create(ctx, keptAddress{PublicIP: ip}, tags["elastic-ip"], token{})
+			made, err := a.addresses().create(ctx, keptAddress{PublicIP: ip}, tags["elastic-ip"], awsresource.Token{})
 			if err != nil {
 				return nil, err
 			}

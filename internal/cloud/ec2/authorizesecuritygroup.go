@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // permissionsInput is how a request says which rules it is about: permissions, or one range as its own parameters.
@@ -121,7 +122,7 @@ func (a *api) authorize(direction v1alpha1.RuleDirection) awsfront.Spec[authoriz
 				}
 				out.SecurityGroupRules = nil
 				for _, r := range rules {
-					r.ID, r.Tags = newID(ec2id.SecurityGroupRule), keptTags(tags[resource])
+					r.ID, r.Tags = newID(ec2id.SecurityGroupRule), awsresource.KeptTags(tags[resource])
 					g.Spec.Rules = append(g.Spec.Rules, r)
 					out.SecurityGroupRules = append(out.SecurityGroupRules, a.showRule(call, g, r))
 				}

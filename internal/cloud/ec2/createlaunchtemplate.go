@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/clienttoken"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
@@ -67,7 +68,7 @@ func (a *api) doCreateLaunchTemplate(ctx context.Context, call *awsfront.Call, i
 		return nil, err
 	}
 	if there != nil {
-		again, err := sent.made(there)
+		again, err := sent.Made(there)
 		switch {
 		case err != nil:
 			return nil, err
@@ -83,10 +84,10 @@ func (a *api) doCreateLaunchTemplate(ctx context.Context, call *awsfront.Call, i
 		ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.LaunchTemplate)},
 		Spec: v1alpha1.LaunchTemplateSpec{
 			Name: in.LaunchTemplateName, CreatedBy: version.CreatedBy, DefaultVersion: 1, LatestVersion: 1,
-			Versions: []v1alpha1.LaunchTemplateVersion{*version}, Tags: keptTags(tags["launch-template"]),
+			Versions: []v1alpha1.LaunchTemplateVersion{*version}, Tags: awsresource.KeptTags(tags["launch-template"]),
 		},
 	}
-	sent.mark(made)
+	sent.Mark(made)
 	if err := a.Management.Create(ctx, made); err != nil {
 		return nil, away(err)
 	}
@@ -140,7 +141,7 @@ func (a *api) doCreateLaunchTemplateVersion(ctx context.Context, call *awsfront.
 	var made *v1alpha1.LaunchTemplateVersion
 	template := &v1alpha1.LaunchTemplate{}
 	err = a.change(ctx, ec2id.LaunchTemplate, found.Name, template, func() error {
-		if made, err = sent.madeVersion(template); err != nil || made != nil {
+		if made, err = madeVersion(sent, template); err != nil || made != nil {
 			return err
 		}
 		data := in.LaunchTemplateData
@@ -165,7 +166,7 @@ func (a *api) doCreateLaunchTemplateVersion(ctx context.Context, call *awsfront.
 		if err := dryrun.Would(in.DryRun); err != nil {
 			return err
 		}
-		version.Request = sent.ofVersion()
+		version.Request = ofVersion(sent)
 		template.Spec.Versions, template.Spec.LatestVersion = append(template.Spec.Versions, *version), version.Number
 		made = version
 		return nil
@@ -181,20 +182,20 @@ func (a *api) doCreateLaunchTemplateVersion(ctx context.Context, call *awsfront.
 }
 
 // ofVersion is the token as a version keeps it, which is no object of its own.
-func (t token) ofVersion() string {
-	if t.key.Token == "" {
+func ofVersion(t awsresource.Token) string {
+	if t.Key.Token == "" {
 		return ""
 	}
-	return t.key.Label() + " " + t.request.Mark(0).String()
+	return t.Key.Label() + " " + t.Request.Mark(0).String()
 }
 
 // madeVersion finds the version that this very request has made before.
-func (t token) madeVersion(of *v1alpha1.LaunchTemplate) (*v1alpha1.LaunchTemplateVersion, error) {
-	if t.key.Token == "" {
+func madeVersion(t awsresource.Token, of *v1alpha1.LaunchTemplate) (*v1alpha1.LaunchTemplateVersion, error) {
+	if t.Key.Token == "" {
 		return nil, nil
 	}
 	for i := range of.Spec.Versions {
-		rest, ok := strings.CutPrefix(of.Spec.Versions[i].Request, t.key.Label()+" ")
+		rest, ok := strings.CutPrefix(of.Spec.Versions[i].Request, t.Key.Label()+" ")
 		if !ok {
 			continue
 		}
@@ -202,7 +203,7 @@ func (t token) madeVersion(of *v1alpha1.LaunchTemplate) (*v1alpha1.LaunchTemplat
 		if err != nil {
 			continue // somebody changed it: it is nobody's
 		}
-		if _, err := clienttoken.Decide(t.key, t.request, []clienttoken.Mark{mark}); err != nil {
+		if _, err := clienttoken.Decide(t.Key, t.Request, []clienttoken.Mark{mark}); err != nil {
 			return nil, err
 		}
 		return &of.Spec.Versions[i], nil

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 type createNATGatewayInput struct {
@@ -86,19 +87,19 @@ func (a *api) createNATGateway() awsfront.Spec[createNATGatewayInput, createNATG
 }
 
 // madeNAT is what this very request has made before, nil if nothing: its address is associated by now, and no reason to refuse it.
-func (a *api) madeNAT(ctx context.Context, key token) (*createNATGatewayOutput, error) {
+func (a *api) madeNAT(ctx context.Context, key awsresource.Token) (*createNATGatewayOutput, error) {
 	all, err := a.natGateways().list(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		made, err := key.made(marked(all[i].Labels, all[i].Annotations))
+		made, err := key.Made(marked(all[i].Labels, all[i].Annotations))
 		if err != nil {
 			return nil, err
 		}
 		if made {
 			shown := showNAT(&all[i])
-			return &createNATGatewayOutput{&shown, key.key.Token}, nil
+			return &createNATGatewayOutput{&shown, key.Key.Token}, nil
 		}
 	}
 	return nil, nil

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/storage/efs"
 )
 
@@ -107,14 +108,14 @@ func (a *api) doCreateSecurityGroup(ctx context.Context, call *awsfront.Call, in
 	made := &v1alpha1.SecurityGroup{
 		ObjectMeta: metav1.ObjectMeta{Name: id},
 		Spec: v1alpha1.SecurityGroupSpec{
-			VPCID: in.VpcID, GroupName: in.GroupName, Description: in.Description, Tags: keptTags(tags["security-group"]),
+			VPCID: in.VpcID, GroupName: in.GroupName, Description: in.Description, Tags: awsresource.KeptTags(tags["security-group"]),
 			Rules: v1alpha1.FirstRules(id)[1:], // everybody may be sent anything, as of EC2's groups
 		},
 	}
 	if err := a.Management.Create(ctx, made); err != nil {
 		return nil, away(fmt.Errorf("making a security group: %w", err))
 	}
-	return &createSecurityGroupOutput{GroupID: id, SecurityGroupARN: a.arn(call, "security-group/"+id), Tags: shownTags(made.Spec.Tags)}, nil
+	return &createSecurityGroupOutput{GroupID: id, SecurityGroupARN: a.arn(call, "security-group/"+id), Tags: awsresource.ShownTags(made.Spec.Tags)}, nil
 }
 
 type deleteSecurityGroupInput struct {

@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 type createSubnetInput struct {
@@ -103,7 +104,7 @@ func (a *api) planSubnet(ctx context.Context, in *createSubnetInput) (*v1alpha1.
 	}
 	return &v1alpha1.Subnet{
 		ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.Subnet)},
-		Spec:       v1alpha1.SubnetSpec{VPCID: in.VpcID, CIDRBlock: cidr.String(), AvailabilityZone: zone, Tags: keptTags(tags["subnet"])},
+		Spec:       v1alpha1.SubnetSpec{VPCID: in.VpcID, CIDRBlock: cidr.String(), AvailabilityZone: zone, Tags: awsresource.KeptTags(tags["subnet"])},
 	}, nil
 }
 

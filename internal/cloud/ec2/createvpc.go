@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // The default VPC is as that of AWS's accounts.
@@ -62,7 +63,7 @@ func (a *api) createVpc() awsfront.Spec[createVpcInput, vpcOutput] {
 			if err := dryrun.Would(in.DryRun); err != nil {
 				return nil, err
 			}
-			made := &v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.VPC)}, Spec: v1alpha1.VPCSpec{CIDRBlock: cidr.String(), Tags: keptTags(tags["vpc"])}}
+			made := &v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.VPC)}, Spec: v1alpha1.VPCSpec{CIDRBlock: cidr.String(), Tags: awsresource.KeptTags(tags["vpc"])}}
 			if err := a.Management.Create(ctx, made); err != nil {
 				return nil, away(fmt.Errorf("making a VPC: %w", err))
 			}

@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/machine/terminated"
 )
 
@@ -87,7 +88,7 @@ func (a *api) terminated(ctx context.Context) ([]v1alpha1.TerminatedInstance, er
 // instanceNoun is how instances are chosen. Pages are in the order of reservations, so that one is whole where the page has room for it.
 func instanceNoun() noun[instance] {
 	return noun[instance]{
-		kind: ec2id.Instance, id: func(i *instance) string { return i.InstanceID }, tags: func(i *instance) map[string]string { return mapped(i.Tags) },
+		kind: ec2id.Instance, id: func(i *instance) string { return i.InstanceID }, tags: func(i *instance) map[string]string { return awsresource.TagMap(i.Tags) },
 		key: func(i *instance) string { return i.reservation + " " + i.InstanceID },
 		rules: ec2filter.Rules{Names: append([]string{
 			"affinity", "architecture", "availability-zone", "availability-zone-id", "block-device-mapping.attach-time", "block-device-mapping.delete-on-termination",

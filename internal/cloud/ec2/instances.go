@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 func (a *api) registerInstances(f *awsfront.Front) {
@@ -49,7 +50,7 @@ func (a *api) registerInstances(f *awsfront.Front) {
 			}
 			tags := map[string]v1alpha1.Tags{}
 			for i := range all.Items {
-				tags[all.Items[i].Name] = keptTags(all.Items[i].AWSTags())
+				tags[all.Items[i].Name] = awsresource.KeptTags(all.Items[i].AWSTags())
 			}
 			return tags, nil
 		},
@@ -66,7 +67,7 @@ func ownTags(m *v1alpha1.Machine, tags map[string]string) v1alpha1.Tags {
 		_, explicit := m.Spec.Tags[key]
 		return given[key] == value && !explicit
 	})
-	return keptTags(own)
+	return awsresource.KeptTags(own)
 }
 
 // instanceTarget is an instance as IAM is asked about it.
@@ -84,7 +85,7 @@ func (a *api) instanceTarget(call *awsfront.Call, m *v1alpha1.Machine) awsfront.
 	if zone := zoneOf(m); zone != "" {
 		conditions["ec2:AvailabilityZone"] = []string{zone}
 	}
-	return a.target(call, "instance", m.Name, keptTags(m.AWSTags()), conditions)
+	return a.target(call, "instance", m.Name, awsresource.KeptTags(m.AWSTags()), conditions)
 }
 
 // instance is one as EC2 shows it.

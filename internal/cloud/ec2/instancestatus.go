@@ -9,6 +9,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // instanceStatus is the health of an instance. Nobody but the instance's own Node knows more of it than that it runs.
@@ -66,7 +67,7 @@ func (a *api) describeInstanceStatus() awsfront.Spec[describeInstanceStatusInput
 func statusOf(i *instance) instanceStatus {
 	s := instanceStatus{
 		InstanceID: i.InstanceID, AvailabilityZone: i.Placement.AvailabilityZone, AvailabilityZoneID: i.Placement.AvailabilityZoneID,
-		InstanceState: i.State, Events: []struct{}{}, tags: mapped(i.Tags),
+		InstanceState: i.State, Events: []struct{}{}, tags: awsresource.TagMap(i.Tags),
 	}
 	switch i.State {
 	case stateRunning:

@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // attachments is the lock under which gateways are attached and detached.
@@ -70,7 +71,7 @@ type internetGateway struct {
 type gatewayAttachment struct{ VpcID, State string }
 
 func showGateway(call *awsfront.Call, r *record[keptGateway]) internetGateway {
-	shown := internetGateway{InternetGatewayID: r.ID, OwnerID: call.Caller.Account(), Attachments: []gatewayAttachment{}, Tags: shownTags(r.Tags)}
+	shown := internetGateway{InternetGatewayID: r.ID, OwnerID: call.Caller.Account(), Attachments: []gatewayAttachment{}, Tags: awsresource.ShownTags(r.Tags)}
 	if r.Data.VPC != "" {
 		shown.Attachments = append(shown.Attachments, gatewayAttachment{r.Data.VPC, "available"})
 	}
@@ -97,7 +98,7 @@ func (a *api) createInternetGateway() awsfront.Spec[createInternetGatewayInput, 
 			if err := dryrun.Would(in.DryRun); err != nil {
 				return nil, err
 			}
-			made, err := a.internetGateways().create(ctx, keptGateway{}, tags["internet-gateway"], token{})
+			made, err := a.internetGateways().create(ctx, keptGateway{}, tags["internet-gateway"], awsresource.Token{})
 			if err != nil {
 				return nil, err
 			}
@@ -119,7 +120,7 @@ type describeInternetGatewaysOutput struct {
 
 func (a *api) describeInternetGateways() awsfront.Spec[describeInternetGatewaysInput, describeInternetGatewaysOutput] {
 	gateways := noun[internetGateway]{
-		kind: ec2id.InternetGateway, id: func(g *internetGateway) string { return g.InternetGatewayID }, tags: func(g *internetGateway) map[string]string { return mapped(g.Tags) },
+		kind: ec2id.InternetGateway, id: func(g *internetGateway) string { return g.InternetGatewayID }, tags: func(g *internetGateway) map[string]string { return awsresource.TagMap(g.Tags) },
 		rules: ec2filter.Rules{Names: []string{"attachment.state", "attachment.vpc-id", "internet-gateway-id", "owner-id"}},
 		values: func(g *internetGateway, name string) (values []string) {
 			for _, at := range g.Attachments {

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/aws/sshkey"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // keptKeyPair is a key pair as it is kept: without its private half, which only the answer of CreateKeyPair has.
@@ -117,7 +118,7 @@ func (a *api) createKeyPair() awsfront.Spec[createKeyPairInput, createKeyPairOut
 			if err != nil {
 				return nil, err
 			}
-			out.KeyPairID, out.KeyName, out.KeyFingerprint, out.Tags = made.ID, made.Data.Name, made.Data.Fingerprint, shownTags(made.Tags)
+			out.KeyPairID, out.KeyName, out.KeyFingerprint, out.Tags = made.ID, made.Data.Name, made.Data.Fingerprint, awsresource.ShownTags(made.Tags)
 			return out, nil
 		},
 	}
@@ -153,7 +154,7 @@ func (a *api) importKeyPair() awsfront.Spec[importKeyPairInput, importKeyPairOut
 			if err != nil {
 				return nil, err
 			}
-			return &importKeyPairOutput{made.ID, made.Data.Name, made.Data.Fingerprint, shownTags(made.Tags)}, nil
+			return &importKeyPairOutput{made.ID, made.Data.Name, made.Data.Fingerprint, awsresource.ShownTags(made.Tags)}, nil
 		},
 	}
 }
@@ -186,7 +187,7 @@ func (a *api) makeKeyPair(ctx context.Context, name string, dry bool, specificat
 	if err != nil {
 		return nil, err
 	}
-	return a.keyPairs().create(ctx, data, tags[keyPairResource], token{})
+	return a.keyPairs().create(ctx, data, tags[keyPairResource], awsresource.Token{})
 }
 
 type describeKeyPairsInput struct {
@@ -220,7 +221,7 @@ func (a *api) describeKeyPairs() awsfront.Spec[describeKeyPairsInput, describeKe
 					continue
 				}
 				info := keyPairInfo{
-					KeyPairID: r.ID, KeyName: r.Data.Name, KeyType: r.Data.Type, KeyFingerprint: r.Data.Fingerprint, CreateTime: r.Created, Tags: shownTags(r.Tags),
+					KeyPairID: r.ID, KeyName: r.Data.Name, KeyType: r.Data.Type, KeyFingerprint: r.Data.Fingerprint, CreateTime: r.Created, Tags: awsresource.ShownTags(r.Tags),
 				}
 				if in.IncludePublicKey {
 					info.PublicKey = r.Data.PublicKey + " " + r.Data.Name
@@ -239,7 +240,7 @@ func (a *api) describeKeyPairs() awsfront.Spec[describeKeyPairsInput, describeKe
 
 func keyPairNoun() noun[keyPairInfo] {
 	return noun[keyPairInfo]{
-		kind: ec2id.KeyPair, id: func(k *keyPairInfo) string { return k.KeyPairID }, tags: func(k *keyPairInfo) map[string]string { return mapped(k.Tags) },
+		kind: ec2id.KeyPair, id: func(k *keyPairInfo) string { return k.KeyPairID }, tags: func(k *keyPairInfo) map[string]string { return awsresource.TagMap(k.Tags) },
 		rules: ec2filter.Rules{Names: []string{"fingerprint", "key-name", "key-pair-id"}},
 		values: func(k *keyPairInfo, name string) []string {
 			return []string{map[string]string{"fingerprint": k.KeyFingerprint, "key-name": k.KeyName, "key-pair-id": k.KeyPairID}[name]}

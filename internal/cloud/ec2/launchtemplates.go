@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
@@ -45,7 +46,7 @@ type launchTemplate struct {
 func showLaunchTemplate(t *v1alpha1.LaunchTemplate) *launchTemplate {
 	return &launchTemplate{
 		LaunchTemplateID: t.Name, LaunchTemplateName: t.Spec.Name, CreateTime: t.CreationTimestamp.Time, CreatedBy: t.Spec.CreatedBy,
-		DefaultVersionNumber: t.Spec.DefaultVersion, LatestVersionNumber: t.Spec.LatestVersion, Tags: shownTags(t.Spec.Tags),
+		DefaultVersionNumber: t.Spec.DefaultVersion, LatestVersionNumber: t.Spec.LatestVersion, Tags: awsresource.ShownTags(t.Spec.Tags),
 	}
 }
 
@@ -146,7 +147,7 @@ func (a *api) describeLaunchTemplates() awsfront.Spec[describeLaunchTemplatesInp
 
 func launchTemplateNoun() noun[launchTemplate] {
 	return noun[launchTemplate]{
-		kind: ec2id.LaunchTemplate, id: func(t *launchTemplate) string { return t.LaunchTemplateID }, tags: func(t *launchTemplate) map[string]string { return mapped(t.Tags) },
+		kind: ec2id.LaunchTemplate, id: func(t *launchTemplate) string { return t.LaunchTemplateID }, tags: func(t *launchTemplate) map[string]string { return awsresource.TagMap(t.Tags) },
 		rules: ec2filter.Rules{Names: []string{"create-time", "launch-template-name"}},
 		values: func(t *launchTemplate, name string) []string {
 			switch name {

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // keptNAT is a NAT gateway as it is kept.
@@ -85,7 +86,7 @@ func showNAT(r *record[keptNAT]) natGateway {
 	d := r.Data
 	shown := natGateway{
 		NatGatewayID: r.ID, State: "available", FailureCode: d.FailureCode, FailureMessage: d.FailureMessage, ConnectivityType: d.Connectivity,
-		SubnetID: d.Subnet, VpcID: d.VPC, CreateTime: r.Created, Tags: shownTags(r.Tags),
+		SubnetID: d.Subnet, VpcID: d.VPC, CreateTime: r.Created, Tags: awsresource.ShownTags(r.Tags),
 	}
 	address := natAddress{
 		AllocationID: d.Address, AssociationID: d.Association, IsPrimary: true, NetworkInterfaceID: d.Interface, PrivateIP: d.PrivateIP, PublicIP: d.PublicIP, Status: "succeeded",
@@ -112,7 +113,7 @@ type describeNATGatewaysOutput struct {
 
 func (a *api) describeNATGateways() awsfront.Spec[describeNATGatewaysInput, describeNATGatewaysOutput] {
 	gateways := noun[natGateway]{
-		kind: ec2id.NATGateway, id: func(n *natGateway) string { return n.NatGatewayID }, tags: func(n *natGateway) map[string]string { return mapped(n.Tags) },
+		kind: ec2id.NATGateway, id: func(n *natGateway) string { return n.NatGatewayID }, tags: func(n *natGateway) map[string]string { return awsresource.TagMap(n.Tags) },
 		rules: ec2filter.Rules{Names: []string{"nat-gateway-id", "state", "subnet-id", "vpc-id"}},
 		values: func(n *natGateway, name string) []string {
 			switch name {

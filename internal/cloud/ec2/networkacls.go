@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // lastRule is the number of the entry that every ACL ends with, which denies what no other has allowed.
@@ -112,7 +113,7 @@ func (a *api) showACLs(ctx context.Context, call *awsfront.Call, all []record[ke
 	for i := range all {
 		r := &all[i]
 		n := networkACL{
-			NetworkACLID: r.ID, VpcID: r.Data.VPC, OwnerID: call.Caller.Account(), IsDefault: r.ID == defaultACL(r.Data.VPC), Tags: shownTags(r.Tags),
+			NetworkACLID: r.ID, VpcID: r.Data.VPC, OwnerID: call.Caller.Account(), IsDefault: r.ID == defaultACL(r.Data.VPC), Tags: awsresource.ShownTags(r.Tags),
 			Entries: slices.Clone(r.Data.Entries), Associations: []aclAssociation{},
 		}
 		for _, egress := range []bool{true, false} {
@@ -145,7 +146,7 @@ type describeNetworkACLsOutput struct {
 
 func (a *api) describeNetworkACLs() awsfront.Spec[describeNetworkACLsInput, describeNetworkACLsOutput] {
 	acls := noun[networkACL]{
-		kind: ec2id.NetworkACL, id: func(n *networkACL) string { return n.NetworkACLID }, tags: func(n *networkACL) map[string]string { return mapped(n.Tags) },
+		kind: ec2id.NetworkACL, id: func(n *networkACL) string { return n.NetworkACLID }, tags: func(n *networkACL) map[string]string { return awsresource.TagMap(n.Tags) },
 		rules: ec2filter.Rules{Names: []string{
 			"association.association-id", "association.network-acl-id", "association.subnet-id", "default", "entry.cidr", "entry.egress", "entry.icmp.code", "entry.icmp.type",
 			"entry.ipv6-cidr", "entry.port-range.from", "entry.port-range.to", "entry.protocol", "entry.rule-action", "entry.rule-number", "network-acl-id", "owner-id", "vpc-id",

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	network "muster.dev/muster/internal/network/vpc"
 )
 
@@ -208,7 +209,7 @@ func (a *api) describeNetworkInterfaces() awsfront.Spec[describeInterfacesInput,
 func interfaceNoun() noun[networkInterface] {
 	return noun[networkInterface]{
 		kind: ec2id.NetworkInterface, id: func(n *networkInterface) string { return n.NetworkInterfaceID },
-		tags: func(n *networkInterface) map[string]string { return mapped(n.TagSet) },
+		tags: func(n *networkInterface) map[string]string { return awsresource.TagMap(n.TagSet) },
 		rules: ec2filter.Rules{Names: []string{
 			"addresses.primary", "addresses.private-ip-address", "attachment.attachment-id", "attachment.delete-on-termination", "attachment.device-index",
 			"attachment.instance-id", "attachment.instance-owner-id", "attachment.status", "availability-zone", "description", "group-id", "group-name",

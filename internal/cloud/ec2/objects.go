@@ -12,6 +12,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // The codes of EC2 that are of no one noun.
@@ -58,31 +59,24 @@ func (a *api) list(ctx context.Context, into client.ObjectList) error {
 	return nil
 }
 
-// change reads an object, has it changed and writes it. Nobody else's change between reading and writing is lost: the API server refuses the
-// write then, and all is done again.
+// change reads an object, has it changed and writes it, see [awsresource.Change].
 func (a *api) change(ctx context.Context, kind ec2id.Kind, id string, object client.Object, change func() error) error {
 	defer a.locks.Hold(id)()
-	for {
-		if err := a.get(ctx, kind, id, object); err != nil {
-			return err
-		}
-		before, ok := object.DeepCopyObject().(client.Object)
-		if !ok {
-			return fmt.Errorf("a copy of %T is no object", object)
-		}
-		if err := change(); err != nil {
-			return err
-		}
-		err := a.Management.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		switch {
-		case err == nil:
-			return nil
-		case apierrors.IsNotFound(err):
-			return kind.NotFound(id)
-		case !apierrors.IsConflict(err) || ctx.Err() != nil: // a status is written every few seconds
-			return away(fmt.Errorf("changing %s: %w", id, err))
-		}
+	var refused error // by the reading or the change, whose errors are EC2's already
+	err := awsresource.Change(ctx, a.Management, func() (client.Object, error) {
+		refused = a.get(ctx, kind, id, object)
+		return object, refused
+	}, func() error {
+		refused = change()
+		return refused
+	})
+	switch {
+	case err == nil, refused != nil:
+		return err
+	case apierrors.IsNotFound(err):
+		return kind.NotFound(id)
 	}
+	return away(fmt.Errorf("changing %s: %w", id, err))
 }
 
 // newID makes an id.

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // records are the records of a noun, and those that are there though nobody made them: the main route table and the default network ACL of each VPC.
@@ -91,21 +92,21 @@ func (r records[T]) hold(ctx context.Context, id string) (found *record[T], rele
 }
 
 // create makes one with a new id and tags.
-func (r records[T]) create(ctx context.Context, data T, tags map[string]string, t token) (*record[T], error) {
-	if t.key.Token != "" {
+func (r records[T]) create(ctx context.Context, data T, tags map[string]string, t awsresource.Token) (*record[T], error) {
+	if t.Key.Token != "" {
 		all, err := r.list(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for i := range all {
-			if made, err := t.made(marked(all[i].Labels, all[i].Annotations)); made || err != nil {
+			if made, err := t.Made(marked(all[i].Labels, all[i].Annotations)); made || err != nil {
 				return &all[i], err
 			}
 		}
 	}
-	made := &record[T]{ID: newID(r.kind), Data: data, Tags: keptTags(tags)}
+	made := &record[T]{ID: newID(r.kind), Data: data, Tags: awsresource.KeptTags(tags)}
 	object := marked(nil, nil)
-	t.mark(object)
+	t.Mark(object)
 	made.Labels, made.Annotations = object.Labels, object.Annotations
 	if err := r.of.Create(ctx, r.api.Management, made); err != nil {
 		return nil, recordsAway(err)
@@ -173,11 +174,11 @@ func (r records[T]) tagger(resource string, conditions func(*awsfront.Call, *rec
 		},
 		change: func(ctx context.Context, id string, change func(map[string]string) (map[string]string, error)) error {
 			return r.update(ctx, id, func(found *record[T]) error {
-				changed, err := change(plainTags(found.Tags))
+				changed, err := change(awsresource.PlainTags(found.Tags))
 				if err != nil {
 					return err
 				}
-				found.Tags = keptTags(changed)
+				found.Tags = awsresource.KeptTags(changed)
 				return nil
 			})
 		},

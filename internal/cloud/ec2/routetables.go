@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // keptTable is a route table as it is kept. The local route is not: every table has it.
@@ -142,7 +143,7 @@ func (a *api) describeRouteTables() awsfront.Spec[describeRouteTablesInput, desc
 
 func routeTableNoun() noun[routeTable] {
 	return noun[routeTable]{
-		kind: ec2id.RouteTable, id: func(t *routeTable) string { return t.RouteTableID }, tags: func(t *routeTable) map[string]string { return mapped(t.Tags) },
+		kind: ec2id.RouteTable, id: func(t *routeTable) string { return t.RouteTableID }, tags: func(t *routeTable) map[string]string { return awsresource.TagMap(t.Tags) },
 		rules: ec2filter.Rules{Names: []string{
 			"association.gateway-id", "association.main", "association.route-table-association-id", "association.route-table-id", "association.subnet-id", "owner-id",
 			"route-table-id", "route.destination-cidr-block", "route.destination-ipv6-cidr-block", "route.destination-prefix-list-id",
@@ -192,7 +193,7 @@ func (a *api) showRouteTables(ctx context.Context, call *awsfront.Call, all []re
 			continue // it went between two reads
 		}
 		t := routeTable{
-			RouteTableID: r.ID, VpcID: r.Data.VPC, OwnerID: call.Caller.Account(), Tags: shownTags(r.Tags), Associations: []routeAssociation{}, PropagatingVgws: []struct{ GatewayID string }{},
+			RouteTableID: r.ID, VpcID: r.Data.VPC, OwnerID: call.Caller.Account(), Tags: awsresource.ShownTags(r.Tags), Associations: []routeAssociation{}, PropagatingVgws: []struct{ GatewayID string }{},
 			Routes: []route{{destination: destination{DestinationCidrBlock: vpc.Spec.CIDRBlock}, GatewayID: "local", Origin: "CreateRouteTable", State: "active"}},
 		}
 		for _, k := range r.Data.Routes {
@@ -206,7 +207,7 @@ func (a *api) showRouteTables(ctx context.Context, call *awsfront.Call, all []re
 			t.Routes = append(t.Routes, one)
 		}
 		if of := tied[r.Data.VPC]; of != nil {
-			t.Associations = of.ofTable(r.ID)
+			t.Associations = ofTable(of, r.ID)
 		}
 		shown = append(shown, t)
 	}
@@ -214,7 +215,7 @@ func (a *api) showRouteTables(ctx context.Context, call *awsfront.Call, all []re
 }
 
 // ofTable are the associations of a route table.
-func (s *associations) ofTable(id string) []routeAssociation {
+func ofTable(s *associations, id string) []routeAssociation {
 	all := []routeAssociation{}
 	if s.Main.To == id {
 		all = append(all, routeAssociation{RouteTableAssociationID: s.Main.ID, RouteTableID: id, Main: true, AssociationState: associationState{"associated"}})
@@ -334,7 +335,7 @@ func (a *api) deleteRouteTable() awsfront.Spec[deleteRouteTableInput, struct{}] 
 			}
 			var ids []string
 			if of := tied[found.Data.VPC]; of != nil {
-				for _, s := range of.ofTable(found.ID) {
+				for _, s := range ofTable(of, found.ID) {
 					ids = append(ids, s.RouteTableAssociationID)
 				}
 			}

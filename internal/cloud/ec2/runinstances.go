@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/aws/clienttoken"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 	"muster.dev/muster/internal/machine/machine"
 )
@@ -55,16 +56,16 @@ func (a *api) doRunInstances(ctx context.Context, call *awsfront.Call, in *runIn
 		return nil, err
 	}
 	if in.ClientToken != "" {
-		defer a.locks.Hold("RunInstances " + sent.key.Label())()
+		defer a.locks.Hold("RunInstances " + sent.Key.Label())()
 	}
 	made, err := a.madeBefore(ctx, sent)
 	if err != nil {
 		return nil, err
 	}
-	if sent.request.Count, err = a.countOf(ctx, in, wanted, made); err != nil {
+	if sent.Request.Count, err = a.countOf(ctx, in, wanted, made); err != nil {
 		return nil, err
 	}
-	decision, err := clienttoken.Decide(sent.key, sent.request, slices.Collect(maps.Keys(made)))
+	decision, err := clienttoken.Decide(sent.Key, sent.Request, slices.Collect(maps.Keys(made)))
 	if err != nil {
 		return nil, err
 	}
@@ -81,15 +82,15 @@ func (a *api) doRunInstances(ctx context.Context, call *awsfront.Call, in *runIn
 		m.Name = newID(ec2id.Instance)
 		m.Spec.Reservation = &v1alpha1.Reservation{ID: id, Index: int32(index)} //nolint:gosec // G115: at most MaxCount
 		if in.ClientToken != "" {
-			m.Labels = map[string]string{clienttoken.Label: sent.key.Label()}
-			metav1.SetMetaDataAnnotation(&m.ObjectMeta, clienttoken.Annotation, sent.request.Mark(index).String())
+			m.Labels = map[string]string{clienttoken.Label: sent.Key.Label()}
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, clienttoken.Annotation, sent.Request.Mark(index).String())
 			metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationToken, in.ClientToken)
 		}
 		if m.Spec.ClusterName != "" {
 			metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelCluster, v1alpha1.ClusterSlug(m.Spec.ClusterName))
 		}
 		if err := a.Management.Create(ctx, m); err != nil {
-			return nil, away(fmt.Errorf("making instance %d of %d: %w", index+1, sent.request.Count, err))
+			return nil, away(fmt.Errorf("making instance %d of %d: %w", index+1, sent.Request.Count, err))
 		}
 		machines = append(machines, m)
 	}
@@ -136,13 +137,13 @@ func (a *api) showReservation(ctx context.Context, call *awsfront.Call, machines
 }
 
 // madeBefore are the machines that requests with the token have made, by their marks.
-func (a *api) madeBefore(ctx context.Context, sent token) (map[clienttoken.Mark]*v1alpha1.Machine, error) {
+func (a *api) madeBefore(ctx context.Context, sent awsresource.Token) (map[clienttoken.Mark]*v1alpha1.Machine, error) {
 	made := map[clienttoken.Mark]*v1alpha1.Machine{}
-	if sent.key.Token == "" {
+	if sent.Key.Token == "" {
 		return made, nil
 	}
 	var found v1alpha1.MachineList
-	if err := a.Management.List(ctx, &found, client.MatchingLabels(sent.labels())); err != nil {
+	if err := a.Management.List(ctx, &found, client.MatchingLabels(sent.Labels())); err != nil {
 		return nil, away(fmt.Errorf("looking for the instances of a client token: %w", err))
 	}
 	for i := range found.Items {
@@ -159,7 +160,7 @@ func (a *api) madeBefore(ctx context.Context, sent token) (map[clienttoken.Mark]
 		return nil, err
 	}
 	for _, t := range gone {
-		if t.Machine.Labels[clienttoken.Label] == sent.key.Label() {
+		if t.Machine.Labels[clienttoken.Label] == sent.Key.Label() {
 			return nil, clienttoken.Terminated()
 		}
 	}

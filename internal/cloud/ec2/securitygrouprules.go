@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // groupRule is a rule as EC2 shows it.
@@ -37,7 +38,7 @@ func (a *api) showRule(call *awsfront.Call, g *v1alpha1.SecurityGroup, r v1alpha
 	shown := groupRule{
 		SecurityGroupRuleID: r.ID, SecurityGroupRuleARN: a.arn(call, "security-group-rule/"+r.ID), GroupID: g.Name, GroupOwnerID: call.Caller.Account(),
 		IsEgress: r.Direction == v1alpha1.RuleEgress, IPProtocol: r.Protocol, FromPort: -1, ToPort: -1, CidrIpv4: r.CIDRIPv4, CidrIpv6: r.CIDRIPv6,
-		Description: r.Description, Tags: shownTags(r.Tags),
+		Description: r.Description, Tags: awsresource.ShownTags(r.Tags),
 	}
 	if r.FromPort != nil && r.ToPort != nil {
 		shown.FromPort, shown.ToPort = *r.FromPort, *r.ToPort
@@ -60,7 +61,7 @@ type describeSecurityGroupRulesOutput struct {
 
 func (a *api) describeSecurityGroupRules() awsfront.Spec[describeSecurityGroupRulesInput, describeSecurityGroupRulesOutput] {
 	rules := noun[groupRule]{
-		kind: ec2id.SecurityGroupRule, id: func(r *groupRule) string { return r.SecurityGroupRuleID }, tags: func(r *groupRule) map[string]string { return mapped(r.Tags) },
+		kind: ec2id.SecurityGroupRule, id: func(r *groupRule) string { return r.SecurityGroupRuleID }, tags: func(r *groupRule) map[string]string { return awsresource.TagMap(r.Tags) },
 		rules: ec2filter.Rules{Names: []string{"group-id", "security-group-rule-id"}},
 		values: func(r *groupRule, name string) []string {
 			if name == "group-id" {
@@ -125,8 +126,8 @@ func (a *api) ruleTagger() tagger {
 				if r == nil {
 					return ec2id.SecurityGroupRule.NotFound(id)
 				}
-				changed, err := change(plainTags(r.Tags))
-				r.Tags = keptTags(changed)
+				changed, err := change(awsresource.PlainTags(r.Tags))
+				r.Tags = awsresource.KeptTags(changed)
 				return err
 			})
 		},

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 func (a *api) registerSecurityGroups(f *awsfront.Front) {
@@ -47,7 +48,7 @@ const tagOfCluster = "aws:eks:cluster-name"
 
 // groupTags are the tags of a group, with the one that is EKS's.
 func groupTags(g *v1alpha1.SecurityGroup) map[string]string {
-	tags := plainTags(g.Spec.Tags)
+	tags := awsresource.PlainTags(g.Spec.Tags)
 	if g.Spec.ClusterName != "" {
 		tags[tagOfCluster] = g.Spec.ClusterName
 	}
@@ -71,7 +72,7 @@ func (a *api) groupTagger() tagger {
 					return err
 				}
 				delete(changed, tagOfCluster)
-				g.Spec.Tags = keptTags(changed)
+				g.Spec.Tags = awsresource.KeptTags(changed)
 				return nil
 			})
 		},
@@ -79,7 +80,7 @@ func (a *api) groupTagger() tagger {
 			all := map[string]v1alpha1.Tags{}
 			groups, err := a.securityGroups(ctx)
 			for i := range groups {
-				all[groups[i].Name] = keptTags(groupTags(&groups[i]))
+				all[groups[i].Name] = awsresource.KeptTags(groupTags(&groups[i]))
 			}
 			return all, err
 		},
@@ -87,7 +88,7 @@ func (a *api) groupTagger() tagger {
 }
 
 func (a *api) groupTarget(call *awsfront.Call, g *v1alpha1.SecurityGroup) awsfront.Target {
-	return a.target(call, "security-group", g.Name, keptTags(groupTags(g)), map[string][]string{
+	return a.target(call, "security-group", g.Name, awsresource.KeptTags(groupTags(g)), map[string][]string{
 		"ec2:SecurityGroupID": {g.Name}, "ec2:Vpc": {a.arn(call, "vpc/"+g.Spec.VPCID)},
 	})
 }
@@ -228,7 +229,7 @@ func groupNoun() noun[securityGroup] {
 		of["ip-permission."+name], of["egress.ip-permission."+name] = v1alpha1.RuleIngress, v1alpha1.RuleEgress
 	}
 	return noun[securityGroup]{
-		kind: ec2id.SecurityGroup, id: func(g *securityGroup) string { return g.GroupID }, tags: func(g *securityGroup) map[string]string { return mapped(g.Tags) },
+		kind: ec2id.SecurityGroup, id: func(g *securityGroup) string { return g.GroupID }, tags: func(g *securityGroup) map[string]string { return awsresource.TagMap(g.Tags) },
 		rules: ec2filter.Rules{Names: append(names, slices.Sorted(maps.Keys(of))...)},
 		values: func(g *securityGroup, name string) []string {
 			switch name {

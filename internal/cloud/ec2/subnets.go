@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // notForMachines are the addresses of a subnet that nobody gets: the first four and the last.
@@ -90,7 +91,7 @@ func (a *api) describeSubnets() awsfront.Spec[describeSubnetsInput, describeSubn
 
 func subnetNoun() noun[subnet] {
 	return noun[subnet]{
-		kind: ec2id.Subnet, id: func(s *subnet) string { return s.SubnetID }, tags: func(s *subnet) map[string]string { return mapped(s.Tags) },
+		kind: ec2id.Subnet, id: func(s *subnet) string { return s.SubnetID }, tags: func(s *subnet) map[string]string { return awsresource.TagMap(s.Tags) },
 		rules: ec2filter.Rules{Names: []string{
 			"availability-zone", "availabilityZone", "availability-zone-id", "availabilityZoneId", "available-ip-address-count", "cidr", "cidr-block", "cidrBlock",
 			"customer-owned-ipv4-pool", "default-for-az", "defaultForAz", "enable-dns64", "enable-lni-at-device-index", "ipv6-cidr-block-association.association-id",
@@ -151,7 +152,7 @@ func (a *api) showSubnets(ctx context.Context, call *awsfront.Call, subnets []v1
 		s := &subnets[i]
 		shown := subnet{
 			SubnetID: s.Name, SubnetArn: a.arn(call, "subnet/"+s.Name), VpcID: s.Spec.VPCID, OwnerID: call.Caller.Account(), State: "pending",
-			CidrBlock: s.Spec.CIDRBlock, AvailabilityZone: s.Spec.AvailabilityZone, MapPublicIPOnLaunch: s.Spec.MapPublicIPOnLaunch, Tags: shownTags(s.Spec.Tags),
+			CidrBlock: s.Spec.CIDRBlock, AvailabilityZone: s.Spec.AvailabilityZone, MapPublicIPOnLaunch: s.Spec.MapPublicIPOnLaunch, Tags: awsresource.ShownTags(s.Spec.Tags),
 		}
 		shown.PrivateDNSNameOptionsOnLaunch.HostnameType = "ip-name"
 		if zone, err := a.region.Zone(s.Spec.AvailabilityZone); err == nil {

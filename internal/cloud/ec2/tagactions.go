@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // mostTagged is how many resources one request may tag, as EC2's.
@@ -32,7 +33,7 @@ type createTagsInput struct {
 func (a *api) createTags() awsfront.Spec[createTagsInput, struct{}] {
 	return awsfront.Spec[createTagsInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createTagsInput) ([]awsfront.Target, error) {
-			return a.aboutTagged(ctx, call, in.Resources, mapped(in.Tags))
+			return a.aboutTagged(ctx, call, in.Resources, awsresource.TagMap(in.Tags))
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *createTagsInput) (*struct{}, error) {
 			tags, err := awstag.Read(service, in.Tags)

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // tagger is how CreateTags, DeleteTags and DescribeTags reach the tags of a kind of resources. A noun adds its own with a.tagged when it is
@@ -69,11 +70,11 @@ func objectTags[T any, P interface {
 		change: func(ctx context.Context, id string, change func(map[string]string) (map[string]string, error)) error {
 			found := P(new(T))
 			return a.change(ctx, kind, id, found, func() error {
-				changed, err := change(plainTags(*tags(found)))
+				changed, err := change(awsresource.PlainTags(*tags(found)))
 				if err != nil {
 					return err
 				}
-				*tags(found) = keptTags(changed)
+				*tags(found) = awsresource.KeptTags(changed)
 				return nil
 			})
 		},
@@ -116,27 +117,3 @@ func readTags(specifications []tagSpecification, types ...string) (map[string]ma
 	}
 	return read, nil
 }
-
-// plainTags are kept tags as a map of strings, never nil.
-func plainTags(tags v1alpha1.Tags) map[string]string {
-	plain := make(map[string]string, len(tags))
-	for key, value := range tags {
-		plain[key] = string(value)
-	}
-	return plain
-}
-
-// keptTags are tags as objects keep them; none are nil.
-func keptTags(tags map[string]string) v1alpha1.Tags {
-	if len(tags) == 0 {
-		return nil
-	}
-	kept := make(v1alpha1.Tags, len(tags))
-	for key, value := range tags {
-		kept[key] = v1alpha1.TagValue(value)
-	}
-	return kept
-}
-
-// shownTags are tags as they are answered.
-func shownTags(tags v1alpha1.Tags) []awstag.Tag { return awstag.Sorted(plainTags(tags)) }

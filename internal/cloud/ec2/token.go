@@ -3,63 +3,11 @@
 package ec2
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/clienttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
-// token is the client token of a request, as the object that it makes keeps it.
-type token struct {
-	key     clienttoken.Key
-	request clienttoken.Request
-}
-
 // tokenOf reads the client token of a request that makes one object.
-func tokenOf(call *awsfront.Call, text string) (token, error) {
-	t := token{key: clienttoken.Key{Account: call.Caller.Account(), Service: call.Service, Action: call.Action, Token: text}}
-	if err := t.key.Check(); err != nil {
-		return t, err
-	}
-	hash, err := clienttoken.Hash(call.Input, "ClientToken", "DryRun")
-	t.request = clienttoken.Request{Parameters: hash, Count: 1}
-	return t, err
-}
-
-// labels are those by which the object of the token is found, nil without a token.
-func (t token) labels() map[string]string {
-	if t.key.Token == "" {
-		return nil
-	}
-	return map[string]string{clienttoken.Label: t.key.Label()}
-}
-
-// mark puts the token on the object that the request makes.
-func (t token) mark(object metav1.Object) {
-	if t.key.Token == "" {
-		return
-	}
-	labels, annotations := object.GetLabels(), object.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	labels[clienttoken.Label], annotations[clienttoken.Annotation] = t.key.Label(), t.request.Mark(0).String()
-	object.SetLabels(labels)
-	object.SetAnnotations(annotations)
-}
-
-// made reports whether this very request has made the object before. A token that came with other parameters is refused.
-func (t token) made(object metav1.Object) (bool, error) {
-	if t.key.Token == "" || object.GetLabels()[clienttoken.Label] != t.key.Label() {
-		return false, nil
-	}
-	mark, err := clienttoken.ParseMark(object.GetAnnotations()[clienttoken.Annotation])
-	if err != nil {
-		return false, nil //nolint:nilerr // somebody changed it: it is nobody's
-	}
-	decision, err := clienttoken.Decide(t.key, t.request, []clienttoken.Mark{mark})
-	return decision.Repeated, err
+func tokenOf(call *awsfront.Call, text string) (awsresource.Token, error) {
+	return awsresource.TokenOf(call, text, "ClientToken", "DryRun")
 }

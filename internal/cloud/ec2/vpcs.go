@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 func (a *api) registerVPCs(f *awsfront.Front) {
@@ -81,7 +82,7 @@ func (a *api) describeVpcs() awsfront.Spec[describeVpcsInput, describeVpcsOutput
 
 func vpcNoun() noun[vpc] {
 	return noun[vpc]{
-		kind: ec2id.VPC, id: func(v *vpc) string { return v.VpcID }, tags: func(v *vpc) map[string]string { return mapped(v.Tags) },
+		kind: ec2id.VPC, id: func(v *vpc) string { return v.VpcID }, tags: func(v *vpc) map[string]string { return awsresource.TagMap(v.Tags) },
 		rules: ec2filter.Rules{Names: []string{
 			"cidr", "cidr-block", "cidrBlock", "cidr-block-association.association-id", "cidr-block-association.cidr-block", "cidr-block-association.state",
 			"dhcp-options-id", "dhcpOptionsId", "is-default", "isDefault", "owner-id", "state", "vpc-id",
@@ -114,7 +115,7 @@ func vpcNoun() noun[vpc] {
 func showVPC(call *awsfront.Call, v *v1alpha1.VPC) vpc {
 	shown := vpc{
 		VpcID: v.Name, OwnerID: call.Caller.Account(), State: "pending", CidrBlock: v.Spec.CIDRBlock, DhcpOptionsID: dhcpOptionsID(call),
-		InstanceTenancy: "default", IsDefault: v.Spec.IsDefault, Tags: shownTags(v.Spec.Tags),
+		InstanceTenancy: "default", IsDefault: v.Spec.IsDefault, Tags: awsresource.ShownTags(v.Spec.Tags),
 	}
 	if meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionReady) || !v.DeletionTimestamp.IsZero() {
 		shown.State = "available"
@@ -156,13 +157,4 @@ func leaving(object client.Object, conditions []metav1.Condition) bool {
 func dhcpOptionsID(call *awsfront.Call) string {
 	sum := sha256.Sum256([]byte("dhcp options of " + call.Caller.Account()))
 	return ec2id.DHCPOptions.New([ec2id.Entropy]byte(sum[:]))
-}
-
-// mapped are tags that are shown, as a map.
-func mapped(tags []awstag.Tag) map[string]string {
-	all := make(map[string]string, len(tags))
-	for _, t := range tags {
-		all[t.Key] = t.Value
-	}
-	return all
 }

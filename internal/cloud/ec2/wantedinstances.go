@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 	"muster.dev/muster/internal/machine/launchdata"
 )
@@ -70,7 +71,7 @@ func (a *api) wantedInstances(ctx context.Context, in *runInstancesInput) (*want
 		ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1alpha1.FinalizerMachine}},
 		Spec: v1alpha1.MachineSpec{
 			Provider: v1alpha1.DefaultProvider, SubnetID: v1alpha1.SubnetID(subnet.Name), InstanceType: data.InstanceType, ImageID: data.ImageID,
-			KeyName: data.KeyName, UserData: raw, Tags: keptTags(tags), DisableAPITermination: data.DisableAPITermination != nil && *data.DisableAPITermination,
+			KeyName: data.KeyName, UserData: raw, Tags: awsresource.KeptTags(tags), DisableAPITermination: data.DisableAPITermination != nil && *data.DisableAPITermination,
 		},
 	}
 	keep(m, data)
