@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cloud/autoscaling"
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
+	"muster.dev/muster/internal/cloud/ec2/keypair"
 	"muster.dev/muster/internal/cloud/ecr"
 	"muster.dev/muster/internal/cloud/eks"
 	"muster.dev/muster/internal/cloud/eksauth"
@@ -107,7 +108,7 @@ func Register(front *awsfront.Front, c Config) error {
 	}
 	if err := eks.Register(front, eks.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines,
-		Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: ec2.HasKeyPair(c.Management), AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
+		Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: keypair.HasKeyPair(c.Management), AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return err
 	}

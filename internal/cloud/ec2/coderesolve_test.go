@@ -209,7 +209,7 @@ func (s *codeSources) resolveArguments(in codeScope, f *ast.FuncDecl, at int) bo
 			}
 		case *ast.SelectorExpr:
 			imported := where.imported(n.X)
-			if n.Sel.Name == f.Name.Name && (imported == in.pkg.path || f.Recv != nil && imported == "" && where.pkg == in.pkg) {
+			if n.Sel.Name == f.Name.Name && (imported == in.pkg.path || f.Recv != nil && imported == "" && where.pkg.sees(in.pkg)) {
 				passedOn = passedOn || !other[n.Sel]
 			}
 			other[n.Sel] = true
@@ -237,11 +237,16 @@ func (in codeScope) called(call *ast.CallExpr, p *codePackage, f *ast.FuncDecl) 
 		}
 	case *ast.SelectorExpr:
 		imported := in.imported(c.X)
-		if c.Sel.Name == f.Name.Name && (imported == p.path || f.Recv != nil && imported == "" && in.pkg == p) {
+		if c.Sel.Name == f.Name.Name && (imported == p.path || f.Recv != nil && imported == "" && in.pkg.sees(p)) {
 			return c.Sel
 		}
 	}
 	return nil
+}
+
+// sees reports whether methods and fields of another package may stand in this one without its name: they do in packages of EC2.
+func (p *codePackage) sees(other *codePackage) bool {
+	return p == other || isOurs(p.path) && isOurs(other.path)
 }
 
 // declares reports whether the function around a place has a variable, a parameter or a field of a name.
@@ -333,14 +338,19 @@ func (s *codeSources) resolveSelector(in codeScope, e *ast.SelectorExpr) bool {
 		return true
 	}
 	literals := 0
-	for name, at := range in.pkg.structsWith(e.Sel.Name) {
-		s.eachLiteral(in.pkg, name, func(where codeScope, literal *ast.CompositeLit) {
-			literals++
-			s.resolve(where, fieldOf(literal, e.Sel.Name, at))
-		})
+	for _, of := range s.packages {
+		if !in.pkg.sees(of) {
+			continue
+		}
+		for name, at := range of.structsWith(e.Sel.Name) {
+			s.eachLiteral(of, name, func(where codeScope, literal *ast.CompositeLit) {
+				literals++
+				s.resolve(where, fieldOf(literal, e.Sel.Name, at))
+			})
+		}
 	}
 	s.each(func(where codeScope, node ast.Node) {
-		if set, ok := node.(*ast.AssignStmt); ok && where.pkg == in.pkg {
+		if set, ok := node.(*ast.AssignStmt); ok && where.pkg.sees(in.pkg) {
 			for i, left := range set.Lhs {
 				if field, ok := left.(*ast.SelectorExpr); ok && field.Sel.Name == e.Sel.Name && len(set.Rhs) == len(set.Lhs) {
 					s.resolve(where, set.Rhs[i])

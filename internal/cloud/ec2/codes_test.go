@@ -19,7 +19,6 @@ const (
 
 // codesOfOthers are the packages whose refusals EC2's actions return, and the codes in them that other services answer with.
 var codesOfOthers = map[string][]string{
-	ours: nil,
 	module + "internal/aws/awstag": {
 		"BadRequest", "InvalidParameterException", "InvalidTagParameterException", "LimitExceeded", "LimitExceededException", "TagException", "TooManyTagsError",
 		"TooManyTagsException", "ValidationError", "ValidationException",

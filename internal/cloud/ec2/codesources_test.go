@@ -40,7 +40,7 @@ type codeScope struct {
 	function *ast.FuncDecl // nil outside functions
 }
 
-// readSources parses the packages that codesOfOthers names. Each package of this module below this one that makes faults must be in it or in
+// readSources parses the packages of EC2, and those that codesOfOthers names. Each package of this module below this one that makes faults must be in it or in
 // codesElsewhere.
 func readSources(t *testing.T) *codeSources {
 	t.Helper()
@@ -55,6 +55,7 @@ func readSources(t *testing.T) *codeSources {
 		queue = queue[1:]
 		mode := parser.ImportsOnly
 		_, wanted := codesOfOthers[pkg]
+		wanted = wanted || isOurs(pkg)
 		if wanted {
 			mode = parser.SkipObjectResolution
 		}
@@ -95,6 +96,9 @@ func readSources(t *testing.T) *codeSources {
 	}
 	return s
 }
+
+// isOurs reports whether a package has actions of EC2.
+func isOurs(pkg string) bool { return pkg == ours || strings.HasPrefix(pkg, ours+"/") }
 
 // onlyPassesFaults reports whether a package names no more of awsfault than its type, as codecs do.
 func onlyPassesFaults(t *testing.T, pkg string) bool {

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/machine/machine"
 )
 
@@ -89,7 +90,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management}
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	if err := Register(w.front, Config{
+	if err := Register(w.front, ec2resource.Config{
 		Management: launched{management, w}, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
 		UserData:   func(id string) ([]byte, error) { return []byte("told to " + id), nil },
 		Usage:      w.addresses,
@@ -97,7 +98,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if w.handler, err = w.front.Handler(service); err != nil {
+	if w.handler, err = w.front.Handler(ec2resource.Service); err != nil {
 		t.Fatal(err)
 	}
 	return w

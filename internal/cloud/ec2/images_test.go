@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/cloud/ec2/offering"
 	"muster.dev/muster/internal/machine/instancetype"
 )
 
@@ -38,11 +39,11 @@ func TestDescribeInstanceTypes(t *testing.T) {
 	if text := w.ask("DescribeInstanceTypes", 200); strings.Count(text, "<instanceType>") != len(instancetype.All()) {
 		t.Errorf("not all: %s", text)
 	}
-	noun := instanceTypeNoun()
-	for _, name := range noun.rules.Names { // each filter has a value of each type
+	noun := offering.InstanceTypeNoun()
+	for _, name := range noun.Rules.Names { // each filter has a value of each type
 		for _, kind := range instancetype.All() {
-			shown := showInstanceType(kind)
-			if values := noun.values(&shown, name); len(values) != 1 || values[0] == "" {
+			shown := offering.ShowInstanceType(kind)
+			if values := noun.Values(&shown, name); len(values) != 1 || values[0] == "" {
 				t.Errorf("%s of %s is %q", name, kind.Name, values)
 			}
 		}

@@ -15,6 +15,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/ec2/gateway"
+	"muster.dev/muster/internal/cloud/ec2/keypair"
+	"muster.dev/muster/internal/cloud/ec2/routetable"
 )
 
 // refused begins the answer of a refusal with a code and the beginning of its message.
@@ -133,7 +137,7 @@ func TestTagsAreLimited(t *testing.T) {
 func fill[T any](w *world, kind ec2id.Kind, of string, all []T) {
 	w.t.Helper()
 	for n := range all {
-		r := &record[T]{ID: fmt.Sprintf("%s%017x", kind.Prefix, n+1), Data: all[n]}
+		r := &ec2resource.Record[T]{ID: fmt.Sprintf("%s%017x", kind.Prefix, n+1), Data: all[n]}
 		if err := (awsrecord.Kind[T]{Type: of}).Create(w.t.Context(), w.api, r); err != nil {
 			w.t.Fatal(err)
 		}
@@ -142,10 +146,10 @@ func fill[T any](w *world, kind ec2id.Kind, of string, all []T) {
 
 func TestAddressesAreLimited(t *testing.T) {
 	w := newWorld(t)
-	var all []keptAddress
-	for _, cidr := range publicRanges {
+	var all []gateway.KeptAddress
+	for _, cidr := range gateway.PublicRanges {
 		for ip := cidr.Addr(); cidr.Contains(ip); ip = ip.Next() {
-			all = append(all, keptAddress{PublicIP: ip.String()})
+			all = append(all, gateway.KeptAddress{PublicIP: ip.String()})
 		}
 	}
 	free := all[1].PublicIP
@@ -157,11 +161,11 @@ func TestAddressesAreLimited(t *testing.T) {
 
 func TestKeyPairsAreLimited(t *testing.T) {
 	w := newWorld(t)
-	var all []keptKeyPair
-	for n := range maxKeyPairs - 1 {
-		all = append(all, keptKeyPair{Name: fmt.Sprint("key ", n), Type: "ed25519"})
+	var all []keypair.KeptKeyPair
+	for n := range keypair.MaxKeyPairs - 1 {
+		all = append(all, keypair.KeptKeyPair{Name: fmt.Sprint("key ", n), Type: "ed25519"})
 	}
-	fill(w, ec2id.KeyPair, keyPairResource, all)
+	fill(w, ec2id.KeyPair, keypair.KeyPairResource, all)
 	w.ask("CreateKeyPair&KeyName=last&KeyType=ed25519", 200)
 	w.ask("CreateKeyPair&KeyName=more&KeyType=ed25519", 400, refused("KeyPairLimitExceeded", "There are 1000 key pairs: Muster keeps at most 1000"))
 }
@@ -169,11 +173,11 @@ func TestKeyPairsAreLimited(t *testing.T) {
 func TestRoutesAreLimited(t *testing.T) {
 	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"))
 	gateway := w.withGateway(vpcA)
-	full := keptTable{VPC: vpcA}
-	for ip := netip.MustParseAddr("192.0.2.0"); len(full.Routes) < mostRoutes-1; ip = ip.Next() {
-		full.Routes = append(full.Routes, keptRoute{Destination: ip.String() + "/32", Gateway: gateway})
+	full := routetable.KeptTable{VPC: vpcA}
+	for ip := netip.MustParseAddr("192.0.2.0"); len(full.Routes) < routetable.MostRoutes-1; ip = ip.Next() {
+		full.Routes = append(full.Routes, routetable.KeptRoute{Destination: ip.String() + "/32", Gateway: gateway})
 	}
-	fill(w, ec2id.RouteTable, "route-table", []keptTable{full})
+	fill(w, ec2id.RouteTable, "route-table", []routetable.KeptTable{full})
 	create := "CreateRoute&RouteTableId=rtb-00000000000000001&GatewayId=" + gateway + "&DestinationCidrBlock="
 	w.ask(create+"0.0.0.0/0", 200)
 	w.ask(create+"203.0.113.0/24", 400, refused("RouteLimitExceeded", "The maximum number of routes has been reached: 1000."))

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/ec2/instance"
 )
 
 // launching is a management plane in which an instance has its address from the nth look on.
@@ -43,15 +45,15 @@ func TestAddressesAreWaitedFor(t *testing.T) {
 	made := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: instanceA}}
 	management, looks := launching(t, 3, made.DeepCopy())
 	machines := []*v1alpha1.Machine{made}
-	a := &api{Config: Config{Management: management, LaunchWait: time.Minute}}
-	a.awaitAddresses(t.Context(), machines)
-	if addressOf(machines[0]).String() != "10.0.0.5" || *looks != 3 {
-		t.Errorf("the machine has address %v after %d looks", addressOf(machines[0]), *looks)
+	a := instance.New(&ec2resource.EC2{Config: ec2resource.Config{Management: management, LaunchWait: time.Minute}}, nil, nil)
+	a.AwaitAddresses(t.Context(), machines)
+	if instance.AddressOf(machines[0]).String() != "10.0.0.5" || *looks != 3 {
+		t.Errorf("the machine has address %v after %d looks", instance.AddressOf(machines[0]), *looks)
 	}
 	// One that gets none, and one that is gone, end the request all the same.
 	management, _ = launching(t, 1000, made.DeepCopy())
-	a = &api{Config: Config{Management: management, LaunchWait: 2 * addressLook}}
-	a.awaitAddresses(t.Context(), []*v1alpha1.Machine{made.DeepCopy(), {ObjectMeta: metav1.ObjectMeta{Name: instanceB}}})
+	a = instance.New(&ec2resource.EC2{Config: ec2resource.Config{Management: management, LaunchWait: 2 * instance.AddressLook}}, nil, nil)
+	a.AwaitAddresses(t.Context(), []*v1alpha1.Machine{made.DeepCopy(), {ObjectMeta: metav1.ObjectMeta{Name: instanceB}}})
 }
 
 // The answer of RunInstances has what EC2's has: the address, the name and the interface of the instance.

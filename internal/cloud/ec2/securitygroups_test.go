@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/ec2/ec2securitygroup"
 )
 
 const (
@@ -170,7 +171,7 @@ func TestRulesOfSecurityGroups(t *testing.T) {
 
 func TestRulesOfAGroupAreBounded(t *testing.T) {
 	var rules []v1alpha1.SecurityGroupRule
-	for i := range mostRules {
+	for i := range ec2securitygroup.MostRules {
 		rules = append(rules, v1alpha1.SecurityGroupRule{ID: fmt.Sprintf("sgr-%017d", i), Direction: v1alpha1.RuleIngress, Protocol: "tcp", FromPort: new(int32(i)), ToPort: new(int32(i)), CIDRIPv4: "10.0.0.0/8"})
 	}
 	standard := aVPC(vpcA, "10.0.0.0/16")

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2resource
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/aws/nexttoken"
+)
+
+// Filtered is what most Describe actions take, beside ids. It is embedded in their inputs.
+type Filtered struct {
+	DryRun  bool
+	Filters []ec2filter.Filter
+}
+
+// Paged has the parameters of Describe actions with pages.
+type Paged struct {
+	Filtered
+	MaxResults *int32
+	NextToken  string
+}
+
+// Noun is how a Describe action chooses from all resources of a kind. T is what the action answers.
+type Noun[T any] struct {
+	Kind ec2id.Kind
+	// Rules are the filters of the action. The filters of tags are among them if tags is set.
+	Rules ec2filter.Rules
+	ID    func(*T) string
+	// Values are what a resource has under the name of a filter.
+	Values func(*T, string) []string
+	Tags   func(*T) map[string]string
+	// Key is what pages are ordered by; nil is the id.
+	Key func(*T) string
+}
+
+// checkIDs refuses ids that are malformed.
+func (n Noun[T]) checkIDs(ids []string) error {
+	for _, id := range ids {
+		if err := n.Kind.Check(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Choose returns those of all resources that the ids name and the filters choose, a page of them. An id that nothing has is an error.
+func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string, in Paged) (chosen []T, next string, err error) {
+	if err := n.checkIDs(ids); err != nil {
+		return nil, "", err
+	}
+	rules := n.Rules
+	rules.Tags = n.Tags != nil
+	filters, err := rules.Compile(in.Filters)
+	if err != nil {
+		return nil, "", err
+	}
+	size, err := nexttoken.LimitsOf(Service, call.Action).Size(in.MaxResults)
+	if err != nil {
+		return nil, "", err
+	}
+	scope := nexttoken.Scope{Account: call.Caller.Account(), Service: Service, Action: call.Action, Parameters: []any{ids, in.Filters}}
+	after, err := a.Pages.Open(scope, in.NextToken)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := dryrun.Would(in.DryRun); err != nil {
+		return nil, "", err
+	}
+	found := map[string]bool{}
+	for i := range all {
+		item := &all[i]
+		id := n.ID(item)
+		if len(ids) > 0 && !slices.Contains(ids, id) {
+			continue
+		}
+		found[id] = true
+		resource := ec2filter.Resource{Values: func(name string) []string { return n.Values(item, name) }}
+		if n.Tags != nil {
+			resource.Tags = n.Tags(item)
+		}
+		if filters.Match(resource) {
+			chosen = append(chosen, *item)
+		}
+	}
+	if missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return found[id] }); len(missing) > 0 {
+		return nil, "", n.Kind.NotFound(missing...)
+	}
+	key := n.Key
+	if key == nil {
+		key = n.ID
+	}
+	p := nexttoken.Cut(chosen, func(item T) string { return key(&item) }, after, size)
+	if p.Last != "" {
+		if next, err = a.Pages.Seal(scope, p.Last); err != nil {
+			return nil, "", err
+		}
+	}
+	if p.Items == nil {
+		p.Items = []T{} // clients tell an empty list from none
+	}
+	return p.Items, next, nil
+}
+
+// Only refuses a parameter whose value is another than the one that Muster has.
+func Only(parameter, value string, allowed ...string) error {
+	if value == "" || slices.Contains(allowed, value) {
+		return nil
+	}
+	if len(allowed) == 1 {
+		return awsfault.Errorf(InvalidParameter, "Value (%.100s) for parameter %s is invalid. Muster has %s only", value, parameter, allowed[0])
+	}
+	return awsfault.Errorf(InvalidParameter, "Value (%.100s) for parameter %s is invalid. It must be one of %q", value, parameter, allowed)
+}
+
+// Text is what filters compare a boolean with.
+func Text(yes bool) string {
+	if yes {
+		return "true"
+	}
+	return "false"
+}
+
+// Number is what filters compare a number with.
+func Number(n int32) string { return strconv.Itoa(int(n)) }
+
+// BlockOf reads the range of a parameter, of IPv4 or of IPv6. Bits behind its length are dropped, as EC2 does.
+func BlockOf(parameter, text string, v4 bool) (string, error) {
+	cidr, err := netip.ParsePrefix(text)
+	if err != nil || cidr.Addr().Is4() != v4 || cidr.Addr().Is4In6() {
+		return "", awsfault.Errorf(InvalidParameter, "Value (%.50s) for parameter %s is invalid. This is not a valid CIDR block.", text, parameter)
+	}
+	return cidr.Masked().String(), nil
+}
+
+// None answers a request to describe resources that an account never has. Ids in the request do not exist; code is EC2's error code for that.
+func None[T any](in Paged, out *T, code, noun string, ids []string) (*T, error) {
+	if len(ids) > 0 {
+		return nil, awsfault.Errorf(code, "The %s '%.200s' does not exist", noun, strings.Join(ids, ", "))
+	}
+	if in.NextToken != "" {
+		return nil, awsfault.Errorf("InvalidNextToken", "The pagination token is not valid: there is one page")
+	}
+	return out, dryrun.Would(in.DryRun)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2resource
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
+)
+
+// The codes of EC2 that are of no one noun.
+const (
+	InvalidParameter   = "InvalidParameterValue"
+	InvalidCombination = "InvalidParameterCombination"
+	MissingParameter   = "MissingParameter"
+	DependencyViolated = "DependencyViolation"
+	NotPermitted       = "OperationNotPermitted"
+	incorrectState     = "IncorrectState"
+)
+
+// Away turns what the API server says into an answer that clients try again where that helps.
+func Away(err error) error {
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &awsfault.Error{Code: InvalidParameter, Message: err.Error(), Cause: err}
+	case apierrors.IsConflict(err):
+		return &awsfault.Error{Code: incorrectState, Message: "The resource was changed by somebody else meanwhile: try again", Cause: err}
+	}
+	return &awsfault.Error{Code: "Unavailable", Status: 503, Message: "The management plane does not answer: try again, or see `muster status`", Cause: err}
+}
+
+// Get reads the object of an id into object. The error says that the id is malformed, or that nothing has it.
+func (a *EC2) Get(ctx context.Context, kind ec2id.Kind, id string, object client.Object) error {
+	if err := kind.Check(id); err != nil {
+		return err
+	}
+	err := a.Management.Get(ctx, client.ObjectKey{Name: id}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return kind.NotFound(id)
+	case err != nil:
+		return Away(fmt.Errorf("reading %s: %w", id, err))
+	}
+	return nil
+}
+
+// List reads all objects of a kind.
+func (a *EC2) List(ctx context.Context, into client.ObjectList) error {
+	if err := a.Management.List(ctx, into); err != nil {
+		return Away(fmt.Errorf("listing %T: %w", into, err))
+	}
+	return nil
+}
+
+// Change reads an object, has it changed and writes it, see [awsresource.Change].
+func (a *EC2) Change(ctx context.Context, kind ec2id.Kind, id string, object client.Object, change func() error) error {
+	defer a.Locks.Hold(id)()
+	var refused error // by the reading or the change, whose errors are EC2's already
+	err := awsresource.Change(ctx, a.Management, func() (client.Object, error) {
+		refused = a.Get(ctx, kind, id, object)
+		return object, refused
+	}, func() error {
+		refused = change()
+		return refused
+	})
+	switch {
+	case err == nil, refused != nil:
+		return err
+	case apierrors.IsNotFound(err):
+		return kind.NotFound(id)
+	}
+	return Away(fmt.Errorf("changing %s: %w", id, err))
+}
+
+// NewID makes an id.
+func NewID(kind ec2id.Kind) string {
+	var random [ec2id.Entropy]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return kind.New(random)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/aws/region"
+	"muster.dev/muster/internal/cloud/keylock"
+	"muster.dev/muster/internal/machine/machine"
+)
+
+// Service is the name of EC2 in ARNs, and at the front.
+const Service = "ec2"
+
+// Config is what the actions need.
+type Config struct {
+	// Management reads and writes the management plane. It may answer describing actions from memory, which has what was written before.
+	Management client.Client
+	// Pages seals the tokens of lists.
+	Pages  *nexttoken.Sealer
+	Region string
+	// LocalMachines reports whether this host can make machines of namespaces, which takes root.
+	LocalMachines bool
+	// UserData reads what a machine of a node group was launched with; machine.ErrNotFound if nothing. Nil where there are no machines.
+	UserData func(id string) ([]byte, error)
+	// Usage says of a VPC's subnets who has addresses of them.
+	Usage func(vpc string) ([]machine.Usage, error)
+	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
+	HostRanges func() ([]netip.Prefix, error)
+	// LaunchWait is how long RunInstances waits for the addresses of its instances, which are in EC2's answer. It answers without them after that.
+	LaunchWait time.Duration
+}
+
+// EC2 is what the actions of all nouns work with.
+type EC2 struct {
+	Config
+	Place   region.Region
+	Locks   keylock.Locks
+	Taggers []Tagger
+	// VPCUsers name what keeps a VPC from being deleted; VPCLeavings remove what goes with it.
+	VPCUsers    []func(ctx context.Context, vpc string) ([]string, error)
+	VPCLeavings []func(ctx context.Context, living map[string]bool) error
+	// SubnetUsers name what keeps a subnet from being deleted.
+	SubnetUsers []func(ctx context.Context, subnet *v1alpha1.Subnet) ([]string, error)
+}
+
+// New checks what the actions need.
+func New(c Config) (*EC2, error) {
+	if c.Management == nil || c.Pages == nil || c.Usage == nil || c.HostRanges == nil {
+		return nil, errors.New("the actions of EC2 need a client of the management plane, a sealer of pages, who has addresses, and those of the host")
+	}
+	own, err := region.Find(c.Region)
+	if err != nil {
+		return nil, fmt.Errorf("the actions of EC2: %w", err)
+	}
+	return &EC2{Config: c, Place: own}, nil
+}
+
+// Register adds an action. Its targets get the condition key that all requests to EC2 have.
+func Register[In, Out any](a *EC2, f *awsfront.Front, name string, spec awsfront.Spec[In, Out]) {
+	about := spec.About
+	spec.About = func(ctx context.Context, call *awsfront.Call, in *In) (targets []awsfront.Target, err error) {
+		if about == nil {
+			targets = []awsfront.Target{{Resource: "*"}}
+		} else {
+			targets, err = about(ctx, call, in)
+		}
+		for i := range targets {
+			conditions := maps.Clone(targets[i].Conditions)
+			if conditions == nil {
+				conditions = map[string][]string{}
+			}
+			conditions["ec2:Region"] = []string{a.Region}
+			targets[i].Conditions = conditions
+		}
+		return targets, err
+	}
+	awsfront.Register(f, Service, name, spec)
+}

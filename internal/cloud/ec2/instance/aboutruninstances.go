@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instance
+
+import (
+	"context"
+	"errors"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/ec2/template"
+	"muster.dev/muster/internal/cloud/launchtemplate"
+)
+
+// aboutRunInstances are the resources that a request uses and makes. Karpenter's and EKS's own policies name them one by one. IAM is asked about a
+// missing resource without its properties; the action refuses the resource afterwards.
+func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in *runInstancesInput) ([]awsfront.Target, error) {
+	data, err := a.launchData(ctx, in)
+	if lost(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		data = in.Data
+	}
+	subnet, err := a.launchSubnet(ctx, in, data)
+	if lost(err) != nil {
+		return nil, err
+	}
+	if subnet == nil {
+		subnet = &v1alpha1.Subnet{}
+		subnet.Name = "*"
+	}
+	profile, err := a.launchProfile(ctx, data)
+	if lost(err) != nil {
+		return nil, err
+	}
+	zone, vpc := subnet.Spec.AvailabilityZone, a.ec2.ARN(call, "vpc/"+subnet.Spec.VPCID)
+	subnetARN := a.ec2.ARN(call, "subnet/"+subnet.Name)
+	made := map[string][]string{
+		"ec2:InstanceType": {data.InstanceType}, "ec2:AvailabilityZone": {zone}, "ec2:Tenancy": {"default"}, "ec2:InstanceMarketType": {"on-demand"},
+		"ec2:MetadataHttpEndpoint": {"enabled"}, "ec2:MetadataHttpTokens": {"required"},
+	}
+	if profile != nil {
+		made["ec2:InstanceProfile"] = []string{profile.Spec.ARN}
+	}
+	image := a.ec2.Target(call, "image", data.ImageID, nil, map[string][]string{"ec2:ImageID": {data.ImageID}, "ec2:ImageType": {"machine"}, "ec2:Public": {"true"}})
+	image.Resource = "arn:aws:ec2:" + a.ec2.Region + "::image/" + data.ImageID // images are of no account
+	targets := []awsfront.Target{
+		image,
+		a.ec2.Target(call, "instance", "*", nil, made),
+		a.ec2.Target(call, "network-interface", "*", nil, map[string][]string{"ec2:Subnet": {subnetARN}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}, "ec2:AssociatePublicIpAddress": {"false"}}),
+		a.ec2.Target(call, "subnet", subnet.Name, nil, map[string][]string{"ec2:SubnetID": {subnet.Name}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}}),
+	}
+	for _, id := range data.GroupIDs() {
+		targets = append(targets, a.ec2.Target(call, "security-group", id, nil, map[string][]string{"ec2:SecurityGroupID": {id}, "ec2:Vpc": {vpc}}))
+	}
+	if data.KeyName != "" {
+		targets = append(targets, a.ec2.Target(call, "key-pair", data.KeyName, nil, map[string][]string{"ec2:KeyPairName": {data.KeyName}}))
+	}
+	if in.LaunchTemplate != nil {
+		used, err := a.templates.AboutTemplate(ctx, call, template.NamedTemplate{LaunchTemplateID: in.LaunchTemplate.LaunchTemplateID, LaunchTemplateName: in.LaunchTemplate.LaunchTemplateName})
+		if err != nil {
+			return nil, err
+		}
+		for i := range targets {
+			targets[i].Conditions["ec2:LaunchTemplate"] = []string{used[0].Resource}
+		}
+		targets = append(targets, used...)
+	}
+	for i, resource := range []string{"", "instance", "network-interface"} {
+		if set := tagsOfType(data, resource); len(set) > 0 {
+			targets[i] = ec2resource.RequestTags(targets[i], set)
+			creation := targets[i]
+			creation.Action = "ec2:CreateTags"
+			creation = ec2resource.RequestTags(creation, set)
+			creation.Conditions["ec2:CreateAction"] = []string{"RunInstances"}
+			targets = append(targets, creation)
+		}
+	}
+	return a.addPassRole(ctx, call, targets, profile)
+}
+
+// tagsOfType are the tags that a request gives what it makes of a type.
+func tagsOfType(data launchtemplate.Data, resource string) map[string]string {
+	for _, s := range data.TagSpecifications {
+		if s.ResourceType == resource {
+			return awsresource.TagMap(s.Tags)
+		}
+	}
+	return nil
+}
+
+// addPassRole adds the role of an instance profile: only who may pass it to EC2 may launch machines that have it.
+func (a *Actions) addPassRole(ctx context.Context, call *awsfront.Call, targets []awsfront.Target, profile *v1alpha1.IAMInstanceProfile) ([]awsfront.Target, error) {
+	if profile == nil || profile.Spec.RoleName == "" {
+		return targets, nil
+	}
+	role := "arn:aws:iam::" + call.Caller.Account() + ":role/" + profile.Spec.RoleName
+	var all v1alpha1.IAMRoleList
+	if err := a.ec2.List(ctx, &all); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		if r := &all.Items[i]; r.Spec.Name == profile.Spec.RoleName {
+			role = r.Spec.ARN
+		}
+	}
+	return append(targets, awsfront.Target{Action: "iam:PassRole", Resource: role, Conditions: map[string][]string{
+		"iam:PassedToService": {"ec2.amazonaws.com"}, "iam:AssociatedResourceArn": {a.ec2.ARN(call, "instance/*")},
+	}}), nil
+}
+
+// lost returns an error that is not a refusal of the request: what is refused is told after IAM was asked.
+func lost(err error) error {
+	if fault := (*awsfault.Error)(nil); errors.As(err, &fault) && fault.Cause == nil {
+		return nil
+	}
+	return err
+}

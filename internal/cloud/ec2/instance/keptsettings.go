@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instance
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/launchtemplate"
+)
+
+// The settings of instances that are kept and described, and have no effect: there are no volumes and no CloudWatch, and machines are never stopped.
+const (
+	keptStop       = "disableApiStop"
+	keptOptimized  = "ebsOptimized"
+	keptMonitoring = "monitoring"
+)
+
+// keep writes on a machine which of these settings are on.
+func keep(m *v1alpha1.Machine, data launchtemplate.Data) {
+	var kept []string
+	for _, setting := range []struct {
+		name string
+		is   *bool
+	}{{keptStop, data.DisableAPIStop}, {keptOptimized, data.EbsOptimized}, {keptMonitoring, monitored(data)}} {
+		if setting.is != nil && *setting.is {
+			kept = append(kept, setting.name)
+		}
+	}
+	if len(kept) > 0 {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationKept, strings.Join(kept, ","))
+	}
+}
+
+func monitored(data launchtemplate.Data) *bool {
+	if data.Monitoring == nil {
+		return nil
+	}
+	return data.Monitoring.Enabled
+}
+
+// keeps reports whether a setting of a machine is on.
+func keeps(m *v1alpha1.Machine, setting string) bool {
+	return slices.Contains(strings.Split(m.Annotations[annotationKept], ","), setting)
+}

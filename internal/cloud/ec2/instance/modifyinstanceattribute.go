@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instance
+
+import (
+	"context"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+)
+
+type modifyInstanceAttributeInput struct {
+	InstanceID, Attribute, Value                                                     string
+	DryRun                                                                           bool
+	Groups                                                                           []string
+	SourceDestCheck, DisableAPITermination, DisableAPIStop, EbsOptimized, EnaSupport *flagValue
+	InstanceType, Kernel, Ramdisk, SriovNetSupport                                   *textValue
+	InstanceInitiatedShutdownBehavior                                                *textValue
+	UserData                                                                         *struct{ Value []byte }
+}
+
+func (a *Actions) modifyInstanceAttribute() awsfront.Spec[modifyInstanceAttributeInput, struct{}] {
+	return awsfront.Spec[modifyInstanceAttributeInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *modifyInstanceAttributeInput) ([]awsfront.Target, error) {
+			targets, err := a.aboutInstances(ctx, call, in.InstanceID)
+			if err != nil {
+				return nil, err
+			}
+			change, err := in.change()
+			if err != nil {
+				return nil, err
+			}
+			targets[0].Conditions["ec2:Attribute"] = []string{change.name}
+			if change.value != "" {
+				targets[0].Conditions["ec2:Attribute/"+change.name] = []string{change.value}
+			}
+			for _, id := range in.Groups {
+				targets = append(targets, a.ec2.Target(call, "security-group", id, nil, map[string][]string{"ec2:SecurityGroupID": {id}}))
+			}
+			return targets, nil
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *modifyInstanceAttributeInput) (*struct{}, error) {
+			change, err := in.change()
+			if err != nil {
+				return nil, err
+			}
+			m := &v1alpha1.Machine{}
+			err = a.ec2.Change(ctx, ec2id.Instance, in.InstanceID, m, func() error {
+				if !m.DeletionTimestamp.IsZero() {
+					return awsfault.Errorf("IncorrectInstanceState", "Instance %s is not in a state that allows this operation: it is %s", m.Name, stateOf(m).Name)
+				}
+				if change.name == attributeGroups {
+					if err := a.checkGroupsOf(ctx, m, in.Groups); err != nil {
+						return err
+					}
+				}
+				if err := dryrun.Would(in.DryRun); err != nil {
+					return err
+				}
+				change.apply(&m.Spec)
+				return nil
+			})
+			return nil, err
+		},
+	}
+}
+
+// attributeChange is a change of one attribute.
+type attributeChange struct {
+	name, value string
+	apply       func(*v1alpha1.MachineSpec)
+}
+
+// change is what the request asks for: exactly one attribute.
+func (in *modifyInstanceAttributeInput) change() (attributeChange, error) {
+	var changes []attributeChange
+	flag := func(name string, value *flagValue, apply func(*v1alpha1.MachineSpec, bool)) {
+		if in.Attribute == name {
+			value = &flagValue{in.Value == "true"}
+		}
+		if value != nil {
+			changes = append(changes, attributeChange{name, ec2resource.Text(value.Value), func(s *v1alpha1.MachineSpec) { apply(s, value.Value) }})
+		}
+	}
+	flag(attributeSourceCheck, in.SourceDestCheck, func(s *v1alpha1.MachineSpec, on bool) { s.DisableSourceCheck = !on })
+	flag(attributeTermination, in.DisableAPITermination, func(s *v1alpha1.MachineSpec, on bool) { s.DisableAPITermination = on })
+	if len(in.Groups) > 0 {
+		changes = append(changes, attributeChange{attributeGroups, "", func(s *v1alpha1.MachineSpec) { s.SecurityGroupIDs = in.Groups }})
+	}
+	// Attributes that EC2 changes only of stopped instances.
+	stopped := in.InstanceType != nil || in.UserData != nil || in.Kernel != nil || in.Ramdisk != nil || in.EbsOptimized != nil || in.EnaSupport != nil || in.SriovNetSupport != nil
+	switch in.Attribute {
+	case attributeType, attributeUserData, "kernel", "ramdisk", "ebsOptimized", "enaSupport", "sriovNetSupport":
+		stopped = true
+	case "", attributeSourceCheck, attributeTermination, "disableApiStop", "instanceInitiatedShutdownBehavior":
+	default:
+		return attributeChange{}, awsfault.Errorf(ec2resource.InvalidParameter, "Value (%.64s) for parameter attribute is invalid. Unknown attribute.", in.Attribute)
+	}
+	switch {
+	case stopped:
+		return attributeChange{}, awsfault.Errorf("IncorrectInstanceState", "The instance '%s' is not in the 'stopped' state. Muster's machines are not stopped: make another one", in.InstanceID)
+	case in.DisableAPIStop != nil || in.InstanceInitiatedShutdownBehavior != nil || in.Attribute == "disableApiStop" || in.Attribute == "instanceInitiatedShutdownBehavior":
+		return attributeChange{}, awsfault.Errorf("UnsupportedOperation", "Muster's machines are not stopped: leave disableApiStop and instanceInitiatedShutdownBehavior out")
+	case in.Attribute != "" && in.Value != "true" && in.Value != "false":
+		return attributeChange{}, awsfault.Errorf(ec2resource.InvalidParameter, "Value (%.64s) for parameter value is invalid. It must be true or false", in.Value)
+	case len(changes) == 0:
+		return attributeChange{}, awsfault.Errorf(ec2resource.InvalidCombination, "No attributes specified.")
+	case len(changes) > 1:
+		return attributeChange{}, awsfault.Errorf(ec2resource.InvalidCombination, "Fields for multiple attribute types specified")
+	}
+	return changes[0], nil
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfault"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/clienttoken"
+	"muster.dev/muster/internal/aws/dryrun"
+	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/machine/machine"
+)
+
+// runInstancesInput has what Muster can honour: what a launch template may say, and the rest. The front refuses all other parameters.
+type runInstancesInput struct {
+	launchtemplate.Data
+	LaunchTemplate                    *versionOfTemplate
+	MaxCount, MinCount                *int32
+	SubnetID, PrivateIPAddress        string
+	SecurityGroups                    []string // by name
+	InstanceInitiatedShutdownBehavior string
+	ClientToken                       string
+	DryRun                            bool
+}
+
+type versionOfTemplate struct{ LaunchTemplateID, LaunchTemplateName, Version string }
+
+func (a *Actions) runInstances() awsfront.Spec[runInstancesInput, reservation] {
+	return awsfront.Spec[runInstancesInput, reservation]{About: a.aboutRunInstances, Do: a.doRunInstances}
+}
+
+// doRunInstances makes the machines. Machines that the same request made before are not made again.
+func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *runInstancesInput) (*reservation, error) {
+	wanted, err := a.wantedInstances(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := ec2resource.TokenOf(call, in.ClientToken)
+	if err != nil {
+		return nil, err
+	}
+	if in.ClientToken != "" {
+		defer a.ec2.Locks.Hold("RunInstances " + sent.Key.Label())()
+	}
+	made, err := a.madeBefore(ctx, sent)
+	if err != nil {
+		return nil, err
+	}
+	if sent.Request.Count, err = a.countOf(ctx, in, wanted, made); err != nil {
+		return nil, err
+	}
+	decision, err := clienttoken.Decide(sent.Key, sent.Request, slices.Collect(maps.Keys(made)))
+	if err != nil {
+		return nil, err
+	}
+	if err := dryrun.Would(in.DryRun); err != nil {
+		return nil, err
+	}
+	id := ec2resource.NewID(ec2id.Reservation)
+	machines := slices.Collect(maps.Values(made))
+	for _, m := range machines {
+		id = m.Spec.Reservation.ID
+	}
+	for _, index := range decision.Missing {
+		m := wanted.machine.DeepCopy()
+		m.Name = ec2resource.NewID(ec2id.Instance)
+		m.Spec.Reservation = &v1alpha1.Reservation{ID: id, Index: int32(index)} //nolint:gosec // G115: at most MaxCount
+		if in.ClientToken != "" {
+			m.Labels = map[string]string{clienttoken.Label: sent.Key.Label()}
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, clienttoken.Annotation, sent.Request.Mark(index).String())
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationToken, in.ClientToken)
+		}
+		if m.Spec.ClusterName != "" {
+			metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelCluster, v1alpha1.ClusterSlug(m.Spec.ClusterName))
+		}
+		if err := a.ec2.Management.Create(ctx, m); err != nil {
+			return nil, ec2resource.Away(fmt.Errorf("making instance %d of %d: %w", index+1, sent.Request.Count, err))
+		}
+		machines = append(machines, m)
+	}
+	a.AwaitAddresses(ctx, machines)
+	return a.showReservation(ctx, call, machines)
+}
+
+// AddressLook is the time between two looks at instances that are being launched.
+const AddressLook = 50 * time.Millisecond
+
+// AwaitAddresses reads machines until each has its address, which the controller that launches it chooses. A machine that has no address in time, as
+// when the host lacks memory, is shown without it.
+func (a *Actions) AwaitAddresses(ctx context.Context, machines []*v1alpha1.Machine) {
+	_ = wait.PollUntilContextTimeout(ctx, AddressLook, a.ec2.LaunchWait, true, func(ctx context.Context) (bool, error) { // late ones are shown as they are
+		for _, m := range machines {
+			if AddressOf(m).IsValid() {
+				continue
+			}
+			now := &v1alpha1.Machine{}
+			if err := a.ec2.Management.Get(ctx, client.ObjectKeyFromObject(m), now); err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+			if *m = *now; !AddressOf(m).IsValid() {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+func (a *Actions) showReservation(ctx context.Context, call *awsfront.Call, machines []*v1alpha1.Machine) (*reservation, error) {
+	slices.SortFunc(machines, func(x, y *v1alpha1.Machine) int {
+		return cmp.Compare(x.Spec.Reservation.Index, y.Spec.Reservation.Index)
+	})
+	view, err := a.viewInstances(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]instance, 0, len(machines))
+	for _, m := range machines {
+		shown = append(shown, view.show(m))
+	}
+	return &reserved(call, shown)[0], nil
+}
+
+// madeBefore are the machines that requests with the token have made, by their marks.
+func (a *Actions) madeBefore(ctx context.Context, sent awsresource.Token) (map[clienttoken.Mark]*v1alpha1.Machine, error) {
+	made := map[clienttoken.Mark]*v1alpha1.Machine{}
+	if sent.Key.Token == "" {
+		return made, nil
+	}
+	var found v1alpha1.MachineList
+	if err := a.ec2.Management.List(ctx, &found, client.MatchingLabels(sent.Labels())); err != nil {
+		return nil, ec2resource.Away(fmt.Errorf("looking for the instances of a client token: %w", err))
+	}
+	for i := range found.Items {
+		m := &found.Items[i]
+		if mark, err := clienttoken.ParseMark(m.Annotations[clienttoken.Annotation]); err == nil && m.Spec.Reservation != nil {
+			made[mark] = m
+		}
+	}
+	if len(made) > 0 {
+		return made, nil
+	}
+	gone, err := a.terminated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range gone {
+		if t.Machine.Labels[clienttoken.Label] == sent.Key.Label() {
+			return nil, clienttoken.Terminated()
+		}
+	}
+	return made, nil
+}
+
+// countOf is how many instances the request makes: those that it made before, or as many as have an address, and one for each of their pods, up to MaxCount.
+func (a *Actions) countOf(ctx context.Context, in *runInstancesInput, wanted *wantedInstances, made map[clienttoken.Mark]*v1alpha1.Machine) (int, error) {
+	for mark := range made {
+		return mark.Count, nil
+	}
+	var all v1alpha1.MachineList
+	if err := a.ec2.List(ctx, &all); err != nil {
+		return 0, err
+	}
+	usage, err := a.ec2.Usage(wanted.subnet.Spec.VPCID)
+	if err != nil {
+		return 0, fmt.Errorf("looking who has addresses of %s: %w", wanted.subnet.Name, err)
+	}
+	room := machine.NewRoom(usage)
+	demand := machine.Demand{SubnetID: wanted.subnet.Name, Pods: wanted.pods, PodSubnetIDs: wanted.podSubnets}
+	for _, of := range usage {
+		for i := range all.Items {
+			if m := &all.Items[i]; string(m.Spec.SubnetID) == of.ID && !slices.Contains(of.Machines, m.Name) { // made a moment ago
+				coming := demand
+				coming.SubnetID = of.ID
+				_, _ = room.Take(coming) // one that finds no room is refused when it is launched
+			}
+		}
+	}
+	free := 0
+	for free < int(*in.MaxCount) {
+		if _, err = room.Take(demand); err != nil {
+			break
+		}
+		free++
+	}
+	switch {
+	case errors.Is(err, machine.ErrNoPodSubnet):
+		return 0, awsfault.Errorf(ec2resource.InvalidParameter, "Cluster %s, which the user data names, has no subnet for pods (spec.network.podSubnetIDs) in %s, the zone of '%s': name a subnet of another zone.",
+			wanted.machine.Spec.ClusterName, wanted.subnet.Spec.AvailabilityZone, wanted.subnet.Name)
+	case free < int(*in.MinCount):
+		return 0, awsfault.Errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", wanted.lacking(usage, err))
+	}
+	return free, nil
+}
+
+// lacking names the subnets without room, by the error: those for pods in the zone, if it is they.
+func (w *wantedInstances) lacking(usage []machine.Usage, err error) string {
+	if !errors.Is(err, machine.ErrPodsFull) || len(w.podSubnets) == 0 {
+		return w.subnet.Name
+	}
+	var ids []string
+	for _, of := range usage {
+		if of.Zone == w.subnet.Spec.AvailabilityZone && slices.Contains(w.podSubnets, of.ID) {
+			ids = append(ids, of.ID)
+		}
+	}
+	return strings.Join(ids, "', '")
+}

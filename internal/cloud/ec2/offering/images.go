@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package offering
+
+import (
+	"context"
+	"slices"
+
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+)
+
+// RegisterImages adds the actions about them to the front.
+func (a *Actions) RegisterImages(f *awsfront.Front) {
+	ec2resource.Register(a.ec2, f, "DescribeImages", a.describeImages())
+}
+
+// shownImage is an image as EC2 shows it.
+type shownImage struct {
+	ImageID, Name, Description, ImageLocation, State, OwnerID, ImageOwnerAlias, Architecture string
+	CreationDate, ImageType, RootDeviceName, RootDeviceType                                  string
+	PlatformDetails, UsageOperation, VirtualizationType, Hypervisor, BootMode, ImdsSupport   string
+	Public, EnaSupport                                                                       *bool
+	BlockDeviceMappings                                                                      []blockDevice
+	Tags                                                                                     []awstag.Tag
+}
+
+type blockDevice struct {
+	DeviceName string
+	Ebs        struct {
+		DeleteOnTermination, Encrypted *bool
+		VolumeSize                     *int64
+		VolumeType                     string
+	}
+}
+
+func showImage(i ami.Image) shownImage {
+	root := blockDevice{DeviceName: ami.RootDeviceName}
+	root.Ebs.DeleteOnTermination, root.Ebs.Encrypted, root.Ebs.VolumeSize, root.Ebs.VolumeType = new(true), new(false), new(int64(ami.RootDiskGiB)), "gp3"
+	return shownImage{
+		ImageID: i.ID, Name: i.Name, Description: i.Description, ImageLocation: ami.OwnerAlias + "/" + i.Name, State: "available", OwnerID: ami.OwnerID,
+		ImageOwnerAlias: ami.OwnerAlias, Architecture: ami.Architecture, CreationDate: i.Created.UTC().Format("2006-01-02T15:04:05.000Z"), ImageType: "machine",
+		RootDeviceName: ami.RootDeviceName, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", VirtualizationType: "hvm",
+		Hypervisor: "xen", BootMode: "uefi-preferred", ImdsSupport: "v2.0", Public: new(true), EnaSupport: new(true), BlockDeviceMappings: []blockDevice{root}, Tags: []awstag.Tag{},
+	}
+}
+
+type describeImagesInput struct {
+	ec2resource.Paged
+	ImageIDs, Owners, ExecutableUsers  []string
+	IncludeDeprecated, IncludeDisabled bool // there is none
+}
+
+type describeImagesOutput struct {
+	Images    []shownImage
+	NextToken string
+}
+
+func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeImagesOutput] {
+	return awsfront.Spec[describeImagesInput, describeImagesOutput]{
+		Do: func(_ context.Context, call *awsfront.Call, in *describeImagesInput) (*describeImagesOutput, error) {
+			all := []shownImage{}
+			owned := len(in.Owners) == 0 || slices.Contains(in.Owners, ami.OwnerAlias) || slices.Contains(in.Owners, ami.OwnerID)
+			executable := len(in.ExecutableUsers) == 0 || slices.Contains(in.ExecutableUsers, "all")
+			if owned && executable {
+				for _, i := range ami.All() {
+					all = append(all, showImage(i))
+				}
+			}
+			for _, id := range in.ImageIDs {
+				if err := ec2id.Image.Check(id); err != nil {
+					return nil, err
+				}
+				if _, ok := ami.Find(id); !ok {
+					return nil, ec2id.Image.NotFound(id)
+				}
+			}
+			all = slices.DeleteFunc(all, func(i shownImage) bool { return len(in.ImageIDs) > 0 && !slices.Contains(in.ImageIDs, i.ImageID) })
+			out := &describeImagesOutput{}
+			var err error
+			out.Images, out.NextToken, err = ec2resource.Choose(a.ec2, call, imageNoun(), all, nil, in.Paged)
+			return out, err
+		},
+	}
+}
+
+func imageNoun() ec2resource.Noun[shownImage] {
+	return ec2resource.Noun[shownImage]{
+		Kind: ec2id.Image, ID: func(i *shownImage) string { return i.ImageID }, Tags: func(*shownImage) map[string]string { return nil },
+		Rules: ec2filter.Rules{Names: []string{
+			"architecture", "block-device-mapping.delete-on-termination", "block-device-mapping.device-name", "block-device-mapping.encrypted",
+			"block-device-mapping.volume-size", "block-device-mapping.volume-type", "creation-date", "description", "ena-support", "hypervisor", "image-id",
+			"image-type", "is-public", "manifest-location", "name", "owner-alias", "owner-id", "platform", "platform-details", "product-code", "ramdisk-id",
+			"root-device-name", "root-device-type", "state", "virtualization-type",
+		}},
+		Values: func(i *shownImage, name string) []string {
+			if value, ok := map[string]string{
+				"architecture": i.Architecture, "block-device-mapping.delete-on-termination": "true", "block-device-mapping.device-name": i.RootDeviceName,
+				"block-device-mapping.encrypted": "false", "block-device-mapping.volume-size": "20", "block-device-mapping.volume-type": "gp3",
+				"creation-date": i.CreationDate, "description": i.Description, "ena-support": "true", "hypervisor": i.Hypervisor, "image-id": i.ImageID,
+				"image-type": i.ImageType, "is-public": "true", "manifest-location": i.ImageLocation, "name": i.Name, "owner-alias": i.ImageOwnerAlias,
+				"owner-id": i.OwnerID, "platform-details": i.PlatformDetails, "root-device-name": i.RootDeviceName, "root-device-type": i.RootDeviceType,
+				"state": i.State, "virtualization-type": i.VirtualizationType,
+			}[name]; ok {
+				return []string{value}
+			}
+			return nil // of Windows, the marketplace and the like
+		},
+	}
+}

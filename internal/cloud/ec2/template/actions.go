@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package template has EC2's actions about launch templates and their versions.
+package template
+
+import (
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+)
+
+// Actions are the actions of the package, over the resources of the account.
+type Actions struct {
+	ec2 *ec2resource.EC2
+}
+
+// New makes Actions, which are registered by a method of their own.
+func New(ec2 *ec2resource.EC2) *Actions {
+	return &Actions{ec2}
+}
