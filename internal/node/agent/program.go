@@ -142,7 +142,9 @@ func (a *agent) stop(pid int, ended <-chan unix.WaitStatus) {
 }
 
 // programPath is the path of a program. Programs of Kubernetes are of the release that the machine was launched with.
-func programPath(a *agent, name string) string { return a.self().Release.Program(a.config.BinDir, name) }
+func programPath(a *agent, name string) string {
+	return a.self().Release.Program(a.config.BinDir, name)
+}
 
 // environment is what programs see: not what the agent was started with, by which the machine is found from outside.
 func environment() []string {
