@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package muster_test checks the structure that ARCHITECTURE.md describes: which package may import which, and what all of
-// them have in common.
+// Package muster_test checks the structure that ARCHITECTURE.md describes: which package may import which, and what all
+// of them have in common.
 package muster_test
 
 import (
@@ -197,8 +197,8 @@ func TestPurePackagesAreToldTheTime(t *testing.T) {
 	}
 }
 
-// The upstream binary is built from upstream's module versions alone, and muster is free in its own. What talks to a token holds
-// its PIN, and has nothing in it but that.
+// The upstream binary is built from upstream's module versions alone, and muster is free in its own. What talks to a
+// token holds its PIN, and has nothing in it but that.
 func TestNestedModulesStandAlone(t *testing.T) {
 	for _, name := range []string{"kubernetes", "etcd", "pkcs11"} {
 		checked := 0

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The tables of internal/cloud stand for AWS's clients: EC2's alone, which is linked for another reason, takes more than a minute to compile with
-// the race detector. The clients that the tables are compared with are test/awssdk's.
+// The tables of internal/cloud stand for AWS's clients: EC2's alone, which is linked for another reason, takes more
+// than a minute to compile with the race detector. The clients that the tables are compared with are test/awssdk's.
 func TestNoMoreClientsOfAWSAreLinked(t *testing.T) {
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {

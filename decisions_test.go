@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// Other pages cite a decision by its number, so a number belongs to one page, and the page's first line has the number of its file.
+// Other pages cite a decision by its number, so a number belongs to one page, and the page's first line has the number
+// of its file.
 func TestEachDecisionHasItsNumber(t *testing.T) {
 	files, err := filepath.Glob("docs/decisions/*.md")
 	if err != nil {
@@ -40,7 +41,8 @@ var (
 	decisionTitle = regexp.MustCompile(`^# (\d+)\. \S`)
 )
 
-// decisionProblems reports pages without a number, with a title of another number, and numbers of two pages. The pages have the names of their files.
+// decisionProblems reports pages without a number, with a title of another number, and numbers of two pages. The pages
+// have the names of their files.
 func decisionProblems(pages map[string]string) []error {
 	var problems []error
 	byNumber := map[int]string{}

@@ -24,7 +24,8 @@ var (
 	packageLine = regexp.MustCompile(`^      ([a-z]+) +([a-z0-9]+(?:/[a-z0-9]+)?) +\S`)
 )
 
-// readHouse reads the two laws and the list of packages from the page. Every problem of the page is an error of its own.
+// readHouse reads the two laws and the list of packages from the page. Every problem of the page is an error of its
+// own.
 func readHouse(page string) (house, []error) {
 	h := house{packages: map[string]string{}}
 	var problems []error

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A program of a nested module that imports Muster's packages is built with what these require: its go.mod has to say so, too, and nothing but the
-// build of that program would tell.
+// A program of a nested module that imports Muster's packages is built with what these require: its go.mod has to say
+// so, too, and nothing but the build of that program would tell.
 func TestNestedProgramsHaveTheirModules(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "go", "-C", "egress", "list", "-mod=readonly", "-deps", "./...")
 	command.Env = append(os.Environ(), "GOWORK=off")
@@ -20,7 +20,8 @@ func TestNestedProgramsHaveTheirModules(t *testing.T) {
 	}
 }
 
-// What two programs build of one module at one version is compiled once: a newcomer's first build would take minutes longer.
+// What two programs build of one module at one version is compiled once: a newcomer's first build would take minutes
+// longer.
 func TestKubernetesIsBuiltWithOurVersions(t *testing.T) {
 	ours, theirs := requirements(t, "go.mod"), requirements(t, "kubernetes/go.mod")
 	differ := map[string]string{ // small ones, which something else in their build asks for

@@ -22,7 +22,8 @@ var namesAProvider = map[string]string{
 // providerFolder holds a folder for each provider, which knows its own name.
 const providerFolder = "internal/machine/machine/"
 
-// Machines are asked what they can do, never what they are: a provider that is added is in its folder, the table of the API and one line of wiring.
+// Machines are asked what they can do, never what they are: a provider that is added is in its folder, the table of the
+// API and one line of wiring.
 func TestProvidersAreNotNamed(t *testing.T) {
 	all := sources(t)
 	constants, values := providerConstants(all)
@@ -51,7 +52,8 @@ func TestProvidersAreNotNamed(t *testing.T) {
 	}
 }
 
-// providerConstants returns the constants of the API's type Provider, and their values. The default provider is a choice that code may repeat.
+// providerConstants returns the constants of the API's type Provider, and their values. The default provider is a
+// choice that code may repeat.
 func providerConstants(all []source) (constants, values []string) {
 	for _, s := range all {
 		if s.dir != "api/v1alpha1" || s.test {
@@ -84,7 +86,8 @@ func providerConstants(all []source) (constants, values []string) {
 // namedProvider is a place at which code names a provider.
 type namedProvider struct{ where, what string }
 
-// namedProviders finds the constants of providers in a file, and comparisons of a provider with a string, the default provider too.
+// namedProviders finds the constants of providers in a file, and comparisons of a provider with a string, the default
+// provider too.
 func namedProviders(s source, constants, values []string) []namedProvider {
 	api, imported := s.imports[apiPackage]
 	var found []namedProvider
@@ -138,7 +141,8 @@ func isDefaultProvider(e ast.Expr, api string) bool {
 	return ok && x.Name == api && selector.Sel.Name == "DefaultProvider"
 }
 
-// isProvider reports whether an expression is called a provider or a map of providers, perhaps converted to another type.
+// isProvider reports whether an expression is called a provider or a map of providers, perhaps converted to another
+// type.
 func isProvider(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:

@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/platform/release"
 )
 
-// Only the list of releases says which Kubernetes there is: every part reads it from the release that it is given, so that another minor is an entry.
+// Only the list of releases says which Kubernetes there is: every part reads it from the release that it is given, so
+// that another minor is an entry.
 func TestVersionsOfKubernetesAreInOneList(t *testing.T) {
 	const list = "internal/platform/release"
 	versions, inList := map[string]bool{}, 0

@@ -19,7 +19,8 @@ var sizes = map[string]int{
 	"methods":    40, // of a type, in all files of its package
 }
 
-// sizesFile has a line for each function or type that is larger: what is counted, its name, and its figure, which may only fall.
+// sizesFile has a line for each function or type that is larger: what is counted, its name, and its figure, which may
+// only fall.
 const sizesFile = "sizes.txt"
 
 // size names a figure: what is counted, and the function or type as directory.Name or directory.Type.Method.
@@ -95,7 +96,8 @@ func sizeProblems(measured, listed map[size]int) []string {
 	return problems
 }
 
-// measure adds the figures of a file. A name that a package has more than once, such as init, has the largest figure of them.
+// measure adds the figures of a file. A name that a package has more than once, such as init, has the largest figure of
+// them.
 func measure(s source, into map[size]int) {
 	for _, declaration := range s.file.Decls {
 		fn, ok := declaration.(*ast.FuncDecl)
@@ -131,7 +133,8 @@ func receiverOf(expression ast.Expr) string {
 	return "?"
 }
 
-// cyclomatic is the complexity of a function with the functions in it, as gocyclo has it (v0.6.0, complexity.go): default cases count nothing.
+// cyclomatic is the complexity of a function with the functions in it, as gocyclo has it (v0.6.0, complexity.go):
+// default cases count nothing.
 func cyclomatic(fn ast.Node) int {
 	complexity := 1
 	ast.Inspect(fn, func(n ast.Node) bool {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Upstream's suite is a module of its own, so that lint, tests and build do without it, and looks for what its own version promises.
+// Upstream's suite is a module of its own, so that lint, tests and build do without it, and looks for what its own
+// version promises.
 func TestTheSuiteIsOfTheClustersVersion(t *testing.T) {
 	suite, cluster := kubernetesVersion(t, "test/conformance/go.mod"), kubernetesVersion(t, "kubernetes/go.mod")
 	if suite != cluster {

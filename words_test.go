@@ -19,8 +19,8 @@ const maxNameless = 627
 // shownPackages is how many packages a failure lists, those with the most nameless sentences first.
 const shownPackages = 10
 
-// nameless matches a clause whose subject is a pronoun without a noun: a reader has to find in another sentence what it stands for. "One machine" and
-// "those machines" have a noun. The last pattern is a relative clause of the same kind.
+// nameless matches a clause whose subject is a pronoun without a noun: a reader has to find in another sentence what it
+// stands for. "One machine" and "those machines" have a noun. The last pattern is a relative clause of the same kind.
 var nameless = []*regexp.Regexp{
 	regexp.MustCompile(`^(?i:and |but |or |so |nor )?(?i:of )?(?:[Nn]one|[Ww]hat)\b`),
 	regexp.MustCompile(`^(?i:and |but |or |so |nor )?(?i:of )?(?:[Oo]ne|[Tt]hose) (?:` + afterPronoun + `)\b`),
@@ -28,11 +28,13 @@ var nameless = []*regexp.Regexp{
 	regexp.MustCompile(`, (?:one |none |some |each |both |all |most )?of (?:which|whom)\b`),
 }
 
-// afterPronoun are words that follow "one" and "those" where these are pronouns: a noun would follow an article or a number.
+// afterPronoun are words that follow "one" and "those" where these are pronouns: a noun would follow an article or a
+// number.
 const afterPronoun = `that|which|who|whom|whose|of|in|on|at|by|with|without|from|for|to|as|beside|behind|before|after|elsewhere|alone|only|too|` +
 	`is|are|was|were|be|has|have|had|does|do|did|may|might|can|could|must|will|would|should|needs?|gets?|goes|go|comes|come|takes?|stays?|makes?|ends?|waits?`
 
-// Comments are read by engineers who do not know the code, at night, in their second language: a sentence names its subject.
+// Comments are read by engineers who do not know the code, at night, in their second language: a sentence names its
+// subject.
 func TestSentencesHaveASubject(t *testing.T) {
 	found := map[string]int{} // by package
 	total, read := 0, 0
@@ -113,7 +115,8 @@ var sentenceEnd = regexp.MustCompile(`(?:[^\s.][^\s.]|[0-9])(?:[)"‚Äù]?[.!?][)"‚
 // tableOfFailures is the heading of a list that many package comments have, and no sentence.
 const tableOfFailures = "What happens if"
 
-// isNameless reports whether a sentence, or a part of it behind a semicolon, has a pronoun without a noun for a subject.
+// isNameless reports whether a sentence, or a part of it behind a semicolon, has a pronoun without a noun for a
+// subject.
 func isNameless(sentence string) bool {
 	for clause := range strings.SplitSeq(strings.TrimPrefix(sentence, tableOfFailures), "; ") {
 		if slices.ContainsFunc(nameless, func(p *regexp.Regexp) bool { return p.MatchString(strings.TrimSpace(clause)) }) {

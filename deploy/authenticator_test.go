@@ -154,8 +154,8 @@ func (c condition) GetExpression() string { return string(c) }
 
 func (condition) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
 
-// matches reports whether an expression of an admission policy is true, compiled as the API server of the oldest Kubernetes that has such
-// policies does.
+// matches reports whether an expression of an admission policy is true, compiled as the API server of the oldest
+// Kubernetes that has such policies does.
 func matches(t *testing.T, expression string, about map[string]any) bool {
 	t.Helper()
 	compiler := plugincel.NewCompiler(environment.MustBaseEnvSet(version.MustParse("1.30")))
@@ -167,7 +167,8 @@ func matches(t *testing.T, expression string, about map[string]any) bool {
 	return err == nil && out.Value() == true // what fails is refused: failurePolicy is Fail
 }
 
-// Whatever the authenticator is made to do, it binds the roles of access policies to the groups of their entries and to nobody else.
+// Whatever the authenticator is made to do, it binds the roles of access policies to the groups of their entries and to
+// nobody else.
 func TestTheAuthenticatorBindsGroupsOfAccessEntriesAlone(t *testing.T) {
 	const mine, group = "muster:access-entry:alice:AmazonEKSViewPolicy", "muster:access-entry:alice"
 	binding := func(name, role string, subjects ...any) map[string]any {

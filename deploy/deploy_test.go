@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploy_test holds what is in this directory against the code that it is for. The chart itself is tested in render/, a
-// module of its own, because nothing else needs Helm.
+// Package deploy_test holds what is in this directory against the code that it is for. The chart itself is tested in
+// render/, a module of its own, because nothing else needs Helm.
 package deploy_test
 
 import (

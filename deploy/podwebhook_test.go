@@ -17,7 +17,8 @@ import (
 	"muster.dev/muster/internal/iam/podwebhookconfig"
 )
 
-// The manifests are what their kinds take, their configuration is one, their parts fit each other, and nothing is granted that is not needed.
+// The manifests are what their kinds take, their configuration is one, their parts fit each other, and nothing is
+// granted that is not needed.
 func TestPodWebhookManifests(t *testing.T) {
 	for name, keeps := range map[string]bool{"pod-identity-webhook": true, "pod-identity-webhook-cert-manager": false} {
 		t.Run(name, func(t *testing.T) { podWebhookManifest(t, "manifests/"+name+".yaml", keeps) })

@@ -12,7 +12,8 @@ import (
 
 const staticRBAC = "static/authenticator-rbac.yaml"
 
-// granted are the rules that subjects of a kind are bound to in a manifest, by namespace; those of the cluster have none.
+// granted are the rules that subjects of a kind are bound to in a manifest, by namespace; those of the cluster have
+// none.
 func granted(t *testing.T, path, kind, name string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	type key struct{ kind, namespace, name string }

@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// BenchmarkWayOut measures a machine's connections beside the host's own, to the same server and in turns: bytes in either direction, and
-// connections that are opened, used for one byte each way, and closed.
+// BenchmarkWayOut measures a machine's connections beside the host's own, to the same server and in turns: bytes in
+// either direction, and connections that are opened, used for one byte each way, and closed.
 //
 //	go -C egress test -run '^$' -bench . -benchtime 3s
 func BenchmarkWayOut(b *testing.B) {

@@ -13,7 +13,8 @@ type limits struct {
 	total   int
 }
 
-// fraction of what is left that one machine may have: of N that take all they get, each has total/(N+fraction), and one more gets as much.
+// fraction of what is left that one machine may have: of N that take all they get, each has total/(N+fraction), and one
+// more gets as much.
 const fraction = 8
 
 // share counts the flows of a machine: all of them, with its pods', and its own.
@@ -43,8 +44,9 @@ func newFlows(l limits) *flows {
 	return &flows{limits: l, count: map[netip.Addr]share{}, all: map[*flow]struct{}{}}
 }
 
-// take adds a flow, unless its machine has its limit already. A quarter of that is the machine's own and not for its pods: what they take must not keep
-// the machine itself in, even if they took it when more was left and the limit was higher.
+// take adds a flow, unless its machine has its limit already. A quarter of that is the machine's own and not for its
+// pods: what they take must not keep the machine itself in, even if they took it when more was left and the limit was
+// higher.
 func (f *flows) take(own *flow, source netip.Addr) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -12,7 +12,8 @@ var (
 	podA               = netip.MustParseAddr("10.244.0.9")
 )
 
-// A machine's pods cannot take all that is its own, and however many machines take what they get, each gets out itself, and so does one more.
+// A machine's pods cannot take all that is its own, and however many machines take what they get, each gets out itself,
+// and so does one more.
 func TestFlowsAreShared(t *testing.T) {
 	for _, l := range []limits{defaultLimits().halfOpen, defaultLimits().connections, defaultLimits().datagrams, defaultLimits().echoes} {
 		f := newFlows(l)

@@ -57,7 +57,8 @@ func (g *gate) refuse(destination netip.Addr) egresspolicy.Refusal {
 	return ""
 }
 
-// look reads the settings again, and reports whether they changed. If a file cannot be read, the settings stay as they were.
+// look reads the settings again, and reports whether they changed. If a file cannot be read, the settings stay as they
+// were.
 func (g *gate) look() (changed bool) {
 	policy, own, err := g.read()
 	if err != nil {
@@ -84,7 +85,8 @@ func equal(a, b []netip.Prefix) bool {
 	return true
 }
 
-// lookAgain is how often settings are read: well below the second in which a change has to be in force (docs/promises.md).
+// lookAgain is how often settings are read: well below the second in which a change has to be in force
+// (docs/promises.md).
 const lookAgain = 250 * time.Millisecond
 
 // follow looks again until the context ends, and says when the settings changed.

@@ -69,7 +69,8 @@ func TestGate(t *testing.T) {
 	check("it cannot be read any more", "1.1.1.1", egresspolicy.RefusedDenied)
 }
 
-// A change takes effect within a second (docs/promises.md) whenever it comes: not looking for a whole second would use all of that up.
+// A change takes effect within a second (docs/promises.md) whenever it comes: not looking for a whole second would use
+// all of that up.
 func TestGateLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var policy atomic.Pointer[egresspolicy.Policy]

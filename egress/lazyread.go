@@ -38,8 +38,8 @@ func (b *buffers) put(one *[]byte) { b.pool.Put(one) }
 // chunks are for datagrams, and for connections that move much; fewChunks for those of a machine that has many.
 var chunks, fewChunks = newBuffers(chunk), newBuffers(chunk / 8)
 
-// lazyRead reads what comes to a socket and hands it on, until reading or use fails. A buffer is taken only when there is something to read:
-// most of thousands of connections are idle. The end of a stream is io.EOF.
+// lazyRead reads what comes to a socket and hands it on, until reading or use fails. A buffer is taken only when there
+// is something to read: most of thousands of connections are idle. The end of a stream is io.EOF.
 func lazyRead(socket syscall.Conn, stream bool, from *buffers, use func([]byte) error) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {

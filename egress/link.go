@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// offloadSize is that of a virtio_net_hdr (linux/virtio_net.h): what the kernel has left to do about a packet, or leaves to us.
+	// offloadSize is that of a virtio_net_hdr (linux/virtio_net.h): what the kernel has left to do about a packet, or
+	// leaves to us.
 	offloadSize = 10
 	// largestSegment bounds the packets of TCP that are written whole; the kernel cuts them for the machines' links.
 	largestSegment = 60 << 10
@@ -164,7 +165,8 @@ func (*tunLink) LinkAddress() tcpip.LinkAddress { return "" }
 // SetLinkAddress implements [stack.LinkEndpoint].
 func (*tunLink) SetLinkAddress(tcpip.LinkAddress) {}
 
-// Capabilities implements [stack.LinkEndpoint]. Machines leave checksums to be filled in by hardware, and their packets came by memory.
+// Capabilities implements [stack.LinkEndpoint]. Machines leave checksums to be filled in by hardware, and their packets
+// came by memory.
 func (*tunLink) Capabilities() stack.LinkEndpointCapabilities {
 	return stack.CapabilityRXChecksumOffload
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command muster-egress is the way out of one VPC: packets that security groups let through come by a link in the VPC's namespace, end in a
-// network stack of this process's own, and go on as ordinary connections, datagrams and echo requests of the host. Nothing is forwarded or
-// masqueraded, and no rule, route, link or setting of the host is touched; to the host it is a program with sockets.
+// Command muster-egress is the way out of one VPC: packets that security groups let through come by a link in the VPC's
+// namespace, end in a network stack of this process's own, and go on as ordinary connections, datagrams and echo
+// requests of the host. Nothing is forwarded or masqueraded, and no rule, route, link or setting of the host is
+// touched; to the host it is a program with sockets.
 //
-// It trusts the VPC's namespace to have dropped packets with a source that is not their sender's (rp_filter), and the description of the VPC on
-// disk, which says what may leave (internal/network/egresspolicy) and is read again once a second. It does not trust the bytes of packets. It
-// refuses, before a socket is connected, every address that the policy does not open, every one that is the host's own by the host's routes,
-// and what is more than a machine's share. Once all is open it gives up its capabilities for good.
+// It trusts the VPC's namespace to have dropped packets with a source that is not their sender's (rp_filter), and the
+// description of the VPC on disk, which says what may leave (internal/network/egresspolicy) and is read again once a
+// second. It does not trust the bytes of packets. It refuses, before a socket is connected, every address that the
+// policy does not open, every one that is the host's own by the host's routes, and what is more than a machine's share.
+// Once all is open it gives up its capabilities for good.
 //
 // What happens if:
 //

@@ -72,7 +72,8 @@ func TestNth(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory measures what a machine's connections take of the program: those that have moved something and rest, and those that neither side reads from.
+// BenchmarkMemory measures what a machine's connections take of the program: those that have moved something and rest,
+// and those that neither side reads from.
 //
 //	go -C egress test -run '^$' -bench Memory -benchtime 1x
 func BenchmarkMemory(b *testing.B) {

@@ -18,10 +18,12 @@ import (
 
 const (
 	nic = 1
-	// buffered is how many bytes of a connection wait in each direction, at first and at most. The link is memory, so little is enough.
+	// buffered is how many bytes of a connection wait in each direction, at first and at most. The link is memory, so
+	// little is enough.
 	buffered     = 128 << 10
 	mostBuffered = 512 << 10
-	// timeWait is how long a connection's ports stay taken after its end: nothing is under way on a link that is memory.
+	// timeWait is how long a connection's ports stay taken after its end: nothing is under way on a link that is
+	// memory.
 	timeWait = time.Second
 )
 

@@ -20,7 +20,8 @@ import (
 // idlePing is how long after its last packet a series of echo requests is taken for over.
 const idlePing = 20 * time.Second
 
-// pings are series of echo requests that leave by ping sockets (icmp(7)): sockets that can send echo requests and nothing else.
+// pings are series of echo requests that leave by ping sockets (icmp(7)): sockets that can send echo requests and
+// nothing else.
 type pings struct {
 	egress *egress
 	mutex  sync.Mutex

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveUpRights takes all capabilities from every thread for good: what is left is an owner of files and a maker of ordinary sockets. It
-// takes a program without cgo, as ours are built: with it threads that are not Go's would keep theirs, and it fails.
+// giveUpRights takes all capabilities from every thread for good: what is left is an owner of files and a maker of
+// ordinary sockets. It takes a program without cgo, as ours are built: with it threads that are not Go's would keep
+// theirs, and it fails.
 func giveUpRights() error {
 	if _, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("giving up new privileges: %w", errno)

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// dialTimeout is how long a connection may take to come about. A machine's kernel asks again meanwhile, and is not heard.
+	// dialTimeout is how long a connection may take to come about. A machine's kernel asks again meanwhile, and is not
+	// heard.
 	dialTimeout = 30 * time.Second
 	// A machine that is gone says no goodbye: its side of a connection is asked whether it is there.
 	keepAliveIdle, keepAliveInterval, keepAliveCount = 60 * time.Second, 15 * time.Second, 4
@@ -30,8 +31,8 @@ const (
 	manyConnections, mostConnections = 32, 256
 )
 
-// connect serves a request for a connection. It accepts the machine's connection only after the outside connection is open, and resets it if the
-// outside one is refused. After a timeout it does not answer, as the outside host did not.
+// connect serves a request for a connection. It accepts the machine's connection only after the outside connection is
+// open, and resets it if the outside one is refused. After a timeout it does not answer, as the outside host did not.
 func (e *egress) connect(request *tcp.ForwarderRequest) {
 	between := endsOf(request.ID())
 	dialling, cancel := context.WithTimeout(e.ctx, dialTimeout)
@@ -56,7 +57,8 @@ func (e *egress) connect(request *tcp.ForwarderRequest) {
 		request.Complete(true)
 		return
 	}
-	// A change of the settings in this moment ended neither the dialling, which was over, nor the connection, which was not listed yet.
+	// A change of the settings in this moment ended neither the dialling, which was over, nor the connection, which was
+	// not listed yet.
 	if refusal := e.gate.refuse(own.destination); refusal != "" {
 		e.refused(between, refusal)
 		e.connections.give(established)
@@ -95,7 +97,8 @@ func (e *egress) dialTCP(ctx context.Context, between ends) (*net.TCPConn, error
 	return outside, nil
 }
 
-// dial makes a socket of the host's to a destination. It is asked about when the socket connects, so nothing comes between.
+// dial makes a socket of the host's to a destination. It is asked about when the socket connects, so nothing comes
+// between.
 func (e *egress) dial(ctx context.Context, network string, between ends) (net.Conn, error) {
 	dialer := net.Dialer{FallbackDelay: -1, Control: func(_, address string, _ syscall.RawConn) error {
 		dialled, err := netip.ParseAddrPort(address)
@@ -160,7 +163,8 @@ func (e *egress) join(endpoint endpointOf, outside *net.TCPConn, from *buffers) 
 	_ = inside.Close()
 }
 
-// room is what a connection keeps of bytes that its other side does not take: in the stack in each direction, and in a buffer.
+// room is what a connection keeps of bytes that its other side does not take: in the stack in each direction, and in a
+// buffer.
 type room struct {
 	stack   int64 // 0 for what the stack gives by itself
 	buffers *buffers
@@ -173,8 +177,8 @@ func (r room) limit(endpoint tcpip.Endpoint) {
 	}
 }
 
-// roomOf is the buffer space of the nth connection of a machine. The first connections have as much as they can use; later ones have less, so that
-// thousands of connections that nobody reads do not take gigabytes.
+// roomOf is the buffer space of the nth connection of a machine. The first connections have as much as they can use;
+// later ones have less, so that thousands of connections that nobody reads do not take gigabytes.
 func roomOf(nth int) room {
 	switch {
 	case nth <= manyConnections:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// These tests make network namespaces, which needs root: a VPC, a host that the way out has its sockets in, and a server far away.
+// These tests make network namespaces, which needs root: a VPC, a host that the way out has its sockets in, and a
+// server far away.
 
 package main
 
@@ -201,7 +202,8 @@ func (w *world) start() {
 	w.process.Env = append(os.Environ(), mark+"=1")
 	w.process.Stdout, w.process.Stderr = os.Stderr, os.Stderr
 	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// The process is in the namespace of the thread that starts it, which lives as long as the test: so does the process.
+	// The process is in the namespace of the thread that starts it, which lives as long as the test: so does the
+	// process.
 	started, over := make(chan error), make(chan struct{})
 	w.t.Cleanup(func() { close(over) })
 	go func() {

@@ -43,8 +43,9 @@ type checked struct {
 // largestInput bounds standard input in bytes.
 const largestInput = 4 << 20
 
-// checkKubeletConfig is the program kubelet-config-check: it prints each problem for which a kubelet would refuse to start, a line each, by the
-// kubelet's own validation, and starts nothing. It exits with 0 if there is no problem, 1 if there are problems, 2 if it cannot tell.
+// checkKubeletConfig is the program kubelet-config-check: it prints each problem for which a kubelet would refuse to
+// start, a line each, by the kubelet's own validation, and starts nothing. It exits with 0 if there is no problem, 1 if
+// there are problems, 2 if it cannot tell.
 func checkKubeletConfig() {
 	raw, err := io.ReadAll(io.LimitReader(os.Stdin, largestInput))
 	var input checked
@@ -64,8 +65,8 @@ func checkKubeletConfig() {
 	}
 }
 
-// problems takes the steps of NewKubeletCommand and run in k8s.io/kubernetes/cmd/kubelet/app/server.go as far as they refuse anything
-// without looking at the machine. Some of upstream's panic at what they do not know.
+// problems takes the steps of NewKubeletCommand and run in k8s.io/kubernetes/cmd/kubelet/app/server.go as far as they
+// refuse anything without looking at the machine. Some of upstream's panic at what they do not know.
 func (c checked) problems(ctx context.Context) (found []string) {
 	defer func() {
 		if failure := recover(); failure != nil {

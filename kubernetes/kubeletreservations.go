@@ -16,8 +16,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/stats/pidlimit"
 )
 
-// reservations are what a kubelet refuses once it knows what the machine has: more reserved than there is, and amounts and thresholds that
-// it parses no sooner (cmd/kubelet/app/server.go, run; pkg/kubelet/cm/node_container_manager_linux.go, validateNodeAllocatable).
+// reservations are what a kubelet refuses once it knows what the machine has: more reserved than there is, and amounts
+// and thresholds that it parses no sooner (cmd/kubelet/app/server.go, run;
+// pkg/kubelet/cm/node_container_manager_linux.go, validateNodeAllocatable).
 func (c checked) reservations(config *kubeletconfig.KubeletConfiguration) (found []string) {
 	refuse := func(what string, err error) {
 		if err != nil {
@@ -66,7 +67,8 @@ func parseReservation(name, amount string) (resource.Quantity, error) {
 	return quantity, nil
 }
 
-// beyond are the resources of which more is kept from pods than the machine has: reserved, and below the thresholds of hard eviction.
+// beyond are the resources of which more is kept from pods than the machine has: reserved, and below the thresholds of
+// hard eviction.
 func (c checked) beyond(config *kubeletconfig.KubeletConfiguration, reserved corev1.ResourceList) (found []string) {
 	capacity := corev1.ResourceList{}
 	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{

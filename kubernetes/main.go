@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Kubernetes is every upstream Kubernetes program that runs for long, and kubeadm, in one binary, chosen by the name it is called by
-// (argv[0]), as a link to it. etcd is a module of its own, which is upgraded at its own time. People's kubectl is a program of its own: it starts in a fifth of the time and can be copied. Upstream's flags,
-// feature gates and klog are global to a process, so one call builds one program only. Nothing of upstream is changed, and nothing of
-// Muster is imported. One program is not upstream's, though all that it does is: kubelet-config-check has the kubelet's configuration validated
-// by the kubelet's own packages.
+// Kubernetes is every upstream Kubernetes program that runs for long, and kubeadm, in one binary, chosen by the name it
+// is called by (argv[0]), as a link to it. etcd is a module of its own, which is upgraded at its own time. People's
+// kubectl is a program of its own: it starts in a fifth of the time and can be copied. Upstream's flags, feature gates
+// and klog are global to a process, so one call builds one program only. Nothing of upstream is changed, and nothing of
+// Muster is imported. One program is not upstream's, though all that it does is: kubelet-config-check has the kubelet's
+// configuration validated by the kubelet's own packages.
 package main
 
 import (

@@ -88,8 +88,8 @@ func self() account {
 	return account{os.Geteuid(), append(groups, os.Getegid())}
 }
 
-// secret refuses a file that others can read or have written. A group may read it only where there is no other way: kubelet gives
-// files of Secrets to root and to the group of a pod (fsGroup) that does not run as root.
+// secret refuses a file that others can read or have written. A group may read it only where there is no other way:
+// kubelet gives files of Secrets to root and to the group of a pod (fsGroup) that does not run as root.
 func secret(info os.FileInfo, as account) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.Mode().IsRegular() {

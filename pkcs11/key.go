@@ -76,7 +76,8 @@ func (t *token) describe(handle pkcs11.SessionHandle, keys []pkcs11.ObjectHandle
 	return strings.Join(all, "; ")
 }
 
-// attributes are nil where an object has none: tokens differ in how they say so, and some do for all that are asked for at once.
+// attributes are nil where an object has none: tokens differ in how they say so, and some do for all that are asked for
+// at once.
 func (t *token) attributes(handle pkcs11.SessionHandle, object pkcs11.ObjectHandle, names ...uint) ([][]byte, error) {
 	values := make([][]byte, len(names))
 	for i, name := range names {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Muster-pkcs11 signs with a key in a PKCS #11 token for the process that started it. It is a process of its own because it loads
-// a library of the token's vendor. It greets with the public key or with what is wrong, then answers requests, one JSON object
-// a line, until its standard input ends:
+// Muster-pkcs11 signs with a key in a PKCS #11 token for the process that started it. It is a process of its own
+// because it loads a library of the token's vendor. It greets with the public key or with what is wrong, then answers
+// requests, one JSON object a line, until its standard input ends:
 //
 //	muster-pkcs11 --module FILE --token LABEL --key-label LABEL --pin-file FILE </dev/null
 //
@@ -36,7 +36,8 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "muster-pkcs11:", err)
 		return 1
 	}
-	// Its parent says when it ends: signals to the parent's whole group must not keep it from signing what it has begun.
+	// Its parent says when it ends: signals to the parent's whole group must not keep it from signing what it has
+	// begun.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 
 	t, err := open(c)
@@ -70,8 +71,8 @@ func parse(args []string) (config, error) {
 	return c, c.check()
 }
 
-// private takes standard input and output away from the library: what it prints there goes to standard error. And it keeps
-// what is in memory, the PIN or a key in software, out of core files.
+// private takes standard input and output away from the library: what it prints there goes to standard error. And it
+// keeps what is in memory, the PIN or a key in software, out of core files.
 func private() (in, out *os.File, err error) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
 		return nil, nil, fmt.Errorf("turning core files off: %w", err)

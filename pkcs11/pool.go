@@ -9,7 +9,8 @@ import (
 	"github.com/miekg/pkcs11"
 )
 
-// pool keeps sessions for the next signature. More are opened while all are in use, up to a number or to what the token gives.
+// pool keeps sessions for the next signature. More are opened while all are in use, up to a number or to what the token
+// gives.
 type pool struct {
 	idle chan *session
 	open func() (*session, error)

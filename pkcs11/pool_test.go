@@ -78,7 +78,8 @@ func TestPoolTakesWhatTheTokenGives(t *testing.T) {
 	})
 }
 
-// A wrong PIN counts: whatever kept a session from being opened is not tried again, but a session that others closed is.
+// A wrong PIN counts: whatever kept a session from being opened is not tried again, but a session that others closed
+// is.
 func TestPoolTriesOnce(t *testing.T) {
 	wrong := pkcs11.Error(pkcs11.CKR_PIN_INCORRECT)
 	o := &opener{errs: []error{wrong, nil}}

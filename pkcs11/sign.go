@@ -121,7 +121,8 @@ func toASN1(raw []byte) ([]byte, error) {
 	return asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(raw[:half]), new(big.Int).SetBytes(raw[half:])})
 }
 
-// try signs something and verifies it: the public key that was found must be the private key's, which must be allowed to sign.
+// try signs something and verifies it: the public key that was found must be the private key's, which must be allowed
+// to sign.
 func (t *token) try(s *session) error {
 	digest := sha256.Sum256([]byte("muster-pkcs11"))
 	r := request{Hash: crypto.SHA256.String(), Digest: digest[:]}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Muster-certificate-controller approves and signs the certificate requests of kubelets, in any cluster. It is a program of its own
-// because its memory is counted: muster itself holds much that it has no use for.
+// Muster-certificate-controller approves and signs the certificate requests of kubelets, in any cluster. It is a
+// program of its own because its memory is counted: muster itself holds much that it has no use for.
 package main
 
 import (

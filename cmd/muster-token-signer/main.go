@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Muster-token-signer signs a cluster's service account tokens for its API server, on a unix socket. It is a program of its own because each
-// cluster runs one: little is linked into it, and its pages are counted once for each of them.
+// Muster-token-signer signs a cluster's service account tokens for its API server, on a unix socket. It is a program of
+// its own because each cluster runs one: little is linked into it, and its pages are counted once for each of them.
 package main
 
 import (

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Muster-webhook-proxy dials webhooks for a cluster's API server: the account's own on the host, all others in the VPC. It is a program of its
-// own because each cluster runs one: little is linked into it, and its pages are counted once for each of them.
+// Muster-webhook-proxy dials webhooks for a cluster's API server: the account's own on the host, all others in the VPC.
+// It is a program of its own because each cluster runs one: little is linked into it, and its pages are counted once
+// for each of them.
 package main
 
 import (

@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Of a cluster that is not in the state directory nobody is told to start it with muster, and one that was named is the one that counts.
+// Of a cluster that is not in the state directory nobody is told to start it with muster, and one that was named is the
+// one that counts.
 func TestAnotherCluster(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))

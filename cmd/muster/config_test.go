@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 )
 
-// TestPageOfNodeConfig runs what docs/node-config.md shows: files are written as they stand there, and commands print what stands
-// below them.
+// TestPageOfNodeConfig runs what docs/node-config.md shows: files are written as they stand there, and commands print
+// what stands below them.
 func TestPageOfNodeConfig(t *testing.T) {
 	page, err := os.ReadFile("../../docs/node-config.md")
 	if err != nil {

@@ -2,8 +2,8 @@
 
 // Muster runs Kubernetes clusters that machines join by themselves, and only those that should.
 //
-// The packages below are named after what their commands are about: csr, token, node and so on. A command parses its command line, calls
-// internal packages, and prints: data to standard output, messages to standard error.
+// The packages below are named after what their commands are about: csr, token, node and so on. A command parses its
+// command line, calls internal packages, and prints: data to standard output, messages to standard error.
 package main
 
 import (

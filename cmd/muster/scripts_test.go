@@ -39,7 +39,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits CODE COMMAND [ARG...] runs a command that is to end with that exit code, and keeps its output for stdout and stderr.
+// exits CODE COMMAND [ARG...] runs a command that is to end with that exit code, and keeps its output for stdout and
+// stderr.
 func exits(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND [ARG...]")

@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Data is not followed by a sentence: what reads both streams reads JSON. The exit code says that something is not as configured.
+// Data is not followed by a sentence: what reads both streams reads JSON. The exit code says that something is not as
+// configured.
 func TestStatusAsData(t *testing.T) {
 	t.Parallel()
 	dir := statedir.Dir(t.TempDir())

@@ -28,8 +28,8 @@ func authenticatorCRDs() map[string]string {
 	}
 }
 
-// authenticatorFiles are the files of its chart that have their home elsewhere, by their path below deploy/. The alerts and the
-// dashboard have it in deploy/, the kinds in the source tree around it.
+// authenticatorFiles are the files of its chart that have their home elsewhere, by their path below deploy/. The alerts
+// and the dashboard have it in deploy/, the kinds in the source tree around it.
 func authenticatorFiles(deploy string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	from := map[string]string{
@@ -49,8 +49,8 @@ func authenticatorFiles(deploy string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// authenticator renders the authenticator's chart with each of its profiles, and adds what comes of it to files: existing.yaml gives
-// manifests/authenticator.yaml, NAME.yaml gives manifests/authenticator-NAME.yaml.
+// authenticator renders the authenticator's chart with each of its profiles, and adds what comes of it to files:
+// existing.yaml gives manifests/authenticator.yaml, NAME.yaml gives manifests/authenticator-NAME.yaml.
 func authenticator(deploy string, files map[string][]byte) error {
 	c, err := loadChartIn(deploy, authenticatorChart)
 	if err != nil {

@@ -105,8 +105,8 @@ scrubbedAccounts: ["111122223333"]
 	}
 }
 
-// The authenticator gets exactly what it uses: to list and watch mappings, write their status, tell Events of them, record the mode,
-// review clients that read its metrics, and agree with others on who writes.
+// The authenticator gets exactly what it uses: to list and watch mappings, write their status, tell Events of them,
+// record the mode, review clients that read its metrics, and agree with others on who writes.
 func TestAuthenticatorPermissions(t *testing.T) {
 	reads := []string{
 		"cluster: list,watch access.muster.dev/accessentries",

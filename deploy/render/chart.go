@@ -54,8 +54,8 @@ func loadChartIn(deploy, dir string) (*chart.Chart, error) {
 	return c, nil
 }
 
-// render does what `helm template` does, the values' schema included, and returns the objects in the order in which Helm
-// installs them.
+// render does what `helm template` does, the values' schema included, and returns the objects in the order in which
+// Helm installs them.
 func render(c *chart.Chart, values map[string]any) ([]releaseutil.Manifest, error) {
 	return renderAs(c, values, release)
 }
@@ -64,7 +64,8 @@ func renderAs(c *chart.Chart, values map[string]any, name string) ([]releaseutil
 	return renderFor(c, values, name, manifestsFor)
 }
 
-// manifestsFor is the Kubernetes that plain manifests are for. What Helm knows by itself depends on how the program was built.
+// manifestsFor is the Kubernetes that plain manifests are for. What Helm knows by itself depends on how the program was
+// built.
 const manifestsFor = "v1.30.0"
 
 // namespaceOf is the namespace of a release.

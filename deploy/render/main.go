@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Render writes deploy/manifests: what Helm makes of the chart with the values of each file in deploy/profiles, for those who
-// apply plain files. It also puts the alert rules and the dashboard into the chart, which can only read files of its own.
+// Render writes deploy/manifests: what Helm makes of the chart with the values of each file in deploy/profiles, for
+// those who apply plain files. It also puts the alert rules and the dashboard into the chart, which can only read files
+// of its own.
 package main
 
 import (

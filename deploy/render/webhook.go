@@ -20,8 +20,9 @@ const (
 	webhookNamespace = "muster-pod-identity"
 )
 
-// webhook renders the pod identity webhook's chart with each of its profiles, and adds what comes of it to files: own-certificate.yaml gives
-// manifests/pod-identity-webhook.yaml, NAME.yaml gives manifests/pod-identity-webhook-NAME.yaml.
+// webhook renders the pod identity webhook's chart with each of its profiles, and adds what comes of it to files:
+// own-certificate.yaml gives manifests/pod-identity-webhook.yaml, NAME.yaml gives
+// manifests/pod-identity-webhook-NAME.yaml.
 func webhook(deploy string, files map[string][]byte) error {
 	c, err := loadChartIn(deploy, webhookChart)
 	if err != nil {

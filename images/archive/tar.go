@@ -18,8 +18,8 @@ type entry struct {
 	content []byte
 }
 
-// rootfs is the tar of an image's file system: the programs, a place for temporary files, names for the users, and if there are
-// any the certificate authorities, where Go programs look for them first.
+// rootfs is the tar of an image's file system: the programs, a place for temporary files, names for the users, and if
+// there are any the certificate authorities, where Go programs look for them first.
 func rootfs(programs []entry, authorities []byte) ([]byte, error) {
 	const users = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
 	const groups = "root:x:0:\nnonroot:x:65532:\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Pause is the first process of every pod: it holds the pod's namespaces open, and reaps what is orphaned in them when the
-// pod shares one process namespace. It does what upstream's build/pause/linux/pause.c does.
+// Pause is the first process of every pod: it holds the pod's namespaces open, and reaps what is orphaned in them when
+// the pod shares one process namespace. It does what upstream's build/pause/linux/pause.c does.
 package main
 
 import (

@@ -18,8 +18,9 @@ import (
 // countFile holds the numbers from 1 on, one a line, in a directory that is to keep them.
 const countFile = "count"
 
-// count appends the next number to the file of a directory again and again. A number is printed when it is on the disk, so each one that was printed
-// must be there after whatever happened. It refuses to go on with a file in which one is missing.
+// count appends the next number to the file of a directory again and again. A number is printed when it is on the disk,
+// so each one that was printed must be there after whatever happened. It refuses to go on with a file in which one is
+// missing.
 func count(ctx context.Context, stdout io.Writer, dir string, pause time.Duration) error {
 	last, whole, err := counted(dir)
 	if err != nil {
@@ -60,7 +61,8 @@ func count(ctx context.Context, stdout io.Writer, dir string, pause time.Duratio
 	}
 }
 
-// counted reads the file of a directory: the last number, and the bytes up to its end. A last line without its end was never printed.
+// counted reads the file of a directory: the last number, and the bytes up to its end. A last line without its end was
+// never printed.
 func counted(dir string) (last, whole int64, err error) {
 	file, err := os.Open(filepath.Join(dir, countFile)) //nolint:gosec // G703: the directory is an argument
 	if errors.Is(err, fs.ErrNotExist) {

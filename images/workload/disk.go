@@ -14,7 +14,8 @@ import (
 // firstBytes is how much of a block device is read and written: one block of every device.
 const firstBytes = 4096
 
-// disk prints how large a block device is and the line that it begins with. A line that is to be written first is on the disk when it is printed.
+// disk prints how large a block device is and the line that it begins with. A line that is to be written first is on
+// the disk when it is printed.
 func disk(stdout io.Writer, args []string) error {
 	flags := flag.NewFlagSet("disk", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Workload is a small program for trying a cluster out from inside a pod: it serves its pod's name, its environment, and
-// what DNS and other servers look like from there, over HTTP or as commands for `kubectl exec`.
+// Workload is a small program for trying a cluster out from inside a pod: it serves its pod's name, its environment,
+// and what DNS and other servers look like from there, over HTTP or as commands for `kubectl exec`.
 package main
 
 import (

@@ -35,8 +35,8 @@ func newClient() *http.Client {
 	}
 }
 
-// handler serves every command over HTTP. A command that fails is answered with the reason and with 502, because the failure is behind this server,
-// or with 400 if the request is wrong.
+// handler serves every command over HTTP. A command that fails is answered with the reason and with 502, because the
+// failure is behind this server, or with 400 if the request is wrong.
 func (w workload) handler() http.Handler {
 	answer := func(do func(out io.Writer, r *http.Request) error) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) {

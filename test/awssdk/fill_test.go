@@ -95,8 +95,8 @@ func holdsItself(typ reflect.Type, within []reflect.Type) bool {
 	return slices.Contains(within, typ)
 }
 
-// tree is the Object that a struct of the SDK stands for. It knows names from the SDK and the table alone, not from a codec. A field
-// that the table does not have, and a member that the SDK does not have, fail the test.
+// tree is the Object that a struct of the SDK stands for. It knows names from the SDK and the table alone, not from a
+// codec. A field that the table does not have, and a member that the SDK does not have, fail the test.
 func tree(t *testing.T, s *awsshape.Shape, v reflect.Value) any {
 	t.Helper()
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {

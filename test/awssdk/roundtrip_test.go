@@ -104,9 +104,10 @@ func start(t *testing.T, c client) (*server, any) {
 	})
 }
 
-// plain sends requests whose bodies have no WriteTo. The SDK closes a body when the head of the answer is there, and its WriteTo reports
-// io.EOF then; if net/http looks for the body's end after that, it takes this for a failure and closes the connection before the answer is
-// read (smithy-go v1.28.8, transport/http/internal/io/safe.go; one request in 200 with a server as quick as this).
+// plain sends requests whose bodies have no WriteTo. The SDK closes a body when the head of the answer is there, and
+// its WriteTo reports io.EOF then; if net/http looks for the body's end after that, it takes this for a failure and
+// closes the connection before the answer is read (smithy-go v1.28.8, transport/http/internal/io/safe.go; one request
+// in 200 with a server as quick as this).
 type plain struct{}
 
 func (plain) Do(r *http.Request) (*http.Response, error) {
@@ -214,8 +215,8 @@ func TestEveryError(t *testing.T) {
 	}
 }
 
-// sent is the status that AWS sends with an error: that of the model, but in the protocols with a target 400 or 500, as the API references of these
-// services say of each of their errors.
+// sent is the status that AWS sends with an error: that of the model, but in the protocols with a target 400 or 500, as
+// the API references of these services say of each of their errors.
 func sent(service *awsshape.Service, fault *awsshape.Fault) int {
 	switch {
 	case service.Fault(fault.Code) == nil || service.Protocol != awsshape.JSON10 && service.Protocol != awsshape.JSON11:
@@ -226,7 +227,8 @@ func sent(service *awsshape.Service, fault *awsshape.Fault) int {
 	return http.StatusBadRequest
 }
 
-// faultTrip sends an error through the client. Where the client knows an error by the operation, it takes the first that knows it.
+// faultTrip sends an error through the client. Where the client knows an error by the operation, it takes the first
+// that knows it.
 func faultTrip(t *testing.T, c client, s *server, made any, fault *awsshape.Fault) {
 	const message = `the group "web" is <busy> & has nodes: é`
 	s.problem, s.output = nil, nil

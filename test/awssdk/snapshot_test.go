@@ -24,8 +24,8 @@ import (
 	"muster.dev/muster/internal/aws/jsonvalue"
 )
 
-// snapshots is the directory of a client's module, which has a snapshot of each operation's request with all members, and the clients
-// with a schema also have those of answers and errors.
+// snapshots is the directory of a client's module, which has a snapshot of each operation's request with all members,
+// and the clients with a schema also have those of answers and errors.
 func snapshots(t *testing.T, c client) string {
 	t.Helper()
 	name := map[string]string{"logs": "cloudwatchlogs", "elasticfilesystem": "efs"}[c.service]

@@ -30,7 +30,8 @@ import (
 )
 
 const (
-	// awsUsers send the requests in turn. Each may send 200 at once and 100 a second, and sends at most awsEach of one kind.
+	// awsUsers send the requests in turn. Each may send 200 at once and 100 a second, and sends at most awsEach of one
+	// kind.
 	awsUsers, awsEach = 60, 90
 	// awsWorkers send at the same time.
 	awsWorkers = 4
@@ -40,8 +41,8 @@ const (
 	awsPatience = 20 * time.Minute
 )
 
-// benchAWS measures the AWS APIs: requests a second of one client with several connections, and the time from CreateNodegroup to a machine. moto's
-// server is measured in the same way where it is installed.
+// benchAWS measures the AWS APIs: requests a second of one client with several connections, and the time from
+// CreateNodegroup to a machine. moto's server is measured in the same way where it is installed.
 func benchAWS(ctx context.Context, bin string, instances int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {

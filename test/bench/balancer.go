@@ -52,7 +52,8 @@ type reach struct {
 	throughput, latency []float64
 }
 
-// benchBalancer measures a load balancer, opened from the host, beside connections from the VPC's namespace to the same server on a machine, in turns.
+// benchBalancer measures a load balancer, opened from the host, beside connections from the VPC's namespace to the same
+// server on a machine, in turns.
 func benchBalancer(ctx context.Context, bin string, rounds int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
@@ -133,7 +134,8 @@ func middle(all []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// serveOn runs a server in the network of a machine: by the first byte of a connection it sends without end, or sends each byte back.
+// serveOn runs a server in the network of a machine: by the first byte of a connection it sends without end, or sends
+// each byte back.
 func (t trial) serveOn(ctx context.Context, machine string, at netip.AddrPort) (end func(), err error) {
 	running, err := local.Running(t.state())
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 const (
 	// clustersInAll is how many clusters there are in the end, the first included.
 	clustersInAll = 5
-	// settleTime is how long control planes are left alone before they count as idle, since the last one has just started.
+	// settleTime is how long control planes are left alone before they count as idle, since the last one has just
+	// started.
 	settleTime = 30 * time.Second
 	// idleTime is how long an idle control plane is watched.
 	idleTime = time.Minute
@@ -31,8 +32,8 @@ const (
 	clusterPatience = 3 * time.Minute
 )
 
-// benchClusters measures further clusters of one account, each with a local node: when the API server answers, when the node is Ready, what a
-// control plane holds of memory, and what it takes of a core when nobody asks for anything.
+// benchClusters measures further clusters of one account, each with a local node: when the API server answers, when the
+// node is Ready, what a control plane holds of memory, and what it takes of a core when nobody asks for anything.
 func benchClusters(ctx context.Context, bin string) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
@@ -158,7 +159,8 @@ func (t trial) processorTime() (map[string]time.Duration, error) {
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		// After the name in brackets, utime and stime are the 12th and 13th field, in hundredths of a second (proc_pid_stat(5)).
+		// After the name in brackets, utime and stime are the 12th and 13th field, in hundredths of a second
+		// (proc_pid_stat(5)).
 		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 		for _, field := range fields[11:13] {
 			ticks, err := strconv.ParseInt(field, 10, 64)

@@ -39,12 +39,13 @@ const (
 	identityTime     = 10 * time.Second
 	// podsPerSecond and podsTime are the pods that the webhook is asked about.
 	podsPerSecond, podsTime = 200, 20 * time.Second
-	// badPerSecond and badTime are the flood of bad tokens, and badCalm how long the service is left alone before its memory is read.
+	// badPerSecond and badTime are the flood of bad tokens, and badCalm how long the service is left alone before its
+	// memory is read.
 	badPerSecond, badTime, badCalm = 2000, 60 * time.Second, 10 * time.Second
 )
 
-// benchIdentities measures pods' identities on a cluster: the webhook, STS with service account tokens beside the check of a signature, and the
-// service's memory before and after a flood of bad tokens.
+// benchIdentities measures pods' identities on a cluster: the webhook, STS with service account tokens beside the check
+// of a signature, and the service's memory before and after a flood of bad tokens.
 func benchIdentities(ctx context.Context, bin string) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
@@ -224,7 +225,8 @@ func (c *awsClient) exchange(token string) (string, error) {
 	return string(body), err
 }
 
-// spending returns what gives the microseconds of CPU that a process spends on each of so many things from now on, which other programs of the host change little.
+// spending returns what gives the microseconds of CPU that a process spends on each of so many things from now on,
+// which other programs of the host change little.
 func (t trial) spending(process string) (each func(things int) (float64, error), err error) {
 	before, err := t.processorTime()
 	if err == nil && before[process] == 0 {
@@ -236,7 +238,8 @@ func (t trial) spending(process string) (each func(things int) (float64, error),
 	}, err
 }
 
-// benchExchange measures STS over the wire, client and service on the same processors, and what checking a signature costs.
+// benchExchange measures STS over the wire, client and service on the same processors, and what checking a signature
+// costs.
 func (t trial) benchExchange(ctx context.Context, w io.Writer, c *awsClient, tokens []string) error {
 	c.http.Transport.(*http.Transport).MaxIdleConnsPerHost = identityWorkers
 	var next, done atomic.Int64

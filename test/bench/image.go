@@ -26,8 +26,9 @@ const (
 	imageMachines = 3
 )
 
-// benchImageLoad measures an image of 100 MB from `muster image load` to a Ready pod of it on each of three machines, beside the reading of the archive
-// and its checksum, which is the least that anybody who verifies it does, in turns. Each round has an image that no machine has seen.
+// benchImageLoad measures an image of 100 MB from `muster image load` to a Ready pod of it on each of three machines,
+// beside the reading of the archive and its checksum, which is the least that anybody who verifies it does, in turns.
+// Each round has an image that no machine has seen.
 func benchImageLoad(ctx context.Context, bin string, rounds int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {

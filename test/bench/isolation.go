@@ -50,8 +50,9 @@ type isolated struct {
 	network       *reach
 }
 
-// benchIsolation measures machines with a user namespace beside machines without one, in turns: the time from nothing to three nodes, pod start, a
-// connection between two nodes' pods, writes that wait for a machine's disk, and the memory of what a machine runs beside pods.
+// benchIsolation measures machines with a user namespace beside machines without one, in turns: the time from nothing
+// to three nodes, pod start, a connection between two nodes' pods, writes that wait for a machine's disk, and the
+// memory of what a machine runs beside pods.
 func benchIsolation(ctx context.Context, bin string, rounds int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,7 +171,8 @@ func (one *isolated) measure(ctx context.Context, t trial, client kubernetes.Int
 	return nil
 }
 
-// fsyncIn writes to the disk of a pod's machine, and returns the median of what a write that waits for it took, in microseconds.
+// fsyncIn writes to the disk of a pod's machine, and returns the median of what a write that waits for it took, in
+// microseconds.
 func (t trial) fsyncIn(ctx context.Context, pod string) (median float64, err error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "kubectl"), "exec", pod, "--", "/workload", "fsync", "/scratch/file")
 	cmd.Env = t.environ()
@@ -182,8 +184,8 @@ func (t trial) fsyncIn(ctx context.Context, pod string) (median float64, err err
 	return median, err
 }
 
-// memoryOfMachines is the memory of what each machine of a group runs, in MiB of proportional memory. A machine that a pod is on is left out: containerd
-// and its shim take 25 MiB for the first one.
+// memoryOfMachines is the memory of what each machine of a group runs, in MiB of proportional memory. A machine that a
+// pod is on is left out: containerd and its shim take 25 MiB for the first one.
 func (t trial) memoryOfMachines(ctx context.Context, client kubernetes.Interface, isolation v1alpha1.Isolation) (mib []float64, err error) {
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

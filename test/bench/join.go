@@ -40,8 +40,8 @@ type joinKind struct {
 	command func(j joinTrial, h *host.Host, token string) ([]string, error)
 }
 
-// joinKinds are compared on hosts of the same kind: programs are installed. For kubeadm, containerd must run, with the images; muster
-// starts its own if none does.
+// joinKinds are compared on hosts of the same kind: programs are installed. For kubeadm, containerd must run, with the
+// images; muster starts its own if none does.
 func joinKinds() []joinKind {
 	programs := append(host.ContainerdPrograms(), "kubelet", "kube-proxy")
 	return []joinKind{
@@ -62,8 +62,8 @@ func kubeadmCommand(j joinTrial, h *host.Host, token string) ([]string, error) {
 	return h.KubeadmCommand(host.KubeadmJoin{Endpoint: joinServer, Token: token, Hash: j.pin, Discovery: time.Minute})
 }
 
-// joinTimes are what is measured of a join: until the kubelet is started, the command ends and the Node is Ready, and the processor
-// time that the command itself took, which is what it does rather than waits for.
+// joinTimes are what is measured of a join: until the kubelet is started, the command ends and the Node is Ready, and
+// the processor time that the command itself took, which is what it does rather than waits for.
 type joinTimes struct{ kubelet, command, ready, processor []time.Duration }
 
 // benchJoin measures `muster join` and `kubeadm join`, in turns, from the command line to a Ready node.
@@ -209,7 +209,8 @@ func (j joinTrial) untilReady(ctx context.Context) error {
 	return cmp.Or(ctx.Err(), errors.New("watching for the node: the watch ended"))
 }
 
-// parseTimes reads two lines like "0m0.12s 0m0.03s", the shell's own and its children's, and microseconds since the kernel's start.
+// parseTimes reads two lines like "0m0.12s 0m0.03s", the shell's own and its children's, and microseconds since the
+// kernel's start.
 func parseTimes(out string) (kubelet, processor time.Duration, err error) {
 	words := strings.Fields(out)
 	if len(words) != 5 {

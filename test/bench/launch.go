@@ -17,8 +17,8 @@ import (
 // launchTimeout is how long a machine may take.
 const launchTimeout = 2 * time.Minute
 
-// benchLaunch measures machines from being launched to Ready: those that join by their role, and those that join by a bootstrap token, in
-// turns in one cluster, the order reversed every other round.
+// benchLaunch measures machines from being launched to Ready: those that join by their role, and those that join by a
+// bootstrap token, in turns in one cluster, the order reversed every other round.
 func benchLaunch(ctx context.Context, bin string, rounds int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
@@ -68,7 +68,8 @@ func (l *launchTimes) add(at map[v1alpha1.JoinStep]time.Time) {
 	l.whole = append(l.whole, ready.Sub(launched))
 }
 
-// launch makes a group of one machine, waits for it to be Ready, removes the group, and tells when the machine took which step.
+// launch makes a group of one machine, waits for it to be Ready, removes the group, and tells when the machine took
+// which step.
 func (t trial) launch(ctx context.Context, way v1alpha1.Bootstrap, name string) (map[v1alpha1.JoinStep]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()

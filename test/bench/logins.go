@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	// loginBlock is how many logins are made at one version before the other one's turn, and loginBlocks how many such turns.
+	// loginBlock is how many logins are made at one version before the other one's turn, and loginBlocks how many such
+	// turns.
 	loginBlock, loginBlocks = 50, 10
 	// loginsDisturbed is how many are made while the VPC's process is killed, every loginKills.
 	loginsDisturbed, loginKills = 200, time.Second
@@ -44,8 +45,8 @@ type login struct {
 	made   int
 }
 
-// benchLogins measures requests to the API server, each with a token of IAM that nobody has seen before, in turns with another version; and once more while the
-// process of the VPC is killed each second.
+// benchLogins measures requests to the API server, each with a token of IAM that nobody has seen before, in turns with
+// another version; and once more while the process of the VPC is killed each second.
 func benchLogins(ctx context.Context, bin string) error {
 	sides := []*login{{name: "this version", trial: trial{bin: bin}}}
 	if other := os.Getenv(besideEnv); other != "" {

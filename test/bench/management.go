@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// benchManagement starts the management plane twice: as upstream's generic control plane, which is what muster takes, and as
-// a whole kube-apiserver with the same flags.
+// benchManagement starts the management plane twice: as upstream's generic control plane, which is what muster takes,
+// and as a whole kube-apiserver with the same flags.
 func benchManagement(ctx context.Context, bin string, rounds int) error {
 	programs := []string{"generic-apiserver", "kube-apiserver"}
 	start, rss := map[string][]time.Duration{}, map[string][]int{}

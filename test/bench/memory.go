@@ -37,8 +37,8 @@ func benchMemory(ctx context.Context, bin string) error {
 	return m.print()
 }
 
-// held is the memory of a process in KiB: what is resident, how much of that is its own and of no file, and its share of all that is resident, with pages
-// of programs divided among those that run them (proc_pid_smaps_rollup(5)).
+// held is the memory of a process in KiB: what is resident, how much of that is its own and of no file, and its share
+// of all that is resident, with pages of programs divided among those that run them (proc_pid_smaps_rollup(5)).
 type held struct{ resident, anonymous, proportional int }
 
 // memory is the memory of processes, by name.
@@ -47,7 +47,8 @@ type memory struct {
 	kib   map[string][]held
 }
 
-// measureMemory reads the memory of every process of a state directory, those inside machines by the name of their program.
+// measureMemory reads the memory of every process of a state directory, those inside machines by the name of their
+// program.
 func measureMemory(dir statedir.Dir) (*memory, error) {
 	m := &memory{kib: map[string][]held{}}
 	found, err := serve.Running(dir)
@@ -82,8 +83,8 @@ func (m *memory) add(name string, pid int) {
 	m.kib[name] = append(m.kib[name], kib)
 }
 
-// machineProcesses are the programs that run in the PID namespace of a machine's first process, containers not counted: they
-// have namespaces of their own.
+// machineProcesses are the programs that run in the PID namespace of a machine's first process, containers not counted:
+// they have namespaces of their own.
 func machineProcesses(first int) (map[int]string, error) {
 	namespace, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(first), "ns/pid"))
 	if err != nil {

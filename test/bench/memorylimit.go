@@ -30,8 +30,8 @@ const (
 	configMapLister = 2         // at a time
 )
 
-// benchMemoryLimit measures what a kube-apiserver takes with simulated nodes and 1,000 ConfigMaps of 1 MB: v1alpha1.DefaultAPIServerMemoryLimit
-// is twice the most of it.
+// benchMemoryLimit measures what a kube-apiserver takes with simulated nodes and 1,000 ConfigMaps of 1 MB:
+// v1alpha1.DefaultAPIServerMemoryLimit is twice the most of it.
 func benchMemoryLimit(ctx context.Context, bin string, simulated int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
@@ -115,7 +115,8 @@ func together(count int, do func(number int) error) error {
 	return errors.Join(errs...)
 }
 
-// apiServerMemory is what the kube-apiserver of the one cluster holds now, and the most that was resident at a time (VmHWM, proc_pid_status(5)), in KiB.
+// apiServerMemory is what the kube-apiserver of the one cluster holds now, and the most that was resident at a time
+// (VmHWM, proc_pid_status(5)), in KiB.
 func (t trial) apiServerMemory() (now held, most int, err error) {
 	found, err := supervise.Find(t.state())
 	if err != nil {

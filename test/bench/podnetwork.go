@@ -50,8 +50,8 @@ func (w wire) reach(ctx context.Context, name string) (*reach, error) {
 	}}, nil
 }
 
-// benchPodNetwork measures one connection between two pods on two machines, beside one between two namespaces that nothing but a pair of links is
-// between, in turns.
+// benchPodNetwork measures one connection between two pods on two machines, beside one between two namespaces that
+// nothing but a pair of links is between, in turns.
 func benchPodNetwork(ctx context.Context, bin string, rounds int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -19,16 +19,18 @@ import (
 )
 
 const (
-	// startedPods start one after the other: their p99 is the longest but one. Two machines hold them all, and one without a token for every fifth.
+	// startedPods start one after the other: their p99 is the longest but one. Two machines hold them all, and one
+	// without a token for every fifth.
 	startedPods = 100
 	// bareContainers are started without Kubernetes.
 	bareContainers = 20
 	benchImage     = "muster.dev/workload:v1"
 )
 
-// benchPods measures pods from the call that creates one until a watcher sees it Ready, on two machines that have its image; in turns with them pods
-// without a service account token, for whose volume the kubelet waits by looking every 300 ms (pkg/kubelet/volumemanager); and containers
-// of the same image that a machine's containerd is told to run, which is the part of it that Kubernetes has no influence on.
+// benchPods measures pods from the call that creates one until a watcher sees it Ready, on two machines that have its
+// image; in turns with them pods without a service account token, for whose volume the kubelet waits by looking every
+// 300 ms (pkg/kubelet/volumemanager); and containers of the same image that a machine's containerd is told to run,
+// which is the part of it that Kubernetes has no influence on.
 func benchPods(ctx context.Context, bin string) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {

@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// earlierCommit is what speed is measured beside, until there is a tag: the last commit before `internal/` got its wings.
+	// earlierCommit is what speed is measured beside, until there is a tag: the last commit before `internal/` got its
+	// wings.
 	earlierCommit = "144cca22d5e4dff9d270e38c422d933248feda96"
-	// speedTurns is how often each of the two is measured. The least of the turns counts: whatever else runs can only add to it.
+	// speedTurns is how often each of the two is measured. The least of the turns counts: whatever else runs can only
+	// add to it.
 	speedTurns = 3
 	// speedJoins is the number of simulated machines that join.
 	speedJoins = 100
@@ -34,7 +36,8 @@ const (
 	speedFile   = "docs/speed.tsv"
 )
 
-// benchSpeed measures beside an earlier commit, in turns, and fails where a ratio is higher than it may be. Nothing else should run meanwhile.
+// benchSpeed measures beside an earlier commit, in turns, and fails where a ratio is higher than it may be. Nothing
+// else should run meanwhile.
 func benchSpeed(ctx context.Context, bin string) error {
 	page, err := os.ReadFile(allowedPage)
 	if err != nil {
@@ -113,8 +116,8 @@ func (f figures) all(ctx context.Context, bin string) error {
 	return f.up(ctx, bin)
 }
 
-// joins measures simulated machines that join a cluster without nodes, from the command to the last Ready node, and the processor time of all
-// processes meanwhile and shortly after it.
+// joins measures simulated machines that join a cluster without nodes, from the command to the last Ready node, and the
+// processor time of all processes meanwhile and shortly after it.
 func (f figures) joins(ctx context.Context, bin string, machines int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
@@ -141,7 +144,8 @@ func (f figures) joins(ctx context.Context, bin string, machines int) error {
 	return err
 }
 
-// up measures the time from nothing to three Ready local nodes, and then the resident memory of all processes that are not in a machine.
+// up measures the time from nothing to three Ready local nodes, and then the resident memory of all processes that are
+// not in a machine.
 func (f figures) up(ctx context.Context, bin string) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {

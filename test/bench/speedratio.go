@@ -68,8 +68,8 @@ const (
 	allowedHeader  = "| measure | ratio | since | why |"
 )
 
-// parseAllowed reads the table of allowed ratios from a page. Anything in it that is not understood is an error: a limit that nobody knows
-// limits nothing.
+// parseAllowed reads the table of allowed ratios from a page. Anything in it that is not understood is an error: a
+// limit that nobody knows limits nothing.
 func parseAllowed(page string) (map[string]allowance, error) {
 	_, section, ok := strings.Cut(page, "\n"+allowedHeading+"\n")
 	if !ok {

@@ -10,7 +10,8 @@ import (
 // speedHeader is the first line of the file that keeps ratios.
 const speedHeader = "date\tcommit\tbeside\tmeasure\tratio\n"
 
-// record returns the file that keeps ratios with those of a commit, in place of what it had of that commit. The date is the commit's.
+// record returns the file that keeps ratios with those of a commit, in place of what it had of that commit. The date is
+// the commit's.
 func record(kept, date, commit string, ratios []speedRatio) (string, error) {
 	rest, ok := strings.CutPrefix(kept, speedHeader)
 	if !ok {

@@ -37,8 +37,8 @@ spec:
   - {name: device, persistentVolumeClaim: {claimName: device}}
 `
 
-// benchVolume measures writes that wait for the disk, by one program: in a directory of the host beside the volumes, in a pod's volume, and on a pod's raw
-// block volume, in turns.
+// benchVolume measures writes that wait for the disk, by one program: in a directory of the host beside the volumes, in
+// a pod's volume, and on a pod's raw block volume, in turns.
 func benchVolume(ctx context.Context, bin string, rounds int) error {
 	t, remove, err := newTrial(ctx, bin)
 	if err != nil {

@@ -69,7 +69,8 @@ func (c *cluster) load(ctx context.Context, archive string, index []byte) error 
 	return nil
 }
 
-// prepare loads images into a machine and starts its registry. Pinned, images are not what the kubelet removes when the disk is full.
+// prepare loads images into a machine and starts its registry. Pinned, images are not what the kubelet removes when the
+// disk is full.
 func (c *cluster) prepare(ctx context.Context, machine, archive string, index []byte) error {
 	self, err := os.Executable()
 	if err != nil {

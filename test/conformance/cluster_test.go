@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// musterScript stands in for muster: it writes down how it was called, with what state, and what it read, and fails at what FAIL names.
+// musterScript stands in for muster: it writes down how it was called, with what state, and what it read, and fails at
+// what FAIL names.
 const musterScript = `#!/bin/sh
 echo "$(basename "$MUSTER_STATE_DIR") $*" >>"$CALLS"
 case "$1 $2" in

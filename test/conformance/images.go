@@ -50,7 +50,8 @@ func images() []image {
 	}
 }
 
-// debianSuite is the release that upstream's images of glibc are made of, and debianPackages what all specs together call by name.
+// debianSuite is the release that upstream's images of glibc are made of, and debianPackages what all specs together
+// call by name.
 const debianSuite = "bookworm"
 
 var debianPackages = []string{
@@ -100,7 +101,8 @@ func packImages(ctx context.Context, root, work, path string) ([]byte, error) {
 	return a.index()
 }
 
-// debianRoot returns a directory with the files of the packages, unpacked and not configured. It is made once for each list of packages.
+// debianRoot returns a directory with the files of the packages, unpacked and not configured. It is made once for each
+// list of packages.
 func debianRoot(ctx context.Context, work string) (string, error) {
 	root, stamp := filepath.Join(work, "debian"), filepath.Join(work, "debian.packages")
 	wanted := debianSuite + " " + strings.Join(debianPackages, " ") + "\n"
@@ -130,7 +132,8 @@ func moduleDir(ctx context.Context, root string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// sourcesOf says what each layer is made of: Debian's files, programs built for this, those that Muster runs, upstream's test/images.
+// sourcesOf says what each layer is made of: Debian's files, programs built for this, those that Muster runs,
+// upstream's test/images.
 func sourcesOf(ctx context.Context, debian, built, bin, upstream string) (map[string]func(*tar.Writer) error, error) {
 	program := filepath.Join(debian, "bin", "busybox")
 	out, err := exec.CommandContext(ctx, program, "--list").Output()
@@ -171,7 +174,8 @@ func sourcesOf(ctx context.Context, debian, built, bin, upstream string) (map[st
 	}, nil
 }
 
-// users are those of agnhost's Dockerfile, beside those that every system has: a spec looks for user and group that the image defines.
+// users are those of agnhost's Dockerfile, beside those that every system has: a spec looks for user and group that the
+// image defines.
 var users = []file{
 	{name: "etc/passwd", text: "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/:/bin/false\nbin:x:2:2:bin:/:/bin/false\n" +
 		"nobody:x:65534:65534:nobody:/:/bin/false\nuser-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n"},
@@ -232,7 +236,8 @@ func busybox(program, bash, shell string, applets []string) []file {
 	return list
 }
 
-// nginxFiles make of Debian's nginx what docker.io's is: it serves /usr/share/nginx/html at port 80 and writes its logs to the container's.
+// nginxFiles make of Debian's nginx what docker.io's is: it serves /usr/share/nginx/html at port 80 and writes its logs
+// to the container's.
 var nginxFiles = []file{
 	{name: "etc/nginx/nginx.conf", text: `user root;
 worker_processes 1;

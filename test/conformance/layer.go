@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// file is something that a layer has at a path: the copy of a file of this host (from), a link (to), text, or a directory if its name ends in
-// a slash.
+// file is something that a layer has at a path: the copy of a file of this host (from), a link (to), text, or a
+// directory if its name ends in a slash.
 type file struct {
 	name string
 	mode int64 // 0 is 0644 for text, 0755 for what is copied and for directories
@@ -69,7 +69,8 @@ func (f file) put(packed *tar.Writer) error {
 	return err
 }
 
-// leftOut are what a root of Debian packages has and an image has no use for: documents, what was this host's, and what is mounted over.
+// leftOut are what a root of Debian packages has and an image has no use for: documents, what was this host's, and what
+// is mounted over.
 var leftOut = []string{
 	"dev", "etc/hostname", "etc/resolv.conf", "proc", "sys", "usr/share/doc", "usr/share/info", "usr/share/locale", "usr/share/man",
 	"var/cache", "var/lib/apt", "var/lib/dpkg", "var/log",

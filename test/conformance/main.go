@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Conformance runs upstream's e2e suite against a cluster of its own: two local machines in a new state directory, which are gone when it
-// ends. tools/conformance.sh builds the suite and the programs that its images hold; this packs the images, loads them into the machines
-// (nothing is pulled), runs the chosen specs and says what came of them. It fails unless every spec that was chosen passed.
+// Conformance runs upstream's e2e suite against a cluster of its own: two local machines in a new state directory,
+// which are gone when it ends. tools/conformance.sh builds the suite and the programs that its images hold; this packs
+// the images, loads them into the machines (nothing is pulled), runs the chosen specs and says what came of them. It
+// fails unless every spec that was chosen passed.
 package main
 
 import (

@@ -22,7 +22,8 @@ import (
 // containerd takes an image's whole name from its own annotation; the specified one would hold the tag alone.
 const nameAnnotation = "io.containerd.image.name"
 
-// archive is an OCI image layout in the making. Images share the layers that they have in common, so that a machine unpacks each of them once.
+// archive is an OCI image layout in the making. Images share the layers that they have in common, so that a machine
+// unpacks each of them once.
 type archive struct {
 	dir    string // a directory of its own, for blobs
 	images []ocispec.Descriptor

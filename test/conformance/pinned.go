@@ -2,7 +2,8 @@
 
 //go:build pinned
 
-// What is built here and imported by nothing, so that go.mod and go.sum hold all that it needs, its tests' imports included.
+// What is built here and imported by nothing, so that go.mod and go.sum hold all that it needs, its tests' imports
+// included.
 
 package main
 

@@ -18,8 +18,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// A spec asks for an image with the pull policy Always, and machines have no way to registry.k8s.io. So each has a registry on its own
-// loopback, which containerd asks in place of that one and which knows the images that are loaded and no other.
+// A spec asks for an image with the pull policy Always, and machines have no way to registry.k8s.io. So each has a
+// registry on its own loopback, which containerd asks in place of that one and which knows the images that are loaded
+// and no other.
 const (
 	registryName    = "registry.k8s.io"
 	registryAddress = "127.0.0.1:5099"
@@ -46,7 +47,8 @@ func serveRegistry(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-// registry answers as https://github.com/opencontainers/distribution-spec says for pulls. Blobs are in a directory, by the hash of their digest.
+// registry answers as https://github.com/opencontainers/distribution-spec says for pulls. Blobs are in a directory, by
+// the hash of their digest.
 func registry(index ocispec.Index, blobs string) http.Handler {
 	tags := map[string]ocispec.Descriptor{}
 	types := map[digest.Digest]string{}

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// suiteReport is as much of ginkgo's JSON report as is told: github.com/onsi/ginkgo/v2/types.Report, of which a file holds a list.
+// suiteReport is as much of ginkgo's JSON report as is told: github.com/onsi/ginkgo/v2/types.Report, of which a file
+// holds a list.
 type suiteReport struct {
 	SpecReports []spec
 }
@@ -115,8 +116,8 @@ func (o outcome) problem(maySkip bool) error {
 	return nil
 }
 
-// text says how many specs came to which end, how long those took that failed and why, and which took longest. Where specs may skip themselves, it
-// counts their reasons.
+// text says how many specs came to which end, how long those took that failed and why, and which took longest. Where
+// specs may skip themselves, it counts their reasons.
 func (o outcome) text(took time.Duration, maySkip bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d specs in %s: %d passed, %d failed, ",

@@ -12,13 +12,13 @@ import (
 // Labels of what is run, as ginkgo takes them.
 const (
 	conformanceLabels = "Conformance"
-	// restLabels are the specs that are not of [Conformance], but for those that are slow, must run alone, or are of a feature, which a cluster has
-	// or has not.
+	// restLabels are the specs that are not of [Conformance], but for those that are slow, must run alone, or are of a
+	// feature, which a cluster has or has not.
 	restLabels = "!Conformance && !Slow && !Serial && !Disruptive && !Flaky && Feature: isEmpty"
 )
 
-// restSkip are specs among them whose images are not made here: of upstream's own CSI and DRA drivers with their sidecars, and of NFS servers, which need a
-// module of the host's kernel, too.
+// restSkip are specs among them whose images are not made here: of upstream's own CSI and DRA drivers with their
+// sidecars, and of NFS servers, which need a module of the host's kernel, too.
 const restSkip = `\[Driver: (csi-hostpath|nfs|nfs3)\]|CSI Mock|MutableCSINodeAllocatableCount|\[DRA\]|PersistentVolumes NFS`
 
 // limit is why specs cannot pass on a host of some kind. They are run all the same.

@@ -21,7 +21,8 @@ const (
 	logFile    = "e2e.log"
 )
 
-// runSuite runs the chosen specs. An error means that ginkgo did not exit with success, which specs that failed are a reason for, too.
+// runSuite runs the chosen specs. An error means that ginkgo did not exit with success, which specs that failed are a
+// reason for, too.
 func runSuite(ctx context.Context, o options, c *cluster, programs, reports string) (err error) {
 	if err := os.RemoveAll(reports); err != nil {
 		return err
@@ -63,8 +64,9 @@ func arguments(o options, c *cluster, programs, reports string) []string {
 	)
 }
 
-// interruptible prepares a program that gets SIGINT once when ctx ends, and a minute to write what it knows and to end. A Ctrl-C of the
-// terminal does not reach it, as it is in a process group of its own: a second SIGINT would end ginkgo without a report.
+// interruptible prepares a program that gets SIGINT once when ctx ends, and a minute to write what it knows and to end.
+// A Ctrl-C of the terminal does not reach it, as it is in a process group of its own: a second SIGINT would end ginkgo
+// without a report.
 func interruptible(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package csi holds upstream's csi-sanity against the volume driver. It is a module of its own, since this one does not link the suite.
+// Package csi holds upstream's csi-sanity against the volume driver. It is a module of its own, since this one does not
+// link the suite.
 //
-// The driver is the real one behind real sockets, with real directories, disks, loop devices and mounts; the host stands for the machine, and copying
-// for a file system that shares the content of copies. The management plane
-// and the cluster are in memory: what the suite creates by CSI has no claim, and the driver mounts nothing that no pod uses, so the test makes the
-// objects that the cluster would have.
+// The driver is the real one behind real sockets, with real directories, disks, loop devices and mounts; the host
+// stands for the machine, and copying for a file system that shares the content of copies. The management plane and the
+// cluster are in memory: what the suite creates by CSI has no claim, and the driver mounts nothing that no pod uses, so
+// the test makes the objects that the cluster would have.
 package csi
 
 import (
@@ -52,15 +53,16 @@ const (
 	fileSystem = "fs-00000000000000001"
 )
 
-// The suite runs once for volumes that are directories and once for those that are block devices. Specs are registered before it runs, and are told then
-// where the driver is.
+// The suite runs once for volumes that are directories and once for those that are block devices. Specs are registered
+// before it runs, and are told then where the driver is.
 var directories, blocks = sanity.NewTestConfig(), sanity.NewTestConfig()
 
 var _ = ginkgo.Describe("directories", func() { sanity.GinkgoTest(&directories) })
 
 var _ = ginkgo.Describe("block devices", func() { sanity.GinkgoTest(&blocks) })
 
-// reasons are why specs are skipped: what the driver has not, and says so by its capabilities. Another one is a failure.
+// reasons are why specs are skipped: what the driver has not, and says so by its capabilities. Another one is a
+// failure.
 var reasons = []string{
 	// There is nothing to attach: volumes are on the host.
 	"Controller Publish, UnpublishVolume not supported", "ControllerPublishVolume not supported", "ControllerUnpublishVolume not supported",

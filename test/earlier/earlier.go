@@ -20,14 +20,15 @@ import (
 // asBuilt are the flags of the build's programs (the Makefile's AS_BUILT).
 var asBuilt = []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false"}
 
-// ownPrograms are those that Muster's packages are in; a commit may have fewer of them. egressProgram is made of a few packages, and little of that changes.
+// ownPrograms are those that Muster's packages are in; a commit may have fewer of them. egressProgram is made of a few
+// packages, and little of that changes.
 var ownPrograms = []string{"muster", "muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy"}
 
 const egressProgram = "muster-egress"
 
-// Programs returns a directory like bin, that of this tree at root, with Muster of a commit, by its whole hash, beside the same upstream programs as now: what
-// differs is Muster's part. Images that the commit did not have are left out, since machines import all that there are. What is built is kept below
-// .build, for the next time.
+// Programs returns a directory like bin, that of this tree at root, with Muster of a commit, by its whole hash, beside
+// the same upstream programs as now: what differs is Muster's part. Images that the commit did not have are left out,
+// since machines import all that there are. What is built is kept below .build, for the next time.
 func Programs(ctx context.Context, root, commit, bin string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(root, ".build", "earlier", commit[:12]))
 	if err != nil {
@@ -54,7 +55,8 @@ func Programs(ctx context.Context, root, commit, bin string) (string, error) {
 	return programs, nil
 }
 
-// Changed counts the files that upstream programs and images are built from and that are others now than they were in a commit.
+// Changed counts the files that upstream programs and images are built from and that are others now than they were in a
+// commit.
 func Changed(ctx context.Context, root, commit string) (int, error) {
 	changed, err := tree{root, commit}.git(ctx, "diff", "--name-only", commit, "HEAD", "--", "kubernetes", "etcd", "runtime", "images")
 	return len(changed), err
@@ -63,7 +65,8 @@ func Changed(ctx context.Context, root, commit string) (int, error) {
 // tree is a commit of the repository at a directory.
 type tree struct{ root, commit string }
 
-// shared reports whether a commit, which has these of the directories that images and the way out are made from, runs with a file of bin/ as it is now.
+// shared reports whether a commit, which has these of the directories that images and the way out are made from, runs
+// with a file of bin/ as it is now.
 func shared(has []string, name string) bool {
 	switch path.Dir(name) {
 	case "images":
@@ -118,8 +121,8 @@ func (t tree) build(ctx context.Context, dir string) (err error) {
 	return os.WriteFile(stampFile, []byte(stamp), 0o600)
 }
 
-// linkTree makes hard links below to of the files below from, whose names relative to it are wanted. A machine sees the directory of its programs
-// and nothing else of the host, so a symbolic link to another would lead nowhere.
+// linkTree makes hard links below to of the files below from, whose names relative to it are wanted. A machine sees the
+// directory of its programs and nothing else of the host, so a symbolic link to another would lead nowhere.
 func linkTree(from, to string, wanted func(name string) bool) error {
 	from, err := filepath.EvalSymlinks(from)
 	if err != nil {

@@ -21,7 +21,8 @@ type attack struct {
 	name string
 	// tries says in one line what it does, and prize what it would be worth.
 	tries, prize string
-	// run is called in a process of its own, on a thread that it may change, in a mount namespace of its own if the rights allow one.
+	// run is called in a process of its own, on a thread that it may change, in a mount namespace of its own if the
+	// rights allow one.
 	run func(w *world) finding
 }
 
@@ -61,7 +62,8 @@ func notHere(format string, args ...any) finding {
 	return finding{outcome: verdict.NotHere, why: fmt.Sprintf(format, args...)}
 }
 
-// refused says at which step a system call refused the attack. A call or a driver that this kernel does not have is not here.
+// refused says at which step a system call refused the attack. A call or a driver that this kernel does not have is not
+// here.
 func refused(step string, err error) finding {
 	if missing(err) {
 		return notHere("%s: %v", step, err)

@@ -32,7 +32,8 @@ type cell struct {
 	// Users gives it a user namespace of its own with a range of ids from Base.
 	Users bool
 	Base  int
-	// Owner is the user of the host whom the namespace belongs to, and by whom the kernel counts what it takes; Base if it is zero.
+	// Owner is the user of the host whom the namespace belongs to, and by whom the kernel counts what it takes; Base if
+	// it is zero.
 	Owner int
 	// Each of these leaves out what keeps a user namespace closed.
 	NoFilter, NoKeyring, NoLimits, DiskOfHost, Objects bool

@@ -46,7 +46,8 @@ func stage(raw string) error {
 	return nil
 }
 
-// session gives the starter a session keyring that leads to its user's keys, as one who logs in has it (pam_keyinit(8)).
+// session gives the starter a session keyring that leads to its user's keys, as one who logs in has it
+// (pam_keyinit(8)).
 func session() error {
 	ring, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	if errors.Is(err, unix.ENOSYS) {
@@ -59,7 +60,8 @@ func session() error {
 	return err
 }
 
-// cellRoot is where its root is built, in a mount namespace of its own: the root of a user namespace has no way into the test's directory.
+// cellRoot is where its root is built, in a mount namespace of its own: the root of a user namespace has no way into
+// the test's directory.
 const cellRoot = "/mnt"
 
 func (c cell) root(path string) string { return filepath.Join(cellRoot, path) }
@@ -167,7 +169,8 @@ func (c cell) start() (int, error) {
 	return 0, err
 }
 
-// own makes the calling thread the owner of the user namespace that it is about to make, with the rights to map a range.
+// own makes the calling thread the owner of the user namespace that it is about to make, with the rights to map a
+// range.
 func (c cell) own(attr *syscall.SysProcAttr) error {
 	attr.Cloneflags |= unix.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: c.Base, Size: ids}}

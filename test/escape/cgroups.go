@@ -39,7 +39,8 @@ type groupTree struct {
 	fd      int
 }
 
-// mountGroups mounts all trees that this process is in, at no place. What cannot be mounted but is mounted already is taken from there.
+// mountGroups mounts all trees that this process is in, at no place. What cannot be mounted but is mounted already is
+// taken from there.
 func mountGroups(*world) ([]groupTree, error) {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -143,7 +144,8 @@ func reconfigured(fd int) error {
 		return err
 	}
 	defer func() { _ = unix.Close(config) }()
-	// The kernel looks at who asks before it keeps the value. It is never put into force here (FSCONFIG_CMD_RECONFIGURE): what it was is unknown.
+	// The kernel looks at who asks before it keeps the value. It is never put into force here
+	// (FSCONFIG_CMD_RECONFIGURE): what it was is unknown.
 	return unix.FsconfigSetString(config, "release_agent", "/nonexistent/muster-escape")
 }
 

@@ -29,14 +29,15 @@ const (
 	self = "/proc/self/exe"
 	// childWord is the first argument of a process that tries one attack: childWord ATTACK RIGHTS STAGE FLAGS….
 	childWord = "attack"
-	// A child first takes its rights and becomes the program again, so that all of its threads have them, and runs the attack then.
+	// A child first takes its rights and becomes the program again, so that all of its threads have them, and runs the
+	// attack then.
 	stageRights, stageRun = "rights", "run"
 	// Attacks have children of their own: one that crashes, and one that takes memory.
 	stageCrash, stageTake = "crash", "take"
 	// reportFD is where the child writes its verdict.
 	reportFD = 3
-	// processorSeconds is how much time of a processor an attack may take, and patience how long it may wait: on a host that is busy a few
-	// milliseconds of work take a while.
+	// processorSeconds is how much time of a processor an attack may take, and patience how long it may wait: on a host
+	// that is busy a few milliseconds of work take a while.
 	processorSeconds = 2
 	patience         = 10 * time.Second
 )

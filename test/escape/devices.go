@@ -139,7 +139,8 @@ func blockDevice(w *world) finding {
 	return outWith(token, "read the host's block device %s, and wrote what it read", w.CanaryDevice)
 }
 
-// dangerous are character devices of the whole host that do nothing by being opened, as serial lines, tapes and watchdogs do.
+// dangerous are character devices of the whole host that do nothing by being opened, as serial lines, tapes and
+// watchdogs do.
 func dangerous() map[string]int {
 	all := map[string]int{}
 	for name, numbers := range map[string][2]uint32{
@@ -170,8 +171,8 @@ func kernelDevices(w *world) finding {
 	return tried.finding()
 }
 
-// quiet reports whether a device is the host's and does nothing by being opened: disks, and the dangerous ones. What every machine may have
-// (memory devices, random numbers, its own terminals, FUSE) is not among them.
+// quiet reports whether a device is the host's and does nothing by being opened: disks, and the dangerous ones. What
+// every machine may have (memory devices, random numbers, its own terminals, FUSE) is not among them.
 func quiet(stat unix.Stat_t) bool {
 	if stat.Mode&unix.S_IFMT == unix.S_IFBLK {
 		// Loop devices, SCSI, device mapper, virtio and NVMe disks (Documentation/admin-guide/devices.txt).

@@ -73,7 +73,8 @@ func openFuse(w *world) (int, error) {
 	return w.openNode(unix.S_IFCHR, int(unix.Mkdev(10, 229)), unix.O_RDWR) //nolint:gosec // G115: a small number
 }
 
-// serveFuse answers the kernel until the file system is gone: its root is a directory, and everything in it is the device.
+// serveFuse answers the kernel until the file system is gone: its root is a directory, and everything in it is the
+// device.
 func serveFuse(connection int, device uint32) {
 	const headerSize, nodeOffset = 40, 16
 	buffer := make([]byte, 1<<20)

@@ -96,7 +96,8 @@ func fileHandle(w *world) finding {
 	return tried.finding()
 }
 
-// initial are the inodes of the host's first namespaces, which are the same on every kernel (enum init_ns_ino of linux/nsfs.h).
+// initial are the inodes of the host's first namespaces, which are the same on every kernel (enum init_ns_ino of
+// linux/nsfs.h).
 var initial = map[int]uint32{
 	unix.CLONE_NEWIPC: 0xEFFFFFFF, unix.CLONE_NEWUTS: 0xEFFFFFFE, unix.CLONE_NEWNET: 0xEFFFFFF9, unix.CLONE_NEWNS: 0xEFFFFFF8,
 }
@@ -239,8 +240,8 @@ func processHandle(w *world) finding {
 	return tried.finding()
 }
 
-// pidOf is the id of a pidfd's process in this PID namespace; 0 if it is of another, and -1 if it has ended, whose namespace the kernel has looked at
-// before it opened it (fs/pidfs.c, pidfs_fh_to_dentry).
+// pidOf is the id of a pidfd's process in this PID namespace; 0 if it is of another, and -1 if it has ended, whose
+// namespace the kernel has looked at before it opened it (fs/pidfs.c, pidfs_fh_to_dentry).
 func pidOf(fd int) int {
 	info := readAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	pid := -1

@@ -44,7 +44,8 @@ func keyAttacks() []attack {
 	}
 }
 
-// keyring looks for the host's key in a keyring. By way of a keyring that it possesses it may do what the possessor may.
+// keyring looks for the host's key in a keyring. By way of a keyring that it possesses it may do what the possessor
+// may.
 func keyring(w *world, ring int, name string) finding {
 	if w.HostKey == "" {
 		return notHere("-host-key is not given")

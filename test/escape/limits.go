@@ -30,7 +30,8 @@ func limitAttacks() []attack {
 	}
 }
 
-// forkIdle makes a process that does nothing until it is killed. After a fork there is one thread, which must not use Go's runtime.
+// forkIdle makes a process that does nothing until it is killed. After a fork there is one thread, which must not use
+// Go's runtime.
 //
 //go:norace
 //go:nosplit

@@ -2,12 +2,14 @@
 
 //go:build linux
 
-// Escape is a program that must fail to get out of a machine. It runs on a machine or in a pod, tries one attack after the other, each with several
-// sets of rights, and says of each whether it got out, what held it, or what this kernel lacks.
+// Escape is a program that must fail to get out of a machine. It runs on a machine or in a pod, tries one attack after
+// the other, each with several sets of rights, and says of each whether it got out, what held it, or what this kernel
+// lacks.
 //
-// An attack is out only if it shows something of the host: a secret that was planted there (test/escape/prize), something of the host that it
-// changed, or a thing that the kernel does for the host's root alone. What an attack changes is given back its own value at once. Nothing is left
-// behind but a file in the directory given for that (-host-dir), which the host's side looks for, and lines in the host's logs.
+// An attack is out only if it shows something of the host: a secret that was planted there (test/escape/prize),
+// something of the host that it changed, or a thing that the kernel does for the host's root alone. What an attack
+// changes is given back its own value at once. Nothing is left behind but a file in the directory given for that
+// (-host-dir), which the host's side looks for, and lines in the host's logs.
 //
 // What happens if
 //

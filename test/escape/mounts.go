@@ -40,7 +40,8 @@ func mountAttacks() []attack {
 	return all
 }
 
-// diskMounted mounts the disk as it is mounted already: the kernel then shows the same file system once more, and no journal is looked at.
+// diskMounted mounts the disk as it is mounted already: the kernel then shows the same file system once more, and no
+// journal is looked at.
 func diskMounted(w *world) finding {
 	numbers, ok := device(w.HostDevice)
 	if !ok {

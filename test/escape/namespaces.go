@@ -31,7 +31,8 @@ func namespaceAttacks() []attack {
 	}
 }
 
-// The calls about namespaces (linux/nsfs.h): _IO(0xb7, 2), _IOR(0xb7, 11, struct mnt_ns_info), _IOR(0xb7, 12, struct mnt_ns_info).
+// The calls about namespaces (linux/nsfs.h): _IO(0xb7, 2), _IOR(0xb7, 11, struct mnt_ns_info), _IOR(0xb7, 12, struct
+// mnt_ns_info).
 const (
 	nsGetParent = 0xb702
 	nsMountNext = 0x8010b70b
@@ -106,7 +107,8 @@ const (
 	aboutDisk    = 0x1 | 0x8  // STATMOUNT_SB_BASIC, STATMOUNT_MNT_ROOT
 )
 
-// mountList looks for a mount of the whole disk of the host: no machine has one. Ids of namespaces are given in the order in which they were made.
+// mountList looks for a mount of the whole disk of the host: no machine has one. Ids of namespaces are given in the
+// order in which they were made.
 func mountList(w *world) finding {
 	numbers, ok := device(w.HostDevice)
 	if !ok {

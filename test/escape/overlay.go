@@ -60,7 +60,8 @@ func overlaySetuid(w *world) finding {
 	if err != nil {
 		return refused("mounting an overlay", err)
 	}
-	// A change of its times has the program copied with its owner and mode; a change of its content would take the setuid bit.
+	// A change of its times has the program copied with its owner and mode; a change of its content would take the
+	// setuid bit.
 	if err := unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(merged, "setuid"), []unix.Timespec{{Sec: 1}, {Sec: 1}}, 0); err != nil {
 		return refused("having it copied up", planted(err))
 	}

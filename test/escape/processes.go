@@ -64,8 +64,8 @@ func environments(w *world) finding {
 	return tried.finding()
 }
 
-// isHosts reports whether the process of an id is the planted one. An id is a number of some namespace, so a process with the right number may be
-// any other.
+// isHosts reports whether the process of an id is the planted one. An id is a number of some namespace, so a process
+// with the right number may be any other.
 func (w *world) isHosts(pid int) string {
 	return w.Find(readAt(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/environ", pid)))
 }

@@ -45,11 +45,13 @@ type right struct {
 	// keep are the capabilities that are kept; unchanged means all as they are.
 	keep      capabilities
 	unchanged bool
-	// nested are all rights in one more user namespace, which anybody may make: its root is nobody else than whoever made it.
+	// nested are all rights in one more user namespace, which anybody may make: its root is nobody else than whoever
+	// made it.
 	nested bool
 }
 
-// parseRights reads names of rights. A right that the program was not started with is an error: an attack would be held for the wrong reason.
+// parseRights reads names of rights. A right that the program was not started with is an error: an attack would be held
+// for the wrong reason.
 func parseRights(names string, have capabilities) ([]right, error) {
 	var all []right
 	for name := range strings.SplitSeq(names, ",") {
@@ -96,14 +98,14 @@ func each(have capabilities) []right {
 	return append(all, right{name: "nested", unchanged: true, nested: true}, right{name: "all", unchanged: true})
 }
 
-// take gives the calling thread these rights and no others, for the program that it is about to become: what it was bound by before is
-// not loosened.
+// take gives the calling thread these rights and no others, for the program that it is about to become: what it was
+// bound by before is not loosened.
 func (r right) take() error {
 	if r.unchanged {
 		return nil
 	}
-	// As in a pod with "drop: [ALL]", nothing can be had again by running a program. Without CAP_SETPCAP the bounding set stays, and
-	// no_new_privs keeps programs from using it.
+	// As in a pod with "drop: [ALL]", nothing can be had again by running a program. Without CAP_SETPCAP the bounding
+	// set stays, and no_new_privs keeps programs from using it.
 	if !r.dropBounding() {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("forbidding new privileges: %w", err)

@@ -62,8 +62,9 @@ func settingAttacks() []attack {
 	}...)
 }
 
-// views opens the root of a file system of the kernel in every way there is: as it is mounted, mounted anew, cloned without its flags and without
-// what lies over it, and remounted writable. Each is made when its turn comes, since the last one changes what the first one sees.
+// views opens the root of a file system of the kernel in every way there is: as it is mounted, mounted anew, cloned
+// without its flags and without what lies over it, and remounted writable. Each is made when its turn comes, since the
+// last one changes what the first one sees.
 func (w *world) views(kind, at string) iter.Seq2[string, viewRoot] {
 	return func(yield func(string, viewRoot) bool) {
 		for _, way := range []struct {
@@ -177,7 +178,8 @@ type search struct {
 // enough is how many files that can be opened show that others can be, too.
 const enough = 5
 
-// below looks through a directory that is open. Files are opened where they lie, since a kernel's file system has tens of thousands.
+// below looks through a directory that is open. Files are opened where they lie, since a kernel's file system has tens
+// of thousands.
 func (s *search) below(root int, path, name string) {
 	fd, err := unix.Openat(root, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -230,7 +230,8 @@ func sharedLock(w *world) finding {
 	if err != nil {
 		return refused("opening the lock's file", planted(err))
 	}
-	// The host holds the lock already. That this is seen shows that it is the same lock, so the host would wait for the machine as well.
+	// The host holds the lock already. That this is seen shows that it is the same lock, so the host would wait for the
+	// machine as well.
 	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return out("the lock of %s/lock is the one that the host holds", w.Shared)

@@ -94,8 +94,8 @@ func detached(kind string) (int, error) {
 	return root, nil
 }
 
-// fromRoot looks for the host's file below a directory that may be the host's root, or the root of the file system that the file is on, and leaves a
-// mark beside it. It returns false if the file is not there.
+// fromRoot looks for the host's file below a directory that may be the host's root, or the root of the file system that
+// the file is on, and leaves a mark beside it. It returns false if the file is not there.
 func (w *world) fromRoot(root int, how string) (finding, bool) {
 	if w.HostFile == "" {
 		return finding{}, false
@@ -114,7 +114,8 @@ func (w *world) fromRoot(root int, how string) (finding, bool) {
 	return finding{}, false
 }
 
-// leaveMark makes a file in the host's directory, whose path below the root lacks as many bytes as that of the host's file.
+// leaveMark makes a file in the host's directory, whose path below the root lacks as many bytes as that of the host's
+// file.
 func (w *world) leaveMark(root, cut int) string {
 	dir := strings.TrimPrefix(w.HostDir, "/")
 	if len(dir) <= cut {
@@ -161,8 +162,9 @@ func readFD(fd int) []byte {
 	return buffer[:n]
 }
 
-// isHostRoots reports whether a user id of this user namespace is that of the host's root, who owns the files of /proc that are the whole kernel's.
-// In a user namespace without the host's root they belong to nobody (65534), and nothing that the machine makes belongs to the same.
+// isHostRoots reports whether a user id of this user namespace is that of the host's root, who owns the files of /proc
+// that are the whole kernel's. In a user namespace without the host's root they belong to nobody (65534), and nothing
+// that the machine makes belongs to the same.
 func isHostRoots(uid uint32) (bool, error) {
 	const kernels = "/proc/version"
 	var stat unix.Stat_t

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host makes machines that muster did not: hosts with systemd as their first process, in a cluster's VPC and nowhere
-// else, for stories of operators who bring their own. Each has net, mount, PID, UTS, IPC and control group namespaces of its
-// own; this machine's /usr is there, read-only, and /etc, /var, /run, units and journal are the host's own, in memory.
+// Package host makes machines that muster did not: hosts with systemd as their first process, in a cluster's VPC and
+// nowhere else, for stories of operators who bring their own. Each has net, mount, PID, UTS, IPC and control group
+// namespaces of its own; this machine's /usr is there, read-only, and /etc, /var, /run, units and journal are the
+// host's own, in memory.
 //
-// It needs root and the package systemd. Nothing is left when a host is closed. One whose test was killed ends with it, and
-// what it has left of control groups goes when the next host starts.
+// It needs root and the package systemd. Nothing is left when a host is closed. One whose test was killed ends with it,
+// and what it has left of control groups goes when the next host starts.
 package host
 
 import (
@@ -50,7 +51,8 @@ const (
 type Config struct {
 	// Name is its host name.
 	Name string
-	// Of is what the host belongs to, a name of a file: two things that run at the same time may have hosts of one name.
+	// Of is what the host belongs to, a name of a file: two things that run at the same time may have hosts of one
+	// name.
 	Of string
 	// Address is one in the VPC that no machine has.
 	Address netip.Addr
@@ -125,8 +127,8 @@ func startIn(ctx context.Context, config Config, groups host.Cgroups) (*Host, er
 	return h, nil
 }
 
-// cgroupMounts says what the host mounts: its part of all that this machine has. Of a hybrid machine version 1 is taken, which
-// has the controllers.
+// cgroupMounts says what the host mounts: its part of all that this machine has. Of a hybrid machine version 1 is
+// taken, which has the controllers.
 func cgroupMounts(groups host.Cgroups) ([]string, error) {
 	if groups.Version() == 2 {
 		return []string{"cgroup2"}, nil
@@ -201,7 +203,8 @@ func (h *Host) start(args []string) (*os.File, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// The kernel takes the end of the thread that started a process for the end of its parent (PR_SET_PDEATHSIG(2const)).
+		// The kernel takes the end of the thread that started a process for the end of its parent
+		// (PR_SET_PDEATHSIG(2const)).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -247,7 +250,8 @@ func (h *Host) isRunning(ctx context.Context) error {
 // PID is the host's first process.
 func (h *Host) PID() int { return h.pid }
 
-// Run runs a program on the host as root and returns all that it printed. A program that does not exit with 0 is an error.
+// Run runs a program on the host as root and returns all that it printed. A program that does not exit with 0 is an
+// error.
 func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
 	return h.RunWith(ctx, "", args...)
 }

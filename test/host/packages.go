@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ContainerdPrograms are what the package containerd installs, by names for [Config.Install]; KubeadmPrograms are those of a host
-// on which kubeadm is to be run.
+// ContainerdPrograms are what the package containerd installs, by names for [Config.Install]; KubeadmPrograms are those
+// of a host on which kubeadm is to be run.
 func ContainerdPrograms() []string {
 	return []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc"}
 }
@@ -65,8 +65,8 @@ WantedBy=multi-user.target
 	}
 }
 
-// kubeadmPackages are containerd, kubelet and kubeadm, with the drop-in by which kubeadm tells kubelet where its files are
-// (kubernetes/release, cmd/krel/templates/latest/kubeadm), and a network for pods.
+// kubeadmPackages are containerd, kubelet and kubeadm, with the drop-in by which kubeadm tells kubelet where its files
+// are (kubernetes/release, cmd/krel/templates/latest/kubeadm), and a network for pods.
 func kubeadmPackages() []packaged {
 	return append(containerdPackage(),
 		packaged{"/etc/systemd/system/kubelet.service", `[Unit]
@@ -103,13 +103,14 @@ ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $
 `})
 }
 
-// InstallContainerd runs containerd as a distribution's package does, with the images that there is no registry for. The host's
-// programs include [ContainerdPrograms].
+// InstallContainerd runs containerd as a distribution's package does, with the images that there is no registry for.
+// The host's programs include [ContainerdPrograms].
 func (h *Host) InstallContainerd(ctx context.Context) error {
 	return h.install(ctx, containerdPackage())
 }
 
-// InstallKubeadm prepares a host, as packages and an administrator do, so that kubeadm can be run. Its programs are [KubeadmPrograms].
+// InstallKubeadm prepares a host, as packages and an administrator do, so that kubeadm can be run. Its programs are
+// [KubeadmPrograms].
 func (h *Host) InstallKubeadm(ctx context.Context) error {
 	if err := h.install(ctx, kubeadmPackages()); err != nil {
 		return err

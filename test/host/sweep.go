@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// Environment marks the first process of a host: with who started it, what it is of, and its name: 4711.815.it/worker.
+	// Environment marks the first process of a host: with who started it, what it is of, and its name:
+	// 4711.815.it/worker.
 	Environment = "MUSTER_TEST_HOST"
 	// groupsOf is where the control groups of all hosts are, by who started them.
 	groupsOf = "/muster-test-hosts"

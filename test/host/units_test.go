@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// program stands in for those of a node: it notes its arguments, its environment and where it runs, says that it is ready to whoever
-// wants to know, and stays.
+// program stands in for those of a node: it notes its arguments, its environment and where it runs, says that it is
+// ready to whoever wants to know, and stays.
 const program = `#!/bin/sh
 noted=/run/"${0##*/}.noted"
 { printf '%s\n' "$@" "BLANKS=$BLANKS" "HTTPS_PROXY=$HTTPS_PROXY"; sed -n 's/.*name=systemd:/in /p;s/^0::\(..\)/in \1/p' /proc/self/cgroup; } > "$noted.new"
@@ -27,9 +27,9 @@ mv "$noted.new" "$noted"
 exec sleep 1000
 `
 
-// TestUnitsOfANode gives systemd the files that internal/node/render makes of a host: it hands every argument to the kubelet as it was
-// meant, whatever is in it, and every variable; what may be a password is not to be seen by others; all run in the slice that the
-// kubelet's configuration names.
+// TestUnitsOfANode gives systemd the files that internal/node/render makes of a host: it hands every argument to the
+// kubelet as it was meant, whatever is in it, and every variable; what may be a password is not to be seen by others;
+// all run in the slice that the kubelet's configuration names.
 func TestUnitsOfANode(t *testing.T) {
 	h := start(t, Config{Name: "worker-1", Address: netip.MustParseAddr("192.168.64.201"), Network: newNetwork(t), Bin: "/usr/bin"})
 	authority, _ := pkitest.Authority(t, "kubernetes", time.Now(), time.Hour)

@@ -16,8 +16,8 @@ func (p *Plane) etcd(client, peer string) []string {
 	}
 }
 
-// apiServer has the flags that kubeadm gives it (cmd/kubeadm/app/phases/controlplane/manifests.go), less those about kubelets,
-// aggregation and manifests, which are not here.
+// apiServer has the flags that kubeadm gives it (cmd/kubeadm/app/phases/controlplane/manifests.go), less those about
+// kubelets, aggregation and manifests, which are not here.
 func (p *Plane) apiServer(etcd, port string) []string {
 	serving, client := p.store.Path("kube-apiserver"), p.store.Path("etcd-client")
 	return []string{
@@ -31,8 +31,8 @@ func (p *Plane) apiServer(etcd, port string) []string {
 	}
 }
 
-// controllerManager signs with the cluster's one authority, as kubeadm has it. There is one, so it need not be elected, and
-// nobody asks it anything.
+// controllerManager signs with the cluster's one authority, as kubeadm has it. There is one, so it need not be elected,
+// and nobody asks it anything.
 func (p *Plane) controllerManager(kubeconfig string) []string {
 	return []string{
 		"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=true",

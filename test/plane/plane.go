@@ -173,7 +173,8 @@ func (p *Plane) RunControllerManager(flags ...string) (*Process, error) {
 	return p.Run("kube-controller-manager", filepath.Join(p.config.Bin, "kube-controller-manager"), args...)
 }
 
-// RESTConfig is how a user in these groups, with a client certificate, reaches the API server. There are no client limits.
+// RESTConfig is how a user in these groups, with a client certificate, reaches the API server. There are no client
+// limits.
 func (p *Plane) RESTConfig(user string, groups ...string) (*rest.Config, error) {
 	file, err := p.Credential(user, groups...)
 	if err != nil {

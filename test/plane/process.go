@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Process is a program that was started here. Signals reach it and no other: it is known by a handle, not by its number.
+// Process is a program that was started here. Signals reach it and no other: it is known by a handle, not by its
+// number.
 type Process struct {
 	Name string
 	PID  int
@@ -27,8 +28,8 @@ type Process struct {
 // Environment marks the processes of a control plane, with its directory.
 const Environment = "MUSTER_TEST_PLANE"
 
-// launch starts a program that dies with this process. The kernel sends the parent's death signal when the *thread* that
-// started a child ends (prctl(2)), so that thread is kept until the child has ended.
+// launch starts a program that dies with this process. The kernel sends the parent's death signal when the *thread*
+// that started a child ends (prctl(2)), so that thread is kept until the child has ended.
 func launch(name, log, path string, args ...string) (*Process, error) {
 	file, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -58,8 +58,8 @@ func (p *Plane) Grant(ctx context.Context, name, kind, subject string, rules ...
 	return p.Bind(ctx, name, name, kind, subject)
 }
 
-// Token makes a bootstrap token that is good for authentication only, in these groups beside system:bootstrappers, and returns
-// it. The secret half is the same for all: nobody but this plane ever believes it.
+// Token makes a bootstrap token that is good for authentication only, in these groups beside system:bootstrappers, and
+// returns it. The secret half is the same for all: nobody but this plane ever believes it.
 func (p *Plane) Token(ctx context.Context, id, groups string) (string, error) {
 	const secret = "0123456789abcdef"
 	_, err := p.admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{
@@ -75,8 +75,8 @@ func (p *Plane) Token(ctx context.Context, id, groups string) (string, error) {
 	return id + "." + secret, nil
 }
 
-// flowOfBootstrap lets bootstrap tokens queue among themselves, each in queues of its own, instead of being refused with
-// everyone whom no rule names.
+// flowOfBootstrap lets bootstrap tokens queue among themselves, each in queues of its own, instead of being refused
+// with everyone whom no rule names.
 func (p *Plane) flowOfBootstrap(ctx context.Context) error {
 	const name = "bootstrappers"
 	shares := int32(20)

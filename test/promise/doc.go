@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promise reads docs/promises.md: the figures that a user may rely on, each named once. Stories ask for the effects and take the figure from the
-// page, other pages of docs link to its row, and a test compares all three.
+// Package promise reads docs/promises.md: the figures that a user may rely on, each named once. Stories ask for the
+// effects and take the figure from the page, other pages of docs link to its row, and a test compares all three.
 //
-// A figure is a time from the moment at which a request was answered, or a process ended, to the effect. Nothing scales it: a slow machine misses it.
+// A figure is a time from the moment at which a request was answered, or a process ended, to the effect. Nothing scales
+// it: a slow machine misses it.
 //
 // # What happens if
 //

@@ -80,7 +80,8 @@ var (
 	bare = regexp.MustCompile(`(?i)\bwithin (?:about )?(?:an?|one|two|three|four|five|ten|eleven|[0-9][0-9.]*)(?: seconds?| minutes?| ms| s)\b`)
 )
 
-// claims reports what is wrong with the promises of a text: links to rows that do not exist or say something else, and figures that no row has.
+// claims reports what is wrong with the promises of a text: links to rows that do not exist or say something else, and
+// figures that no row has.
 func claims(figures Figures, text string) (wrong []string, linked map[Promise]bool) {
 	linked = map[Promise]bool{}
 	text = strings.Join(strings.Fields(text), " ") // a line may break in the middle
@@ -103,7 +104,8 @@ func claims(figures Figures, text string) (wrong []string, linked map[Promise]bo
 	return wrong, linked
 }
 
-// TestPagesStateThePromises reads all pages that speak of the present. The changelog, benchmarks and decisions tell of the past.
+// TestPagesStateThePromises reads all pages that speak of the present. The changelog, benchmarks and decisions tell of
+// the past.
 func TestPagesStateThePromises(t *testing.T) {
 	t.Parallel()
 	figures := page(t)

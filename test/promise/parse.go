@@ -44,7 +44,8 @@ var (
 	storyCell = regexp.MustCompile("^`(Test[A-Za-z]+/[a-z_]+)`$")
 )
 
-// Parse reads the one table of the page. A line that is not a row of it is refused, so that no promise is lost by a mistyped line.
+// Parse reads the one table of the page. A line that is not a row of it is refused, so that no promise is lost by a
+// mistyped line.
 func Parse(page string) (Figures, error) {
 	_, table, found := strings.Cut(page, header+"\n|---|---|---|---|\n")
 	if !found {

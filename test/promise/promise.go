@@ -2,7 +2,8 @@
 
 package promise
 
-// Promise is a row of docs/promises.md. Only this package makes promises, so that no story measures a figure that no page states.
+// Promise is a row of docs/promises.md. Only this package makes promises, so that no story measures a figure that no
+// page states.
 type Promise struct{ id string }
 
 // String returns the id of the row.

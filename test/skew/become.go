@@ -49,8 +49,8 @@ func become(offset time.Duration, command []string) error {
 	return fmt.Errorf("executing %s: %w", path, syscall.Exec(path, command, os.Environ())) //nolint:gosec // G702: that is what it is for
 }
 
-// startTracer returns when a thread is traced. The tracer is started by a process that ends at once: it is no child of the command's,
-// which may wait for all children that it has.
+// startTracer returns when a thread is traced. The tracer is started by a process that ends at once: it is no child of
+// the command's, which may wait for all children that it has.
 func startTracer(offset time.Duration, thread int) error {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -83,7 +83,8 @@ func herald(args []string) error {
 	return err
 }
 
-// start starts this program in another role, with a pipe as its fourth file. Of the command's files it has standard error alone.
+// start starts this program in another role, with a pipe as its fourth file. Of the command's files it has standard
+// error alone.
 func start(role string, pipe *os.File, args ...string) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

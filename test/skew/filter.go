@@ -13,14 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where a filter finds what it judges (struct seccomp_data in linux/seccomp.h). A clock's number is an int: the lower half of an argument.
+// Where a filter finds what it judges (struct seccomp_data in linux/seccomp.h). A clock's number is an int: the lower
+// half of an argument.
 const (
 	atNumber        = 0
 	atArchitecture  = 4
 	atFirstArgument = 16
 )
 
-// x32 is the bit by which system calls of the third architecture differ that such a kernel may know (arch/x86/include/uapi/asm/unistd.h).
+// x32 is the bit by which system calls of the third architecture differ that such a kernel may know
+// (arch/x86/include/uapi/asm/unistd.h).
 const x32 = 0x40000000
 
 // wallClocks are those that tell the time of day.
@@ -28,8 +30,8 @@ func wallClocks() []uint32 {
 	return []uint32{unix.CLOCK_REALTIME, unix.CLOCK_REALTIME_COARSE, unix.CLOCK_REALTIME_ALARM, unix.CLOCK_TAI}
 }
 
-// filter stops system calls that ask for the time of day for the tracer, and lets others pass. A program of another architecture would
-// ask by other numbers: it is killed.
+// filter stops system calls that ask for the time of day for the tracer, and lets others pass. A program of another
+// architecture would ask by other numbers: it is killed.
 func filter() []unix.SockFilter {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}

@@ -6,18 +6,19 @@
 //
 //	skew +2h date
 //
-// Linux has a namespace for monotonic clocks and none for the time of day (time_namespaces(7)), so the command's questions for it are
-// answered by somebody else. What it takes:
+// Linux has a namespace for monotonic clocks and none for the time of day (time_namespaces(7)), so the command's
+// questions for it are answered by somebody else. What it takes:
 //
 //   - the command, its threads and its children are traced (ptrace(2)), by a process that is nobody's child and ends with the last of them;
 //   - whenever one executes a program, the kernel's own code for clocks (vdso(7)) is hidden from it, so that it makes system calls;
 //   - a filter (seccomp(2)) stops those that ask for the time of day, and no others; the tracer answers them.
 //
-// The command takes skew's own place: its process ID, its files, its signals and its exit status are what they would be without. Programs
-// need no change, and may be static. Should the tracer die, the kernel kills them all: none goes on with the right time.
+// The command takes skew's own place: its process ID, its files, its signals and its exit status are what they would be
+// without. Programs need no change, and may be static. Should the tracer die, the kernel kills them all: none goes on
+// with the right time.
 //
-// Monotonic clocks, timers, and the times of files are as they were. A wait until a moment by the clock on the wall (FUTEX_CLOCK_REALTIME,
-// TIMER_ABSTIME) ends by the right clock; Go's runtime makes none.
+// Monotonic clocks, timers, and the times of files are as they were. A wait until a moment by the clock on the wall
+// (FUTEX_CLOCK_REALTIME, TIMER_ABSTIME) ends by the right clock; Go's runtime makes none.
 package main
 
 import (

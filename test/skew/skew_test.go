@@ -130,7 +130,8 @@ func processesOf(path string) []int {
 	return found
 }
 
-// near reports whether a moment is the present one, an offset away. What happens around it takes far less than a minute.
+// near reports whether a moment is the present one, an offset away. What happens around it takes far less than a
+// minute.
 func near(at time.Time, offset time.Duration) bool {
 	return time.Until(at.Add(-offset)).Abs() < time.Minute
 }

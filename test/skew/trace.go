@@ -17,16 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// options follow threads, children and programs that are executed, stop at what the filter picks, and have the kernel kill all that is
-// traced when the tracer ends.
+// options follow threads, children and programs that are executed, stop at what the filter picks, and have the kernel
+// kill all that is traced when the tracer ends.
 const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC |
 	unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 
 // eventShift is where a status of wait tells which event stopped a thread (ptrace(2)).
 const eventShift = 16
 
-// trace traces a thread and all that comes of it, until nothing is left. A signal that is meant for the command's process group or unit
-// is not for the tracer.
+// trace traces a thread and all that comes of it, until nothing is left. A signal that is meant for the command's
+// process group or unit is not for the tracer.
 func trace(args []string) error {
 	pipe := os.NewFile(3, "pipe")
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE)

@@ -19,8 +19,9 @@ const (
 	auxVDSO   = 33 // AT_SYSINFO_EHDR
 )
 
-// hideClocks keeps a program that is about to begin from finding the kernel's code for clocks in its memory. Above its stack it finds the
-// number of its arguments, the arguments and a nil, the environment and a nil, and then the vector (System V ABI, AMD64, section 3.4.1).
+// hideClocks keeps a program that is about to begin from finding the kernel's code for clocks in its memory. Above its
+// stack it finds the number of its arguments, the arguments and a nil, the environment and a nil, and then the vector
+// (System V ABI, AMD64, section 3.4.1).
 func hideClocks(thread int) error {
 	var r unix.PtraceRegs
 	if err := unix.PtraceGetRegs(thread, &r); err != nil {

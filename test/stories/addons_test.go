@@ -19,8 +19,8 @@ type shownAddon struct {
 	}
 }
 
-// addonsByTheAWSCLI makes the CoreDNS that a cluster begins with an add-on, configures it, runs into conflicts, and deletes it. DNS answers
-// all the while.
+// addonsByTheAWSCLI makes the CoreDNS that a cluster begins with an add-on, configures it, runs into conflicts, and
+// deletes it. DNS answers all the while.
 func (w *iam) addonsByTheAWSCLI() {
 	t, i := w.t, w.installation
 	i.eventually("CoreDNS runs", func() error {
@@ -147,7 +147,8 @@ func (w *iam) podsOfCoreDNS() string {
 	return w.mustKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].metadata.uid}")
 }
 
-// asksDNS asks the cluster's DNS for a name again and again, in a pod, until the function that it returns is called, which tells of failures.
+// asksDNS asks the cluster's DNS for a name again and again, in a pod, until the function that it returns is called,
+// which tells of failures.
 func (i *installation) asksDNS(t *testing.T) (end func()) {
 	t.Helper()
 	pod := i.mustKubectl("get", "pods", "-l", "app=hello", "-o", "jsonpath={.items[0].metadata.name}")

@@ -34,8 +34,8 @@ import (
 	"muster.dev/muster/test/plane"
 )
 
-// TestAddonsAreApplied has the controller of add-ons work on a real API server, which knows the managers of fields and their conflicts. There
-// are no nodes: the test says when pods run.
+// TestAddonsAreApplied has the controller of add-ons work on a real API server, which knows the managers of fields and
+// their conflicts. There are no nodes: the test says when pods run.
 //
 //story:about addons/addon addons/coredns addons/addoncontroller addons/addonfiles
 func TestAddonsAreApplied(t *testing.T) {

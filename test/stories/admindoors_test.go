@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// doors are what SECURITY.md says of an administrator of one cluster, by the first column of its table: the administrator of blue tries each.
+// doors are what SECURITY.md says of an administrator of one cluster, by the first column of its table: the
+// administrator of blue tries each.
 func doors() map[string]func(t *testing.T, muster, blue side) {
 	return map[string]func(t *testing.T, muster, blue side){
 		"a pod with every right": everyRightOfAPod,
@@ -160,8 +161,8 @@ func rolesOfMachinesReadNothing(t *testing.T, blue side) {
 	}
 }
 
-// volumesOfOthers has pods of blue ask for a directory of the other cluster's: its volumes of the default class, the file system that they are all in, and one
-// that was made for the other cluster alone.
+// volumesOfOthers has pods of blue ask for a directory of the other cluster's: its volumes of the default class, the
+// file system that they are all in, and one that was made for the other cluster alone.
 func volumesOfOthers(t *testing.T, muster, blue side) {
 	muster.apply(`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: private}, spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 8Mi}}}}`, "--context=muster")
 	muster.mustKubectl("--context", "muster", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/private", "--timeout=60s")

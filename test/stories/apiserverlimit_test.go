@@ -26,8 +26,9 @@ import (
 
 const smallLimit = 512 << 20
 
-// TestAPIServerAtItsLimit drives the API server of one cluster to its memory limit by ConfigMaps. The kernel ends it alone, it is started again, and
-// an Event, a condition and the status say why; another cluster answers throughout. Its limit is changed, and it is taken over, while it runs.
+// TestAPIServerAtItsLimit drives the API server of one cluster to its memory limit by ConfigMaps. The kernel ends it
+// alone, it is started again, and an Event, a condition and the status say why; another cluster answers throughout. Its
+// limit is changed, and it is taken over, while it runs.
 //
 //story:about platform/memorylimit platform/host plane/supervise plane/apiservermemory cluster/serve machine/nodegroup
 func TestAPIServerAtItsLimit(t *testing.T) {
@@ -137,7 +138,8 @@ func anotherLimit(t *testing.T, muster, _ side) {
 	}
 }
 
-// takenOverIntoItsGroup has the next service find a process in no group of its own, as a Muster before this one has started it.
+// takenOverIntoItsGroup has the next service find a process in no group of its own, as a Muster before this one has
+// started it.
 func takenOverIntoItsGroup(t *testing.T, muster, blue side) {
 	pids := [2]int{muster.apiServerStatus().PID, blue.apiServerStatus().PID}
 	groups, err := host.ReadCgroups()
@@ -209,7 +211,8 @@ func (s side) inItsGroup() {
 	}
 }
 
-// flood sends ConfigMaps of 1 MB, which are not stored, by many clients at a time, until the returned function is called.
+// flood sends ConfigMaps of 1 MB, which are not stored, by many clients at a time, until the returned function is
+// called.
 func (s side) flood() (stop func()) {
 	s.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.dir.Cluster(s.cluster).Kubeconfig())

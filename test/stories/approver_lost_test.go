@@ -28,8 +28,9 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// A kubelet gives its first request a name and no other metadata, and of such an object the API server never notes who wrote what. The
-// machine that the certificate went to has to be on record all the same, or whoever copied its key is the next machine of that name, too.
+// A kubelet gives its first request a name and no other metadata, and of such an object the API server never notes who
+// wrote what. The machine that the certificate went to has to be on record all the same, or whoever copied its key is
+// the next machine of that name, too.
 //
 //story:about certificates
 func TestFirstCertificateKeepsItsMachine(t *testing.T) {
@@ -77,8 +78,8 @@ func TestKilledControllerKeepsMachines(t *testing.T) {
 	a.onRecord(kills * each)
 }
 
-// A register that a version wrote which forgot machines is completed at the start. From then on a copied key is good for nothing when the machine
-// is replaced; one of a machine that was replaced before waits.
+// A register that a version wrote which forgot machines is completed at the start. From then on a copied key is good
+// for nothing when the machine is replaced; one of a machine that was replaced before waits.
 //
 //story:about certificates
 func TestRegisterThatLostMachines(t *testing.T) {
@@ -231,8 +232,8 @@ func (a *approver) onRecord(n int) {
 	}
 }
 
-// forged makes a request that says by itself what was decided about it, in all places where it could; and somebody who may write such
-// requests, for signers of his own, writes it into one that was issued.
+// forged makes a request that says by itself what was decided about it, in all places where it could; and somebody who
+// may write such requests, for signers of his own, writes it into one that was issued.
 func (a *approver) forged(fleet kubernetes.Interface) {
 	claim := csrview.Condition(decision.Decision{Verdict: decision.Approve}, "static|m-7", 100)
 	_, node, _ := worker(6)
@@ -299,8 +300,8 @@ func (a *approver) forged(fleet kubernetes.Interface) {
 	})
 }
 
-// stolenFirst gives the name of a node to another machine. Who holds the key of the old one gets no certificate for the address of the new
-// one, neither before that has joined nor after it.
+// stolenFirst gives the name of a node to another machine. Who holds the key of the old one gets no certificate for the
+// address of the new one, neither before that has joined nor after it.
 func (a *approver) stolenFirst(fleet kubernetes.Interface) {
 	const node, old, fresh = "con.example", "{id: c-old, nodeName: con.example, addresses: [10.9.0.3], group: fleet}", "{id: c-new, nodeName: con.example, addresses: [10.9.0.4], group: fleet}"
 	a.inventory(41, "- "+old+"\n")

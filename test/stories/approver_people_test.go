@@ -134,7 +134,8 @@ func (a *approver) certificateForAPerson() {
 	a.becomes("climber", "Approved/KubectlApprove Failed/SignerValidationFailure")
 }
 
-// A user without a token may ask for nodes' certificates if the policy binds him to their names, and RBAC gives him upstream's roles.
+// A user without a token may ask for nodes' certificates if the policy binds him to their names, and RBAC gives him
+// upstream's roles.
 //
 //story:about certificates
 func TestAUserWhomThePolicyBinds(t *testing.T) {

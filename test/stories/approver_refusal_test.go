@@ -28,8 +28,8 @@ type wrong struct {
 	change func(*certificatesv1.CertificateSigningRequestSpec)
 }
 
-// What is wrong is denied, with the rule's name and its reason where people look. Client certificates are asked for with a
-// bootstrap token that is good for machine 1, serving certificates by machine 1.
+// What is wrong is denied, with the rule's name and its reason where people look. Client certificates are asked for
+// with a bootstrap token that is good for machine 1, serving certificates by machine 1.
 //
 //story:about certificates
 func TestApproverRefuses(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
-// With upstream's approver a bootstrap token makes its holder any node there is, for as long as the token lives, and a kubelet's key that
-// was copied renews for ever. Here neither is any good once the node has spoken for itself and the machine was replaced.
+// With upstream's approver a bootstrap token makes its holder any node there is, for as long as the token lives, and a
+// kubelet's key that was copied renews for ever. Here neither is any good once the node has spoken for itself and the
+// machine was replaced.
 //
 //story:about certificates
 func TestTokenIsNoGoodForANodeThatExists(t *testing.T) {
@@ -133,7 +134,8 @@ func (a *approver) copiedKey(thief kubernetes.Interface, node string) {
 	}
 }
 
-// inventory writes another list of machines. It has machine n as well, which asks for a certificate: when that is issued the list was read.
+// inventory writes another list of machines. It has machine n as well, which asks for a certificate: when that is
+// issued the list was read.
 func (a *approver) inventory(n int, list string) {
 	a.t.Helper()
 	id, node, address := worker(n)

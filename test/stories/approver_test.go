@@ -28,8 +28,8 @@ import (
 	"muster.dev/muster/test/plane"
 )
 
-// Upstream's own approver and signer go on as they were, and serving certificates, which upstream approves for nobody, are
-// approved by muster and signed by upstream.
+// Upstream's own approver and signer go on as they were, and serving certificates, which upstream approves for nobody,
+// are approved by muster and signed by upstream.
 //
 //story:about certificates
 func TestApproverBesideUpstreamSigner(t *testing.T) {
@@ -54,7 +54,8 @@ func TestSignerBesideUpstreamApprover(t *testing.T) {
 	id, node, address := worker(1)
 	a.create(a.bootstrap(1), request("client", signerClient, pkitest.Kubelet(t, node)))
 	a.becomes("client", issuedByRules)
-	// Upstream's rule says that such a token may have any node's certificate. What it approved is not signed for all that.
+	// Upstream's rule says that such a token may have any node's certificate. What it approved is not signed for all
+	// that.
 	_, other, _ := worker(2)
 	a.create(a.bootstrap(1), request("wrong", signerClient, pkitest.Kubelet(t, other)))
 	a.becomes("wrong", "Approved/AutoApproved Failed/SignerValidationFailure")
@@ -162,8 +163,8 @@ func TestReplicaFinishesWhatTheLeaderApproved(t *testing.T) {
 	}
 }
 
-// A policy that says nothing of replicas has them elect one. Who may not take part says what is missing in one line, is not ready and
-// decides nothing, and needs nothing but the right to go on.
+// A policy that says nothing of replicas has them elect one. Who may not take part says what is missing in one line, is
+// not ready and decides nothing, and needs nothing but the right to go on.
 //
 //story:about certificates platform/leaderlease
 func TestApproverThatIsNotLetLead(t *testing.T) {
@@ -394,5 +395,6 @@ func (a *approver) printed(log, text string) error {
 	return nil
 }
 
-// lifetime is as asked for: certificates begin five minutes before they are made, and end as much earlier if they live long.
+// lifetime is as asked for: certificates begin five minutes before they are made, and end as much earlier if they live
+// long.
 func lifetime(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }

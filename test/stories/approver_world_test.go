@@ -37,8 +37,8 @@ const (
 	approverName      = "muster-certificate-controller"
 )
 
-// approver is a plain upstream control plane into which the certificate controller was installed from deploy/manifests, as
-// its administrator would. There are no machines and no kubelets: requests are made as kubelets make them.
+// approver is a plain upstream control plane into which the certificate controller was installed from deploy/manifests,
+// as its administrator would. There are no machines and no kubelets: requests are made as kubelets make them.
 type approver struct {
 	t          *testing.T
 	plane      *plane.Plane
@@ -398,8 +398,9 @@ func (a *approver) holder(name string, key *ecdsa.PrivateKey) *rest.Config {
 	return config
 }
 
-// join is what a kubelet does on machine n: the first certificate by the token, then a serving certificate, then a renewal with a
-// new key. The requests are called <prefix>-client, -serving and -renewal. It returns the client with the first certificate.
+// join is what a kubelet does on machine n: the first certificate by the token, then a serving certificate, then a
+// renewal with a new key. The requests are called <prefix>-client, -serving and -renewal. It returns the client with
+// the first certificate.
 func (a *approver) join(n int, prefix string) *kubernetes.Clientset {
 	a.t.Helper()
 	_, node, address := worker(n)

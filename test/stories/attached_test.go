@@ -41,8 +41,9 @@ spec:
   volumes: [{name: v, persistentVolumeClaim: {claimName: disk}}]
 `
 
-// attachedVolumeMoves deletes a machine that has a volume attached and mounted, as EBS's driver attaches them. The test attaches in the driver's place,
-// and the nodes are simulated: what is seen is what kube-controller-manager makes of the Node that goes.
+// attachedVolumeMoves deletes a machine that has a volume attached and mounted, as EBS's driver attaches them. The test
+// attaches in the driver's place, and the nodes are simulated: what is seen is what kube-controller-manager makes of
+// the Node that goes.
 func attachedVolumeMoves(t *testing.T, i *installation) {
 	nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
 	i.mustKubectl("annotate", "nodes", "--all", "volumes.kubernetes.io/controller-managed-attach-detach=true")

@@ -24,8 +24,9 @@ import (
 	"muster.dev/muster/test/plane"
 )
 
-// installed is a plain upstream control plane into which the authenticator was installed as docs/authenticator.md says for static pods:
-// what the pod would run runs as a process, with its directories elsewhere. STS is one that answers as AWS's does.
+// installed is a plain upstream control plane into which the authenticator was installed as docs/authenticator.md says
+// for static pods: what the pod would run runs as a process, with its directories elsewhere. STS is one that answers as
+// AWS's does.
 type installed struct {
 	t       *testing.T
 	plane   *plane.Plane
@@ -38,7 +39,8 @@ type installed struct {
 	process *plane.Process
 }
 
-// TestAuthenticatorInAnExistingCluster installs it in a cluster that is none of muster's. Somebody with a token of AWS's STS comes in.
+// TestAuthenticatorInAnExistingCluster installs it in a cluster that is none of muster's. Somebody with a token of
+// AWS's STS comes in.
 //
 //story:about iam/authenticator iam/authenticatorserver iam/authenticatorconfig iam/identity iam/tokenverify
 func TestAuthenticatorInAnExistingCluster(t *testing.T) {
@@ -80,7 +82,8 @@ data:
 		}
 		return err
 	})
-	// Of carol STS knows, and no entry; of the key of mallory it does not; and the token of eve is signed for another cluster.
+	// Of carol STS knows, and no entry; of the key of mallory it does not; and the token of eve is signed for another
+	// cluster.
 	mallory := ststest.User("mallory", 4)
 	for who, token := range map[string]string{
 		"carol": ststest.Token(t, carol, clusterName, time.Now()), "mallory": ststest.Token(t, mallory, clusterName, time.Now()),

@@ -48,7 +48,8 @@ func (i *installation) asProbeOf(pair string) int {
 	return code
 }
 
-// apiServer makes a connection of its own for each request. It does not ask the service where to, which is killed meanwhile.
+// apiServer makes a connection of its own for each request. It does not ask the service where to, which is killed
+// meanwhile.
 type apiServer struct {
 	endpoint string
 	pool     *x509.CertPool

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// awsCLI is a process of the AWS CLI that is installed. It begins once, which costs half a second of a processor, and forks for each command
-// line: testdata/awscli says how. Calls wait for each other.
+// awsCLI is a process of the AWS CLI that is installed. It begins once, which costs half a second of a processor, and
+// forks for each command line: testdata/awscli says how. Calls wait for each other.
 type awsCLI struct {
 	calls   sync.Mutex
 	forks   bool // reports whether the CLI is a program of Python, and has begun
@@ -27,8 +27,8 @@ type awsCLI struct {
 // awsCall is a command line, and all else that decides what comes of it.
 type awsCall struct{ Arguments, Environment []string }
 
-// begin begins the process, if that was not tried before, and reports whether it runs command lines. Else each needs a process of its own. The CLI
-// settles where its caches are when it begins: in the home directory of this environment.
+// begin begins the process, if that was not tried before, and reports whether it runs command lines. Else each needs a
+// process of its own. The CLI settles where its caches are when it begins: in the home directory of this environment.
 func (c *awsCLI) begin(t *testing.T, environment []string) bool {
 	t.Helper()
 	c.calls.Lock()

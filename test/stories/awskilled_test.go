@@ -31,8 +31,8 @@ var (
 	awsSeed   = flag.Uint64("awsseed", 0, "the seed of those rounds, to repeat them; 0 is another one each time")
 )
 
-// TestKilledBetweenRequestAndEffect kills the service while a request of the AWS APIs is under way, and sends the request again, as SDKs do, until
-// it is answered. Each request has taken effect once then, and none half.
+// TestKilledBetweenRequestAndEffect kills the service while a request of the AWS APIs is under way, and sends the
+// request again, as SDKs do, until it is answered. Each request has taken effect once then, and none half.
 //
 //story:about cloud/ec2 cloud/eks aws/clienttoken cluster/updatecontroller
 func TestKilledBetweenRequestAndEffect(t *testing.T) {
@@ -138,12 +138,14 @@ func TestKilledBetweenRequestAndEffect(t *testing.T) {
 // awsStep is a request of a round, and how many changes its resource has had afterwards: 1 is just made, 0 is gone.
 type awsStep struct {
 	request awsRequest
-	// again is the code that a request which took effect is answered with when it is sent again, where there is no client token.
+	// again is the code that a request which took effect is answered with when it is sent again, where there is no
+	// client token.
 	again string
 	want  int
 }
 
-// killedKind is a kind of resource of the rounds. Resources are told by a number, and their contents by how often they were changed.
+// killedKind is a kind of resource of the rounds. Resources are told by a number, and their contents by how often they
+// were changed.
 type killedKind struct {
 	name         string
 	make         func(n int, token string) awsRequest
@@ -295,7 +297,8 @@ func (c *awsClient) send(q awsRequest) (awsAnswer, error) {
 	return awsAnswer{response.StatusCode, string(bytes.TrimSpace(body)), response.Header}, err
 }
 
-// until sends a request until it is answered by something else than a fault of the service's, and returns how often it was sent.
+// until sends a request until it is answered by something else than a fault of the service's, and returns how often it
+// was sent.
 func (c *awsClient) until(what string, q awsRequest) (awsAnswer, int) {
 	c.t.Helper()
 	var last error

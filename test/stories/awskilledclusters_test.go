@@ -25,7 +25,8 @@ func clusterKinds(c *awsClient) []killedKind {
 
 var jsonState = regexp.MustCompile(`"state":"(\d+)"`)
 
-// eksState is the state of a resource that has it in a tag, once it is in a status in which the next request is not refused.
+// eksState is the state of a resource that has it in a tag, once it is in a status in which the next request is not
+// refused.
 func eksState(answer awsAnswer, settled ...string) (int, error) {
 	if answer.code() == "" {
 		is := false
@@ -60,7 +61,8 @@ func clusters(c *awsClient) killedKind {
 	}
 }
 
-// clusterConfigs is the logging of the cluster that is there, which Updates change: the state is a number whose bits are the types that are on.
+// clusterConfigs is the logging of the cluster that is there, which Updates change: the state is a number whose bits
+// are the types that are on.
 func clusterConfigs() killedKind {
 	types := []string{"api", "audit", "authenticator", "controllerManager", "scheduler"}
 	set := func(state int, token string) awsRequest {

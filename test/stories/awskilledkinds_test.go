@@ -97,7 +97,8 @@ func logGroups() killedKind {
 	}
 }
 
-// kmsKeys have their state in the description. KMS knows no client token: the key that was answered is the one that counts.
+// kmsKeys have their state in the description. KMS knows no client token: the key that was answered is the one that
+// counts.
 func kmsKeys() killedKind {
 	ids := map[int]string{}
 	of := func(n int, more string) string { return `{"KeyId":"` + ids[n] + `"` + more + `}` }
@@ -192,7 +193,8 @@ func launchTemplates() killedKind {
 	}
 }
 
-// subnetsOfVPC have their state in a tag. EC2 knows no client token for them: their address ranges keep them from being made twice.
+// subnetsOfVPC have their state in a tag. EC2 knows no client token for them: their address ranges keep them from being
+// made twice.
 func subnetsOfVPC(c *awsClient) killedKind {
 	ids, id := map[int]string{}, regexp.MustCompile(`<subnetId>(subnet-[0-9a-f]+)</subnetId>`)
 	block := func(n int) string { return fmt.Sprintf("172.31.%d.0/24", 200+n) }

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// ec2Noun is a kind of EC2's resources whose state is in a tag, beside one that says which of the rounds' resources it is.
+// ec2Noun is a kind of EC2's resources whose state is in a tag, beside one that says which of the rounds' resources it
+// is.
 type ec2Noun struct {
 	name, create, describe, remove string
 	resource                       string // as tags name it
@@ -21,8 +22,8 @@ type ec2Noun struct {
 	madeAgain, removedAgain        string
 }
 
-// ec2Kind is the kind of a noun. Without a client token a request that is sent again makes another one, as on AWS: the one that was answered
-// counts. The others are taken away, which shows that they are whole.
+// ec2Kind is the kind of a noun. Without a client token a request that is sent again makes another one, as on AWS: the
+// one that was answered counts. The others are taken away, which shows that they are whole.
 func ec2Kind(c *awsClient, noun ec2Noun) killedKind {
 	ids, slots := map[int]string{}, map[int]string{}
 	id := regexp.MustCompile(`<` + noun.member + `>([a-z]+-[0-9a-f]+)</` + noun.member + `>`)

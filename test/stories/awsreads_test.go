@@ -17,8 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// TestDescribedAsWritten writes by the AWS APIs and describes at once: answers come from memory, and have what was written before, by the request
-// itself and by the controllers that carried it out. And it floods the APIs with what one user can send, which delays nobody else.
+// TestDescribedAsWritten writes by the AWS APIs and describes at once: answers come from memory, and have what was
+// written before, by the request itself and by the controllers that carried it out. And it floods the APIs with what
+// one user can send, which delays nobody else.
 //
 //story:about cloud/ec2 aws/awsfront platform/readcache
 func TestDescribedAsWritten(t *testing.T) {
@@ -77,7 +78,8 @@ func (c *awsClient) writtenAndDescribed() {
 	}
 }
 
-// updatedAndDescribed changes a node group. As soon as the update is Successful, the node group has its change: tools read it once.
+// updatedAndDescribed changes a node group. As soon as the update is Successful, the node group has its change: tools
+// read it once.
 func (c *awsClient) updatedAndDescribed(i *installation) {
 	path := "/clusters/muster/node-groups/described"
 	c.must(eksRequest(http.MethodPost, "/clusters/muster/node-groups", fmt.Sprintf(
@@ -105,8 +107,8 @@ func (c *awsClient) updatedAndDescribed(i *installation) {
 	c.must(eksRequest(http.MethodDelete, path, ""))
 }
 
-// flooded has one user send as much as it can by sixteen connections, while another sends one call after the other. How far the flood is let
-// overtake the other is counted in calls, not in time: a slow machine slows both.
+// flooded has one user send as much as it can by sixteen connections, while another sends one call after the other. How
+// far the flood is let overtake the other is counted in calls, not in time: a slow machine slows both.
 func (c *awsClient) flooded() {
 	const connections, calls = 16, 150
 	quiet, noisy := c.user("quiet"), c.user("noisy")
@@ -151,7 +153,8 @@ func (c *awsClient) flooded() {
 	}
 }
 
-// pace is how calls went, each list sorted by itself: the time that each took, and how many answers of a flood came in it.
+// pace is how calls went, each list sorted by itself: the time that each took, and how many answers of a flood came in
+// it.
 type pace struct {
 	took      []time.Duration
 	overtaken []int64

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestActionsByTheSDK calls every action of the AWS APIs by the clients of AWS's SDK for Go (test/awssdk/live). They are a module of their own,
-// since this one does not link them.
+// TestActionsByTheSDK calls every action of the AWS APIs by the clients of AWS's SDK for Go (test/awssdk/live). They
+// are a module of their own, since this one does not link them.
 //
 //story:about cloud
 func TestActionsByTheSDK(t *testing.T) {
@@ -46,7 +46,8 @@ func TestActionsByTheSDK(t *testing.T) {
 	}
 }
 
-// servicesByName has the SDK call each service on a machine and in a pod, which have the account's authority and no endpoint.
+// servicesByName has the SDK call each service on a machine and in a pod, which have the account's authority and no
+// endpoint.
 func (w *iam) servicesByName(tests string) {
 	machine := w.machineAt(pageMachine)
 	program, err := os.ReadFile(tests)

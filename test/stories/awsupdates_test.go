@@ -102,7 +102,8 @@ func (w *iam) updatesOfNodegroup(cluster, group, kubeconfig string) {
 		w.t.Errorf("node group %s is %s after its updates", group, status)
 	}
 	const marks = `{range .items[*]}{.metadata.labels.tier}/{.metadata.labels.pool}/{.metadata.labels.mine}/{range .spec.taints[*]}{.key}={.value}:{.effect},{end} {end}`
-	// A node that has just become Ready has upstream's taint for a moment longer, which is neither the group's nor anybody's here.
+	// A node that has just become Ready has upstream's taint for a moment longer, which is neither the group's nor
+	// anybody's here.
 	marked := func() string {
 		nodes := strings.Fields(strings.ReplaceAll(kubectl("get", "nodes", "-o", "jsonpath="+marks), "node.kubernetes.io/not-ready=:NoExecute,", ""))
 		slices.Sort(nodes)
@@ -120,7 +121,8 @@ func (w *iam) updatesOfNodegroup(cluster, group, kubeconfig string) {
 	})
 }
 
-// updateThatWaits has a node group whose machine never becomes Ready: it is UPDATING, takes no other update, and says why.
+// updateThatWaits has a node group whose machine never becomes Ready: it is UPDATING, takes no other update, and says
+// why.
 func (w *iam) updateThatWaits(cluster string) {
 	w.t.Helper()
 	const group = "late"
@@ -160,7 +162,8 @@ func (w *iam) updateThatWaits(cluster string) {
 	w.eksGone(nodegroupPath(cluster, group))
 }
 
-// newTemplateVersion replaces the machine of a node group by one of another version of its launch template, by eviction.
+// newTemplateVersion replaces the machine of a node group by one of another version of its launch template, by
+// eviction.
 func (w *iam) newTemplateVersion(cluster, subnet, kubeconfig string) {
 	w.t.Helper()
 	const group = "rolled"

@@ -14,7 +14,8 @@ import (
 const anotherBalancer = `{apiVersion: v1, kind: Service, metadata: {name: %s}, spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}}
 `
 
-// balancersOfARange chooses a range of two addresses while everything runs, and then one that the host does not have. No balancer moves.
+// balancersOfARange chooses a range of two addresses while everything runs, and then one that the host does not have.
+// No balancer moves.
 func balancersOfARange(t *testing.T, i *installation) {
 	const small, foreign = "127.31.0.4/30", "198.51.100.4/30"
 	before, _ := i.balancerOf("web")

@@ -116,7 +116,8 @@ func (i *installation) blockVolume() {
 
 const attachedFile = "/var/tmp/attached"
 
-// attachFile has a program of a machine make a file a block device, as upstream's tests of local volumes do, and returns its name.
+// attachFile has a program of a machine make a file a block device, as upstream's tests of local volumes do, and
+// returns its name.
 func (i *installation) attachFile(machine string) string {
 	i.t.Helper()
 	out, _ := i.muster("exec", machine, "--", "sh", "-c", "truncate -s 1M "+attachedFile+" && losetup -f "+attachedFile+" && losetup -n -O NAME -j "+attachedFile)

@@ -35,8 +35,8 @@ spec:
   - {name: lib64, hostPath: {path: /lib64}}
 `
 
-// excessEndsInside has a pod start processes without end, and root on a machine take memory without end. Both end, and nothing else does: not their machine, not
-// another one, and no control plane.
+// excessEndsInside has a pod start processes without end, and root on a machine take memory without end. Both end, and
+// nothing else does: not their machine, not another one, and no control plane.
 func excessEndsInside(t *testing.T, i *installation) {
 	before := i.processes()
 	i.apply(forkBomb)

@@ -40,10 +40,11 @@ spec:
   scalingConfig: {minSize: 0, desiredSize: 2, maxSize: 5}
 `
 
-// TestRotationOfKubeletsAuthority replaces the authority of kubelets' certificates while everything that depends on it is used
-// without a pause: requests with the nodes' own certificates, requests to kubelets, of the kind that makes the API server read
-// its file and of the kind that does not. Nothing of it may fail, and in the end the old authority opens nothing.
-// It takes a quarter of an hour: certificates live for ten minutes at least, and the API server reads a file every five.
+// TestRotationOfKubeletsAuthority replaces the authority of kubelets' certificates while everything that depends on it
+// is used without a pause: requests with the nodes' own certificates, requests to kubelets, of the kind that makes the
+// API server read its file and of the kind that does not. Nothing of it may fail, and in the end the old authority
+// opens nothing. It takes a quarter of an hour: certificates live for ten minutes at least, and the API server reads a
+// file every five.
 //
 //story:about certificates/rotation certificates/rotator
 func TestRotationOfKubeletsAuthority(t *testing.T) {

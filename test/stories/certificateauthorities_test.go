@@ -18,9 +18,10 @@ import (
 // authorities is a cluster whose certificate authorities are replaced by EKS's API.
 type authorities struct{ *operations }
 
-// certificateAuthorities makes an authority of kubelets' certificates, gives it up, makes another one and has it sign. The AWS CLI
-// does not know these operations everywhere yet: they are sent as an SDK sends them. The API server reads whom to trust every five minutes, or when
-// it starts: it is killed to be quicker. A kubelet looks every minute: there is none.
+// certificateAuthorities makes an authority of kubelets' certificates, gives it up, makes another one and has it sign.
+// The AWS CLI does not know these operations everywhere yet: they are sent as an SDK sends them. The API server reads
+// whom to trust every five minutes, or when it starts: it is killed to be quicker. A kubelet looks every minute: there
+// is none.
 func (o *operations) certificateAuthorities() {
 	a := &authorities{o}
 	a.mustKubectl("-n", "kube-system", "scale", "deployment", "coredns", "--replicas", "0") // a machine is not taken from under its last pod
@@ -78,8 +79,8 @@ func (a *authorities) change(action, method, path string) (u shownUpdate, id str
 	return out.Update, out.CertificateAuthority.ID
 }
 
-// settles waits until an update is Successful. The API server is killed once it is known to lag behind; again if that was too early, before the
-// service had seen which API server it was.
+// settles waits until an update is Successful. The API server is killed once it is known to lag behind; again if that
+// was too early, before the service had seen which API server it was.
 func (a *authorities) settles(u shownUpdate) {
 	a.t.Helper()
 	status := func() string {

@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
-// helmCommands are those of Helm that a page shows for whoever has pushed the image to a registry; here it was imported.
+// helmCommands are those of Helm that a page shows for whoever has pushed the image to a registry; here it was
+// imported.
 func helmCommands(t *testing.T, page string, want int) (all []string) {
 	t.Helper()
 	text := strings.ReplaceAll(readPage(t, page), "registry.example.com/muster", "muster.dev/muster")
@@ -29,8 +30,8 @@ func helmCommands(t *testing.T, page string, want int) (all []string) {
 	return all
 }
 
-// installHelm builds the Helm whose library renders the manifests, and puts it where its own archive would be put. What the page does
-// before anything is installed is done, too.
+// installHelm builds the Helm whose library renders the manifests, and puts it where its own archive would be put. What
+// the page does before anything is installed is done, too.
 func (k *kubeadmCluster) installHelm() {
 	k.t.Helper()
 	program := filepath.Join(k.t.TempDir(), "helm")
@@ -83,8 +84,8 @@ func (k *kubeadmCluster) objects() string {
 		kubectl get $kinds -A -o jsonpath='{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort -u`) + "\n"
 }
 
-// left tells what there is outside of muster-system that was not there before, or is there no more. In there, pods of what was removed take
-// their time to end.
+// left tells what there is outside of muster-system that was not there before, or is there no more. In there, pods of
+// what was removed take their time to end.
 func (k *kubeadmCluster) left(before string) string {
 	k.t.Helper()
 	return regexp.MustCompile(`(?m)^[+-]\S+ muster-system/.*\n`).ReplaceAllString(differences(before, k.objects()), "")

@@ -56,7 +56,8 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// newInstallation makes a state directory, and sees to it that nothing of it is left when the test ends, however it ends.
+// newInstallation makes a state directory, and sees to it that nothing of it is left when the test ends, however it
+// ends.
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	path, err := os.MkdirTemp("", "ms-") //nolint:usetesting // the paths of sockets must be short

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// machinesAreNodesAtHome signs a token for the other cluster with a machine's credentials, as whoever is root on the machine can: both clusters take the
-// role of their machines for that of nodes. Then it puts a Node of the machine's name there, as one that was let in would.
+// machinesAreNodesAtHome signs a token for the other cluster with a machine's credentials, as whoever is root on the
+// machine can: both clusters take the role of their machines for that of nodes. Then it puts a Node of the machine's
+// name there, as one that was let in would.
 func machinesAreNodesAtHome(t *testing.T, muster, blue side) {
 	w := newIAM(t, muster.installation)
 	all := muster.mustKubectl("--context", "muster-management", "get", "machines", "-o",
@@ -46,7 +47,8 @@ func machinesAreNodesAtHome(t *testing.T, muster, blue side) {
 	blue.aNodeOfAnotherIsDeleted(node)
 }
 
-// aNodeOfAnotherIsDeleted makes a Node of the name of another cluster's machine twice, and one of people's own, which stays.
+// aNodeOfAnotherIsDeleted makes a Node of the name of another cluster's machine twice, and one of people's own, which
+// stays.
 func (s side) aNodeOfAnotherIsDeleted(name string) {
 	s.t.Helper()
 	const own = "peoples-own"

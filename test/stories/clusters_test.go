@@ -24,8 +24,9 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 )
 
-// TestTwoClusters is the tale of two clusters in one VPC: made by the command line, strangers to each other but for what a rule lets their pods do, as SECURITY.md has it,
-// and one of them killed and deleted, of which the other notices nothing.
+// TestTwoClusters is the tale of two clusters in one VPC: made by the command line, strangers to each other but for
+// what a rule lets their pods do, as SECURITY.md has it, and one of them killed and deleted, of which the other notices
+// nothing.
 //
 //story:about cluster/serve cluster/clustercontroller machine/networkrecord network/clusternetwork network/vpc plane/webhookproxy iam/authenticator
 func TestTwoClusters(t *testing.T) {
@@ -116,8 +117,8 @@ func usersAreStrangers(t *testing.T, muster, blue side) {
 	}
 }
 
-// credentialsAreWorthNothing tries every certificate and a service account's token of each cluster at the other's API server. Each is of use at
-// home, or the test would show nothing.
+// credentialsAreWorthNothing tries every certificate and a service account's token of each cluster at the other's API
+// server. Each is of use at home, or the test would show nothing.
 func credentialsAreWorthNothing(t *testing.T, muster, blue side) {
 	for _, pair := range [][2]side{{muster, blue}, {blue, muster}} {
 		from, at := pair[0], pair[1]
@@ -182,8 +183,8 @@ func (s side) processesOf() []supervise.Process {
 	})
 }
 
-// keepAsking has the API server answer a request each millisecond until the returned function is called, which says how many it answered, and what
-// the first one that it did not answer came to.
+// keepAsking has the API server answer a request each millisecond until the returned function is called, which says how
+// many it answered, and what the first one that it did not answer came to.
 func (s side) keepAsking() (end func() (asked int, err error)) {
 	s.t.Helper()
 	config := s.anonymous()
@@ -255,7 +256,8 @@ func killedUnnoticed(t *testing.T, muster, blue side) {
 	}
 }
 
-// deletedWithoutATrace deletes a cluster with its node group. The host and the account are then as they were before it was made.
+// deletedWithoutATrace deletes a cluster with its node group. The host and the account are then as they were before it
+// was made.
 func deletedWithoutATrace(t *testing.T, blue side, before snapshot) {
 	t.Helper()
 	if _, talk, err := blue.try("delete", "cluster", "blue"); err == nil || !strings.Contains(talk, `cluster "blue" has 1 node group (default): delete them first, or all together with --cascade`) {

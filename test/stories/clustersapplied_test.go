@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// TestFiveClustersAtOnce applies five clusters by kubectl, whose names are at the limits of EKS's rules, and deletes their namespaces.
+// TestFiveClustersAtOnce applies five clusters by kubectl, whose names are at the limits of EKS's rules, and deletes
+// their namespaces.
 //
 //story:about cluster/serve cluster/clustercontroller plane/portplan machine/capacity
 func TestFiveClustersAtOnce(t *testing.T) {
@@ -69,8 +70,8 @@ func TestFiveClustersAtOnce(t *testing.T) {
 	}
 }
 
-// localGroupsStaySmall applies node groups without a maxSize, in a namespace of no cluster: those of local machines have a small one, which a larger
-// scale has to raise.
+// localGroupsStaySmall applies node groups without a maxSize, in a namespace of no cluster: those of local machines
+// have a small one, which a larger scale has to raise.
 func (i *installation) localGroupsStaySmall() {
 	i.t.Helper()
 	const context = "--context=muster-management"

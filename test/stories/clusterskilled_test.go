@@ -18,8 +18,8 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 )
 
-// TestKilledWhileClustersComeAndGo kills service and guard at random moments while clusters are made and deleted. Each of them ends as it was
-// asked to: served, or gone with everything of it.
+// TestKilledWhileClustersComeAndGo kills service and guard at random moments while clusters are made and deleted. Each
+// of them ends as it was asked to: served, or gone with everything of it.
 //
 //story:about cluster/clustercontroller plane/supervise cluster/serve
 func TestKilledWhileClustersComeAndGo(t *testing.T) {
@@ -61,7 +61,8 @@ func TestKilledWhileClustersComeAndGo(t *testing.T) {
 	})
 }
 
-// change makes a cluster, with a node or without, or deletes it if it is there. It reports whether there is to be one now.
+// change makes a cluster, with a node or without, or deletes it if it is there. It reports whether there is to be one
+// now.
 func (i *installation) change(name string, there, node bool) bool {
 	i.t.Helper()
 	if there {
@@ -79,7 +80,8 @@ func (i *installation) change(name string, there, node bool) bool {
 	return err == nil
 }
 
-// asAsked reports whether a cluster is served, or nothing is left of it. The namespace is that of its name, or begins so.
+// asAsked reports whether a cluster is served, or nothing is left of it. The namespace is that of its name, or begins
+// so.
 func (i *installation) asAsked(name, namespace string, wanted bool) error {
 	all, err := i.kubectl("--context", "muster-management", "get", "clusters", "-A", "-o",
 		`jsonpath={range .items[*]}{.spec.name}={.metadata.namespace}={.status.conditions[?(@.type=="Ready")].status}={.status.conditions[?(@.type=="Ready")].reason}{"\n"}{end}`)

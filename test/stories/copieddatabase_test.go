@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// databasePod is a PostgreSQL of the host's packages on a file system that the pod makes on its block device, and mounts. A database that is there is
-// started as it is.
+// databasePod is a PostgreSQL of the host's packages on a file system that the pod makes on its block device, and
+// mounts. A database that is there is started as it is.
 const databasePod = `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: %[1]s}
@@ -63,8 +63,9 @@ spec:
   - {name: lib64, hostPath: {path: /usr/lib64}}
 `
 
-// databaseWriter inserts one row after another, each in a transaction of its own, and has what is in memory written all the time. It outlives the command
-// that starts it. A copy of what changes meanwhile, not of one moment, has a checkpoint whose log it has not.
+// databaseWriter inserts one row after another, each in a transaction of its own, and has what is in memory written all
+// the time. It outlives the command that starts it. A copy of what changes meanwhile, not of one moment, has a
+// checkpoint whose log it has not.
 const databaseWriter = `setsid bash -c '
 for ((n = 1; ; n++)); do echo "INSERT INTO rows VALUES ($n, 1);"; done | psql -h /tmp -U postgres -q &
 while psql -h /tmp -U postgres -qc CHECKPOINT; do sleep 0.05; done' >/tmp/writer 2>&1 </dev/null &`
@@ -80,8 +81,8 @@ metadata: {namespace: muster, name: default}
 spec: {name: default, scalingConfig: {desiredSize: 1}}
 `
 
-// TestCopiedDatabase copies a block device while a PostgreSQL writes to the file system on it: one that starts from the copy has every row that was
-// acknowledged before, and no row without the one before it.
+// TestCopiedDatabase copies a block device while a PostgreSQL writes to the file system on it: one that starts from the
+// copy has every row that was acknowledged before, and no row without the one before it.
 //
 //story:about storage/filestore storage/volumedriver
 //story:needs postgresql

@@ -48,7 +48,8 @@ spec:
   volumes: [{name: v, persistentVolumeClaim: {claimName: copy}}]
 `
 
-// TestCopiedVolumes has a claim get a copy of a volume that a pod writes meanwhile, on a file system where files share their content.
+// TestCopiedVolumes has a claim get a copy of a volume that a pod writes meanwhile, on a file system where files share
+// their content.
 //
 //story:about storage/filestore storage/volumedriver
 func TestCopiedVolumes(t *testing.T) {
@@ -89,8 +90,8 @@ func TestCopiedVolumes(t *testing.T) {
 	}
 }
 
-// TestCopiedVolumesWithoutReflink has a claim wait for a copy while a pod writes, on a file system where files cannot share their content, and the pod's
-// successor wait for the copy.
+// TestCopiedVolumesWithoutReflink has a claim wait for a copy while a pod writes, on a file system where files cannot
+// share their content, and the pod's successor wait for the copy.
 //
 //story:about storage/filestore storage/volumedriver machine/machine/local
 func TestCopiedVolumesWithoutReflink(t *testing.T) {

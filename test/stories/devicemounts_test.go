@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// mountingPod has a block device, which it makes a file system on and mounts, and a container beside that has the device and no right to mount.
+// mountingPod has a block device, which it makes a file system on and mounts, and a container beside that has the
+// device and no right to mount.
 const mountingPod = `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: formatted}
@@ -45,7 +46,8 @@ spec:
   - {name: lib64, hostPath: {path: /usr/lib64}}
 `
 
-// devicesMounted has a privileged pod make a file system on its block device, and mount it, as drivers do that have no part of their own on the host.
+// devicesMounted has a privileged pod make a file system on its block device, and mount it, as drivers do that have no
+// part of their own on the host.
 func devicesMounted(t *testing.T, i *installation) {
 	in := func(container, script string) (string, error) {
 		return i.kubectl("exec", "mounting", "-c", container, "--", "/usr/bin/sh", "-c", "exec 2>&1; "+script)

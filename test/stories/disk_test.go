@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
-// TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is there
-// when there is room again.
+// TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is
+// there when there is room again.
 //
 //story:about plane/supervise platform/atomicfile cluster/serve
 func TestFullDisk(t *testing.T) {

@@ -38,8 +38,9 @@ spec:
   selector: {matchLabels: {app: web}}
 `
 
-// TestScaleDownDrains scales a group down under a pod that may not go: the machine waits and serves, says what for, goes on waiting when
-// the service is killed, and is ended as soon as the pod may go. The last machine waits for none, and neither does a cluster that is stopped.
+// TestScaleDownDrains scales a group down under a pod that may not go: the machine waits and serves, says what for,
+// goes on waiting when the service is killed, and is ended as soon as the pod may go. The last machine waits for none,
+// and neither does a cluster that is stopped.
 //
 //story:about machine/nodegroup machine/plan
 func TestScaleDownDrains(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// What a story asks again and again, it asks as an SDK does. A call of the AWS CLI costs some hundred times as much of a processor.
+// What a story asks again and again, it asks as an SDK does. A call of the AWS CLI costs some hundred times as much of
+// a processor.
 
 // eksGets asks EKS for what is at a path, as the first user. An error has the code as the AWS CLI writes it.
 func (w *iam) eksGets(path string) func(into any) error {
@@ -114,8 +115,8 @@ func (w *iam) updated(u shownUpdate, cluster string, of ...string) {
 	}
 }
 
-// kubectlIn runs kubectl against a cluster by the kubeconfig of `aws eks update-kubeconfig`, with a token that is made here: kubectl would start an
-// AWS CLI for each call.
+// kubectlIn runs kubectl against a cluster by the kubeconfig of `aws eks update-kubeconfig`, with a token that is made
+// here: kubectl would start an AWS CLI for each call.
 func (w *iam) kubectlIn(who keys, cluster, kubeconfig string, args ...string) (string, error) {
 	w.t.Helper()
 	return w.run(nil, filepath.Join(w.bin, "kubectl"), append([]string{"--kubeconfig", kubeconfig, "--token", w.token(who, cluster)}, args...)...)

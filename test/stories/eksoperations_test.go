@@ -18,9 +18,9 @@ type operations struct {
 	kubeconfig string // by aws eks update-kubeconfig
 }
 
-// TestEKSOperationsHaveEffects calls operations of EKS by the AWS CLI, and looks for what they say or change in the cluster itself: in the one
-// that there is, in one that they make, and in the first again, whose machine and whose authorities they take away. The page docs/aws-effects.md
-// says which operation is seen where.
+// TestEKSOperationsHaveEffects calls operations of EKS by the AWS CLI, and looks for what they say or change in the
+// cluster itself: in the one that there is, in one that they make, and in the first again, whose machine and whose
+// authorities they take away. The page docs/aws-effects.md says which operation is seen where.
 //
 //story:about cloud/eks cluster/updatecontroller machine/nodegroup
 func TestEKSOperationsHaveEffects(t *testing.T) {

@@ -28,7 +28,8 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// What is in the world of a story about the way out. 198.18.0.0/15 is for measurements between networks (RFC 2544): nobody's, and not private.
+// What is in the world of a story about the way out. 198.18.0.0/15 is for measurements between networks (RFC 2544):
+// nobody's, and not private.
 const (
 	farHostAddress    = "198.18.0.1" // the host's own
 	farAddress        = "198.18.0.2"
@@ -37,8 +38,8 @@ const (
 	farGreeting       = "this is far away"
 )
 
-// farHost is a host of its own: a network in which muster runs as on a host, with a server and a name server behind its one uplink. It has its
-// own /etc/resolv.conf.
+// farHost is a host of its own: a network in which muster runs as on a host, with a server and a name server behind its
+// one uplink. It has its own /etc/resolv.conf.
 type farHost struct {
 	t         *testing.T
 	pid       int // of a process in its namespaces

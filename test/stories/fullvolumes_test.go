@@ -54,8 +54,8 @@ spec:
   volumes: [{name: v, persistentVolumeClaim: {claimName: filled}}]
 `
 
-// TestFullVolumes has a pod fill the file system that volumes are on. Writes fail, which is told; nothing that was written is lost, the cluster is
-// as it was, and all goes on once there is room.
+// TestFullVolumes has a pod fill the file system that volumes are on. Writes fail, which is told; nothing that was
+// written is lost, the cluster is as it was, and all goes on once there is room.
 //
 //story:about storage/filestore storage/volumedriver
 func TestFullVolumes(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// goneMachine copies a machine's client certificate with its key, as root on it can, deletes the machine, and goes on with the copy.
+// goneMachine copies a machine's client certificate with its key, as root on it can, deletes the machine, and goes on
+// with the copy.
 func goneMachine(t *testing.T, i *installation) {
 	machine, address := i.theMachine()
 	node := i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")

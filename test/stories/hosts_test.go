@@ -48,8 +48,8 @@ func withoutNodes(t *testing.T) (i *installation, hash string) {
 		authority, err = i.kubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`)
 		return err
 	})
-	// CoreDNS would wait for a node here, begin on a host before its kube-proxy does, and hold up whoever drains that host by the half
-	// minute that it is given to end. Nobody asks for names.
+	// CoreDNS would wait for a node here, begin on a host before its kube-proxy does, and hold up whoever drains that
+	// host by the half minute that it is given to end. Nobody asks for names.
 	i.eventually("no pod waits for a node", func() error {
 		_, err := i.kubectl("-n", "kube-system", "scale", "deployment/coredns", "--replicas=0")
 		return err
@@ -64,7 +64,8 @@ type guest struct {
 	hash         string // of the cluster's authority
 }
 
-// newGuest starts a host in the cluster's VPC, with what its owner has installed. The story must end before the cluster does.
+// newGuest starts a host in the cluster's VPC, with what its owner has installed. The story must end before the cluster
+// does.
 func newGuest(t *testing.T, i *installation, hash, name, address string, install ...string) guest {
 	t.Helper()
 	network, err := vpc.OpenDefault(i.dir.VPCs())
@@ -161,8 +162,8 @@ func (g guest) stopServing() {
 	g.installation.kill("kube-apiserver")
 }
 
-// waitsForServer begins a join while nothing answers at the API server's endpoint, sees it wait, and returns what it printed when it
-// had ended.
+// waitsForServer begins a join while nothing answers at the API server's endpoint, sees it wait, and returns what it
+// printed when it had ended.
 func (g guest) waitsForServer(join func() (string, error)) string {
 	t := g.installation.t
 	t.Helper()

@@ -26,8 +26,9 @@ import (
 )
 
 const (
-	// floodRate is how many bad tokens are sent each second, as long as somebody comes in meanwhile, and floodLeast how many must be
-	// answered: the cluster, who sends and who comes in have the same CPUs, of which others may have a part.
+	// floodRate is how many bad tokens are sent each second, as long as somebody comes in meanwhile, and floodLeast how
+	// many must be answered: the cluster, who sends and who comes in have the same CPUs, of which others may have a
+	// part.
 	floodRate, floodLeast = 10_000, 3_000
 	// floodOf is how many there are. It is more than anybody remembers, so that each is a new one when it comes again.
 	floodOf = 20_000
@@ -39,8 +40,8 @@ const (
 	meanwhile = 200
 )
 
-// A flood may make the good ones this much slower. It is about the one machine on which all of it runs, senders too: what is promised is
-// that nobody waits behind bad tokens, of which there are seconds' worth at any moment.
+// A flood may make the good ones this much slower. It is about the one machine on which all of it runs, senders too:
+// what is promised is that nobody waits behind bad tokens, of which there are seconds' worth at any moment.
 const (
 	slowerBy   = 10
 	slowerThan = 250 * time.Millisecond
@@ -49,8 +50,8 @@ const (
 	floodMemory = 48 << 20
 )
 
-// flood sends ten thousand bad tokens a second to the authenticator itself. Meanwhile the creator comes in again and again, each time with a
-// new token, through the API server; so does somebody whose key was made in the middle of it.
+// flood sends ten thousand bad tokens a second to the authenticator itself. Meanwhile the creator comes in again and
+// again, each time with a new token, through the API server; so does somebody whose key was made in the middle of it.
 func (w *iam) flood(*people) {
 	creator := w.creator()
 	w.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: kube-system, name: aws-auth}, data: {mapAccounts: '["` + iamAccount + `"]'}}`)
@@ -112,8 +113,9 @@ func (w *iam) memory() int64 {
 	return usage.Resident
 }
 
-// door is a way to the API server that good ones have for themselves. It ends an HTTP/2 connection with each 401, and a client to which
-// that happens twice with one request pauses for a second before the third: whoever shares a connection with bad tokens waits for that.
+// door is a way to the API server that good ones have for themselves. It ends an HTTP/2 connection with each 401, and a
+// client to which that happens twice with one request pauses for a second before the third: whoever shares a connection
+// with bad tokens waits for that.
 func (w *iam) door() http.RoundTripper {
 	w.t.Helper()
 	config, err := rest.TLSConfigFor(w.config)
@@ -183,8 +185,8 @@ func (w *iam) badTokens(good keys) []string {
 	return tokens
 }
 
-// badToken is of one of four kinds, each of them another one each time: noise, a key that there is not, a known key's id with another
-// secret, and the right key for another cluster.
+// badToken is of one of four kinds, each of them another one each time: noise, a key that there is not, a known key's
+// id with another secret, and the right key for another cluster.
 func badToken(ctx context.Context, n int, good keys) (string, error) {
 	switch n % 4 {
 	case 0:
@@ -198,7 +200,8 @@ func badToken(ctx context.Context, n int, good keys) (string, error) {
 	}
 }
 
-// flooded is what became of a flood: how many were answered in which way, and those through the API server; 0 is for those that were not.
+// flooded is what became of a flood: how many were answered in which way, and those through the API server; 0 is for
+// those that were not.
 type flooded struct {
 	answered, aside map[int]int
 	took            time.Duration
@@ -252,8 +255,8 @@ func (w *iam) send(ctx context.Context, tokens []string) <-chan flooded {
 	return ended
 }
 
-// pipe is a connection to the authenticator on which requests are sent without waiting for answers (RFC 9112, 9.3.2): what one costs who
-// sends is left to those who come in meanwhile.
+// pipe is a connection to the authenticator on which requests are sent without waiting for answers (RFC 9112, 9.3.2):
+// what one costs who sends is left to those who come in meanwhile.
 type pipe struct {
 	conn     *tls.Conn
 	requests [][]byte

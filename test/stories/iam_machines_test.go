@@ -36,7 +36,8 @@ func (w *iam) machineKeys(machine, role string) keys {
 	return answer.keys
 }
 
-// noTokenOnDisk looks into every file of text that a machine writes to. One with a token is put there first, to see that it is found.
+// noTokenOnDisk looks into every file of text that a machine writes to. One with a token is put there first, to see
+// that it is found.
 func (w *iam) noTokenOnDisk() {
 	const planted = "/var/lib/kubelet/planted"
 	out, _ := w.muster("exec", pageMachine, "--", "sh", "-c", `umask 077; printf 'token: %s.%s\n' abcdef 0123456789abcdef > `+planted+`
@@ -57,8 +58,8 @@ func (w *iam) roleIsItsOwn() {
 	w.becomes(k, "system:node:"+nodeAt(pageMachine))
 }
 
-// askSTS asks STS on a machine, with nothing but what the machine has: its role's credentials from instance metadata, and what
-// AWS_CONFIG_FILE says. The secrets are on no command line.
+// askSTS asks STS on a machine, with nothing but what the machine has: its role's credentials from instance metadata,
+// and what AWS_CONFIG_FILE says. The secrets are on no command line.
 const askSTS = `set -eu
 said() { sed -n "s/^$1 = //p" "$AWS_CONFIG_FILE"; }
 url=http://169.254.169.254/latest
@@ -116,8 +117,8 @@ nsenter --target "$pid" --net curl -sS --max-time 10 --cacert /etc/aws/ca.pem -d
 // cutOff is how curl ends when nothing answers: it could not connect, it waited in vain, or the connection was reset.
 var cutOff = regexp.MustCompile(`^curl (7|28|56)\n$`)
 
-// podAsks asks for the node's credentials as a pod that has all it can have there: the network of a pod, and root's rights. The same
-// questions are answered where they may be asked.
+// podAsks asks for the node's credentials as a pod that has all it can have there: the network of a pod, and root's
+// rights. The same questions are answered where they may be asked.
 func (w *iam) podAsks(*people) {
 	w.apply(workload)
 	w.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
@@ -149,8 +150,8 @@ file=$(mktemp); : >"$file"; `+how+ask)
 	w.t.Logf("a pod that asks for a token of instance metadata: %s", strings.TrimSpace(got))
 }
 
-// refusedMachine has a machine join with a role that the cluster lets in by another id, as after a role was deleted and made again; then with
-// no entry at all; then it is let in, and in the end its instance is gone.
+// refusedMachine has a machine join with a role that the cluster lets in by another id, as after a role was deleted and
+// made again; then with no entry at all; then it is let in, and in the end its instance is gone.
 func (w *iam) refusedMachine(p *people) {
 	const arn = "arn:aws:iam::" + iamAccount + ":role/guests"
 	w.mustAWS(nil, "iam", "create-role", "--role-name", "guests", "--assume-role-policy-document",

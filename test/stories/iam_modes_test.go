@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 )
 
-// TestAuthenticationModes takes a cluster from aws-auth alone to access entries alone, with a machine and people in it all the time.
+// TestAuthenticationModes takes a cluster from aws-auth alone to access entries alone, with a machine and people in it
+// all the time.
 //
 //story:about iam/authenticator iam/identity cluster/clusteraccess
 func TestAuthenticationModes(t *testing.T) {

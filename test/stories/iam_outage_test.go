@@ -26,8 +26,9 @@ data:
     - {userarn: "arn:aws:iam::` + iamAccount + `:user/bob", username: bob}
 `
 
-// serviceAway kills the service, in which STS and IAM are, and its guard, so that nothing starts it again. A token that was verified before is
-// good, and no other is: an authenticator has no key to check one with. Mappings are the cluster's, and count; certificates are good.
+// serviceAway kills the service, in which STS and IAM are, and its guard, so that nothing starts it again. A token that
+// was verified before is good, and no other is: an authenticator has no key to check one with. Mappings are the
+// cluster's, and count; certificates are good.
 func (w *iam) serviceAway(p *people) {
 	creator := w.creator()
 	p.bob = w.user("bob")
@@ -111,8 +112,8 @@ func (w *iam) verifiedAgain(k keys, user string) {
 	})
 }
 
-// everySecond shows the authenticator tokens of before and new ones once a second, until what it returns is called: that fails if one of
-// before was refused, or a new one was not, or if there were far fewer than one a second.
+// everySecond shows the authenticator tokens of before and new ones once a second, until what it returns is called:
+// that fails if one of before was refused, or a new one was not, or if there were far fewer than one a second.
 func (w *iam) everySecond(known map[string]string, makers ...keys) (end func() string) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended, began := make(chan []string, 1), time.Now()
@@ -167,7 +168,8 @@ func (w *iam) everySecond(known map[string]string, makers ...keys) (end func() s
 	}
 }
 
-// authenticatorKilled kills it. Who has a certificate does not notice, and who comes by IAM comes in again when it has been started again.
+// authenticatorKilled kills it. Who has a certificate does not notice, and who comes by IAM comes in again when it has
+// been started again.
 func (w *iam) authenticatorKilled(*people) {
 	creator := w.creator()
 	old := w.kill("authenticator")

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// page runs what docs/iam-login.md shows, on a cluster that has just come up. Its shell has evaluated what `muster env` prints.
+// page runs what docs/iam-login.md shows, on a cluster that has just come up. Its shell has evaluated what `muster env`
+// prints.
 func (w *iam) page(*people) {
 	w.eventually("the creator's entry is applied", func() error {
 		out, err := w.kubectl("get", "accessentry", "cluster-creator", "-o", `jsonpath={range .status.conditions[*]}{.type}={.status} {end}`)
@@ -34,7 +35,8 @@ func (w *iam) page(*people) {
 	w.mustKubectl("config", "use-context", "muster") // the page leaves the one that comes in by IAM
 }
 
-// toldEndpoint is a directory with an `aws` that is told where services are: Debian's is too old to read it from the environment.
+// toldEndpoint is a directory with an `aws` that is told where services are: Debian's is too old to read it from the
+// environment.
 func (w *iam) toldEndpoint() string {
 	w.t.Helper()
 	program, err := exec.LookPath("aws")

@@ -14,8 +14,8 @@ const (
 	roleARN  = "arn:aws:iam::" + iamAccount + ":role/team/developers"
 )
 
-// unmappedUser makes a user, whom the cluster knows nothing of: the API server says Unauthorized, as it does whatever the reason is, and
-// the authenticator's log and `muster auth check` say why.
+// unmappedUser makes a user, whom the cluster knows nothing of: the API server says Unauthorized, as it does whatever
+// the reason is, and the authenticator's log and `muster auth check` say why.
 func (w *iam) unmappedUser(p *people) {
 	p.alice = w.user("alice")
 	out, err := w.aws(w.as(p.alice), "sts", "get-caller-identity", "--query", "Arn", "--output", "text")
@@ -118,7 +118,8 @@ spec:
 	}
 }
 
-// inactiveKey ends a token and comes back: at the authenticator first, in the cluster when the API server has forgotten.
+// inactiveKey ends a token and comes back: at the authenticator first, in the cluster when the API server has
+// forgotten.
 func (w *iam) inactiveKey(p *people) {
 	token := w.token(p.alice, "muster")
 	w.believed(token, aliceARN)
@@ -155,8 +156,8 @@ func (w *iam) removedUser(p *people) {
 	w.mustKubectl("delete", "accessentry", "alice")
 }
 
-// madeAgain makes another user of her name while her access entry, which kubectl made without an id, is there still; and an entry
-// for somebody who is made after it.
+// madeAgain makes another user of her name while her access entry, which kubectl made without an id, is there still;
+// and an entry for somebody who is made after it.
 func (w *iam) madeAgain() {
 	again := w.user("alice")
 	w.refused("another user of her name is refused", w.token(again, "muster"), 403, "principal-id")
@@ -176,8 +177,8 @@ func (w *iam) madeAgain() {
 	w.mustKubectl("delete", "accessentry", "dora")
 }
 
-// awsAuth gives a ConfigMap with one entry that is wrong, as people write it: the ARN of an instance profile. Of bob's key the
-// authenticator has heard, so that all this needs no identity service.
+// awsAuth gives a ConfigMap with one entry that is wrong, as people write it: the ARN of an instance profile. Of bob's
+// key the authenticator has heard, so that all this needs no identity service.
 func (w *iam) awsAuth(p *people) {
 	bob := p.bob
 	const good = `    - userarn: arn:aws:iam::` + iamAccount + `:user/bob

@@ -20,8 +20,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// managementAway has parts of the management plane go away, for a minute too, and deletes somebody's user or key in it as soon as it takes that. The
-// user is refused; TestPromises measures when, after short outages.
+// managementAway has parts of the management plane go away, for a minute too, and deletes somebody's user or key in it
+// as soon as it takes that. The user is refused; TestPromises measures when, after short outages.
 func (w *iam) managementAway(*people) {
 	for _, c := range []struct {
 		what, process string

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestIAMIdentity has machines and people come in by IAM, as on EKS: no machine is given a token, and nobody a key of the cluster.
+// TestIAMIdentity has machines and people come in by IAM, as on EKS: no machine is given a token, and nobody a key of
+// the cluster.
 //
 //story:about iam
 func TestIAMIdentity(t *testing.T) {
@@ -108,7 +109,8 @@ func nodeAt(address string) string {
 	return "ip-" + strings.ReplaceAll(address, ".", "-") + ".ec2.internal"
 }
 
-// creatorComesIn comes in twice: with muster's plugin, and as a kubeconfig says that `aws eks update-kubeconfig` has written.
+// creatorComesIn comes in twice: with muster's plugin, and as a kubeconfig says that `aws eks update-kubeconfig` has
+// written.
 func (w *iam) creatorComesIn(p *people) {
 	p.kubectl = filepath.Join(filepath.Dir(w.kubeconfig), "iam.kubeconfig")
 	w.muster("kubeconfig", "--iam", "--kubeconfig", p.kubectl)

@@ -230,8 +230,8 @@ func (w *iam) review(ctx context.Context, token string) (int, authenticationv1.U
 	return response.StatusCode, answer.Status.User, reason, err
 }
 
-// refused waits until the authenticator refuses a token, with a status and by a rule. It asks the authenticator itself, since the API server keeps what
-// it was told. How long that may take TestPromises says.
+// refused waits until the authenticator refuses a token, with a status and by a rule. It asks the authenticator itself,
+// since the API server keeps what it was told. How long that may take TestPromises says.
 func (w *iam) refused(what, token string, status int, rule string) authenticator.Reason {
 	w.t.Helper()
 	var why authenticator.Reason
@@ -258,8 +258,8 @@ func (w *iam) believed(token, user string) {
 	}
 }
 
-// forgets waits in the background until the API server, too, does not believe a token any more, which was refused a moment ago. What it
-// returns waits for the end of that.
+// forgets waits in the background until the API server, too, does not believe a token any more, which was refused a
+// moment ago. What it returns waits for the end of that.
 func (w *iam) forgets(what, token string) func(*iam) {
 	type outcome struct {
 		took time.Duration
@@ -296,7 +296,8 @@ func (w *iam) forgets(what, token string) func(*iam) {
 	}
 }
 
-// unauthorized reports whether the API server says that it does not know who somebody is: kubectl words it in another way.
+// unauthorized reports whether the API server says that it does not know who somebody is: kubectl words it in another
+// way.
 func unauthorized(err error) bool {
 	return strings.Contains(err.Error(), "Unauthorized") || strings.Contains(err.Error(), "provide credentials") || strings.Contains(err.Error(), "must be logged in")
 }

@@ -78,7 +78,8 @@ spec:
   rules: [{backendRefs: [{name: web, port: 80}]}]
 `
 
-// TestIngress has the add-on Traefik serve an Ingress and a Gateway at its load balancer, while the pods behind them roll, and removes it.
+// TestIngress has the add-on Traefik serve an Ingress and a Gateway at its load balancer, while the pods behind them
+// roll, and removes it.
 //
 //story:about addons/addon addons/traefik network/balancer network/loadbalancercontroller machine/balancerstore network/balancerrange
 //story:needs addons
@@ -139,7 +140,8 @@ func TestIngress(t *testing.T) {
 	i.mustKubectl("get", "httproute/web", "gateway/web", "ingress/web") // what people made stays, and so do its kinds
 }
 
-// ingressRolls sends 2,000 requests, each by a connection of its own, while the pods behind Traefik are replaced again and again.
+// ingressRolls sends 2,000 requests, each by a connection of its own, while the pods behind Traefik are replaced again
+// and again.
 func ingressRolls(t *testing.T, i *installation, visitor *http.Client, urls []string) {
 	t.Helper()
 	const requests, clients = 2_000, 4

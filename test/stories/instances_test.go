@@ -21,8 +21,9 @@ type cliInstance struct {
 	Tags       []struct{ Key, Value string }
 }
 
-// TestInstancesAndAddonsByTheAWSCLI launches an instance whose user data is a NodeConfig, which joins the cluster, and ends machines of a node group by EC2
-// and Auto Scaling. On the node that is left it makes add-ons, changes and deletes them.
+// TestInstancesAndAddonsByTheAWSCLI launches an instance whose user data is a NodeConfig, which joins the cluster, and
+// ends machines of a node group by EC2 and Auto Scaling. On the node that is left it makes add-ons, changes and deletes
+// them.
 //
 //story:about cloud/ec2 cloud/autoscaling machine/instancecontroller machine/launchdata addons/addon addons/addoncontroller
 func TestInstancesAndAddonsByTheAWSCLI(t *testing.T) {

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// plainPod is a pod whose author knows nothing of AWS: the webhook gives it what AWS's SDK needs. NAME and ACCOUNT are filled in.
+// plainPod is a pod whose author knows nothing of AWS: the webhook gives it what AWS's SDK needs. NAME and ACCOUNT are
+// filled in.
 const plainPod = `apiVersion: v1
 kind: Pod
 metadata: {name: NAME}
@@ -72,7 +73,8 @@ func (w *iam) irsaOn(node string, program []byte) *irsa {
 	return &irsa{iam: w, machine: machine, issuer: issuerIn(w.t, out)}
 }
 
-// TestRolesOfPods has AWS's unmodified SDK in pods get roles: of an association, and of an annotation of their service account.
+// TestRolesOfPods has AWS's unmodified SDK in pods get roles: of an association, and of an annotation of their service
+// account.
 //
 //story:about plane/issuer iam/webidentity iam/podwebhook iam/podpatch plane/tokensigner plane/tokenkeys plane/podidentity cloud/eksauth node/podidentityagent
 func TestRolesOfPods(t *testing.T) {
@@ -92,7 +94,8 @@ func TestRolesOfPods(t *testing.T) {
 	})
 }
 
-// roles has AWS's unmodified SDK in a pod get the role of the pod's service account, by nothing but the annotation, as guides to EKS write it.
+// roles has AWS's unmodified SDK in a pod get the role of the pod's service account, by nothing but the annotation, as
+// guides to EKS write it.
 func (w *irsa) roles() {
 	for _, step := range []struct {
 		name string
@@ -214,8 +217,8 @@ func (w *irsa) asOnEKS() {
 	}
 }
 
-// otherSDKs has boto3 and the AWS CLI find the role by the pod's environment: in the pod's network on its machine, if the host's Python is there, and else
-// on the host.
+// otherSDKs has boto3 and the AWS CLI find the role by the pod's environment: in the pod's network on its machine, if
+// the host's Python is there, and else on the host.
 func (w *irsa) otherSDKs() {
 	const program = `import boto3; print(boto3.client("sts").get_caller_identity()["Arn"])`
 	want := "arn:aws:sts::" + iamAccount + ":assumed-role/app/"
@@ -280,7 +283,8 @@ metadata: {name: young-N, annotations: {eks.amazonaws.com/role-arn: "arn:aws:iam
 	}
 }
 
-// serviceAway kills the service: the webhook is another process, so that pods are given their identities meanwhile, and STS is soon back.
+// serviceAway kills the service: the webhook is another process, so that pods are given their identities meanwhile, and
+// STS is soon back.
 func (w *irsa) serviceAway() {
 	w.kill("serve")
 	w.pod("meanwhile", "app")

@@ -15,7 +15,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// loopsOfMachines attaches files on a machine whose root is nobody on the host, and looks at the devices from the other one.
+// loopsOfMachines attaches files on a machine whose root is nobody on the host, and looks at the devices from the other
+// one.
 func loopsOfMachines(t *testing.T, i *installation) {
 	running, err := local.Running(i.dir)
 	if err != nil || len(running) != 2 {

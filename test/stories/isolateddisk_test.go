@@ -40,7 +40,8 @@ spec:
   - {name: lib64, hostPath: {path: /usr/lib64}}
 `
 
-// disksAreBounded has a pod fill the disk of its machine, and root on the machine, which is what the host's disk does not feel.
+// disksAreBounded has a pod fill the disk of its machine, and root on the machine, which is what the host's disk does
+// not feel.
 func disksAreBounded(t *testing.T, i *installation) {
 	running, err := local.Running(i.dir)
 	if err != nil || len(running) == 0 {

@@ -38,7 +38,8 @@ spec:
   scalingConfig: {desiredSize: 2}
 `
 
-// TestIsolatedMachines has machines whose root is nobody on the host: pods work there as on others, and so do the ways in.
+// TestIsolatedMachines has machines whose root is nobody on the host: pods work there as on others, and so do the ways
+// in.
 //
 //story:about machine/machine/local platform/sparsedisk platform/userns platform/devicerules platform/subid platform/nsenter machine/loopservice node/losetup node/devicemount platform/blockfs
 func TestIsolatedMachines(t *testing.T) {
@@ -203,7 +204,8 @@ func hostRootAllowed(t *testing.T, i *installation) {
 	i.muster("delete", "nodegroup", "builders", "--wait")
 }
 
-// usersOfItsOwn runs a pod in a user namespace of its own, where limits cannot be raised, such as in CI, as well as where they can.
+// usersOfItsOwn runs a pod in a user namespace of its own, where limits cannot be raised, such as in CI, as well as
+// where they can.
 func usersOfItsOwn(i *installation) {
 	i.apply(`apiVersion: v1
 kind: Pod
@@ -237,10 +239,12 @@ func seccompByDefault(t *testing.T, i *installation) {
 	i.mustKubectl("delete", "pod", "filtered", "--wait=false")
 }
 
-// shownBySysfs are what a machine learns of the host and cannot use: names of files behind loop devices, which the kernel shows wherever it shows devices.
+// shownBySysfs are what a machine learns of the host and cannot use: names of files behind loop devices, which the
+// kernel shows wherever it shows devices.
 var shownBySysfs = []string{"loop-files"}
 
-// nothingGetsOut runs test/escape on a machine, as its root, as that with each single right and with none, and as root of one more namespace: 44 in all.
+// nothingGetsOut runs test/escape on a machine, as its root, as that with each single right and with none, and as root
+// of one more namespace: 44 in all.
 func nothingGetsOut(t *testing.T, i *installation) {
 	planted, err := prize.Plant(t.TempDir())
 	if err != nil {

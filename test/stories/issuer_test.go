@@ -44,8 +44,8 @@ spec:
     projected: {sources: [{serviceAccountToken: {audience: sts.amazonaws.com, expirationSeconds: 86400, path: token}}]}
 `
 
-// tokensVerified verifies the tokens of a pod as somebody would who has no way to the API server: by the issuer's documents, over TLS, with a
-// library that is none of Muster's.
+// tokensVerified verifies the tokens of a pod as somebody would who has no way to the API server: by the issuer's
+// documents, over TLS, with a library that is none of Muster's.
 func tokensVerified(t *testing.T, i *installation) {
 	i.apply(identified)
 	defer i.mustKubectl("delete", "pod", "identified", "--wait=true")

@@ -31,7 +31,8 @@ import (
 	"muster.dev/muster/internal/cluster/servicestatus"
 )
 
-// freshPods are pods that get new credentials for each question: by IRSA, and by EKS Pod Identity. Their tokens live ten minutes, the least that there is.
+// freshPods are pods that get new credentials for each question: by IRSA, and by EKS Pod Identity. Their tokens live
+// ten minutes, the least that there is.
 const freshPods = `apiVersion: v1
 kind: Pod
 metadata: {name: NAME, annotations: {eks.amazonaws.com/token-expiration: "600"}}
@@ -225,7 +226,8 @@ func (l *keyLoad) asksAPIServer(ctx context.Context) error {
 	return err
 }
 
-// verifiesByDocuments fetches the keys, and verifies new tokens by them until they are as old as a verifier may keep them.
+// verifiesByDocuments fetches the keys, and verifies new tokens by them until they are as old as a verifier may keep
+// them.
 func (l *keyLoad) verifiesByDocuments(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.w.issuer+"/keys", http.NoBody)
 	if err != nil {
@@ -325,7 +327,8 @@ func (w *irsa) pids() map[string]int {
 	return all
 }
 
-// keyReplaced replaces the key twice while everybody uses tokens. TestIssuerKeyRotation (make soak) does so for ten minutes.
+// keyReplaced replaces the key twice while everybody uses tokens. TestIssuerKeyRotation (make soak) does so for ten
+// minutes.
 func (w *irsa) keyReplaced() {
 	w.byAgent()
 	before := w.pids()
@@ -350,7 +353,8 @@ func (w *irsa) keyReplaced() {
 	}
 }
 
-// keyReplacedInSpiteOfKills kills whoever has to do with it at each moment of a rotation. A token of before stays good, and the new key signs when it was to.
+// keyReplacedInSpiteOfKills kills whoever has to do with it at each moment of a rotation. A token of before stays good,
+// and the new key signs when it was to.
 func (w *irsa) keyReplacedInSpiteOfKills() {
 	token := func() string {
 		return w.mustKubectl("create", "token", "app", "--audience", stsAudience, "--duration", "10m")

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestIssuerKeyRotation replaces the key of service account tokens for ten minutes, twice a minute, while programs on the host and in pods get tokens
-// that live ten minutes and credentials by them. Nobody is refused once, and nothing restarts.
+// TestIssuerKeyRotation replaces the key of service account tokens for ten minutes, twice a minute, while programs on
+// the host and in pods get tokens that live ten minutes and credentials by them. Nobody is refused once, and nothing
+// restarts.
 //
 //story:about plane/tokenkeys plane/tokensigner
 func TestIssuerKeyRotation(t *testing.T) {

@@ -30,7 +30,8 @@ spec:
     env: [{name: SSL_CERT_FILE, value: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt}]
 `
 
-// TestIssuerByName has the documents of an issuer with a name read where it leads: in pods, on machines and on the host.
+// TestIssuerByName has the documents of an issuer with a name read where it leads: in pods, on machines and on the
+// host.
 //
 //story:about plane/issuer
 func TestIssuerByName(t *testing.T) {
@@ -67,8 +68,9 @@ func TestIssuerByName(t *testing.T) {
 	}
 }
 
-// TestIssuerByHostName makes an account without a word about its issuers. They have this host's own name where that leads to a loopback
-// address, and pods, machines and the host read the documents by it. Elsewhere they have an address, and people are told.
+// TestIssuerByHostName makes an account without a word about its issuers. They have this host's own name where that
+// leads to a loopback address, and pods, machines and the host read the documents by it. Elsewhere they have an
+// address, and people are told.
 //
 //story:about plane/issuer
 func TestIssuerByHostName(t *testing.T) {
@@ -118,7 +120,8 @@ func issuerOf(t *testing.T, i *installation, host string) string {
 	return url
 }
 
-// documentsByName has a pod and its machine read the documents of an issuer by the name in its URL, and returns the keys. The pod goes on.
+// documentsByName has a pod and its machine read the documents of an issuer by the name in its URL, and returns the
+// keys. The pod goes on.
 func documentsByName(t *testing.T, i *installation, host string) string {
 	t.Helper()
 	url := issuerOf(t, i, host+"/")

@@ -17,8 +17,8 @@ const (
 	ownHostAddress = "172.31.0.210"
 )
 
-// musterJoin brings a host with systemd into a cluster by muster join, and out of it by muster leave, in spite of all that can go
-// wrong: wrong hashes, dead tokens, a clock that is wrong, a server that is down, kill -9.
+// musterJoin brings a host with systemd into a cluster by muster join, and out of it by muster leave, in spite of all
+// that can go wrong: wrong hashes, dead tokens, a clock that is wrong, a server that is down, kill -9.
 func musterJoin(t *testing.T, i *installation, hash string) {
 	s := &joinStory{guest: newGuest(t, i, hash, ownHostName, ownHostAddress)}
 	s.before = s.everything(t)
@@ -59,8 +59,8 @@ func (s *joinStory) in(t *testing.T) *joinStory {
 	return &joinStory{guest: s.guest.in(t), before: s.before}
 }
 
-// everything is every file of the host with its mode and size, what those in /etc say, what is mounted, which units run, the network with
-// its rules, and the settings of the kernel that a node's programs change.
+// everything is every file of the host with its mode and size, what those in /etc say, what is mounted, which units
+// run, the network with its rules, and the settings of the kernel that a node's programs change.
 func (s *joinStory) everything(t *testing.T) string {
 	t.Helper()
 	out, err := s.host.Run(t.Context(), "sh", "-c", `
@@ -168,8 +168,8 @@ func (s *joinStory) dryRun(t *testing.T) {
 	s.unchanged(t, "after a dry run")
 }
 
-// tillStep runs a command until a step's line appears among what it prints, and kills it there. It ends when the command is gone, and
-// what it held with it; it tells of one that had ended by then, as after its last step.
+// tillStep runs a command until a step's line appears among what it prints, and kills it there. It ends when the
+// command is gone, and what it held with it; it tells of one that had ended by then, as after its last step.
 const tillStep = `coproc muster { exec "${@:2}" 2>&1; }
 pid=$muster_PID
 exec 3<&"${muster[0]}"
@@ -191,7 +191,8 @@ func (s *joinStory) killed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What is killed goes on at the next step of its round. The kubelet goes on alone, so that what happens only once begins a round.
+	// What is killed goes on at the next step of its round. The kubelet goes on alone, so that what happens only once
+	// begins a round.
 	for _, round := range [][]string{
 		{"preflight", "discovery", "token", "files", "containerd", "images", "kubelet"},
 		{"client CSR", "node", "kube-proxy", "ready"},
@@ -306,7 +307,8 @@ func (s *joinStory) adminKubeconfig(t *testing.T) {
 func (s *joinStory) leave(t *testing.T) {
 	s.adminKubeconfig(t)
 	leave := []string{host.BinDir + "/muster", "leave", "--kubeconfig", "/root/admin.conf"}
-	// What is killed goes on at the next step. Behind the line of a step it is at work on the one after it; behind that of containerd, on files.
+	// What is killed goes on at the next step. Behind the line of a step it is at work on the one after it; behind that
+	// of containerd, on files.
 	for _, step := range []string{"drain", "kubelet", "pods", "kube-proxy", "token", "node", "containerd", "files"} {
 		out, err := s.host.Run(t.Context(), append([]string{"bash", "-c", tillStep, "bash", step}, leave...)...)
 		if err != nil {

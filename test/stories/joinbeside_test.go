@@ -11,7 +11,8 @@ import (
 	"muster.dev/muster/test/host"
 )
 
-// otherTokens joins with a token that is good for another host: the request is denied, and the host says by which rule and why.
+// otherTokens joins with a token that is good for another host: the request is denied, and the host says by which rule
+// and why.
 func (s *joinStory) otherTokens(t *testing.T) {
 	out, _ := s.installation.muster("token", "create", "--node-name", "worker-9", "--address", "172.31.0.219")
 	token := strings.TrimSpace(out)
@@ -63,8 +64,8 @@ func (s *joinStory) joinByFile(t *testing.T, authority, token string, args ...st
 	return out, err
 }
 
-// otherServer joins by a file that names an authority that does not vouch for the server that answers, as when somebody else's stands in
-// its place: it is not given the token.
+// otherServer joins by a file that names an authority that does not vouch for the server that answers, as when somebody
+// else's stands in its place: it is not given the token.
 func (s *joinStory) otherServer(t *testing.T) {
 	other := s.installation.mustKubectl("-n", "kube-system", "get", "configmap", "extension-apiserver-authentication", "-o", `jsonpath={.data.requestheader-client-ca-file}`)
 	out, err := s.joinByFile(t, other, s.token(), "--timeout", "8s")
@@ -75,8 +76,8 @@ func (s *joinStory) otherServer(t *testing.T) {
 	s.unchanged(t, "after a server of another authority")
 }
 
-// besideContainerd joins a host on which containerd runs as its distribution's unit: it is used, left alone, and goes on when the host
-// leaves. The cluster is known by a file, and runs kube-proxy itself.
+// besideContainerd joins a host on which containerd runs as its distribution's unit: it is used, left alone, and goes
+// on when the host leaves. The cluster is known by a file, and runs kube-proxy itself.
 func (s *joinStory) besideContainerd(t *testing.T) {
 	beside := &joinStory{guest: newGuest(t, s.installation, s.hash, "worker-3", "172.31.0.211", host.ContainerdPrograms()...)}
 	h := beside.host

@@ -16,9 +16,9 @@ const podNetwork = `{
 }
 `
 
-// joinByHand runs what docs/join-by-hand.md shows: a kubelet joins by a token and files that a person wrote, with no inventory that knows
-// the host, so that a person approves its requests. It is the cluster's first node: the page shows all requests that there are.
-// When the host has joined end is called, if there is one.
+// joinByHand runs what docs/join-by-hand.md shows: a kubelet joins by a token and files that a person wrote, with no
+// inventory that knows the host, so that a person approves its requests. It is the cluster's first node: the page shows
+// all requests that there are. When the host has joined end is called, if there is one.
 func joinByHand(t *testing.T, i *installation, hash string, end func(guest)) {
 	g := newGuest(t, i, hash, "test-node", "172.31.0.205", append(host.ContainerdPrograms(), "kubectl", "kubelet")...)
 	if err := g.host.InstallContainerd(t.Context()); err != nil {

@@ -18,7 +18,8 @@ const (
 	workerAddress = "172.31.0.200"
 )
 
-// kubeadmJoin brings a machine that muster did not make into a cluster by kubeadm, as upstream built it and as people know it.
+// kubeadmJoin brings a machine that muster did not make into a cluster by kubeadm, as upstream built it and as people
+// know it.
 func kubeadmJoin(t *testing.T, i *installation, hash string) {
 	k := kubeadmStory{newGuest(t, i, hash, workerName, workerAddress, host.KubeadmPrograms()...)}
 	if err := k.host.InstallKubeadm(t.Context()); err != nil {
@@ -96,13 +97,14 @@ func (k kubeadmStory) deadTokens(t *testing.T) {
 	k.refused(t, k.expiredToken(), k.hash, unsigned)
 }
 
-// serverComesBack runs kubeadm join while nothing answers at the API server's endpoint. Here, and only here, it may take half a
-// minute until the node is Ready (a minute on a busy machine), and not 0.3 s: kube-controller-manager has found the API server away, and looks again after a time that doubles
-// (client-go, tools/cache/reflector.go); and a server that has just been started refuses all that asked meanwhile, since it has not read
-// yet what they may do, and they double their time once more. So the pods' addresses are late ("cni plugin not initialized"). The
-// certificate is not, as the certificate controller asks every second (package steady): a kubelet without one is told that it is
-// "Unauthorized", and if it has not found its Node within a second tries to publish its CSINode after 3 seconds, and then after 19
-// (pkg/volume/csi/csi_plugin.go, initBackoff).
+// serverComesBack runs kubeadm join while nothing answers at the API server's endpoint. Here, and only here, it may
+// take half a minute until the node is Ready (a minute on a busy machine), and not 0.3 s: kube-controller-manager has
+// found the API server away, and looks again after a time that doubles (client-go, tools/cache/reflector.go); and a
+// server that has just been started refuses all that asked meanwhile, since it has not read yet what they may do, and
+// they double their time once more. So the pods' addresses are late ("cni plugin not initialized"). The certificate is
+// not, as the certificate controller asks every second (package steady): a kubelet without one is told that it is
+// "Unauthorized", and if it has not found its Node within a second tries to publish its CSINode after 3 seconds, and
+// then after 19 (pkg/volume/csi/csi_plugin.go, initBackoff).
 func (k kubeadmStory) serverComesBack(t *testing.T) {
 	token := k.token()
 	k.signed(token, true)

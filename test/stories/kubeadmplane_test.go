@@ -26,15 +26,16 @@ const (
 	checkout = "/root/muster"
 )
 
-// kubeadmCluster is a cluster that kubeadm made on one host, with nothing of muster's in it: its control plane runs as static pods.
+// kubeadmCluster is a cluster that kubeadm made on one host, with nothing of muster's in it: its control plane runs as
+// static pods.
 type kubeadmCluster struct {
 	t    *testing.T
 	host *host.Host
 }
 
-// kubeadmInit is what `kubeadm init` is told. There is no registry, so the addons have no images. Nobody takes turns with the controllers
-// of the only control plane, so they need not wait for their own lease when they start again. The API server verifies kubelets from the start,
-// so until they have serving certificates it can reach none.
+// kubeadmInit is what `kubeadm init` is told. There is no registry, so the addons have no images. Nobody takes turns
+// with the controllers of the only control plane, so they need not wait for their own lease when they start again. The
+// API server verifies kubelets from the start, so until they have serving certificates it can reach none.
 const kubeadmInit = `apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
 nodeRegistration: {name: ` + controlName + `, imagePullPolicy: Never}
@@ -107,7 +108,8 @@ func newKubeadmCluster(t *testing.T) *kubeadmCluster {
 	}
 	k.write("/root/init.yaml", fmt.Sprintf(kubeadmInit, k.run("kubeadm version -o short")))
 	k.run(strings.Join(append([]string{"kubeadm init --config=/root/init.yaml"}, h.KubeadmIgnored()...), " "))
-	// Services are what pods reach the API server by. The kernel's settings for connections are not the host's to change.
+	// Services are what pods reach the API server by. The kernel's settings for connections are not the host's to
+	// change.
 	k.run(`kubeadm kubeconfig user --client-name system:kube-proxy >/root/kube-proxy.conf
 		systemd-run --quiet --unit=kube-proxy ` + host.BinDir + `/kube-proxy --kubeconfig=/root/kube-proxy.conf --proxy-mode=nftables \
 			--hostname-override=` + controlName + ` --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=0s --conntrack-tcp-timeout-close-wait=0s`)

@@ -64,8 +64,8 @@ func loopbackOnly(t *testing.T, i *installation) {
 	}
 }
 
-// listeners are the addresses of listening TCP sockets, by inode (proc_pid_net(5): hexadecimal words in host order; state 0A
-// is LISTEN).
+// listeners are the addresses of listening TCP sockets, by inode (proc_pid_net(5): hexadecimal words in host order;
+// state 0A is LISTEN).
 func listeners(t *testing.T) map[string]netip.AddrPort {
 	t.Helper()
 	found := map[string]netip.AddrPort{}

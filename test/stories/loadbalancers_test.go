@@ -18,7 +18,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// balanced is a Deployment as its users write one, with Services of type LoadBalancer in front of it and of the cluster's name server.
+// balanced is a Deployment as its users write one, with Services of type LoadBalancer in front of it and of the
+// cluster's name server.
 const balanced = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -244,7 +245,8 @@ func balancerRefused(t *testing.T, i *installation) {
 	}
 }
 
-// balancersKilled kills the process of the load balancers, and then the service: addresses stay, and connections are made again.
+// balancersKilled kills the process of the load balancers, and then the service: addresses stay, and connections are
+// made again.
 func balancersKilled(t *testing.T, i *installation) {
 	ip, _ := i.balancerOf("web")
 	i.kill("balancer-" + i.vpcProcess())

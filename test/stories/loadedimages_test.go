@@ -39,7 +39,8 @@ func main() {
 // hostPlatform begins the configuration of an image for this host.
 const hostPlatform = `"architecture":"` + runtime.GOARCH + `","os":"linux",`
 
-// savedImage writes what docker save writes of an image with one program, whose configuration begins with what is given of its platform.
+// savedImage writes what docker save writes of an image with one program, whose configuration begins with what is given
+// of its platform.
 func savedImage(t *testing.T, name, build, platform string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,8 +97,8 @@ func TestImages(t *testing.T) {
 	t.Run("pushed to the registry", func(t *testing.T) { registryOfTheAccount(t, i.in(t)) })
 }
 
-// An image that was loaded runs on the machines that there are and on one that comes later, without a registry; a second load under the same
-// name replaces it, and it is gone after its removal, while its container goes on.
+// An image that was loaded runs on the machines that there are and on one that comes later, without a registry; a
+// second load under the same name replaces it, and it is gone after its removal, while its container goes on.
 func loadedImages(t *testing.T, i *installation) {
 	first := savedImage(t, "greet:dev", "one", hostPlatform)
 	second := savedImage(t, "greet:dev", "two", "") // as crane makes it of an empty base

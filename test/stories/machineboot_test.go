@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// TestMachineBoot boots machines by launch templates: the one that docs/machine-boot.md shows, which joins by its role, and one as it was
-// written for Amazon Linux 2, whose user data is MIME multipart with a script that calls /etc/eks/bootstrap.sh. That one joins by a token.
+// TestMachineBoot boots machines by launch templates: the one that docs/machine-boot.md shows, which joins by its role,
+// and one as it was written for Amazon Linux 2, whose user data is MIME multipart with a script that calls
+// /etc/eks/bootstrap.sh. That one joins by a token.
 //
 //story:about node machine/launchdata machine/machine/local
 func TestMachineBoot(t *testing.T) {
@@ -68,7 +69,8 @@ func machineBootPage(t *testing.T, i *installation) {
 	i.follow(page{name: "machine-boot.md", least: 8, dir: dir})
 }
 
-// amazonLinux2 writes down in its scripts that they ran. The first one fails, which is to be ignored. Nothing stands between the second one and its header, as EKS wrote it.
+// amazonLinux2 writes down in its scripts that they ran. The first one fails, which is to be ignored. Nothing stands
+// between the second one and its header, as EKS wrote it.
 func amazonLinux2(t *testing.T, i *installation) {
 	authority := base64.StdEncoding.EncodeToString([]byte(i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`) + "\n"))
 	userData := `MIME-Version: 1.0
@@ -189,7 +191,8 @@ func toldOnMachine(t *testing.T, i *installation) {
 	})
 }
 
-// askMetadata asks as programs do on instances of EC2: for a token, and with it. What comes back is the answer and its status.
+// askMetadata asks as programs do on instances of EC2: for a token, and with it. What comes back is the answer and its
+// status.
 func (i *installation) askMetadata(machine, path string) string {
 	i.t.Helper()
 	out, _ := i.muster("exec", machine, "--", "sh", "-c", `set -e
@@ -264,7 +267,8 @@ func metadataInPods(t *testing.T, i *installation) {
 	}
 }
 
-// killedFromWithin sends its own process number one the signal that cannot be caught. The kernel does not deliver it (pid_namespaces(7)).
+// killedFromWithin sends its own process number one the signal that cannot be caught. The kernel does not deliver it
+// (pid_namespaces(7)).
 func killedFromWithin(t *testing.T, i *installation) {
 	name := "machine/" + i.machineAt(oldMachine)
 	before := i.processes()[name]
@@ -277,7 +281,8 @@ func killedFromWithin(t *testing.T, i *installation) {
 	}
 }
 
-// rebooted kills the agent from outside, which is process number one: all else on the machine goes with it, as when the power fails.
+// rebooted kills the agent from outside, which is process number one: all else on the machine goes with it, as when the
+// power fails.
 func rebooted(t *testing.T, i *installation) {
 	id := i.machineAt(oldMachine)
 	identity := i.mustKubectl("get", "node", oldNode, "-o", "jsonpath={.metadata.uid}")

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// othersBoot has machines boot that have less to show than others: certificates that expired while they were off, or what EKS tells its
-// nodes and nothing of muster's.
+// othersBoot has machines boot that have less to show than others: certificates that expired while they were off, or
+// what EKS tells its nodes and nothing of muster's.
 func othersBoot(t *testing.T, i *installation) {
 	var claims sync.Mutex
 	for name, c := range map[string]struct {
@@ -82,7 +82,8 @@ func (v *victim) says(parts ...string) {
 	})
 }
 
-// sleptByRole has nothing but a serving certificate that could expire: it comes in by its role, as ever, and asks for another.
+// sleptByRole has nothing but a serving certificate that could expire: it comes in by its role, as ever, and asks for
+// another.
 func (v *victim) sleptByRole() {
 	v.comesBack()
 	v.certsAreGood()
@@ -94,8 +95,8 @@ func (v *victim) sleptByRole() {
 	}
 }
 
-// sleptByToken has an expired client certificate and no token, as its group makes no other for a node that there is. It says what to do,
-// and that lets it in.
+// sleptByToken has an expired client certificate and no token, as its group makes no other for a node that there is. It
+// says what to do, and that lets it in.
 func (v *victim) sleptByToken() {
 	v.comesBack()
 	uid := v.mustKubectl("get", "node", v.node, "-o", "jsonpath={.metadata.uid}")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// userDataThatFails has machines launched whose user data fails in the ways in which it fails on EKS, where such a node does not come. The
-// condition of the Machine, an Event, muster status and muster get machines say which part it was.
+// userDataThatFails has machines launched whose user data fails in the ways in which it fails on EKS, where such a node
+// does not come. The condition of the Machine, an Event, muster status and muster get machines say which part it was.
 func userDataThatFails(t *testing.T, i *installation) {
 	for name, test := range map[string]struct{ userData, reason, want string }{
 		"script": {

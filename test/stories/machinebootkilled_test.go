@@ -24,7 +24,8 @@ type bootStep struct {
 	seen, past func(boot) bool
 }
 
-// boot is a machine as it is seen from outside: its disk, and what its agent and its kubelet have logged since it was booted.
+// boot is a machine as it is seen from outside: its disk, and what its agent and its kubelet have logged since it was
+// booted.
 type boot struct{ disk, log, kubelet string }
 
 func logged(text string) func(boot) bool {
@@ -94,9 +95,9 @@ var (
 	atServing     = bootStep{"the serving certificate is there", servingIssued, never}
 )
 
-// killedAtEachStep kills the agents of machines, which are number one of their processes, from outside: at each step of a boot, and at
-// moments that are drawn. What is killed boots again by itself and goes on to the next step of its round, and in the end is the node that it
-// would have been.
+// killedAtEachStep kills the agents of machines, which are number one of their processes, from outside: at each step of
+// a boot, and at moments that are drawn. What is killed boots again by itself and goes on to the next step of its
+// round, and in the end is the node that it would have been.
 func killedAtEachStep(t *testing.T, i *installation) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -157,7 +158,8 @@ type victim struct {
 	scripts  string    // what they had done when it was on record that they ran; empty: it is not
 }
 
-// killedTemplate is what such a machine does once: scripts that tell where they are. One that is cut short by the kill is to be ignored.
+// killedTemplate is what such a machine does once: scripts that tell where they are. One that is cut short by the kill
+// is to be ignored.
 const killedTemplate = `MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="=="
 
@@ -202,8 +204,8 @@ func (v *victim) launch() {
 	})
 }
 
-// another replaces the machine by one that has done nothing yet. On a busy machine steps are short beside what it takes to see them, so that what
-// counts is that each is hit, and not how many machines that takes.
+// another replaces the machine by one that has done nothing yet. On a busy machine steps are short beside what it takes
+// to see them, so that what counts is that each is hit, and not how many machines that takes.
 func (v *victim) another() {
 	v.t.Helper()
 	if v.tries++; time.Since(v.began) > patience {
@@ -275,7 +277,8 @@ func (v *victim) look() boot {
 	return boot{disk: v.disk(), log: since("node.log", v.seen.log), kubelet: since("kubelet.log", v.seen.kubelet)}
 }
 
-// killedAt kills the agent at each step in turn. It reports whether that was in time: the machine was not past the step when it ended.
+// killedAt kills the agent at each step in turn. It reports whether that was in time: the machine was not past the step
+// when it ended.
 func (v *victim) killedAt(steps []bootStep) bool {
 	v.t.Helper()
 	for _, step := range steps {
@@ -352,8 +355,9 @@ func (v *victim) comesBack() {
 	v.t.Logf("%s is Ready again, and answers, after %s", v.node, took.Round(100*time.Millisecond))
 }
 
-// wholeMachine looks, on the machine, for what only a program that was killed can have left, and compares the agent's files with what follows
-// from what the machine is told, but for lines that follow from what its kernel can do and from its user namespace.
+// wholeMachine looks, on the machine, for what only a program that was killed can have left, and compares the agent's
+// files with what follows from what the machine is told, but for lines that follow from what its kernel can do and from
+// its user namespace.
 const wholeMachine = `set -e
 find /etc /opt /root /var/lib -xdev \( -path /opt/muster/bin -o -path '/var/lib/containerd/io.containerd.*' -o -path /var/lib/kubelet/pods \) -prune -o \
 	\( -name '.new-*' -o -name '.overlay-*' -o -name bootstrap-kubeconfig -o -path '/var/lib/muster/scripts/*' -o -name '*aside*' \) -printf '%p is left\n'

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// used asks metrics-server what the node and the pods use, as people do. It verifies the kubelet: of one that it does not trust it knows nothing.
+// used asks metrics-server what the node and the pods use, as people do. It verifies the kubelet: of one that it does
+// not trust it knows nothing.
 func (i *installation) used(t *testing.T) {
 	t.Helper()
 	if args := i.mustKubectl("-n", "kube-system", "get", "deployment", "metrics-server", "-o", "jsonpath={.spec.template.spec.containers[0].args}"); strings.Contains(args, "insecure") {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// resolving is a pod with the cluster's name server and one with its machine's, on one node. Both see the machine's /srv.
+// resolving is a pod with the cluster's name server and one with its machine's, on one node. Both see the machine's
+// /srv.
 const resolving = `apiVersion: v1
 kind: Pod
 metadata: {name: names-cluster}
@@ -35,8 +36,8 @@ spec:
   volumes: [{name: srv, hostPath: {path: /srv}}]
 `
 
-// namesResolve asks for names as two C libraries' worth of programs do: Go's resolver goes on to the next search domain after any failure,
-// musl's (Alpine's) only after "no such name".
+// namesResolve asks for names as two C libraries' worth of programs do: Go's resolver goes on to the next search domain
+// after any failure, musl's (Alpine's) only after "no such name".
 func namesResolve(t *testing.T, i *installation) {
 	node := strings.Fields(i.mustKubectl("get", "nodes", "-o", `jsonpath={.items[0].metadata.name} {.items[0].spec.providerID} {.items[0].status.addresses[?(@.type=="InternalIP")].address}`))
 	if len(node) != 3 {

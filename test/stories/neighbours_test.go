@@ -22,7 +22,8 @@ const (
 	// neighbour is a pod that answers with its name on port 8080, on a node or, without one, anywhere.
 	neighbour = `{apiVersion: v1, kind: Pod, metadata: {name: %[1]s, labels: {app: %[1]s}}, spec: {nodeName: %[2]q, terminationGracePeriodSeconds: 1, containers: [{name: w, image: "muster.dev/workload:v1", imagePullPolicy: IfNotPresent, args: [serve]}]}}
 `
-	// neighboursService is in front of the pod of the second cluster, at an address that no Service of the first one has.
+	// neighboursService is in front of the pod of the second cluster, at an address that no Service of the first one
+	// has.
 	neighboursService        = `{apiVersion: v1, kind: Service, metadata: {name: neighbour-blue}, spec: {clusterIP: ` + neighboursServiceAddress + `, selector: {app: neighbour-blue}, ports: [{port: 8080}]}}`
 	neighboursServiceAddress = "10.100.77.77"
 )
@@ -66,7 +67,8 @@ func reaches(ctx context.Context, namespace *os.File, address string) error {
 	})
 }
 
-// podsAreNeighbours: pods of two clusters in one VPC reach each other by their own addresses, one way, once a rule says so, and Services never.
+// podsAreNeighbours: pods of two clusters in one VPC reach each other by their own addresses, one way, once a rule says
+// so, and Services never.
 func podsAreNeighbours(t *testing.T, muster, blue side) {
 	w := newIAM(t, muster.installation)
 	blue.apply(fmt.Sprintf(neighbour, "neighbour-blue", "")+"---\n"+neighboursService, "--context=blue")
@@ -111,7 +113,8 @@ func podsAreNeighbours(t *testing.T, muster, blue side) {
 	}
 }
 
-// keepTalking has the pods of the first cluster talk over one connection until the function that it returns is called, which says how that went.
+// keepTalking has the pods of the first cluster talk over one connection until the function that it returns is called,
+// which says how that went.
 func (s side) keepTalking() (stop func()) {
 	s.t.Helper()
 	address, _ := s.pod("neighbour-far")

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// TestNodeCertificates looks at a node's certificates, replaces them by hand, has a person read about it, and sees all go on.
+// TestNodeCertificates looks at a node's certificates, replaces them by hand, has a person read about it, and sees all
+// go on.
 //
 //story:about node/nodecerts certificates/csrcontroller
 func TestNodeCertificates(t *testing.T) {
@@ -45,8 +46,8 @@ func TestNodeCertificates(t *testing.T) {
 	}
 }
 
-// clientCertificates is a cluster whose machines join by bootstrap tokens and have certificates of their own: by their role they would need
-// none. Its number of machines is left open.
+// clientCertificates is a cluster whose machines join by bootstrap tokens and have certificates of their own: by their
+// role they would need none. Its number of machines is left open.
 const clientCertificates = `apiVersion: muster.dev/v1alpha1
 kind: Cluster
 metadata: {name: muster}
@@ -97,8 +98,8 @@ func (i *installation) theMachine() (id, address string) {
 	return id, i.mustKubectl("get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`)
 }
 
-// logsWork asks the kubelet for a pod's log: over its serving certificate. A kubelet that has just started does not know of pods
-// for a moment, and says that there is none.
+// logsWork asks the kubelet for a pod's log: over its serving certificate. A kubelet that has just started does not
+// know of pods for a moment, and says that there is none.
 func (i *installation) logsWork() {
 	i.t.Helper()
 	i.eventually("logs", func() error {
@@ -185,9 +186,9 @@ func certsWrong(t *testing.T, i *installation) {
 	}
 }
 
-// interruptedRotation leaves what a kubelet leaves that is killed between removing its link and renaming the next one. It does not
-// start again by itself: it reads its kubeconfig, which names the link, before it looks for what was left behind. The machine's agent looks
-// every 30 seconds; the same watch, run beside it by hand, does so more often.
+// interruptedRotation leaves what a kubelet leaves that is killed between removing its link and renaming the next one.
+// It does not start again by itself: it reads its kubeconfig, which names the link, before it looks for what was left
+// behind. The machine's agent looks every 30 seconds; the same watch, run beside it by hand, does so more often.
 func interruptedRotation(t *testing.T, i *installation) {
 	machine, _ := i.theMachine()
 	i.muster("exec", machine, "--", "sh", "-c", "cd /var/lib/kubelet/pki && mv kubelet-client-current.pem kubelet-client-updated.pem")
@@ -220,7 +221,8 @@ func interruptedRotation(t *testing.T, i *installation) {
 	t.Logf("logs worked again after %s", took.Round(100*time.Millisecond))
 }
 
-// kubeletTells waits until the kubelet's log says when both certificates are rotated, within the time in which they must be.
+// kubeletTells waits until the kubelet's log says when both certificates are rotated, within the time in which they
+// must be.
 func (i *installation) kubeletTells(machine string) {
 	i.t.Helper()
 	i.eventually("the kubelet tells when it rotates next", func() error {

@@ -15,10 +15,11 @@ import (
 // rounds is how often every certificate is to be replaced.
 const rounds = 2
 
-// TestRoundsOfRotation gives kubelets certificates of ten minutes, the shortest that there are, and watches them rotate by themselves:
-// every client and serving certificate twice. Meanwhile everything that depends on them is used without a pause, and nothing of it
-// may fail: requests with the nodes' own certificates, kubelets' own requests, logs and exec. A certificate of ten minutes begins five
-// minutes in the past, and is replaced from 5.5 to 8.5 minutes after it was issued, so two rounds take up to 17 minutes.
+// TestRoundsOfRotation gives kubelets certificates of ten minutes, the shortest that there are, and watches them rotate
+// by themselves: every client and serving certificate twice. Meanwhile everything that depends on them is used without
+// a pause, and nothing of it may fail: requests with the nodes' own certificates, kubelets' own requests, logs and
+// exec. A certificate of ten minutes begins five minutes in the past, and is replaced from 5.5 to 8.5 minutes after it
+// was issued, so two rounds take up to 17 minutes.
 //
 //story:about node/nodecerts certificates
 func TestRoundsOfRotation(t *testing.T) {
@@ -65,7 +66,8 @@ func TestRoundsOfRotation(t *testing.T) {
 	}
 	for link, all := range seen {
 		for n := 1; n < len(all); n++ {
-			// When it was seen is late by a moment of looking; a request that found the controller busy by a few seconds more.
+			// When it was seen is late by a moment of looking; a request that found the controller busy by a few
+			// seconds more.
 			from, until := all[n-1].from, all[n-1].until.Add(15*time.Second)
 			if at := all[n].seen; at.Before(from) || at.After(until) {
 				t.Errorf("%s: replaced at %s, not between %s and %s", link, at, from, until)
@@ -85,7 +87,8 @@ type rotatedAt struct {
 	seen, from, until time.Time
 }
 
-// noteRotation looks at a certificate and notes it if it is another than before. While the kubelet replaces the link there is none.
+// noteRotation looks at a certificate and notes it if it is another than before. While the kubelet replaces the link
+// there is none.
 func noteRotation(seen map[string][]rotatedAt, link string) error {
 	pair, err := kubeletPair(link)
 	if os.IsNotExist(err) {

@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// page is a page of the documentation whose commands are run in their order, and whose outputs are compared with what comes of them.
+// page is a page of the documentation whose commands are run in their order, and whose outputs are compared with what
+// comes of them.
 type page struct {
 	name  string
 	least int      // how many commands it shows at least
@@ -24,9 +25,11 @@ type page struct {
 	pairs []string // what the page says, and what it stands for here, in turn
 	// unsteady are lines that are there or not, by how fast things go and on which machine.
 	unsteady *regexp.Regexp
-	// settles are commands that show what is still on its way: their readers are slower than this test, which asks again for twenty seconds.
+	// settles are commands that show what is still on its way: their readers are slower than this test, which asks
+	// again for twenty seconds.
 	settles *regexp.Regexp
-	// there runs commands of root on another host, which the page shows with #. They may read the token that was drawn last.
+	// there runs commands of root on another host, which the page shows with #. They may read the token that was drawn
+	// last.
 	there func(line, token string) (string, error)
 }
 
@@ -106,8 +109,8 @@ type transcript struct {
 	root         bool // of another host
 }
 
-// transcripts are the commands of a page: indented lines that begin with a dollar, or # on another host, as a shell shows them. Lines that
-// begin with > continue a command. The other indented lines that follow are what it prints.
+// transcripts are the commands of a page: indented lines that begin with a dollar, or # on another host, as a shell
+// shows them. Lines that begin with > continue a command. The other indented lines that follow are what it prints.
 func transcripts(text string) []transcript {
 	var all []transcript
 	open := false

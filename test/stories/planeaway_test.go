@@ -27,8 +27,9 @@ type planeStory struct {
 	signs string // the id of the key
 }
 
-// TestPlaneWithoutTheAccount stops the account, kills the token signer and the pod identity webhook, and starts them as a supervisor would: tokens are signed by the
-// same key, and pods get their identities. Then the account is back, and both follow it. In the end the installation is one of before the signer kept its keys.
+// TestPlaneWithoutTheAccount stops the account, kills the token signer and the pod identity webhook, and starts them as
+// a supervisor would: tokens are signed by the same key, and pods get their identities. Then the account is back, and
+// both follow it. In the end the installation is one of before the signer kept its keys.
 //
 //story:about plane/tokensigner plane/tokenkeys plane/signerclient plane/podidentity iam/podwebhook cluster/serve
 func TestPlaneWithoutTheAccount(t *testing.T) {

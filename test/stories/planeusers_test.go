@@ -23,8 +23,9 @@ var ownUsers = []string{
 	component.APIServer, component.Authenticator, component.CertificateController, component.ControllerManager, component.Etcd, component.PodWebhook, component.Scheduler, component.TokenSigner,
 }
 
-// TestPlanesAreNotRoot looks at the components of two clusters as the kernel sees them, and at the host from where the API server of one is: it reads no key but its
-// own. All of them are killed, and an installation in which they were root goes on.
+// TestPlanesAreNotRoot looks at the components of two clusters as the kernel sees them, and at the host from where the
+// API server of one is: it reads no key but its own. All of them are killed, and an installation in which they were
+// root goes on.
 //
 //story:about plane/supervise plane/planeid plane/component platform/seclude platform/socketdir platform/atomicfile
 func TestPlanesAreNotRoot(t *testing.T) {
@@ -57,7 +58,8 @@ func TestPlanesAreNotRoot(t *testing.T) {
 	readsItsOwn(i)
 }
 
-// usersOfPlanes are the users of both clusters' components, by the names of their processes: each another one, and none with a right.
+// usersOfPlanes are the users of both clusters' components, by the names of their processes: each another one, and none
+// with a right.
 func (i *installation) usersOfPlanes() map[string]uint32 {
 	i.t.Helper()
 	users, of := map[string]uint32{}, map[uint32]string{}

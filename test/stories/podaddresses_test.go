@@ -28,8 +28,8 @@ const seen = `{apiVersion: v1, kind: Pod, metadata: {name: seen-client}, spec: {
 const smallGroup = `{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: small, namespace: muster}, spec: {name: small, instanceTypes: [t3.medium], subnetIDs: [%s], scalingConfig: {desiredSize: %d}}}
 `
 
-// podAddresses shows that pods have addresses of their machines' subnets, by which everybody in the VPC knows them, and what becomes of a subnet
-// that has too few.
+// podAddresses shows that pods have addresses of their machines' subnets, by which everybody in the VPC knows them, and
+// what becomes of a subnet that has too few.
 func podAddresses(w *iam, vpcID string, server member) {
 	t := w.t
 	nodes := map[string]string{} // by address
@@ -183,8 +183,8 @@ func networkOfPod(name string) (*os.File, error) {
 	return nil, fmt.Errorf("no process of pod %s is found", name)
 }
 
-// whoAsks listens in a namespace and returns the address of the first one that connects. It has ask called until somebody does: kube-proxy may not have heard of a
-// Service yet, or of the pod behind it.
+// whoAsks listens in a namespace and returns the address of the first one that connects. It has ask called until
+// somebody does: kube-proxy may not have heard of a Service yet, or of the pod behind it.
 func whoAsks(w *iam, namespace *os.File, address string, ask func()) (string, error) {
 	var listener *net.TCPListener
 	err := host.InNetwork(namespace, func() error {

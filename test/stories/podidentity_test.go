@@ -14,8 +14,8 @@ import (
 // podTrust is what EKS's user guide has for roles of pods.
 const podTrust = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}]}`
 
-// podByHand is a pod whose author wrote down what the webhook gives those of a service account with an association: it asks the agent without one.
-// NAME, NODE and ACCOUNT are filled in.
+// podByHand is a pod whose author wrote down what the webhook gives those of a service account with an association: it
+// asks the agent without one. NAME, NODE and ACCOUNT are filled in.
 const podByHand = `apiVersion: v1
 kind: Pod
 metadata: {name: NAME}
@@ -113,7 +113,8 @@ func (w *podStory) inMachine(node, script string) string {
 	return out
 }
 
-// pod makes a pod on a node, whose author knows nothing of AWS. The webhook gives it an identity, if its service account has one.
+// pod makes a pod on a node, whose author knows nothing of AWS. The webhook gives it an identity, if its service
+// account has one.
 func (w *podStory) pod(name, node, account string) {
 	w.t.Helper()
 	w.apply(strings.NewReplacer("NAME", name, "ACCOUNT", account, "spec:\n", "spec:\n  nodeName: "+node+"\n").Replace(plainPod))

@@ -12,8 +12,8 @@ func (w *podStory) inNetworkOf(pod string) string {
 	return `nsenter --target "$(for p in $(pgrep -f '^/opt/whoami'); do grep -q '` + w.uid(pod) + `' /proc/$p/cgroup && echo $p; done | head -n 1)" --net`
 }
 
-// reaches tries from a pod without an identity what docs/pod-identity.md says of such pods: the account's APIs answer it as nobody, the agent wants a
-// token, the kubelet knows it not, and instance metadata answers neither version.
+// reaches tries from a pod without an identity what docs/pod-identity.md says of such pods: the account's APIs answer
+// it as nobody, the agent wants a token, the kubelet knows it not, and instance metadata answers neither version.
 func (w *podStory) reaches() {
 	const status = " curl -sk --max-time 3 -o /dev/null -w '%{http_code}' "
 	for what, c := range map[string]struct{ curl, want string }{
@@ -55,8 +55,8 @@ func (w *podStory) hostNetwork() {
 	w.isTheNode("host", "muster-node-muster", "the pod has the network of its node")
 }
 
-// twoHops has a node group whose launch template opens instance metadata to pods: a pod there takes the role of the node, and muster says so of
-// the pod and of the machines.
+// twoHops has a node group whose launch template opens instance metadata to pods: a pod there takes the role of the
+// node, and muster says so of the pod and of the machines.
 func (w *podStory) twoHops() {
 	const note = "pods on 1 machine of node group open can take the role of the node: httpPutResponseHopLimit is more than 1 there"
 	if out, _ := w.muster("status"); strings.Contains(out, "httpPutResponseHopLimit") {

@@ -23,9 +23,9 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// TestInstalledAsPods installs the certificate controller, the authenticator and the pod identity webhook in a cluster of kubeadm, as their pages say: the commands
-// of the pages are run on a control plane node, with the image of `make image` and the manifests as they are; before that, those of Helm with
-// the charts.
+// TestInstalledAsPods installs the certificate controller, the authenticator and the pod identity webhook in a cluster
+// of kubeadm, as their pages say: the commands of the pages are run on a control plane node, with the image of `make
+// image` and the manifests as they are; before that, those of Helm with the charts.
 //
 //story:about ./deploy certificates/certificatecontroller iam/authenticatorserver
 func TestInstalledAsPods(t *testing.T) {
@@ -58,8 +58,8 @@ func TestInstalledAsPods(t *testing.T) {
 	}
 }
 
-// installedUnsteady are the lines of tools that are there or not, by how fast things go, by the host's control groups and its having no kube-proxy
-// of kubeadm's.
+// installedUnsteady are the lines of tools that are there or not, by how fast things go, by the host's control groups
+// and its having no kube-proxy of kubeadm's.
 var installedUnsteady = regexp.MustCompile(`(?m)^(Waiting for .*|time=.*level=warning.*|W\d{4} .*|\[(upgrade|patches|kubelet-start)\] .*)\n`)
 
 func (k *kubeadmCluster) installController() {

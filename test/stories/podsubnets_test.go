@@ -36,7 +36,8 @@ const podsApart = `{apiVersion: v1, kind: Pod, metadata: {name: apart-client}, s
 {apiVersion: v1, kind: Pod, metadata: {name: apart-host}, spec: {nodeName: %[2]s, hostNetwork: true, terminationGracePeriodSeconds: 1, containers: [{name: w, image: "muster.dev/workload:v1", imagePullPolicy: IfNotPresent, args: [serve, -listen, ":9093"]}]}}
 `
 
-// podSubnets shows a cluster whose pods have addresses of other subnets than its machines: who reaches them, and what becomes of one that is full.
+// podSubnets shows a cluster whose pods have addresses of other subnets than its machines: who reaches them, and what
+// becomes of one that is full.
 func podSubnets(w *iam, vpcID string) {
 	t := w.t
 	subnetOf := func(cidr string) string {
@@ -124,7 +125,8 @@ func podSubnets(w *iam, vpcID string) {
 	}
 }
 
-// podsReached shows that a pod is known by its own address to another pod, and is reached by it from another machine, and finds names.
+// podsReached shows that a pod is known by its own address to another pod, and is reached by it from another machine,
+// and finds names.
 func podsReached(w *iam, client, server, onHost netip.Addr) {
 	t := w.t
 	inPod, err := networkOfPod("apart-server")

@@ -54,7 +54,8 @@ func (i *installation) clusterClient(credential string) *http.Client {
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
 }
 
-// strangersAsk asks the webhook with no certificate and with those that programs of the cluster have. Only the API server's is good.
+// strangersAsk asks the webhook with no certificate and with those that programs of the cluster have. Only the API
+// server's is good.
 func (w *irsa) strangersAsk() {
 	url, _ := w.webhookPorts()
 	for credential, good := range map[string]bool{"": false, "administrator": false, "pod-identity-webhook": false, "pod-identity-webhook-client": true} {
@@ -86,7 +87,8 @@ func (i *installation) metricsPorts() map[string]string {
 	}
 }
 
-// strangersReadMetrics reads metrics with no certificate and no token, and with those of programs and service accounts. Only who may get /metrics gets them.
+// strangersReadMetrics reads metrics with no certificate and no token, and with those of programs and service accounts.
+// Only who may get /metrics gets them.
 func (i *installation) strangersReadMetrics() {
 	i.t.Helper()
 	i.mustKubectl("create", "serviceaccount", "reader")
@@ -125,8 +127,8 @@ func (i *installation) strangersReadMetrics() {
 	}
 }
 
-// webhookAway kills the webhook again and again while a pod is made. The pod goes without, and once the webhook is back, an Event and the
-// metric say so.
+// webhookAway kills the webhook again and again while a pod is made. The pod goes without, and once the webhook is
+// back, an Event and the metric say so.
 func (w *irsa) webhookAway() {
 	_, health := w.webhookPorts()
 	stop, stopped := make(chan struct{}), make(chan int)

@@ -86,7 +86,8 @@ func (w *promises) turnedAway(o *outsider) func() error {
 	}
 }
 
-// access takes access away in each way, of one after the other. The API server, which keeps what it was told, is asked meanwhile.
+// access takes access away in each way, of one after the other. The API server, which keeps what it was told, is asked
+// meanwhile.
 func (w *promises) access() {
 	revocations := []struct {
 		what string

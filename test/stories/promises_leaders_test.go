@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/test/promise"
 )
 
-// observer is the policy of a certificate controller that writes nothing but its lease, of which each pair of replicas has one.
+// observer is the policy of a certificate controller that writes nothing but its lease, of which each pair of replicas
+// has one.
 const observer = `apiVersion: certificates.muster.dev/v1alpha1
 kind: CertificateControllerConfiguration
 mode: observe
@@ -69,8 +70,9 @@ func (p *printed) Write(raw []byte) (int, error) {
 // leaders are pairs of replicas, of which one leads and the other stands by.
 type leaders struct{ done sync.WaitGroup }
 
-// startLeaders starts pairs of replicas and stops those that lead, as a debugger or a hypervisor does it. They go on, one after the other, when the
-// other replica of the pair leads. That takes as long as a lease, and other promises are asked for meanwhile.
+// startLeaders starts pairs of replicas and stops those that lead, as a debugger or a hypervisor does it. They go on,
+// one after the other, when the other replica of the pair leads. That takes as long as a lease, and other promises are
+// asked for meanwhile.
 func (w *promises) startLeaders() *leaders {
 	w.t.Helper()
 	var namespaces strings.Builder

@@ -53,8 +53,8 @@ func (w *promises) network() {
 	w.subnets(g.vpc)
 }
 
-// closedSince notes when a port was closed: at the beginning of the first attempt that was dropped. A second one waits longer, as a single one may
-// have been late.
+// closedSince notes when a port was closed: at the beginning of the first attempt that was dropped. A second one waits
+// longer, as a single one may have been late.
 func (w *promises) closedSince(g *groups) {
 	w.t.Helper()
 	began := time.Now()
@@ -153,7 +153,8 @@ func (w *promises) wayOut() {
 	w.eventually("the address is allowed", func() error { return w.reaches(machine, far) })
 }
 
-// reaches tries one packet: the kernel would send a lost one again after a second, which is not the time of the way out.
+// reaches tries one packet: the kernel would send a lost one again after a second, which is not the time of the way
+// out.
 func (w *promises) reaches(machine promisedMachine, address string) error {
 	return dialled(w.t.Context(), machine.namespace, address, 300*time.Millisecond)
 }

@@ -21,8 +21,9 @@ const promisedService = `---
 {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, selector: {app: web-0}, ports: [{port: 80, targetPort: 8080}]}}
 `
 
-// processesBack kills each process that people notice, in turn, and then a part of the management plane, after which a user is deleted. The guard goes
-// with the service, since it starts a service again later that ended a moment ago; both are started by the other.
+// processesBack kills each process that people notice, in turn, and then a part of the management plane, after which a
+// user is deleted. The guard goes with the service, since it starts a service again later that ended a moment ago; both
+// are started by the other.
 func (w *promises) processesBack() {
 	machine, vpc := w.machines[0], w.vpcProcess()
 	w.apply(strings.NewReplacer("NAME", "web-0", "ACCOUNT", "default", "NODE", machine.node).Replace(promisedPod) + promisedService)
@@ -75,7 +76,8 @@ func (w *promises) processesBack() {
 	}
 }
 
-// ends kills a process and waits for its end, since one that is ending may answer a last question. It returns the number of the process.
+// ends kills a process and waits for its end, since one that is ending may answer a last question. It returns the
+// number of the process.
 func (w *promises) ends(name string) int {
 	w.t.Helper()
 	p, ok := w.processes()[name]

@@ -23,8 +23,9 @@ import (
 // promisedTimes is how often each promise is asked for. The worst must hold.
 const promisedTimes = 10
 
-// TestPromises measures the figures of docs/promises.md on one cluster. It runs before all other stories and alone: nothing scales a figure, so whatever
-// else takes the processors may have it missed. Other stories ask for the same effects with as much patience as it takes.
+// TestPromises measures the figures of docs/promises.md on one cluster. It runs before all other stories and alone:
+// nothing scales a figure, so whatever else takes the processors may have it missed. Other stories ask for the same
+// effects with as much patience as it takes.
 //
 //story:about iam plane/supervise network/securitygroup network/balancer
 func TestPromises(t *testing.T) {
@@ -120,7 +121,8 @@ func (w *promises) connect() {
 	slices.SortFunc(w.machines, func(a, b promisedMachine) int { return strings.Compare(a.address, b.address) })
 }
 
-// within asks for an effect that was just caused, notes how long it took, and fails if that is longer than promised. A goroutine may call it.
+// within asks for an effect that was just caused, notes how long it took, and fails if that is longer than promised. A
+// goroutine may call it.
 func (w *promises) within(p promise.Promise, what string, ask func() error) {
 	w.t.Helper()
 	w.withinOf(time.Now(), p, 10*time.Millisecond, what, ask)

@@ -116,8 +116,9 @@ func resolver(t *testing.T, version string) (config, layer string) {
 	return config, archive.String()
 }
 
-// TestPullThrough is the tale of an image of a public registry: one machine pulls it, and another one has it when nothing leaves any more. Its program is one of
-// musl, and resolves full names over the way out. A proxy of the host is used once `muster up` has been told of it.
+// TestPullThrough is the tale of an image of a public registry: one machine pulls it, and another one has it when
+// nothing leaves any more. Its program is one of musl, and resolves full names over the way out. A proxy of the host is
+// used once `muster up` has been told of it.
 //
 //story:about image/pullthrough image/pulledstore image/upstream image/pullthroughconfig
 func TestPullThrough(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/iam/ekstoken"
 )
 
-// TestRefusedTokenIsTold has tokens refused that are signed with a machine's own credentials for another cluster. Of a machine that is
-// Ready they say nothing. When its kubelet does not go on, the machine is told so, until they are over.
+// TestRefusedTokenIsTold has tokens refused that are signed with a machine's own credentials for another cluster. Of a
+// machine that is Ready they say nothing. When its kubelet does not go on, the machine is told so, until they are over.
 //
 //story:about iam/authenticator plane/readiness
 func TestRefusedTokenIsTold(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// newCrane builds crane from the module that the images of this repository are packed with. Its own command needs modules that nothing here does.
+// newCrane builds crane from the module that the images of this repository are packed with. Its own command needs
+// modules that nothing here does.
 func newCrane(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,8 +36,8 @@ func newCrane(t *testing.T) string {
 	return program
 }
 
-// An image is pushed by crane with a password of `aws ecr get-login-password`, and pulled by machines with the role of their instances; without the right it
-// is neither pushed nor pulled.
+// An image is pushed by crane with a password of `aws ecr get-login-password`, and pulled by machines with the role of
+// their instances; without the right it is neither pushed nor pulled.
 func registryOfTheAccount(t *testing.T, i *installation) {
 	crane, archive := newCrane(t), savedImage(t, "greet:dev", "pushed", hostPlatform)
 	environment := append(os.Environ(), "DOCKER_CONFIG="+t.TempDir())

@@ -20,8 +20,8 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 )
 
-// renewal issues every component's certificate anew, as the service does a month before the end, and sees all of them served
-// by the processes that ran before.
+// renewal issues every component's certificate anew, as the service does a month before the end, and sees all of them
+// served by the processes that ran before.
 func renewal(t *testing.T, i *installation) {
 	before := i.processes()
 	wanted, err := clusterconfig.Read(i.cluster().Record())
@@ -93,8 +93,8 @@ func renewal(t *testing.T, i *installation) {
 		t.Logf("%s served its new certificate after %s", name, took.Round(time.Millisecond))
 	}
 	i.ready()
-	// The API server's new client certificate is good for kubelets. It drops the connections that it made with the old one, and
-	// with them whatever is asked at that very moment (client-go transport/cert_rotation.go).
+	// The API server's new client certificate is good for kubelets. It drops the connections that it made with the old
+	// one, and with them whatever is asked at that very moment (client-go transport/cert_rotation.go).
 	i.eventually("kubelets take the new certificate", func() error {
 		_, err := i.kubectl("logs", "daemonset/hello")
 		return err

@@ -130,8 +130,9 @@ func (i *installation) nodes() []string {
 	return strings.Fields(i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
 }
 
-// rotationBegins begins to replace the authority of kubelets' certificates. How that ends is told by a test of its own, which takes a
-// quarter of an hour (make soak): here it goes on while all that follows happens, which it must not disturb.
+// rotationBegins begins to replace the authority of kubelets' certificates. How that ends is told by a test of its own,
+// which takes a quarter of an hour (make soak): here it goes on while all that follows happens, which it must not
+// disturb.
 func rotationBegins(t *testing.T, i *installation) {
 	i.muster("certs", "rotate", "kubelet-ca", "--no-wait")
 	i.eventually("two authorities are trusted while one signs", func() error {

@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// TestSecurityGroups opens a port between two machines by EC2's API and closes it again, while connections go on and processes are killed.
+// TestSecurityGroups opens a port between two machines by EC2's API and closes it again, while connections go on and
+// processes are killed.
 //
 //story:about network/securitygroup network/securitygroupcontroller network/vpc
 func TestSecurityGroups(t *testing.T) {
@@ -127,8 +128,8 @@ func TestSecurityGroups(t *testing.T) {
 	})
 }
 
-// apiServerAt443 has the cluster's group let a group of machines in at the port 443, as modules of Terraform do, which is all that their pods need: the
-// Service "kubernetes" leads there, also after somebody took its endpoints away.
+// apiServerAt443 has the cluster's group let a group of machines in at the port 443, as modules of Terraform do, which
+// is all that their pods need: the Service "kubernetes" leads there, also after somebody took its endpoints away.
 func apiServerAt443(w *iam, g *groups, clients string) {
 	service := w.mustKubectl("--context", "muster", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}:443")
 	if err := reaches(w.t.Context(), g.client.namespace, service); err == nil {

@@ -61,8 +61,9 @@ func (i *installation) securityLog() []auditLine {
 	return lines
 }
 
-// TestSecurityLog reads Secrets, opens sessions, makes tokens, impersonates and is refused, while the service is killed: each is in the security log,
-// once, and no content of a Secret nor a token is in any audit log. When lines are gone an Event and a metric say so.
+// TestSecurityLog reads Secrets, opens sessions, makes tokens, impersonates and is refused, while the service is
+// killed: each is in the security log, once, and no content of a Secret nor a token is in any audit log. When lines are
+// gone an Event and a metric say so.
 //
 //story:about plane/auditlog plane/component cluster/serve
 func TestSecurityLog(t *testing.T) {

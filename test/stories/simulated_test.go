@@ -16,8 +16,8 @@ import (
 // nobody is the user id of Debian's ordinary user that owns nothing.
 const nobody = 65534
 
-// TestSimulatedNodesAsOrdinaryUser runs a cluster without root: local machines are refused in one line that names both ways
-// out, and simulated ones join by real requests, and go on after the simulator is killed.
+// TestSimulatedNodesAsOrdinaryUser runs a cluster without root: local machines are refused in one line that names both
+// ways out, and simulated ones join by real requests, and go on after the simulator is killed.
 //
 //story:about machine/machine/simulated
 func TestSimulatedNodesAsOrdinaryUser(t *testing.T) {

@@ -48,8 +48,9 @@ func takeSnapshot(t *testing.T, dir statedir.Dir) snapshot {
 	return s
 }
 
-// expectSame fails the test for whatever is there now and was not before, or is missing. A namespace or a cgroup may take the
-// kernel a moment to take down after its last process. Both may be missing: another story's that are just being taken down look like the host's.
+// expectSame fails the test for whatever is there now and was not before, or is missing. A namespace or a cgroup may
+// take the kernel a moment to take down after its last process. Both may be missing: another story's that are just
+// being taken down look like the host's.
 func (s snapshot) expectSame(t *testing.T, dir statedir.Dir) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -76,8 +77,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// stranger says whether a process belongs to another story: it, or one that it descends from, has another state directory in its
-// environment, or is a test of its own.
+// stranger says whether a process belongs to another story: it, or one that it descends from, has another state
+// directory in its environment, or is a test of its own.
 func stranger(pid int, dir statedir.Dir) bool {
 	for pid > 1 && pid != os.Getpid() {
 		p, err := process.Read(filepath.Join("/proc", strconv.Itoa(pid)), time.Now().Add(time.Second))
@@ -172,14 +173,16 @@ func mounts(dir statedir.Dir) ([]string, error) {
 	return lines, scanner.Err()
 }
 
-// Of muster's machines and control planes and of the hosts of tests, the control groups of each service and each test are a directory in one of these.
+// Of muster's machines and control planes and of the hosts of tests, the control groups of each service and each test
+// are a directory in one of these.
 const (
 	groupsOfMachines = "muster"
 	groupsOfPlanes   = "muster-planes"
 	groupsOfHosts    = "muster-test-hosts"
 )
 
-// cgroups lists all of them but those beside our own and those of other stories: these belong to who runs beside us, and come and go.
+// cgroups lists all of them but those beside our own and those of other stories: these belong to who runs beside us,
+// and come and go.
 func cgroups(dir statedir.Dir) ([]string, error) {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

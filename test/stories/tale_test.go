@@ -184,8 +184,8 @@ func credentialsOfMachine(t *testing.T, i *installation) {
 	i.kubeletIsBack(machine, before)
 }
 
-// kubeletIsBack waits until a kubelet that was restarted says that its node is Ready. It says first that it is not, and looks again after ten seconds
-// (nodeStatusUpdateFrequency): what is deployed meanwhile leaves the node out.
+// kubeletIsBack waits until a kubelet that was restarted says that its node is Ready. It says first that it is not, and
+// looks again after ten seconds (nodeStatusUpdateFrequency): what is deployed meanwhile leaves the node out.
 func (i *installation) kubeletIsBack(machine string, after time.Time) {
 	i.t.Helper()
 	node := i.mustKubectl("--context=muster-management", "get", "machines", machine, "-o", "jsonpath={.status.nodeName}")

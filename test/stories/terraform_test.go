@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestTerraform runs examples/terraform as it stands, by Terraform and its AWS provider: a VPC, a cluster and its nodes are made, planned again,
-// changed and destroyed.
+// TestTerraform runs examples/terraform as it stands, by Terraform and its AWS provider: a VPC, a cluster and its nodes
+// are made, planned again, changed and destroyed.
 //
 //story:about cloud ./examples
 func TestTerraform(t *testing.T) {
@@ -83,8 +83,8 @@ func writeModule(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// newTerraformOf is a module that is made of the example's files. It skips the story, with the reason, where a machine lacks the programs: `make
-// test` names what it has not run.
+// newTerraformOf is a module that is made of the example's files. It skips the story, with the reason, where a machine
+// lacks the programs: `make test` names what it has not run.
 func newTerraformOf(t *testing.T, write func(dir string, example map[string][]byte)) *terraform {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {
@@ -112,8 +112,8 @@ func newTerraformOf(t *testing.T, write func(dir string, example map[string][]by
 	return tf
 }
 
-// providers says where Terraform finds the provider, if it was unpacked on this machine in the layout of a filesystem mirror. Otherwise it looks
-// where it is set up to look.
+// providers says where Terraform finds the provider, if it was unpacked on this machine in the layout of a filesystem
+// mirror. Otherwise it looks where it is set up to look.
 func providers() []string {
 	home, _ := os.UserHomeDir()
 	roots := []string{filepath.Join(home, ".terraform.d", "plugins"), "/usr/local/share/terraform/plugins", "/usr/share/terraform/plugins", "/opt/*"}
@@ -252,7 +252,8 @@ func (tf *terraform) nodes() {
 	}
 }
 
-// podRole exchanges the token of the service account for which the example has a role, and that of another, by the AWS CLI with a pod's environment.
+// podRole exchanges the token of the service account for which the example has a role, and that of another, by the AWS
+// CLI with a pod's environment.
 func (tf *terraform) podRole() {
 	arn := strings.TrimSpace(tf.must("output", "-raw", "app_role_arn"))
 	kubectl := func(args ...string) string {

@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// likeTheModules overrides what the example says otherwise than the community's modules for EKS and VPCs, terraform-aws-modules/eks and /vpc, send with
-// their defaults: machines are in the nodes' group alone, which lets in what the module's rules name, and reach the API server at port 443 of the
-// cluster's other group; a third of a group may be away; the default network ACL has rules for IPv6; nodes are labelled by their group.
+// likeTheModules overrides what the example says otherwise than the community's modules for EKS and VPCs,
+// terraform-aws-modules/eks and /vpc, send with their defaults: machines are in the nodes' group alone, which lets in
+// what the module's rules name, and reach the API server at port 443 of the cluster's other group; a third of a group
+// may be away; the default network ACL has rules for IPv6; nodes are labelled by their group.
 const likeTheModules = `
 resource "aws_security_group" "cluster" {
   name_prefix = "${var.name}-cluster-"
@@ -134,8 +135,8 @@ resource "aws_default_network_acl" "this" {
 }
 `
 
-// TestTerraformLikeTheModules makes a cluster with the requests that the community's modules send, plans it empty, and destroys it. CoreDNS is ACTIVE only
-// if its pods reach the API server through the groups that these modules make.
+// TestTerraformLikeTheModules makes a cluster with the requests that the community's modules send, plans it empty, and
+// destroys it. CoreDNS is ACTIVE only if its pods reach the API server through the groups that these modules make.
 //
 //story:about cloud ./examples network/vpc network/securitygroup machine/nodegroup
 func TestTerraformLikeTheModules(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// The modules whose examples are run, each a directory below MUSTER_TERRAFORM_MODULES with a checkout: terraform-aws-modules/terraform-aws-eks (20.37),
-// -vpc (5) and -kms (2.1). The providers that they need are those of a mirror that MUSTER_TERRAFORM_PLUGINS names, or of the registry.
+// The modules whose examples are run, each a directory below MUSTER_TERRAFORM_MODULES with a checkout:
+// terraform-aws-modules/terraform-aws-eks (20.37), -vpc (5) and -kms (2.1). The providers that they need are those of a
+// mirror that MUSTER_TERRAFORM_PLUGINS names, or of the registry.
 var (
 	moduleSource  = regexp.MustCompile(`source( +)= "terraform-aws-modules/(eks|vpc|kms)/aws"(?:\n *version +=[^\n]*)?`)
 	moduleRegion  = regexp.MustCompile(`(?m)^( *region +)= "[a-z0-9-]+"`)
@@ -22,9 +23,9 @@ var (
 	moduleGate    = regexp.MustCompile(`(?m)^ *featureGates:\n *DisableKubeletCloudCredentialProviders: true\n`)
 )
 
-// TestTerraformModules makes, plans again, changes and destroys what the modules' own examples describe, with four changes: the region is the
-// account's, the version of Kubernetes is the one that there is, the feature gate that this version has no more is left out, as is the example of
-// Bottlerocket, of which there are no machines here.
+// TestTerraformModules makes, plans again, changes and destroys what the modules' own examples describe, with four
+// changes: the region is the account's, the version of Kubernetes is the one that there is, the feature gate that this
+// version has no more is left out, as is the example of Bottlerocket, of which there are no machines here.
 //
 //story:about cloud
 func TestTerraformModules(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// twoClusters is a root module that has the example twice. The ranges of the VPCs are the same: they know nothing of each other.
+// twoClusters is a root module that has the example twice. The ranges of the VPCs are the same: they know nothing of
+// each other.
 const twoClusters = `
 module "blue" {
   source = "./cluster"

@@ -25,9 +25,9 @@ import (
 	"muster.dev/muster/internal/node/discovery"
 )
 
-// TestTokens lets hosts in by tokens: a host finds the cluster by an address, a token and a hash, asks for its certificate, and
-// `token list` tells. Tokens that are bound to another host, to none, that have expired or were deleted do not; kubeadm sees them as
-// muster does, and muster sees kubeadm's.
+// TestTokens lets hosts in by tokens: a host finds the cluster by an address, a token and a hash, asks for its
+// certificate, and `token list` tells. Tokens that are bound to another host, to none, that have expired or were
+// deleted do not; kubeadm sees them as muster does, and muster sees kubeadm's.
 //
 //story:about ./cmd/muster/token certificates/token node/hostjoin
 func TestTokens(t *testing.T) {
@@ -44,7 +44,8 @@ func TestTokens(t *testing.T) {
 	t.Run("an API server that comes back", func(t *testing.T) { discoveryWaits(t, i.in(t)) })
 }
 
-// invitation is what a join command says, and where the API server is to be reached from this host, which is not in the VPC.
+// invitation is what a join command says, and where the API server is to be reached from this host, which is not in the
+// VPC.
 type invitation struct{ endpoint, token, hash, here string }
 
 func (i *installation) invite(args ...string) invitation {
@@ -161,7 +162,8 @@ func registeredHost(t *testing.T, i *installation) {
 	i.muster("delete", "host", "worker-2")
 }
 
-// boundTokens are good for the host that they are bound to, by its ID, its group, or a pattern of names, and not for its neighbour.
+// boundTokens are good for the host that they are bound to, by its ID, its group, or a pattern of names, and not for
+// its neighbour.
 func boundTokens(t *testing.T, i *installation) {
 	for _, host := range []string{"worker-6", "rack-7"} {
 		i.muster("token", "create", "--node-name", host, "--address", "172.31.0.20"+host[len(host)-1:], "--group", "of-"+host)

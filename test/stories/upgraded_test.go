@@ -22,7 +22,8 @@ import (
 // upgradedFrom is the last commit whose machines had no user namespaces by default, and whose control planes were root.
 const upgradedFrom = "adb4f7451a6fca4dd4086fa22e6b0d93c18a0851"
 
-// keptDatabase is a PostgreSQL of the host's packages in a volume. It inserts numbers one by one, and writes down each that was acknowledged.
+// keptDatabase is a PostgreSQL of the host's packages in a volume. It inserts numbers one by one, and writes down each
+// that was acknowledged.
 const keptDatabase = `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: db}
@@ -88,8 +89,9 @@ spec:
 const lostRows = `acknowledged=$(grep -c . /data/acknowledged)
 echo $acknowledged $(comm -23 <(head -n $acknowledged /data/acknowledged | sort) <(psql -h /tmp -U postgres -d postgres -qAtc "SELECT n FROM rows" | sort))`
 
-// TestUpgradedWithADatabase upgrades an installation of before machines had user namespaces while a PostgreSQL writes, with kill -9 of whatever does it in
-// between. The database is not restarted by that; then each machine loses its power, and boots with ids of its own, and no row that was acknowledged is lost.
+// TestUpgradedWithADatabase upgrades an installation of before machines had user namespaces while a PostgreSQL writes,
+// with kill -9 of whatever does it in between. The database is not restarted by that; then each machine loses its
+// power, and boots with ids of its own, and no row that was acknowledged is lost.
 //
 //story:about cluster/serve machine/machine/local plane/supervise platform/subid
 //story:needs postgresql

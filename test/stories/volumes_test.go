@@ -61,7 +61,8 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
 
-// TestVolumes has pods on two machines share a claim, and a StatefulSet keep what it wrote whatever is killed or deleted.
+// TestVolumes has pods on two machines share a claim, and a StatefulSet keep what it wrote whatever is killed or
+// deleted.
 //
 //story:about storage/filestore storage/volumedriver storage/filesystemcontroller
 func TestVolumes(t *testing.T) {
@@ -156,7 +157,8 @@ spec:
   volumes: [{name: v, persistentVolumeClaim: {claimName: waiting}}]
 `
 
-// noCapacity has the scheduler keep a pod whose claim waits for it, since nothing has so much room, and schedule one that asks for less.
+// noCapacity has the scheduler keep a pod whose claim waits for it, since nothing has so much room, and schedule one
+// that asks for less.
 func (i *installation) noCapacity() {
 	id := i.mustKubectl("get", "storageclass", "efs", "-o", "jsonpath={.parameters.fileSystemId}")
 	i.apply("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: later}\nprovisioner: efs.csi.aws.com\n" +
@@ -202,7 +204,8 @@ func (i *installation) writerLives() (l lives, err error) {
 	return l, err
 }
 
-// countsOn waits until the pod that counts, one other than before if that has a uid, is beyond a number that it had. It returns where it is.
+// countsOn waits until the pod that counts, one other than before if that has a uid, is beyond a number that it had. It
+// returns where it is.
 func (i *installation) countsOn(round, last int, before lives, after string) int {
 	i.t.Helper()
 	took := i.eventually(fmt.Sprintf("round %d: after %s the pod counts on from %d", round, after, last), func() error {
@@ -228,8 +231,8 @@ func (i *installation) countsOn(round, last int, before lives, after string) int
 	return last
 }
 
-// nothingLost kills what a volume depends on while a pod writes to it, in every second round at about the moment when the pod goes and another
-// one comes.
+// nothingLost kills what a volume depends on while a pod writes to it, in every second round at about the moment when
+// the pod goes and another one comes.
 func (i *installation) nothingLost() {
 	seed := uint64(time.Now().UnixNano())
 	i.t.Logf("seed %d", seed)
@@ -263,7 +266,8 @@ func (i *installation) nothingLost() {
 	}
 }
 
-// killOnMachine kills a daemon of a machine, all of the machine, or the service. What an earlier round has killed must be back.
+// killOnMachine kills a daemon of a machine, all of the machine, or the service. What an earlier round has killed must
+// be back.
 func (i *installation) killOnMachine(machine, victim string) {
 	i.t.Helper()
 	i.eventually(victim+" is there to be killed", func() error {

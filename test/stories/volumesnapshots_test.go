@@ -74,8 +74,8 @@ spec:
 ---
 ` + copyReader
 
-// TestVolumeSnapshots makes snapshots of volumes that pods write meanwhile, restores them when the volumes are gone, and has them go with the cluster, all
-// but one that is to be retained.
+// TestVolumeSnapshots makes snapshots of volumes that pods write meanwhile, restores them when the volumes are gone,
+// and has them go with the cluster, all but one that is to be retained.
 //
 //story:about storage/filestore storage/volumedriver addons/addon addons/snapshotcontroller
 //story:needs addons
@@ -174,8 +174,8 @@ func (i *installation) withSnapshotController() {
 	i.t.Logf("create addon to ACTIVE: %s", time.Since(begun).Round(100*time.Millisecond))
 }
 
-// TestVolumeSnapshotsWithoutReflink has the VolumeSnapshot say why there is none while pods write, on a file system that cannot share content, and be ready
-// when they have stopped.
+// TestVolumeSnapshotsWithoutReflink has the VolumeSnapshot say why there is none while pods write, on a file system
+// that cannot share content, and be ready when they have stopped.
 //
 //story:about storage/filestore storage/volumedriver addons/addon addons/snapshotcontroller machine/machine/local
 //story:needs addons

@@ -41,15 +41,16 @@ const clusterInAnotherVPC = `{apiVersion: v1, kind: Namespace, metadata: {name: 
 {apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: default, namespace: blue}, spec: {name: default, scalingConfig: {desiredSize: 3}}}
 `
 
-// The machines of each cluster: their addresses are the same in both VPCs. The third one of each forges; no endpoint of an
-// API server is in its subnet.
+// The machines of each cluster: their addresses are the same in both VPCs. The third one of each forges; no endpoint of
+// an API server is in its subnet.
 const (
 	firstAddress, secondAddress, forgersAddress = "172.31.0.5", "172.31.16.5", "172.31.32.4"
 	// nobodys is an address of both VPCs that no machine has.
 	nobodys = "172.31.16.99"
 )
 
-// TestTwoVPCs is the tale of two VPCs with the same range, and a cluster in each: their machines have the same addresses, and reach nothing of each other.
+// TestTwoVPCs is the tale of two VPCs with the same range, and a cluster in each: their machines have the same
+// addresses, and reach nothing of each other.
 //
 //story:about network/vpc machine/vpccontroller node/imds
 func TestTwoVPCs(t *testing.T) {
@@ -201,8 +202,8 @@ func takes(t *testing.T, namespace *os.File, address string) {
 	}
 }
 
-// forges has a machine announce by ARP that the second machine and the router are it, then send frames to the second machine by hardware
-// addresses and addresses that are not its own, and last an honest one.
+// forges has a machine announce by ARP that the second machine and the router are it, then send frames to the second
+// machine by hardware addresses and addresses that are not its own, and last an honest one.
 func forges(t *testing.T, namespace *os.File, cluster string) {
 	t.Helper()
 	second, forger := netip.MustParseAddr(secondAddress), netip.MustParseAddr(forgersAddress)

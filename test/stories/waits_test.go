@@ -10,10 +10,12 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 )
 
-// patience is how long a story waits for an effect that comes at some time. It is not a promise: a slow or busy machine never fails a story by it.
+// patience is how long a story waits for an effect that comes at some time. It is not a promise: a slow or busy machine
+// never fails a story by it.
 const patience = 5 * time.Minute
 
-// upstreamWait is a wait whose length an upstream program or the step itself gives, so that patience is too short for it.
+// upstreamWait is a wait whose length an upstream program or the step itself gives, so that patience is too short for
+// it.
 type upstreamWait struct {
 	limit  time.Duration
 	source string // whose length it is
@@ -22,13 +24,15 @@ type upstreamWait struct {
 var (
 	// A kubelet asks for a certificate every few seconds, and ends after 15 minutes without one.
 	kubeletGivesUp = upstreamWait{17 * time.Minute, "pkg/kubelet/certificate/bootstrap: WaitForCertificate ends after 15 minutes"}
-	// Muster's own rotation keeps each phase until kubelets, which look at files every minute, and API servers have taken it.
+	// Muster's own rotation keeps each phase until kubelets, which look at files every minute, and API servers have
+	// taken it.
 	authorityRotates = upstreamWait{8 * time.Minute, "docs/ca-rotation.md: phases follow the reloads of kubelets and API servers, a minute or two each"}
 	// Certificates of some minutes, renewed by the kubelet at 70 to 90 % of their lives, round after round.
 	roundsOfRenewal = upstreamWait{20 * time.Minute, "client-go util/certificate: a certificate is renewed after 70 to 90 % of its life"}
 )
 
-// eventually repeats a question until it is answered without an error, and says how long that took. It fails after [patience].
+// eventually repeats a question until it is answered without an error, and says how long that took. It fails after
+// [patience].
 func (i *installation) eventually(what string, ask func() error) time.Duration {
 	i.t.Helper()
 	return i.wait(what, patience, ask)

@@ -28,8 +28,8 @@ import (
 // watchDropIn has the host's own watch look ten times a second.
 const watchDropIn = "/etc/systemd/system/muster-node-watch.service.d/90-often.conf"
 
-// watched does to the host what its kubelet alone does not notice. Its own watch, as muster join runs it and in what systemd lets that do,
-// looks more often than it would.
+// watched does to the host what its kubelet alone does not notice. Its own watch, as muster join runs it and in what
+// systemd lets that do, looks more often than it would.
 func (s *joinStory) watched(t *testing.T) {
 	const cleared = "ExecStart=\n" // of what the unit says
 	line := "ExecStart=" + host.BinDir + "/muster node watch --interval=100ms --node-ip=" + ownHostAddress + "\n"
@@ -112,8 +112,8 @@ func (s *joinStory) halfRotated(*testing.T) {
 	s.allIsWell()
 }
 
-// otherAuthorities has the cluster publish a stranger beside its own authority, then one that its own vouches for, and then only the
-// stranger, who does not vouch for its API server.
+// otherAuthorities has the cluster publish a stranger beside its own authority, then one that its own vouches for, and
+// then only the stranger, who does not vouch for its API server.
 func (s *joinStory) otherAuthorities(t *testing.T) {
 	i := s.installation
 	published := i.mustKubectl("-n", "kube-public", "get", "configmap", "cluster-info", "-o", "jsonpath={.data.kubeconfig}")
@@ -217,8 +217,9 @@ rm /tmp/address /tmp/routes`); err != nil {
 	s.allIsWell()
 }
 
-// slept has the host's client certificate expire, as of one that slept for too long. No token is left on it, so it is told what to do. By
-// a token that anybody might have it comes in when a person says so; by one that was made for it to join again, without.
+// slept has the host's client certificate expire, as of one that slept for too long. No token is left on it, so it is
+// told what to do. By a token that anybody might have it comes in when a person says so; by one that was made for it to
+// join again, without.
 func (s *joinStory) slept(t *testing.T) {
 	s.expire(t)
 	s.noticed("Expired", "a kubelet cannot renew an expired one", "there is no bootstrap token to join with again",
@@ -292,7 +293,8 @@ func (s *joinStory) backAgain(t *testing.T) {
 	s.allIsWell()
 }
 
-// recordExpired has the register of issued certificates say of those of a node what their expired one does: that time has passed.
+// recordExpired has the register of issued certificates say of those of a node what their expired one does: that time
+// has passed.
 func (i *installation) recordExpired(node string) {
 	i.t.Helper()
 	i.recorded()
@@ -317,8 +319,8 @@ func (i *installation) recordExpired(node string) {
 	i.kill("certificate-controller") // its successor reads the register anew
 }
 
-// recorded waits until every certificate that was issued is on record: what is issued is written a little later, and by a successor if it
-// must.
+// recorded waits until every certificate that was issued is on record: what is issued is written a little later, and by
+// a successor if it must.
 func (i *installation) recorded() {
 	i.t.Helper()
 	i.eventually("all that was issued is on record", func() error {
@@ -339,7 +341,8 @@ func (i *installation) recorded() {
 	})
 }
 
-// expired is a certificate of a node that was good until an hour ago, by the authority that signs for kubelets, and its key.
+// expired is a certificate of a node that was good until an hour ago, by the authority that signs for kubelets, and its
+// key.
 func (i *installation) expired(node string, usage x509.ExtKeyUsage, names ...string) string {
 	i.t.Helper()
 	path := filepath.Join(i.cluster().PKI(), "kubelet", "kubelet-1.pem")

@@ -48,8 +48,8 @@ func (i *installation) setEgress(patch string) {
 	i.mustKubectl("--context=muster-management", "patch", "vpc", i.vpcProcess(), "--type=merge", "-p", `{"spec":{"egress":`+patch+`}}`)
 }
 
-// TestWayOut is the tale of a cluster whose machines and pods reach a server far from their host, by address and by name, and nothing of the host or
-// of its networks. The host is a namespace of the test's own: nothing of it changes.
+// TestWayOut is the tale of a cluster whose machines and pods reach a server far from their host, by address and by
+// name, and nothing of the host or of its networks. The host is a namespace of the test's own: nothing of it changes.
 //
 //story:about ./egress network/egresspolicy network/vpc
 func TestWayOut(t *testing.T) {
@@ -112,8 +112,8 @@ func TestWayOut(t *testing.T) {
 	h.expectSame(before, "afterwards")
 }
 
-// TestNothingLeaves is the tale of a cluster as all other stories have it: whatever its pods and machines send, not one packet leaves the host, and
-// nobody far away is asked anything.
+// TestNothingLeaves is the tale of a cluster as all other stories have it: whatever its pods and machines send, not one
+// packet leaves the host, and nobody far away is asked anything.
 //
 //story:about ./egress network/egresspolicy network/vpc plane/webhookproxy platform/connectproxy
 func TestNothingLeaves(t *testing.T) {

@@ -24,7 +24,8 @@ func (k *kubeadmCluster) identified(name string) bool {
 	return strings.Contains(k.run(`kubectl get pod `+name+` -o jsonpath='{.spec.containers[0].env}'`), "AWS_ROLE_ARN")
 }
 
-// podWebhookAnswers waits until the API server reaches a replica: kube-proxy hears of those that are ready a moment later than kubectl.
+// podWebhookAnswers waits until the API server reaches a replica: kube-proxy hears of those that are ready a moment
+// later than kubectl.
 func (k *kubeadmCluster) podWebhookAnswers() {
 	k.t.Helper()
 	k.says("AWS_ROLE_ARN", `kubectl run dry --dry-run=server --image=muster.dev/muster:v0.2.0 --restart=Never --overrides='{"spec":{"serviceAccountName":"app"}}' -o jsonpath='{.spec.containers[0].env[0].name}'`)

@@ -114,8 +114,8 @@ func (i *installation) clusterCA() []byte {
 	return ca
 }
 
-// loopbackIsRefused names everything that answers on the host's loopback as a webhook: nothing is reached but the ports that the API server's own flags name,
-// and these want a certificate that it shows to no webhook of a user's.
+// loopbackIsRefused names everything that answers on the host's loopback as a webhook: nothing is reached but the ports
+// that the API server's own flags name, and these want a certificate that it shows to no webhook of a user's.
 func loopbackIsRefused(t *testing.T, i *installation, reason string) {
 	own, account := i.ports()
 	ca := i.clusterCA()
@@ -154,7 +154,8 @@ func (i *installation) ownWebhooks() string {
 	return ""
 }
 
-// withoutCertificate speaks TLS to a port of the host, and reads whether that lets it in: by TLS 1.3 a client hears of a refusal after its own handshake.
+// withoutCertificate speaks TLS to a port of the host, and reads whether that lets it in: by TLS 1.3 a client hears of
+// a refusal after its own handshake.
 func (i *installation) withoutCertificate(address string) error {
 	dial := func() (net.Conn, error) { return new(net.Dialer).DialContext(i.t.Context(), "tcp4", address) }
 	if i.host != nil {
@@ -248,8 +249,9 @@ func (i *installation) endpoint() string {
 	return url
 }
 
-// webhooksInTheVPC names the pod of a machine as a webhook, by address, and the machine by name. Both are asked by the cluster's address in the VPC, while the security group of the
-// machine lets that in, and go on to be while the VPC's process is killed.
+// webhooksInTheVPC names the pod of a machine as a webhook, by address, and the machine by name. Both are asked by the
+// cluster's address in the VPC, while the security group of the machine lets that in, and go on to be while the VPC's
+// process is killed.
 func webhooksInTheVPC(t *testing.T, i *installation) {
 	namespace, err := networkOfPod("pod")
 	if err != nil {
@@ -267,7 +269,8 @@ func webhooksInTheVPC(t *testing.T, i *installation) {
 	i.webhookSays("https://"+node+":10250/", i.clusterCA(), "tls: failed to verify certificate")
 }
 
-// webhooksAreStrangers has each cluster name the other's API server as a webhook, where it listens on the host and in the VPC: neither is reached.
+// webhooksAreStrangers has each cluster name the other's API server as a webhook, where it listens on the host and in
+// the VPC: neither is reached.
 func webhooksAreStrangers(_ *testing.T, muster, blue side) {
 	for _, pair := range [][2]side{{muster, blue}, {blue, muster}} {
 		from, at := pair[0], pair[1]

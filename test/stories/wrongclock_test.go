@@ -42,8 +42,8 @@ func (g guest) installSkew(t *testing.T) {
 
 const skewDropIn = "/etc/systemd/system/kubelet.service.d/90-skew.conf"
 
-// skewKubelet has systemd start the kubelet, with the arguments that its unit gives it, so that it sees another time, until it is undone.
-// The tracer is one more process of the unit, which is over with the last of them (KillMode).
+// skewKubelet has systemd start the kubelet, with the arguments that its unit gives it, so that it sees another time,
+// until it is undone. The tracer is one more process of the unit, which is over with the last of them (KillMode).
 func (g guest) skewKubelet(t *testing.T, offset, args string) (undo func()) {
 	t.Helper()
 	const cleared = "ExecStart=\n" // of what the unit says
@@ -67,8 +67,9 @@ func (g guest) beats(t *testing.T) time.Duration {
 	return time.Until(at)
 }
 
-// wrongClock joins with a clock that is two hours off: muster join says so, with what to do about it, and changes nothing. Whoever goes on
-// nevertheless, with a clock that is behind, is told so again when the cluster's certificates turn out to be not valid yet.
+// wrongClock joins with a clock that is two hours off: muster join says so, with what to do about it, and changes
+// nothing. Whoever goes on nevertheless, with a clock that is behind, is told so again when the cluster's certificates
+// turn out to be not valid yet.
 func (s *joinStory) wrongClock(t *testing.T) {
 	s.installSkew(t)
 	token := s.token()
@@ -92,8 +93,8 @@ func (s *joinStory) wrongClock(t *testing.T) {
 	s.unchanged(t, "after a join with a clock two hours behind, and nevertheless")
 }
 
-// clockALittleOff joins with a clock four minutes behind, muster's and the kubelet's: certificates are dated back by five. The kubelet's is
-// by a drop-in, which muster join would not have otherwise.
+// clockALittleOff joins with a clock four minutes behind, muster's and the kubelet's: certificates are dated back by
+// five. The kubelet's is by a drop-in, which muster join would not have otherwise.
 func (s *joinStory) clockALittleOff(t *testing.T) {
 	const offset = "-4m"
 	undo := s.skewKubelet(t, offset, "$NODEADM_KUBELET_ARGS")
@@ -122,10 +123,11 @@ func (s *joinStory) clockALittleOff(t *testing.T) {
 	s.unchanged(t, "after a join with a clock a little off, and leave")
 }
 
-// wrongClock shows what kubeadm makes of a clock that is wrong, muster's clusters being no others to it than upstream's. It looks at no
-// clock. Two hours behind, the certificate of the API server is not valid yet: kubeadm asks again, every five seconds, until its time for
-// discovery is up (five minutes if nobody says otherwise), and then quotes the TLS library. Two hours ahead nothing keeps it from joining:
-// a kubelet's certificate is good for days, so the node turns Ready, and all that it dates is in the future.
+// wrongClock shows what kubeadm makes of a clock that is wrong, muster's clusters being no others to it than
+// upstream's. It looks at no clock. Two hours behind, the certificate of the API server is not valid yet: kubeadm asks
+// again, every five seconds, until its time for discovery is up (five minutes if nobody says otherwise), and then
+// quotes the TLS library. Two hours ahead nothing keeps it from joining: a kubelet's certificate is good for days, so
+// the node turns Ready, and all that it dates is in the future.
 func (k kubeadmStory) wrongClock(t *testing.T) {
 	k.installSkew(t)
 	token := k.token()

@@ -32,8 +32,8 @@ func open(ctx context.Context, dir string) (repository, error) {
 	return repository{root}, err
 }
 
-// git returns what git prints, without the line's end. No hook of the user runs, and no variable of a hook that this program runs in says where
-// the repository is.
+// git returns what git prints, without the line's end. No hook of the user runs, and no variable of a hook that this
+// program runs in says where the repository is.
 func (r repository) git(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=/dev/null", "-C", r.dir}, args...)...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
@@ -73,8 +73,8 @@ func (r repository) commits(ctx context.Context, wanted string) (_ []commit, whi
 	return all, which, nil
 }
 
-// base is the commit that the history is checked from, and the revision that names it; or "" and the reason why no base is known. A revision
-// that was asked for by name must exist.
+// base is the commit that the history is checked from, and the revision that names it; or "" and the reason why no base
+// is known. A revision that was asked for by name must exist.
 func (r repository) base(ctx context.Context, wanted string) (base, name string, err error) {
 	head, err := r.git(ctx, "rev-parse", "--verify", "HEAD^{commit}")
 	if err != nil {
@@ -106,8 +106,8 @@ func shortName(ref string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(ref, "refs/remotes/"), "refs/heads/")
 }
 
-// changed are the files that a commit changes, deleted ones included. A merge is compared with its first parent: the other side's changes can
-// break what they meet there.
+// changed are the files that a commit changes, deleted ones included. A merge is compared with its first parent: the
+// other side's changes can break what they meet there.
 func (r repository) changed(ctx context.Context, c commit) ([]string, error) {
 	args := []string{"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-commit-id"}
 	if len(c.parents) == 0 {
@@ -119,7 +119,8 @@ func (r repository) changed(ctx context.Context, c commit) ([]string, error) {
 	return names(out), err
 }
 
-// modules are the directories of a commit's modules, "." among them; those of testdata, and what go ignores, are left out.
+// modules are the directories of a commit's modules, "." among them; those of testdata, and what go ignores, are left
+// out.
 func (r repository) modules(ctx context.Context, c commit) ([]string, error) {
 	out, err := r.git(ctx, "ls-tree", "-r", "-z", "--name-only", c.id)
 	var found []string

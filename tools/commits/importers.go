@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// concernedPackages are the packages, by module, that changed files belong to, and those that import them in whatever module. A change of tests
-// concerns no importer; a change of a go.mod or go.sum concerns every package of its module.
+// concernedPackages are the packages, by module, that changed files belong to, and those that import them in whatever
+// module. A change of tests concerns no importer; a change of a go.mod or go.sum concerns every package of its module.
 func concernedPackages(root string, all map[module][]goPackage, changed []string) map[module][]string {
 	touched := map[string]bool{} // directories; true if importers see the change
 	resolved := map[string]bool{}

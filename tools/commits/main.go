@@ -4,9 +4,10 @@
 //
 //	go run ./tools/commits [-base REV] [-within 4m]
 //
-// Every commit is checked out into a worktree below .build. Its imports are resolved there by `go list -deps -test`, in each module that the
-// commit can have broken, and its subject must have the form of CONTRIBUTING.md: `area: verb what`, with a verb of verbs.txt. The packages that it changes
-// and their importers are vetted, the newest commit first, until the time for that is over; the commits that were not reached are named.
+// Every commit is checked out into a worktree below .build. Its imports are resolved there by `go list -deps -test`, in
+// each module that the commit can have broken, and its subject must have the form of CONTRIBUTING.md: `area: verb
+// what`, with a verb of verbs.txt. The packages that it changes and their importers are vetted, the newest commit
+// first, until the time for that is over; the commits that were not reached are named.
 //
 // The flags of go are those of the Makefile's AS_BUILT, so that what the build compiled is used.
 //

@@ -44,7 +44,8 @@ func (m module) command(command string) string {
 	return command + " in " + m.dir
 }
 
-// goCommand runs the go command in a module and returns both its outputs. When the context ends, so does every process that it has started.
+// goCommand runs the go command in a module and returns both its outputs. When the context ends, so does every process
+// that it has started.
 func (m module) goCommand(ctx context.Context, stdout io.Writer, args ...string) (talk string, err error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(m.root, m.dir)
@@ -65,8 +66,8 @@ func (m module) goCommand(ctx context.Context, stdout io.Writer, args ...string)
 	return complaints.String(), err
 }
 
-// list resolves the imports of all packages of a module and of their tests, with and without the stories' tags, and returns what go says of
-// those that do not exist.
+// list resolves the imports of all packages of a module and of their tests, with and without the stories' tags, and
+// returns what go says of those that do not exist.
 func (m module) list(ctx context.Context) (complaint string, err error) {
 	for _, with := range []string{"", tags} {
 		if talk, err := m.goCommand(ctx, io.Discard, "list", "-deps", "-test", "-tags="+with, "./..."); err != nil {
@@ -85,7 +86,8 @@ func (m module) vet(ctx context.Context, packages []string) (complaint string, e
 	return "", nil
 }
 
-// complain tells the go command's complaint about a commit from a go command that could not run or was not left the time.
+// complain tells the go command's complaint about a commit from a go command that could not run or was not left the
+// time.
 func complain(ctx context.Context, talk string, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
@@ -125,7 +127,8 @@ func (m module) packages(ctx context.Context) ([]goPackage, error) {
 	}
 }
 
-// stands reports whether a module can only be broken by a change of its own files: it has no way to the packages of the root module.
+// stands reports whether a module can only be broken by a change of its own files: it has no way to the packages of the
+// root module.
 func (m module) stands(rootPath string) (bool, error) {
 	raw, err := os.ReadFile(filepath.Join(m.root, m.dir, "go.mod"))
 	if err != nil {

@@ -21,7 +21,8 @@ type scratch struct {
 	dir string
 }
 
-// newScratch makes a repository whose branch main has one commit: a module with package a, and package b that imports it.
+// newScratch makes a repository whose branch main has one commit: a module with package a, and package b that imports
+// it.
 func newScratch(t *testing.T) scratch {
 	t.Helper()
 	s := scratch{t, t.TempDir()}

@@ -20,10 +20,12 @@ var subjectForm = regexp.MustCompile(`^[\w./-]+(?:, [\w./-]+)*: (\S+) .*\S$`)
 //go:embed verbs.txt
 var verbsText string
 
-// verbs are the verbs that a subject may begin with, in the imperative. The list tells "refuse" from "refuses" and from a noun.
+// verbs are the verbs that a subject may begin with, in the imperative. The list tells "refuse" from "refuses" and from
+// a noun.
 var verbs = strings.Fields(verbsText)
 
-// subjectProblem is the reason why the subject of a commit does not hold, or "". Subjects of merges always hold: git writes them.
+// subjectProblem is the reason why the subject of a commit does not hold, or "". Subjects of merges always hold: git
+// writes them.
 func subjectProblem(c commit) string {
 	if len(c.parents) > 1 {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/platform/filelock"
 )
 
-// worktree adds a detached worktree below .build, and returns the function that removes it, also after an interrupt. The worktree that a killed
-// run has left is removed first; a lock keeps a second run out meanwhile.
+// worktree adds a detached worktree below .build, and returns the function that removes it, also after an interrupt.
+// The worktree that a killed run has left is removed first; a lock keeps a second run out meanwhile.
 func (r repository) worktree(ctx context.Context, at commit) (tree repository, remove func() error, err error) {
 	dir := filepath.Join(r.dir, ".build", "commits")
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
@@ -37,7 +37,8 @@ func (r repository) worktree(ctx context.Context, at commit) (tree repository, r
 	return tree, remove, nil
 }
 
-// removeWorktree removes the directory of a worktree, if it exists, and what git keeps of worktrees whose directories do not.
+// removeWorktree removes the directory of a worktree, if it exists, and what git keeps of worktrees whose directories
+// do not.
 func (r repository) removeWorktree(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("removing the worktree: %w", err)

@@ -26,8 +26,8 @@ type story struct {
 	soak  bool     // `make soak` alone runs it
 }
 
-// Directives stand in the comment of a story's function: what it is about (packages, below internal/ where nothing else is said), and what it
-// needs built.
+// Directives stand in the comment of a story's function: what it is about (packages, below internal/ where nothing else
+// is said), and what it needs built.
 const (
 	aboutDirective = "//story:about "
 	needsDirective = "//story:needs "

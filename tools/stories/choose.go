@@ -16,11 +16,12 @@ type chosen struct {
 	why string
 }
 
-// parts is into how many parts the stories beyond the core and the change are cut. Each run of the gate begins with another one.
+// parts is into how many parts the stories beyond the core and the change are cut. Each run of the gate begins with
+// another one.
 const parts = 6
 
-// sample orders the stories that are no core stories: first those that the changed files touch, then the others, from a part of them that moves on
-// by one a day.
+// sample orders the stories that are no core stories: first those that the changed files touch, then the others, from a
+// part of them that moves on by one a day.
 func sample(stories []story, skip, changed []string, t times, commit time.Time) []chosen {
 	var touched, rest []chosen
 	for _, s := range stories {
@@ -47,8 +48,8 @@ func sample(stories []story, skip, changed []string, t times, commit time.Time) 
 	return touched
 }
 
-// order puts stories that run alone before the others, and those that take long before short ones, so that the end is not one story that all wait for.
-// Stories that need something built come last: a build takes the time of many stories.
+// order puts stories that run alone before the others, and those that take long before short ones, so that the end is
+// not one story that all wait for. Stories that need something built come last: a build takes the time of many stories.
 func order(stories []chosen, t times) {
 	slices.SortStableFunc(stories, func(a, b chosen) int {
 		if (a.needs == "") != (b.needs == "") {

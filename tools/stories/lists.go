@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// unsteady is an entry of the list of stories that could not be made steady: which, until when that is put up with, and why it fails.
+// unsteady is an entry of the list of stories that could not be made steady: which, until when that is put up with, and
+// why it fails.
 type unsteady struct {
 	name  string
 	until time.Time
@@ -49,7 +50,8 @@ func readCore(text string, stories []story) ([]string, error) {
 	return names, errors.Join(problems...)
 }
 
-// readUnsteady reads the stories that are not steady. An entry whose day is before that of the commit is an error, and so is one of a core story.
+// readUnsteady reads the stories that are not steady. An entry whose day is before that of the commit is an error, and
+// so is one of a core story.
 func readUnsteady(text string, stories []story, core []string, commit time.Time) ([]unsteady, error) {
 	var list []unsteady
 	var problems []error

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Stories chooses among the stories of test/stories and runs them, each as a process of its own, several at the same time:
+// Stories chooses among the stories of test/stories and runs them, each as a process of its own, several at the same
+// time:
 //
 //	stories -core                      the stories of core.txt
 //	stories -sample -for 8m            those that the change touches, then others, a part of them that moves on by the day, while there is time
 //	stories -all                       all but those of `make soak`; rewrites times.txt
 //	stories TestHosts TestTokens       these
 //
-// It prints the events of `go test -json`, which tools/testcount counts, and at the end what ran, for how long, and what did not. A story without
-// t.Parallel runs alone. The lists are in test/stories: core.txt, unsteady.txt and times.txt.
+// It prints the events of `go test -json`, which tools/testcount counts, and at the end what ran, for how long, and
+// what did not. A story without t.Parallel runs alone. The lists are in test/stories: core.txt, unsteady.txt and
+// times.txt.
 package main
 
 import (

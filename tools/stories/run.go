@@ -88,7 +88,8 @@ func (r *runner) refuses(ctx context.Context, c chosen) string {
 	return ""
 }
 
-// buildTime is expected of what a story needs built besides `make build`: `make addons` takes that with nothing in Go's caches.
+// buildTime is expected of what a story needs built besides `make build`: `make addons` takes that with nothing in Go's
+// caches.
 const buildTime = 8 * time.Minute
 
 // slowed is how long something takes on this machine today, by what stories have taken so far.
@@ -150,7 +151,8 @@ func (r *runner) say(text string) {
 	fmt.Fprintln(r.out, text)
 }
 
-// rounds runs a story that is not steady several times and counts how often it failed. What it prints is kept from the counts of tests.
+// rounds runs a story that is not steady several times and counts how often it failed. What it prints is kept from the
+// counts of tests.
 func (r *runner) rounds(ctx context.Context, s story, n int, log io.Writer) (failed int) {
 	for range n {
 		if ctx.Err() != nil {

@@ -38,7 +38,8 @@ func TestRunKeepsLinesWhole(t *testing.T) {
 	}
 }
 
-// Four stories wait for each other, which only ends if all of them run at the same time; one that is alone sees that nothing else runs.
+// Four stories wait for each other, which only ends if all of them run at the same time; one that is alone sees that
+// nothing else runs.
 func TestRunSeveralAndOneAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// What a story takes: it mostly waits, so a processor serves two; the local machines of one hold up to 60 inotify instances; its control planes and
-// nodes take up to 2 GiB.
+// What a story takes: it mostly waits, so a processor serves two; the local machines of one hold up to 60 inotify
+// instances; its control planes and nodes take up to 2 GiB.
 const (
 	storiesPerProcessor = 2
 	inotifyPerStory     = 60

@@ -46,7 +46,8 @@ func changedFiles(ctx context.Context, base string) ([]string, error) {
 	return strings.Fields(out), err
 }
 
-// changeBase is the commit that a change begins at: the merge base with origin/main, else with main, else the commit ten before.
+// changeBase is the commit that a change begins at: the merge base with origin/main, else with main, else the commit
+// ten before.
 func changeBase(ctx context.Context) string {
 	head, _ := output(ctx, "git", "rev-parse", "HEAD")
 	for _, branch := range []string{"origin/main", "main"} {

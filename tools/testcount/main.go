@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Testcount runs commands one after the other, prints a line for each package that `go test -json` tells of and the output of
-// what fails, keeps everything in a log, and ends with one line that counts the tests:
+// Testcount runs commands one after the other, prints a line for each package that `go test -json` tells of and the
+// output of what fails, keeps everything in a log, and ends with one line that counts the tests:
 //
 //	testcount -log FILE -- COMMAND ARGS... [-- COMMAND ARGS...]...
 //

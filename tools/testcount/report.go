@@ -138,8 +138,8 @@ func (r *report) endTest(e event) {
 // complaint is a line that a test prints by its Error, Fatal or Log.
 var complaint = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
 
-// explain keeps what a test that failed complained of last, for the end: in the middle of everything that was printed it is hard to find. What
-// a test logs on its way looks like a complaint, and comes before the one that it failed for.
+// explain keeps what a test that failed complained of last, for the end: in the middle of everything that was printed
+// it is hard to find. What a test logs on its way looks like a complaint, and comes before the one that it failed for.
 func (r *report) explain(key test) {
 	const most, width = 5, 400
 	output := r.output[key]

@@ -220,7 +220,8 @@ func TestAuthCheckOfACluster(t *testing.T) {
 		t.Errorf("%v\n%s", err, b.Out.String())
 	}
 
-	// An entry of one of muster's own clusters whose principal was not there lets nobody in; one that has no id elsewhere is told of.
+	// An entry of one of muster's own clusters whose principal was not there lets nobody in; one that has no id
+	// elsewhere is told of.
 	made := metav1.ObjectMeta{Name: "late", CreationTimestamp: metav1.Now()}
 	late := &accessv1alpha1.AccessEntry{ObjectMeta: made, Spec: accessv1alpha1.AccessEntrySpec{PrincipalARN: "arn:aws:iam::111122223333:role/late"}, Status: accessv1alpha1.AccessEntryStatus{
 		Conditions: []metav1.Condition{{Type: accessv1alpha1.ConditionPrincipalKnown, Status: metav1.ConditionFalse, Reason: "NoPrincipal", Message: "there was no such role"}},

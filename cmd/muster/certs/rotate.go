@@ -25,8 +25,8 @@ const (
 	tokenKeys        = "service-account-keys"
 )
 
-// rotatedLately is how long ago a rotation may have ended for another one not to be begun by mistake: a person who repeats a command
-// that was interrupted wants to see its end, not a second rotation.
+// rotatedLately is how long ago a rotation may have ended for another one not to be begun by mistake: a person who
+// repeats a command that was interrupted wants to see its end, not a second rotation.
 const rotatedLately = time.Hour
 
 type rotateOptions struct {

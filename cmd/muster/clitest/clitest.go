@@ -64,7 +64,8 @@ type Bench struct {
 	Asked terminal.Options // with which a plane was connected to last
 }
 
-// NewBench returns a command line in a new state directory, before API servers that hold objects. Requests go through funcs.
+// NewBench returns a command line in a new state directory, before API servers that hold objects. Requests go through
+// funcs.
 func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *Bench {
 	t.Helper()
 	scheme, err := kinds.NewScheme()

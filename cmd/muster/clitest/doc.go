@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clitest has what tests of commands share: a world of objects, a command line with fake planes behind it, golden files.
+// Package clitest has what tests of commands share: a world of objects, a command line with fake planes behind it,
+// golden files.
 package clitest

@@ -11,10 +11,11 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// Screen is what a terminal shows of the bytes that are written to it, with what was scrolled off. It knows no more than programs of this
-// repository write: anything else is a problem.
+// Screen is what a terminal shows of the bytes that are written to it, with what was scrolled off. It knows no more
+// than programs of this repository write: anything else is a problem.
 type Screen struct {
-	// Reflows is true of a terminal that breaks lines anew when its width changes, as most do. xterm does not: it hides what is too long.
+	// Reflows is true of a terminal that breaks lines anew when its width changes, as most do. xterm does not: it hides
+	// what is too long.
 	Reflows bool
 	// Problems are escape sequences and characters that no program should have written.
 	Problems []string

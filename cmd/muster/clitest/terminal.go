@@ -23,7 +23,8 @@ type Terminal struct {
 	screen *Screen
 }
 
-// NewTerminal opens a terminal of a size, which is not one of CI. Its line discipline turns the ends of lines into CR and LF, as people's do.
+// NewTerminal opens a terminal of a size, which is not one of CI. Its line discipline turns the ends of lines into CR
+// and LF, as people's do.
 func NewTerminal(t *testing.T, columns, height int) *Terminal {
 	t.Helper()
 	t.Setenv("TERM", "xterm-256color")
@@ -106,7 +107,8 @@ func (t *Terminal) Resize(tb testing.TB, columns, height int) {
 	}
 }
 
-// Lines are the lines that the screen shows, and those that were scrolled off. A terminal that was sent what no program should send fails the test.
+// Lines are the lines that the screen shows, and those that were scrolled off. A terminal that was sent what no program
+// should send fails the test.
 func (t *Terminal) Lines(tb testing.TB) []string {
 	tb.Helper()
 	t.settle(tb)

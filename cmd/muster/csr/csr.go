@@ -81,8 +81,9 @@ func (c *csrCommand) reviews(ctx context.Context, names ...string) ([]csrview.Re
 	return reviews, nil
 }
 
-// reviewed returns what is known about a request. The controller judges a request again after a person approved it. If an Event since the approval
-// says that the request waits, the review has the reason of that Event before the text of the approval.
+// reviewed returns what is known about a request. The controller judges a request again after a person approved it. If
+// an Event since the approval says that the request waits, the review has the reason of that Event before the text of
+// the approval.
 func reviewed(csr *certificatesv1.CertificateSigningRequest, events []corev1.Event) csrview.Review {
 	r := csrview.Of(csr, events)
 	if r.State != csrview.Approved || r.Source != csrview.FromCondition {

@@ -79,7 +79,8 @@ func TestCSRList(t *testing.T) {
 	clitest.WantErr(t, runCSR(t.Context(), b, "list", "-o", "xml"), `unknown output format "xml"`, true)
 }
 
-// One that a person approved is judged again before it is signed, and both are told: who approved it, and what it waits for.
+// One that a person approved is judged again before it is signed, and both are told: who approved it, and what it waits
+// for.
 func TestCSRApprovedByHandWaits(t *testing.T) {
 	t.Parallel()
 	objects := requests(t)

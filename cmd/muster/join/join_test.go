@@ -99,8 +99,8 @@ func TestFlagsWinOverConfiguration(t *testing.T) {
 	}
 }
 
-// An address and a file that says where the cluster is are one too many: that is a mistake of the command line, told before anything is
-// asked or changed.
+// An address and a file that says where the cluster is are one too many: that is a mistake of the command line, told
+// before anything is asked or changed.
 func TestJoinByAnAddressAndAFile(t *testing.T) {
 	cmd := NewCommand(&terminal.Options{Streams: terminal.Streams{In: strings.NewReader("")}})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true

@@ -19,8 +19,8 @@ import (
 // everyCheck is how --ignore-preflight names all of them.
 const everyCheck = "all"
 
-// checkIgnored refuses names of checks that there are not, so that nobody believes to have switched one off. As with kubeadm, capitals do
-// not matter.
+// checkIgnored refuses names of checks that there are not, so that nobody believes to have switched one off. As with
+// kubeadm, capitals do not matter.
 func (j *joinCommand) checkIgnored() error {
 	names := append([]string{everyCheck}, preflight.Names()...)
 	for _, name := range j.ignorePreflight {
@@ -35,10 +35,12 @@ func (j *joinCommand) ignores(check string) bool {
 	return slices.ContainsFunc(j.ignorePreflight, func(n string) bool { return strings.EqualFold(n, check) || strings.EqualFold(n, everyCheck) })
 }
 
-// filePatience is how long a discovery file may take to come for the checks. Discovery itself waits for it as long as it takes.
+// filePatience is how long a discovery file may take to come for the checks. Discovery itself waits for it as long as
+// it takes.
 const filePatience = 5 * time.Second
 
-// server returns the URL of the API server to check. It is empty if a discovery file has it that cannot be read now: discovery reports that.
+// server returns the URL of the API server to check. It is empty if a discovery file has it that cannot be read now:
+// discovery reports that.
 func (j *joinCommand) server(ctx context.Context) string {
 	if j.file == "" {
 		return serverURL(j.endpoint)

@@ -89,7 +89,8 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 	return r, nil
 }
 
-// sooner returns a little less time than the context leaves, so that discovery ends first, with an error about what it waited for.
+// sooner returns a little less time than the context leaves, so that discovery ends first, with an error about what it
+// waited for.
 func sooner(ctx context.Context, timeout time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(end)-500*time.Millisecond)

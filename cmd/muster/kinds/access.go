@@ -19,8 +19,8 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 )
 
-// Access is the choice of a cluster by --kubeconfig and --context, for commands that work with any cluster. Without them it is the cluster
-// of the state directory if there is one, and otherwise the one that kubectl would take.
+// Access is the choice of a cluster by --kubeconfig and --context, for commands that work with any cluster. Without
+// them it is the cluster of the state directory if there is one, and otherwise the one that kubectl would take.
 type Access struct{ kubeconfig, context string }
 
 // AddFlags adds --kubeconfig and --context.
@@ -65,7 +65,8 @@ func (a *Access) AuthReader(o *terminal.Options) (*Client, error) {
 	return p, nil
 }
 
-// NewAuthScheme returns a scheme with the kinds that entries of an identity are kept in: AccessEntry, IAMIdentityMapping and ConfigMap, and with service accounts.
+// NewAuthScheme returns a scheme with the kinds that entries of an identity are kept in: AccessEntry,
+// IAMIdentityMapping and ConfigMap, and with service accounts.
 func NewAuthScheme() (*runtime.Scheme, error) {
 	return schemeOf(groupKinds{
 		corev1.SchemeGroupVersion: corev1.AddToScheme, accessv1alpha1.GroupVersion: accessv1alpha1.AddToScheme,
@@ -79,8 +80,8 @@ func (a *Access) config(o *terminal.Options) (*rest.Config, error) {
 	return config, err
 }
 
-// Find returns the client configuration of the cluster that the flags name, and reports whether that cluster is another than the state
-// directory's.
+// Find returns the client configuration of the cluster that the flags name, and reports whether that cluster is another
+// than the state directory's.
 func (a *Access) Find(o *terminal.Options) (config *rest.Config, elsewhere bool, err error) {
 	if a.kubeconfig == "" && a.context == "" {
 		dir, err := o.Open()

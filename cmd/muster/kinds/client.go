@@ -46,7 +46,8 @@ type Dialers struct {
 	Management, Cluster func(*terminal.Options) (*Client, error)
 }
 
-// NewDialers returns the dialers of the state directory in the options, by the kubeconfigs that the service writes there.
+// NewDialers returns the dialers of the state directory in the options, by the kubeconfigs that the service writes
+// there.
 func NewDialers() Dialers {
 	return Dialers{
 		Management: func(o *terminal.Options) (*Client, error) {
@@ -181,7 +182,8 @@ func (p *Client) ReadKey(ctx context.Context, key client.ObjectKey, into client.
 	return p.Explain(p.Get(ctx, key, into))
 }
 
-// Explain turns an error of the client into one that says what to do; a refused object gets a line for each wrong field.
+// Explain turns an error of the client into one that says what to do; a refused object gets a line for each wrong
+// field.
 func (p *Client) Explain(err error) error {
 	var timeout net.Error
 	switch {

@@ -44,7 +44,8 @@ func MissingCSR(name string, err error) error {
 	return err
 }
 
-// Events reads the Events about requests, by name of the request. Events about objects without a namespace are in "default".
+// Events reads the Events about requests, by name of the request. Events about objects without a namespace are in
+// "default".
 func (p *Client) Events(ctx context.Context) (map[string][]corev1.Event, error) {
 	var list corev1.EventList
 	if err := p.ReadAll(ctx, &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {

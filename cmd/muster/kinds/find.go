@@ -21,8 +21,8 @@ import (
 // AskTime is the timeout for resolving a name by the management plane where the records on disk do not have it.
 const AskTime = 2 * time.Second
 
-// Choose picks the objects that go by the given names, in that order; all of them for no names. A missing one is an error that
-// goes with the objects that were found.
+// Choose picks the objects that go by the given names, in that order; all of them for no names. A missing one is an
+// error that goes with the objects that were found.
 func (k Kind) Choose(objects []client.Object, names []string) ([]client.Object, error) {
 	if len(names) == 0 {
 		return objects, nil
@@ -40,7 +40,8 @@ func (k Kind) Choose(objects []client.Object, names []string) ([]client.Object, 
 	return found, errors.Join(missing...)
 }
 
-// find picks the object that goes by a name: by the one that people gave it, before the one that the API server has for it.
+// find picks the object that goes by a name: by the one that people gave it, before the one that the API server has for
+// it.
 func (k Kind) find(objects []client.Object, name string) (client.Object, error) {
 	name = k.bare(name)
 	var all []string

@@ -245,7 +245,8 @@ func nodes() Kind {
 	}
 }
 
-// SigningRequests is the kind CertificateSigningRequest, printed as kubectl does (kubernetes pkg/printers/internalversion, printCertificateSigningRequest).
+// SigningRequests is the kind CertificateSigningRequest, printed as kubectl does (kubernetes
+// pkg/printers/internalversion, printCertificateSigningRequest).
 func SigningRequests() Kind {
 	return Kind{
 		Singular: "certificatesigningrequest", Plural: "certificatesigningrequests", Aliases: []string{"csr", "csrs"},

@@ -49,7 +49,8 @@ func namespaced(object client.Object) bool {
 	})
 }
 
-// WithClusters returns the kind with a column CLUSTER after the name, if the objects are machines, or have the namespaces, of several clusters.
+// WithClusters returns the kind with a column CLUSTER after the name, if the objects are machines, or have the
+// namespaces, of several clusters.
 func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Object) (Kind, error) {
 	slugs := map[string]bool{}
 	for _, object := range objects {
@@ -80,7 +81,8 @@ func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Obje
 // headingCluster is the heading of the column with the cluster of an object.
 const headingCluster = "CLUSTER"
 
-// clusterOf is the slug of the cluster that an object belongs to; "" for Clusters themselves, objects of the account, and machines of no cluster.
+// clusterOf is the slug of the cluster that an object belongs to; "" for Clusters themselves, objects of the account,
+// and machines of no cluster.
 func clusterOf(object client.Object) string {
 	switch object := object.(type) {
 	case *v1alpha1.Cluster:

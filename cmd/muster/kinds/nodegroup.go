@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
-// CheckRole refuses a group whose role does not exist: its machines would wait for the role, and nobody who does not wait for them would hear why.
-// Roles that the service makes by itself may be about to be made.
+// CheckRole refuses a group whose role does not exist: its machines would wait for the role, and nobody who does not
+// wait for them would hear why. Roles that the service makes by itself may be about to be made.
 func (p *Client) CheckRole(ctx context.Context, group *v1alpha1.NodeGroup) error {
 	role := group.Spec.NodeRole
 	if role == "" || role == v1alpha1.AccountNodeRole || role == v1alpha1.ClusterNodeRole(group.Namespace) {
@@ -39,7 +39,8 @@ func (p *Client) CheckRole(ctx context.Context, group *v1alpha1.NodeGroup) error
 		"(`eval \"$(muster env)\"` lets aws speak to muster)", role, terminal.DidYouMean(role, names))
 }
 
-// NodeGroup reads a node group of the cluster that --cluster names, or of the only one; if there is none of that name, the error suggests one.
+// NodeGroup reads a node group of the cluster that --cluster names, or of the only one; if there is none of that name,
+// the error suggests one.
 func (p *Client) NodeGroup(ctx context.Context, cluster, name string) (*v1alpha1.NodeGroup, error) {
 	cluster, err := p.Cluster(ctx, cluster)
 	if err != nil {

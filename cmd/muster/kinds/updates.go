@@ -40,7 +40,8 @@ func updateTarget(u *v1alpha1.Update) string {
 	return "cluster/" + u.Spec.ClusterName
 }
 
-// updateMessage is why an update failed, what one that goes on waits for, or what there is to know of one that succeeded.
+// updateMessage is why an update failed, what one that goes on waits for, or what there is to know of one that
+// succeeded.
 func updateMessage(u *v1alpha1.Update) string {
 	if len(u.Status.Errors) == 0 {
 		return u.Status.Message

@@ -31,7 +31,8 @@ func CalledBootstrapScript(name string) bool { return filepath.Base(name) == boo
 // maxContainerdConfig bounds a file that user data names.
 const maxContainerdConfig = 1 << 20
 
-// RunBootstrapScript is /etc/eks/bootstrap.sh: it leaves what its arguments say as a NodeConfig in dir, where the node agent finds it.
+// RunBootstrapScript is /etc/eks/bootstrap.sh: it leaves what its arguments say as a NodeConfig in dir, where the node
+// agent finds it.
 func RunBootstrapScript(args []string, dir string, s terminal.Streams) int {
 	err := bootstrapMachine(args, dir, s)
 	switch {
@@ -51,7 +52,8 @@ func RunBootstrapScript(args []string, dir string, s terminal.Streams) int {
 	return 1
 }
 
-// noteRefused leaves the node agent word, since a script may go on after an error: the machine does not become a node then.
+// noteRefused leaves the node agent word, since a script may go on after an error: the machine does not become a node
+// then.
 func noteRefused(dir string, why error) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: as on EKS's nodes; what is in it is root's
 		return err

@@ -23,9 +23,9 @@ func ownDirectory() (string, error) {
 	return filepath.Dir(self), err
 }
 
-// checkKubelet are the problems that the kubelet's own validation finds. Local machines have the processors and the memory of their host,
-// so the capacity is this machine's. They
-// are not looked for where the program that validates is not beside this one; the machine does so when it boots.
+// checkKubelet are the problems that the kubelet's own validation finds. Local machines have the processors and the
+// memory of their host, so the capacity is this machine's. They are not looked for where the program that validates is
+// not beside this one; the machine does so when it boots.
 func (c *nodeConfigCommand) checkKubelet(cmd *cobra.Command, f renderFlags, spec nodeconfig.Spec, layout render.Layout) (nodeconfig.Problems, error) {
 	if !kubeletcheck.Needed(spec) {
 		return nil, nil

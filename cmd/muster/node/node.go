@@ -23,7 +23,8 @@ import (
 	"muster.dev/muster/internal/platform/systemd"
 )
 
-// NewCommand returns "muster node", the node's own side. Without a subcommand it is the agent, process number one of a machine.
+// NewCommand returns "muster node", the node's own side. Without a subcommand it is the agent, process number one of a
+// machine.
 func NewCommand(o *terminal.Options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "node",

@@ -23,8 +23,8 @@ type metadata interface {
 
 func machineMetadata() metadata { return imds.NewClient(imds.DefaultEndpoint) }
 
-// clientByRole describes what a node shows the API server that has no client certificate: its machine's role, the session, and until when its
-// credentials are good.
+// clientByRole describes what a node shows the API server that has no client certificate: its machine's role, the
+// session, and until when its credentials are good.
 func clientByRole(ctx context.Context, from metadata) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTime)
 	defer cancel()

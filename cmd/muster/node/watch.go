@@ -86,7 +86,8 @@ muster join run this as muster-node-watch.service; local machines do all of it b
 	return cmd
 }
 
-// assignedPatience is how long the cluster may take to say whether an address is this host's. Nothing else is looked at meanwhile.
+// assignedPatience is how long the cluster may take to say whether an address is this host's. Nothing else is looked at
+// meanwhile.
 const assignedPatience = 20 * time.Second
 
 // followAddress has a host of muster join take over another address, if the cluster issues a certificate for it.

@@ -39,8 +39,8 @@ func newBuilder(streams terminal.Streams) (*builder, error) {
 	return &builder{program: self, terminal: isTerminal(streams.In) && terminal.Is(streams.Err), run: runMake}, nil
 }
 
-// ensure builds what an add-on needs, if somebody agrees: with yes, or asked on a terminal. Otherwise it changes nothing, and its error says what builds it: the service
-// would say no more than that the add-on is DEGRADED.
+// ensure builds what an add-on needs, if somebody agrees: with yes, or asked on a terminal. Otherwise it changes
+// nothing, and its error says what builds it: the service would say no more than that the add-on is DEGRADED.
 func (b *builder) ensure(ctx context.Context, known addon.Addon, streams terminal.Streams, yes bool) error {
 	problem := known.Unbuilt(b.has)
 	if problem == "" {
@@ -86,8 +86,8 @@ func agreed(streams terminal.Streams, question string) bool {
 	return false
 }
 
-// sourceTree is the directory of the sources that a program was built from: the parent of its own. Programs of that directory run with the same trust
-// as this one: whoever can change them could also have changed this program.
+// sourceTree is the directory of the sources that a program was built from: the parent of its own. Programs of that
+// directory run with the same trust as this one: whoever can change them could also have changed this program.
 func sourceTree(program string) (string, error) {
 	tree := filepath.Dir(filepath.Dir(program))
 	own, err := os.Stat(program)

@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/machine/capacity"
 )
 
-// tellClaims says before local machines are made what the nodes of all clusters will claim of the host together, if the host has less. It says nothing if
-// the other node groups cannot be read: what follows fails then, too, and says why.
+// tellClaims says before local machines are made what the nodes of all clusters will claim of the host together, if the
+// host has less. It says nothing if the other node groups cannot be read: what follows fails then, too, and says why.
 func tellClaims(ctx context.Context, talk io.Writer, p *kinds.Client, host capacity.Host, changed ...*v1alpha1.NodeGroup) {
 	if !slices.ContainsFunc(changed, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider.Can(v1alpha1.RunPods) }) {
 		return

@@ -98,8 +98,8 @@ func held(services []corev1.Service, claims []corev1.PersistentVolumeClaim, volu
 	return h
 }
 
-// addSnapshots adds the snapshots that contents of a cluster hold. The content of a new snapshot may have no handle yet; the snapshot's id is
-// computed from the VolumeSnapshot then.
+// addSnapshots adds the snapshots that contents of a cluster hold. The content of a new snapshot may have no handle
+// yet; the snapshot's id is computed from the VolumeSnapshot then.
 func (h *holds) addSnapshots(cluster string, contents []unstructured.Unstructured) {
 	for i := range contents {
 		at := func(path ...string) string {
@@ -159,8 +159,9 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// doom marks the volumes of a cluster that are to be deleted with their claims, and the snapshots with their VolumeSnapshots: the service removes
-// their data when the cluster is gone. Retained volumes and snapshots lose a mark that an earlier attempt made.
+// doom marks the volumes of a cluster that are to be deleted with their claims, and the snapshots with their
+// VolumeSnapshots: the service removes their data when the cluster is gone. Retained volumes and snapshots lose a mark
+// that an earlier attempt made.
 func (d *deleteClusterCommand) doom(ctx context.Context, p *kinds.Client, c doomed) error {
 	if c.holds.unseen != nil {
 		fate := "so the data of its volumes stays"

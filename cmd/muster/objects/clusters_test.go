@@ -15,7 +15,8 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 )
 
-// secondCluster is a cluster whose name is not a DNS label, with a node group of the same name as that of the first, and a machine.
+// secondCluster is a cluster whose name is not a DNS label, with a node group of the same name as that of the first,
+// and a machine.
 func secondCluster() []client.Object {
 	slug := v1alpha1.ClusterSlug("Home_2")
 	cluster := &v1alpha1.Cluster{ObjectMeta: clitest.MadeBefore(slug, 0), Spec: v1alpha1.ClusterSpec{Name: "Home_2"}}

@@ -241,8 +241,8 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 	return group, nil
 }
 
-// createGroup makes a group. If there is one of that name, the error lists the fields that differ; an equal one is left as it is, and its maxSize
-// counts as equal if nobody bounded the group.
+// createGroup makes a group. If there is one of that name, the error lists the fields that differ; an equal one is left
+// as it is, and its maxSize counts as equal if nobody bounded the group.
 func createGroup(ctx context.Context, p *kinds.Client, group *v1alpha1.NodeGroup, bounded bool, dryRun string) (did string, err error) {
 	var there v1alpha1.NodeGroup
 	exists, err := create(ctx, p, group, dryRun, &there)

@@ -155,7 +155,8 @@ func isRoleARN(text string) bool {
 	return ok
 }
 
-// associationDifference is the setting in which an association that is there differs from one that is wanted; empty if none does.
+// associationDifference is the setting in which an association that is there differs from one that is wanted; empty if
+// none does.
 func associationDifference(is, wanted *v1alpha1.PodIdentityAssociationSpec) string {
 	for _, setting := range []struct{ name, is, wanted string }{
 		{"roleARN", is.RoleARN, wanted.RoleARN},

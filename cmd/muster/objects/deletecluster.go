@@ -159,8 +159,9 @@ func (d *deleteClusterCommand) refuse(c doomed) error {
 		c.Spec.Name, terminal.Count(len(names), "node group", "node groups"), strings.Join(names, ", ")), c.holds.refuse(c.Spec.Name))
 }
 
-// delete deletes clusters and then their node groups, which it returns: of a cluster that is refused now nothing is touched. The service keeps each until
-// its node groups have gone, and ends their machines without regard to disruption budgets, as those of a cluster that ends.
+// delete deletes clusters and then their node groups, which it returns: of a cluster that is refused now nothing is
+// touched. The service keeps each until its node groups have gone, and ends their machines without regard to disruption
+// budgets, as those of a cluster that ends.
 func (d *deleteClusterCommand) delete(ctx context.Context, p *kinds.Client, clusters []doomed) ([]client.Object, error) {
 	var groups []client.Object
 	for _, cluster := range clusters {

@@ -188,7 +188,8 @@ func TestDeleteClusterCascade(t *testing.T) {
 	}
 }
 
-// The management plane may refuse what the command did not: deletion protection that somebody has set meanwhile. Then node groups stay.
+// The management plane may refuse what the command did not: deletion protection that somebody has set meanwhile. Then
+// node groups stay.
 func TestDeleteClusterRefusedMeanwhile(t *testing.T) {
 	t.Parallel()
 	funcs := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {

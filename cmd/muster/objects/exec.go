@@ -79,7 +79,8 @@ func isTerminal(in any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Exec runs a command on the machine that goes by name. The exit status of the command comes back as a terminal.ExitStatus.
+// Exec runs a command on the machine that goes by name. The exit status of the command comes back as a
+// terminal.ExitStatus.
 func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty bool) error {
 	dir, err := e.OpenExisting()
 	if err != nil {
@@ -135,8 +136,8 @@ func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty 
 	return nil
 }
 
-// machineEnvironment is what a login on the machine would set. Of the caller's environment only what describes the terminal and the
-// language goes along; the rest is about this host.
+// machineEnvironment is what a login on the machine would set. Of the caller's environment only what describes the
+// terminal and the language goes along; the rest is about this host.
 func machineEnvironment() []string {
 	env := []string{
 		"PATH=/run/muster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/muster/bin", "HOME=/root", "USER=root", "LOGNAME=root",

@@ -189,7 +189,8 @@ func (g *getCommand) ofCluster(k kinds.Kind, objects []client.Object) []client.O
 	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool { return !kinds.IsOf(object, g.cluster) })
 }
 
-// follow prints objects, and then every change until the context ends. If a watch ends, it lists the objects again and begins another watch.
+// follow prints objects, and then every change until the context ends. If a watch ends, it lists the objects again and
+// begins another watch.
 func (g *getCommand) follow(ctx context.Context, p *kinds.Client, printing *kinds.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
 	printed := map[types.UID]string{}
 	show := func(object client.Object) error {

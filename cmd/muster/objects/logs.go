@@ -157,8 +157,8 @@ func (l *logsCommand) sources(ctx context.Context, dir statedir.Dir, name string
 	return slices.DeleteFunc(found, func(s logs.Source) bool { return !slices.Contains(l.components, s.Name) }), nil
 }
 
-// found are the logs of components: those of the account, and those of the cluster that --cluster names or of the only one there is. Where
-// there are several, the logs of each are called CLUSTER/COMPONENT.
+// found are the logs of components: those of the account, and those of the cluster that --cluster names or of the only
+// one there is. Where there are several, the logs of each are called CLUSTER/COMPONENT.
 func (l *logsCommand) found(dir statedir.Dir) []logs.Source {
 	sources := logs.Components(dir)
 	if cluster, err := l.OpenCluster(); err == nil {

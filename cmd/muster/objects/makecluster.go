@@ -78,7 +78,8 @@ func (c *createClusterCommand) run(ctx context.Context, name string) error {
 	return c.follow(ctx, p, wanted, isNew)
 }
 
-// create makes the namespace, the cluster and its node groups, in this order, and returns what became of those before the first that failed.
+// create makes the namespace, the cluster and its node groups, in this order, and returns what became of those before
+// the first that failed.
 func (c *createClusterCommand) create(ctx context.Context, p *kinds.Client, wanted clusterconfig.Config) ([]outcome, error) {
 	slug := wanted.Cluster.Namespace
 	at, err := c.namespace(ctx, p, slug)
@@ -105,8 +106,9 @@ func in[T metav1.Object](namespace string, object T) T {
 	return object
 }
 
-// namespace makes the namespace of the cluster, and returns the one in which its objects are to be made. The API server makes nothing in a
-// namespace that does not exist, not even in a dry run; it is asked about one that exists then, since it checks objects of all namespaces alike.
+// namespace makes the namespace of the cluster, and returns the one in which its objects are to be made. The API server
+// makes nothing in a namespace that does not exist, not even in a dry run; it is asked about one that exists then,
+// since it checks objects of all namespaces alike.
 func (c *createClusterCommand) namespace(ctx context.Context, p *kinds.Client, slug string) (string, error) {
 	if c.dryRun == dryRunNone {
 		return slug, p.Within(ctx, func(ctx context.Context) error { return baseline.EnsureNamespace(ctx, p, slug) })
@@ -118,7 +120,8 @@ func (c *createClusterCommand) namespace(ctx context.Context, p *kinds.Client, s
 	return slug, err
 }
 
-// createCluster makes a cluster. If there is one of that name, the error lists the fields that differ; an equal one is left as it is.
+// createCluster makes a cluster. If there is one of that name, the error lists the fields that differ; an equal one is
+// left as it is.
 func createCluster(ctx context.Context, p *kinds.Client, cluster *v1alpha1.Cluster, dryRun string) (did string, err error) {
 	var there v1alpha1.Cluster
 	exists, err := create(ctx, p, cluster, dryRun, &there)
@@ -160,7 +163,8 @@ func (c *createClusterCommand) print(outcomes []outcome) error {
 	return (&kinds.Printer{Out: c.Out, Scheme: scheme, Kind: kinds.Clusters(), Format: c.output}).Objects(objects)
 }
 
-// follow returns when the cluster and its nodes are Ready. The cluster's context is added as soon as it is of use, also if the nodes take too long.
+// follow returns when the cluster and its nodes are Ready. The cluster's context is added as soon as it is of use, also
+// if the nodes take too long.
 func (c *createClusterCommand) follow(ctx context.Context, p *kinds.Client, wanted clusterconfig.Config, isNew bool) error {
 	deadline := time.Now().Add(c.timeout)
 	left := func() time.Duration { return max(time.Until(deadline).Round(time.Second), time.Second) }

@@ -27,7 +27,8 @@ type quantile struct {
 
 func quantiles() []quantile { return []quantile{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}} }
 
-// printJoins prints how long each node took from the launch of its machine until it was Ready, in lines that fit narrow terminals.
+// printJoins prints how long each node took from the launch of its machine until it was Ready, in lines that fit narrow
+// terminals.
 func printJoins(w io.Writer, joins []joinlog.Way) error {
 	if len(joins) > joinRowsMax {
 		var parts []string
@@ -47,8 +48,8 @@ func printJoins(w io.Writer, joins []joinlog.Way) error {
 	return t.Flush()
 }
 
-// printSteps prints each node's way in: the milliseconds from its launch to each step. A step that no node took is left out: with a role, there is no
-// client certificate.
+// printSteps prints each node's way in: the milliseconds from its launch to each step. A step that no node took is left
+// out: with a role, there is no client certificate.
 func printSteps(w io.Writer, joins []joinlog.Way) error {
 	if len(joins) == 0 {
 		return nil

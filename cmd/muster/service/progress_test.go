@@ -62,7 +62,8 @@ func start() []servicestatus.Cluster {
 	return all
 }
 
-// A start leaves two rows on a terminal, of whatever width and when it is resized, and no line of what they were before.
+// A start leaves two rows on a terminal, of whatever width and when it is resized, and no line of what they were
+// before.
 func TestProgressOnATerminal(t *testing.T) {
 	for _, columns := range []int{60, 80, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {

@@ -103,7 +103,8 @@ func pullThrough(ctx context.Context, dir statedir.Dir, in string, own http.Hand
 	})
 }
 
-// serveRegistry answers people, machines and the service's questions about readiness until the context or one of the three ends.
+// serveRegistry answers people, machines and the service's questions about readiness until the context or one of the
+// three ends.
 func serveRegistry(ctx context.Context, dir statedir.Dir, port int, config *tls.Config, handle handlers, metrics prometheus.Gatherer, store *registrystore.Store, log *slog.Logger) error {
 	people, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(port)))
 	if err != nil {

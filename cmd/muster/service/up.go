@@ -131,7 +131,8 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 // egressVariable names the way out of the default VPC of a new account where the command line does not.
 const egressVariable = "MUSTER_EGRESS"
 
-// checkEgress fills in the way out of the default VPC of a new account. Later it is the VPC that says it: a flag that says otherwise is refused.
+// checkEgress fills in the way out of the default VPC of a new account. Later it is the VPC that says it: a flag that
+// says otherwise is refused.
 func (up *upOptions) checkEgress(given bool) error {
 	from := "--egress"
 	if !given {
@@ -275,7 +276,8 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	return nil
 }
 
-// firstLook is the command that shows the cluster's nodes. Where its context could not be written, one of its name may lead into another.
+// firstLook is the command that shows the cluster's nodes. Where its context could not be written, one of its name may
+// lead into another.
 func firstLook(name string, unmerged error) string {
 	if unmerged != nil {
 		return "muster get nodes"
@@ -283,7 +285,8 @@ func firstLook(name string, unmerged error) string {
 	return "kubectl --context " + name + " get nodes"
 }
 
-// wanted is what the command line asks for: a file, or flags, or else what was set up before, which may be several clusters.
+// wanted is what the command line asks for: a file, or flags, or else what was set up before, which may be several
+// clusters.
 func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clusterconfig.Config, error) {
 	file := up.file
 	if file == "" && !dir.Exists() && !up.nodesSet && terminal.Exists(defaultFile) {
@@ -311,8 +314,8 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 	return []clusterconfig.Config{wanted}, wanted.Validate()
 }
 
-// all returns the configurations of all clusters, from their records. Clusters that are being removed are left out, and so are clusters whose record
-// is damaged: the service does not run these, and the other clusters need not wait.
+// all returns the configurations of all clusters, from their records. Clusters that are being removed are left out, and
+// so are clusters whose record is damaged: the service does not run these, and the other clusters need not wait.
 func (up *upOptions) all(clusters []statedir.Cluster) []clusterconfig.Config {
 	var all []clusterconfig.Config
 	for _, cluster := range clusters {
@@ -329,7 +332,8 @@ func (up *upOptions) all(clusters []statedir.Cluster) []clusterconfig.Config {
 	return all
 }
 
-// saved returns the configuration of the last start, with --nodes applied to its default node group. The provider of that group stays.
+// saved returns the configuration of the last start, with --nodes applied to its default node group. The provider of
+// that group stays.
 func (up *upOptions) saved() (clusterconfig.Config, error) {
 	cluster, err := up.OpenCluster()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Without a choice it is all clusters that are brought up, but for one that is being removed or damaged; the others do not wait for those.
+// Without a choice it is all clusters that are brought up, but for one that is being removed or damaged; the others do
+// not wait for those.
 func TestUpBringsUpAllClusters(t *testing.T) {
 	t.Parallel()
 	dir := statedir.Dir(t.TempDir())

@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// claims adds to a host what the nodes of local machines will claim of it: those that are asked for, and those of clusters that are there besides.
+// claims adds to a host what the nodes of local machines will claim of it: those that are asked for, and those of
+// clusters that are there besides.
 func claims(here capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config) capacity.Host {
 	all, asked := slices.Clone(wanted), map[string]bool{}
 	for _, config := range wanted {
@@ -38,7 +39,8 @@ func claims(here capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config)
 	return here
 }
 
-// tooFew says of what a host's kernel allows fewer than local machines may need, a line each. It is nothing if there are none.
+// tooFew says of what a host's kernel allows fewer than local machines may need, a line each. It is nothing if there
+// are none.
 func tooFew(machines int) []string {
 	if machines == 0 {
 		return nil

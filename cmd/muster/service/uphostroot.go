@@ -18,7 +18,8 @@ import (
 // clusterName is how clusters are named, as the Cluster's schema says.
 var clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 
-// allowHostRoot is the command line's list of clusters whose machines may be this host's equals: nil without the flag, and not nil with an empty one. A cluster that does not exist yet may be on it.
+// allowHostRoot is the command line's list of clusters whose machines may be this host's equals: nil without the flag,
+// and not nil with an empty one. A cluster that does not exist yet may be on it.
 func (up *upOptions) allowHostRoot() (hostroot.Clusters, error) {
 	if !up.hostRootSet {
 		return nil, nil
@@ -36,7 +37,8 @@ func (up *upOptions) allowHostRoot() (hostroot.Clusters, error) {
 	return append(hostroot.Clusters{}, hostroot.Of(list...)...), nil
 }
 
-// withoutIDs has the machines of a new cluster that nobody described be this host's equals, if the owner allows that and the host can make no others.
+// withoutIDs has the machines of a new cluster that nobody described be this host's equals, if the owner allows that
+// and the host can make no others.
 func withoutIDs(dir statedir.Dir, wanted clusterconfig.Config, allowed hostroot.Clusters) {
 	if !allowed.Allow(wanted.Cluster.Spec.Name) || userns.Check(statedir.Nearest(dir)) == nil {
 		return

@@ -21,15 +21,15 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// kindsTime is far longer than the management plane takes to show a kind that it serves: it may hold one back for five seconds
-// (internal/plane/kinddefinitions, served).
+// kindsTime is far longer than the management plane takes to show a kind that it serves: it may hold one back for five
+// seconds (internal/plane/kinddefinitions, served).
 const kindsTime = 30 * time.Second
 
 // kindsInterval is the time between two looks.
 const kindsInterval = 100 * time.Millisecond
 
-// waitForKinds returns when kubectl can make objects of muster's kinds: the management plane lists them in its discovery documents, without which kubectl
-// fails with "no matches for kind", and writes what objects leave out.
+// waitForKinds returns when kubectl can make objects of muster's kinds: the management plane lists them in its
+// discovery documents, without which kubectl fails with "no matches for kind", and writes what objects leave out.
 func waitForKinds(ctx context.Context, dir statedir.Dir) error {
 	config, err := clientcmd.BuildConfigFromFlags("", dir.ManagementKubeconfig())
 	if err != nil {
@@ -46,8 +46,9 @@ func waitForKinds(ctx context.Context, dir statedir.Dir) error {
 	return sizesWritten(ctx, client.RESTClient(), kindsTime, kindsInterval)
 }
 
-// sizesWritten returns when the management plane writes the maxSize of a node group that leaves it out, which it begins to do some seconds after it shows
-// the kind. It asks for one without having it made. A refusal that time does not mend is nothing to wait for.
+// sizesWritten returns when the management plane writes the maxSize of a node group that leaves it out, which it begins
+// to do some seconds after it shows the kind. It asks for one without having it made. A refusal that time does not mend
+// is nothing to wait for.
 func sizesWritten(ctx context.Context, plane rest.Interface, timeout, interval time.Duration) error {
 	const group = `{"apiVersion": "muster.dev/v1alpha1", "kind": "NodeGroup", "metadata": {"name": "asked"}, "spec": {"name": "asked", "scalingConfig": {"desiredSize": 0}}}`
 	err := terminal.Poll(ctx, timeout, interval, func(ctx context.Context) (bool, error) {

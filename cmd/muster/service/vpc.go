@@ -108,7 +108,8 @@ func newRoles(ctx context.Context, dir statedir.Dir, log *slog.Logger) (imds.Cre
 	return cache, nil
 }
 
-// metadataCredential is the certificate by which the identity service recognizes the requester that may have machines' credentials.
+// metadataCredential is the certificate by which the identity service recognizes the requester that may have machines'
+// credentials.
 func metadataCredential(dir statedir.Dir) keyservice.Credential {
 	store := authority.NewStore(dir.PKI())
 	return keyservice.Credential{CA: store.AuthorityPath(authority.Account), File: store.Path(component.CredentialAccountMetadata)}

@@ -61,8 +61,8 @@ func serveKeys(t *testing.T, dir statedir.Dir, store identityservice.Store, log 
 	}
 }
 
-// A role that is deleted while the identity service is away is heard of when it is back: instance metadata shows nobody credentials then
-// that are good for nothing.
+// A role that is deleted while the identity service is away is heard of when it is back: instance metadata shows nobody
+// credentials then that are good for nothing.
 func TestARoleThatGoesDuringAnOutageIsNotShownAfterIt(t *testing.T) {
 	dir, err := statedir.Open(filepath.Join(t.TempDir(), "s"))
 	if err != nil {

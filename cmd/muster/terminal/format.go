@@ -33,8 +33,8 @@ func CheckOutput(format string, formats ...string) error {
 	return UsageError{Err: fmt.Errorf("unknown output format %q; there are: %s", format, strings.Join(formats, ", "))}
 }
 
-// AddOutputFlag gives a command -o for data that is not a Kubernetes object: table, json or yaml, and the formats that it has besides. A wrong format is
-// refused while the command line is parsed.
+// AddOutputFlag gives a command -o for data that is not a Kubernetes object: table, json or yaml, and the formats that
+// it has besides. A wrong format is refused while the command line is parsed.
 func AddOutputFlag(cmd *cobra.Command, format *string, more ...string) {
 	formats := slices.Concat([]string{FormatTable}, more, []string{FormatJSON, FormatYAML})
 	*format = FormatTable

@@ -11,8 +11,8 @@ import (
 // StandardInput is the name of a file that stands for standard input.
 const StandardInput = "-"
 
-// ReadInput reads a file, or in for StandardInput. An error says what was to be read, as in "reading the nodes: …"; it is one if there is more
-// than most bytes.
+// ReadInput reads a file, or in for StandardInput. An error says what was to be read, as in "reading the nodes: …"; it
+// is one if there is more than most bytes.
 func ReadInput(in io.Reader, name, what string, most int64) ([]byte, error) {
 	if name == StandardInput {
 		return readBounded(in, "standard input", what, most)

@@ -18,12 +18,13 @@ type Row struct {
 	Text  string
 }
 
-// LiveRows are rows at the end of a terminal that change in place. Each takes one line, whatever the width of the terminal: what does
-// not fit is cut off. They follow a terminal that is resized when they are drawn next.
+// LiveRows are rows at the end of a terminal that change in place. Each takes one line, whatever the width of the
+// terminal: what does not fit is cut off. They follow a terminal that is resized when they are drawn next.
 //
-// What happens if the terminal gets narrower: most terminals break the lines that are too long by then into several, and the rows that were drawn take
-// more lines than there were rows. The cursor goes up by as many as it takes. xterm and the kernel's console hide what does not fit instead: there
-// a few lines above the rows are lost, and nothing of the rows is left over.
+// What happens if the terminal gets narrower: most terminals break the lines that are too long by then into several,
+// and the rows that were drawn take more lines than there were rows. The cursor goes up by as many as it takes. xterm
+// and the kernel's console hide what does not fit instead: there a few lines above the rows are lost, and nothing of
+// the rows is left over.
 type LiveRows struct {
 	out   io.Writer
 	color bool
@@ -36,7 +37,8 @@ func NewLiveRows(out io.Writer) *LiveRows {
 	return &LiveRows{out: out, color: os.Getenv("NO_COLOR") == ""}
 }
 
-// NewMovingRows is NewLiveRows where rows may change in place, and nil elsewhere: in pipes, files and CI, whose logs keep every change.
+// NewMovingRows is NewLiveRows where rows may change in place, and nil elsewhere: in pipes, files and CI, whose logs
+// keep every change.
 func NewMovingRows(out io.Writer) *LiveRows {
 	if !moving(out) {
 		return nil

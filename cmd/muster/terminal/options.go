@@ -31,7 +31,8 @@ type Options struct {
 	Cluster string
 }
 
-// Open checks the state directory that the command line chose. A variable that was never set names none, and not the working directory.
+// Open checks the state directory that the command line chose. A variable that was never set names none, and not the
+// working directory.
 func (o *Options) Open() (statedir.Dir, error) {
 	if o.StateDir == "" {
 		return "", UsageError{Err: errors.New("--state-dir is empty: name a directory, or leave it out")}

@@ -20,8 +20,9 @@ type timeUp string
 
 func (e timeUp) Error() string { return string(e) }
 
-// Poll calls done at each interval until it returns true or an error made by Fatal, or the timeout is over. Other errors are retried, so
-// that an API server that restarts does not end the wait; the last one is in the error at the timeout.
+// Poll calls done at each interval until it returns true or an error made by Fatal, or the timeout is over. Other
+// errors are retried, so that an API server that restarts does not end the wait; the last one is in the error at the
+// timeout.
 func Poll(ctx context.Context, timeout, interval time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, ErrTimeUp)
 	defer cancel()

@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// WaitProgress shows what a command waits for: on a terminal in one line that changes, elsewhere in a line for each change.
+// WaitProgress shows what a command waits for: on a terminal in one line that changes, elsewhere in a line for each
+// change.
 type WaitProgress struct {
 	out  io.Writer
 	rows *LiveRows // nil where nothing moves

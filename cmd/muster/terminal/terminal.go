@@ -15,8 +15,8 @@ func Is(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// moving reports whether rows may change in place on w. CI systems give programs a terminal, too, and record what is written to it: CI is the
-// variable that they all set.
+// moving reports whether rows may change in place on w. CI systems give programs a terminal, too, and record what is
+// written to it: CI is the variable that they all set.
 func moving(w io.Writer) bool {
 	ci := os.Getenv("CI")
 	return Is(w) && (ci == "" || ci == "false" || ci == "0")

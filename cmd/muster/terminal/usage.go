@@ -33,8 +33,8 @@ func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// wrongArgs returns what is wrong with arguments. Of a wrong number of them cobra says "accepts 1 arg(s), received 2", and that a command
-// which takes none is one with an unknown command.
+// wrongArgs returns what is wrong with arguments. Of a wrong number of them cobra says "accepts 1 arg(s), received 2",
+// and that a command which takes none is one with an unknown command.
 func wrongArgs(cmd *cobra.Command, check cobra.PositionalArgs, args []string, err error) string {
 	unknown := strings.HasPrefix(err.Error(), "unknown command ")
 	switch {
@@ -75,6 +75,6 @@ func argumentNames(use string) []string {
 	return names
 }
 
-// NothingToDo is the RunE of a command that only has subcommands. Its Args function refuses every command line, and cobra calls that only
-// for a command that can be run.
+// NothingToDo is the RunE of a command that only has subcommands. Its Args function refuses every command line, and
+// cobra calls that only for a command that can be run.
 func NothingToDo(*cobra.Command, []string) error { return nil }

@@ -164,8 +164,8 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w createFla
 	return err
 }
 
-// fitting reports whether a registered host, or the one that is to be, may use the token, and refuses what nobody could use or what would
-// register the wrong host. A list that cannot be read is an error later, when it is written.
+// fitting reports whether a registered host, or the one that is to be, may use the token, and refuses what nobody could
+// use or what would register the wrong host. A list that cannot be read is an error later, when it is written.
 func (c *tokenCommand) fitting(ctx context.Context, p *kinds.Client, host *policy.Machine, scopes []token.Scope) (bool, error) {
 	var hosts []policy.Machine
 	err := p.Within(ctx, func(ctx context.Context) (err error) { hosts, err = bootstraptoken.Hosts(ctx, p); return err })
@@ -201,7 +201,8 @@ func (c *tokenCommand) register(ctx context.Context, p *kinds.Client, host polic
 	return err
 }
 
-// advise prints hints and warnings about a new token: that it never expires, is bound to nothing, is not enforced, or fits no known machine.
+// advise prints hints and warnings about a new token: that it never expires, is bound to nothing, is not enforced, or
+// fits no known machine.
 func (c *tokenCommand) advise(ctx context.Context, p *kinds.Client, b bootstraptoken.Listed, known bool) {
 	if b.Expires.IsZero() {
 		_, _ = fmt.Fprintf(c.Err, "The token never expires: muster token delete %s, when it has served.\n", b.Token.ID)

@@ -96,7 +96,8 @@ func TestTokenCreate(t *testing.T) {
 	}
 }
 
-// A binding holds where muster's controller decides. Elsewhere upstream's approves the token for any node, which must not come as a surprise.
+// A binding holds where muster's controller decides. Elsewhere upstream's approves the token for any node, which must
+// not come as a surprise.
 func TestTokenThatIsBoundToLittle(t *testing.T) {
 	t.Parallel()
 	const autoApproveRole = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
@@ -155,7 +156,8 @@ func TestTokenToJoinAgain(t *testing.T) {
 	}
 }
 
-// What nobody could use, or would take the wrong machine for a host, is not made; of a machine that no list has it is said.
+// What nobody could use, or would take the wrong machine for a host, is not made; of a machine that no list has it is
+// said.
 func TestTokenForMachinesThatAreNot(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)

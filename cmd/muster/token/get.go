@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// loginTimeout is how long credentials may take to be got: a role to be assumed, instance metadata that does not answer at once.
+// loginTimeout is how long credentials may take to be got: a role to be assumed, instance metadata that does not answer
+// at once.
 const loginTimeout = time.Minute
 
 // credentialCommand answers kubectl and kubelets, by whichever of its names it was called.

@@ -18,8 +18,8 @@ import (
 	"muster.dev/muster/internal/platform/version"
 )
 
-// IAMAuthenticator is the name by which the kubeconfigs of EKS's nodes, and of people who came before `aws eks get-token`, call for
-// tokens.
+// IAMAuthenticator is the name by which the kubeconfigs of EKS's nodes, and of people who came before `aws eks
+// get-token`, call for tokens.
 const IAMAuthenticator = "aws-iam-authenticator"
 
 // CalledIAMAuthenticator reports whether a program name is that of aws-iam-authenticator.

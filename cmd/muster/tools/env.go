@@ -23,7 +23,8 @@ import (
 	"muster.dev/muster/internal/platform/trustfile"
 )
 
-// credentialPatience is how long `muster env` waits for the first user, which the service makes when the management plane is ready.
+// credentialPatience is how long `muster env` waits for the first user, which the service makes when the management
+// plane is ready.
 const credentialPatience = 20 * time.Second
 
 const formatShell = "shell"
@@ -153,7 +154,8 @@ func shellEnvironment(e environment) string {
 	return b.String()
 }
 
-// waitForFirstUser waits until the service has written who the first user is, which takes a moment when the cluster is new.
+// waitForFirstUser waits until the service has written who the first user is, which takes a moment when the cluster is
+// new.
 func waitForFirstUser(ctx context.Context, dir statedir.Dir, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -78,8 +78,9 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 	return cmd
 }
 
-// MergeKubeconfig adds the contexts of all clusters and of the management plane, prints what it changed, and records the file, so that
-// `down --delete` can remove them. The current context becomes that of the cluster named first, or of the one that --cluster names.
+// MergeKubeconfig adds the contexts of all clusters and of the management plane, prints what it changed, and records
+// the file, so that `down --delete` can remove them. The current context becomes that of the cluster named first, or of
+// the one that --cluster names.
 func MergeKubeconfig(o *terminal.Options, dir statedir.Dir, file string, first statedir.Cluster, switchTo bool) error {
 	clusters, err := dir.ListClusters()
 	if err != nil {

@@ -53,7 +53,8 @@ func iamKubeconfig(o *terminal.Options, dir statedir.Dir, file, role string, sho
 	return mergeContexts(o, dir, file, []string{path}, true)
 }
 
-// withIAM is the cluster of a kubeconfig with a user who logs in by IAM. The context is called CLUSTER-iam, beside the administrator's.
+// withIAM is the cluster of a kubeconfig with a user who logs in by IAM. The context is called CLUSTER-iam, beside the
+// administrator's.
 func withIAM(from *clientcmdapi.Config, program string, dir statedir.Dir, role string) (*clientcmdapi.Config, error) {
 	context := from.Contexts[from.CurrentContext]
 	if context == nil || from.Clusters[context.Cluster] == nil {

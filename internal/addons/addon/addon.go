@@ -43,14 +43,15 @@ type Addon struct {
 	Fill func(component.Config) (map[string]string, error)
 	// Image is the name that the build gives to the image of its pods (default: muster.dev/Name:Program).
 	Image string
-	// Archive is the file with the image, and Kinds the file with the CustomResourceDefinitions that it brings along: paths below the directory of
-	// Muster's programs. A file that every cluster needs to come up is not named here.
+	// Archive is the file with the image, and Kinds the file with the CustomResourceDefinitions that it brings along:
+	// paths below the directory of Muster's programs. A file that every cluster needs to come up is not named here.
 	Archive, Kinds string
 	// Build says how these files are made.
 	Build Build
 	// Pods say how its pods are configured.
 	Pods Pods
-	// Configure applies settings of this add-on alone. It may change the objects, which are copies, and returns the objects to apply. It may be nil.
+	// Configure applies settings of this add-on alone. It may change the objects, which are copies, and returns the
+	// objects to apply. It may be nil.
 	Configure func([]*unstructured.Unstructured, Values) ([]*unstructured.Unstructured, error)
 
 	// OnMachines says how a program of each machine runs there. Such an add-on has no objects in the cluster.
@@ -72,15 +73,18 @@ const (
 	HealthOfPodIdentity Health = "pod identity"
 )
 
-// Build says how the files of an add-on are made: the advice to a reader, the target of make, and its time with empty caches of Go.
+// Build says how the files of an add-on are made: the advice to a reader, the target of make, and its time with empty
+// caches of Go.
 type Build struct{ By, Target, Time string }
 
-// MakeBuild is the build of images that every machine imports once they are there. `make up` makes them once nodes are Ready, so they may be on their way.
+// MakeBuild is the build of images that every machine imports once they are there. `make up` makes them once nodes are
+// Ready, so they may be on their way.
 func MakeBuild(time string) Build {
 	return Build{By: "run `make build` where Muster was built, or wait if `make up` still builds there", Target: "build", Time: time}
 }
 
-// MakeAddons is the build of files that few clusters need. The time is that of all of them together (docs/benchmarks.md).
+// MakeAddons is the build of files that few clusters need. The time is that of all of them together
+// (docs/benchmarks.md).
 func MakeAddons() Build {
 	return Build{By: "run `make addons` where Muster was built, once", Target: targetAddons, Time: "about 5 minutes on two processors"}
 }
@@ -112,8 +116,8 @@ func New(a Addon) Addon {
 	return a
 }
 
-// Base makes the objects of an add-on without a configuration, and without the kinds that it brings along. A cluster without a VPC has no machines that run
-// pods, and gets no objects.
+// Base makes the objects of an add-on without a configuration, and without the kinds that it brings along. A cluster
+// without a VPC has no machines that run pods, and gets no objects.
 func (a Addon) Base(c component.Config) ([]*unstructured.Unstructured, error) {
 	if a.Manifest == "" {
 		return nil, fmt.Errorf("add-on %s has no objects", a.Name)
@@ -137,7 +141,8 @@ func (a Addon) Files() []string {
 	return slices.DeleteFunc([]string{a.Archive, a.Kinds}, func(path string) bool { return path == "" })
 }
 
-// Loaded reports whether the image is loaded for the clusters that have the add-on alone. Machines import all other images by themselves.
+// Loaded reports whether the image is loaded for the clusters that have the add-on alone. Machines import all other
+// images by themselves.
 func (a Addon) Loaded() bool {
 	return a.Archive != "" && a.Image != "" && a.Build.Target == targetAddons
 }
@@ -145,8 +150,8 @@ func (a Addon) Loaded() bool {
 // Repository is the name of the image without the version.
 func (a Addon) Repository() string { return a.Image[:strings.LastIndex(a.Image, ":")+1] }
 
-// Unbuilt says what is to be done before the add-on can run here; empty if nothing is. Has reports whether a file is there, by its path below
-// the directory of Muster's programs.
+// Unbuilt says what is to be done before the add-on can run here; empty if nothing is. Has reports whether a file is
+// there, by its path below the directory of Muster's programs.
 func (a Addon) Unbuilt(has func(path string) bool) string {
 	if slices.ContainsFunc(a.Files(), func(path string) bool { return !has(path) }) {
 		return fmt.Sprintf("%s %s is not built here: %s", a.Name, a.Version, a.Build.By)

@@ -18,7 +18,8 @@ import (
 // Values are the settings of an add-on.
 type Values map[string]any
 
-// Read reads the configuration of an add-on, in JSON or YAML, and checks it by the schema. All that is wrong is in the error.
+// Read reads the configuration of an add-on, in JSON or YAML, and checks it by the schema. All that is wrong is in the
+// error.
 func (a Addon) Read(text string) (Values, error) {
 	values := Values{}
 	if strings.TrimSpace(text) == "" {

@@ -29,7 +29,8 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("%s - %s (set by %s)", c.Object, c.Field, c.Manager)
 }
 
-// managerPattern finds the manager in what the API server says of a conflict: structuredmerge.go of apimachinery's managedfields writes it.
+// managerPattern finds the manager in what the API server says of a conflict: structuredmerge.go of apimachinery's
+// managedfields writes it.
 var managerPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")`)
 
 // Conflicts reads the fields that are in conflict out of the API server's refusal of an apply.
@@ -56,7 +57,8 @@ func Conflicts(object *unstructured.Unstructured, err error) []Conflict {
 	return found
 }
 
-// Without removes fields from an object, so that applying it leaves them to their managers. A path that cannot be read is an error.
+// Without removes fields from an object, so that applying it leaves them to their managers. A path that cannot be read
+// is an error.
 func Without(object *unstructured.Unstructured, conflicts []Conflict) (*unstructured.Unstructured, error) {
 	object = object.DeepCopy()
 	for _, conflict := range conflicts {
@@ -77,7 +79,8 @@ type step struct {
 	isSet bool
 }
 
-// parsePath reads a path as structured-merge-diff writes it: .spec.containers[name="coredns",port=53].image, .metadata.finalizers["x"].
+// parsePath reads a path as structured-merge-diff writes it: .spec.containers[name="coredns",port=53].image,
+// .metadata.finalizers["x"].
 func parsePath(text string) ([]step, error) {
 	var path []step
 	wrong := func() ([]step, error) {

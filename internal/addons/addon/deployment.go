@@ -26,7 +26,8 @@ type Pods struct {
 // defaultReplicas is EKS's number of pods.
 const defaultReplicas = int64(2)
 
-// Objects are the objects of an add-on with a configuration. The base are those that a cluster has without one; they are not changed.
+// Objects are the objects of an add-on with a configuration. The base are those that a cluster has without one; they
+// are not changed.
 func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN string) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(base)+1)
 	for _, object := range base {

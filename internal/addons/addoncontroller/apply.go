@@ -155,13 +155,14 @@ func (r *addons) applyOne(ctx context.Context, object *unstructured.Unstructured
 	return nil, err
 }
 
-// isRefusal reports whether the API server does not take an object. A field that it does not know has no reason of its own: structuredmerge.go
-// of apimachinery's managedfields says so in words.
+// isRefusal reports whether the API server does not take an object. A field that it does not know has no reason of its
+// own: structuredmerge.go of apimachinery's managedfields says so in words.
 func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
-// takeOver has the field manager of self-managed add-ons give up its fields, after the add-on has applied its own: what both have set stays.
+// takeOver has the field manager of self-managed add-ons give up its fields, after the add-on has applied its own: what
+// both have set stays.
 func (r *addons) takeOver(ctx context.Context, object *unstructured.Unstructured) error {
 	there, err := r.read(ctx, object)
 	if err != nil {

@@ -50,17 +50,18 @@ type Config struct {
 	Catalogue addon.Catalogue
 	// Objects are those that an add-on has without a configuration.
 	Objects func(name string) ([]*unstructured.Unstructured, error)
-	// Kinds are the CustomResourceDefinitions that an add-on brings along. They stay when it goes: whatever people made of these kinds would go with
-	// them. It may be nil.
+	// Kinds are the CustomResourceDefinitions that an add-on brings along. They stay when it goes: whatever people made
+	// of these kinds would go with them. It may be nil.
 	Kinds func(name string) ([]*unstructured.Unstructured, error)
-	// Load gives the machines of the cluster the images of an add-on that they do not have by themselves, and Unload takes them away again. They may
-	// be nil.
+	// Load gives the machines of the cluster the images of an add-on that they do not have by themselves, and Unload
+	// takes them away again. They may be nil.
 	Load, Unload func(ctx context.Context, name string) error
 	// Absent says why an add-on cannot run in this cluster. Empty means that it can. It may be nil.
 	Absent func(name string) string
 	// Report is what the agent of a machine reports, if it reports anything. It may be nil.
 	Report func(m *v1alpha1.Machine) (bootreport.Report, bool)
-	// PodIdentity says why the EKS Pod Identity agent of a machine does not answer; nil if it does. It may be nil itself.
+	// PodIdentity says why the EKS Pod Identity agent of a machine does not answer; nil if it does. It may be nil
+	// itself.
 	PodIdentity func(ctx context.Context, m *v1alpha1.Machine) error
 }
 
@@ -123,7 +124,8 @@ func (r *addons) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: healthyAgain}, nil
 }
 
-// look brings an add-on into the cluster if it is not there, and looks how it is. An error means that the cluster could not be asked.
+// look brings an add-on into the cluster if it is not there, and looks how it is. An error means that the cluster could
+// not be asked.
 func (r *addons) look(ctx context.Context, a *v1alpha1.Addon) (finding, error) {
 	known, ok := r.Catalogue.Find(a.Spec.AddonName)
 	switch {

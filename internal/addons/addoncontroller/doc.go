@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addoncontroller is the controller of one cluster's Addons: it applies the objects of an add-on into the cluster, watches their health, and
-// removes them again. It says ACTIVE only of an add-on that it has seen to be healthy.
+// Package addoncontroller is the controller of one cluster's Addons: it applies the objects of an add-on into the
+// cluster, watches their health, and removes them again. It says ACTIVE only of an add-on that it has seen to be
+// healthy.
 //
 //	CREATING ──► ACTIVE ◄──► DEGRADED        UPDATING ──► ACTIVE         DELETING ──► gone
 //	   ├─► CREATE_FAILED: nothing was changed    ├─► UPDATE_FAILED: nothing was changed
 //	   └─► DEGRADED after a minute               └─► DEGRADED after a minute
 //
-// Objects are applied on the server's side, under the field manager eks. A cluster begins with a CoreDNS of the field manager muster, which is no
-// add-on. An Addon takes it over: the same fields are applied under the other manager, which restarts no pod unless the configuration changes one,
-// and then muster gives its own up. From then on the service leaves those objects alone, also when the Addon is deleted: the ConfigMap addons in
-// namespace muster-system has its name.
+// Objects are applied on the server's side, under the field manager eks. A cluster begins with a CoreDNS of the field
+// manager muster, which is no add-on. An Addon takes it over: the same fields are applied under the other manager,
+// which restarts no pod unless the configuration changes one, and then muster gives its own up. From then on the
+// service leaves those objects alone, also when the Addon is deleted: the ConfigMap addons in namespace muster-system
+// has its name.
 //
-// What few clusters need is made by `make addons` alone: the machines of a cluster get its image when the add-on is created. The kinds that it
-// brings along are applied before its objects, and stay when it goes. The image of metrics-server is made once the first nodes are Ready: machines
-// import it when it comes, and until then the add-on says that it is not built.
+// What few clusters need is made by `make addons` alone: the machines of a cluster get its image when the add-on is
+// created. The kinds that it brings along are applied before its objects, and stay when it goes. The image of
+// metrics-server is made once the first nodes are Ready: machines import it when it comes, and until then the add-on
+// says that it is not built.
 //
-// Objects are applied when the spec changes, when a release of Muster has others, and when one is gone. In between, what others change stays, as
-// on EKS.
+// Objects are applied when the spec changes, when a release of Muster has others, and when one is gone. In between,
+// what others change stays, as on EKS.
 //
 // What happens if:
 //

@@ -147,7 +147,8 @@ func (r *addons) onMachines(ctx context.Context, known addon.Addon) ([]v1alpha1.
 	return nil, fmt.Errorf("nobody knows how add-on %s is on machines", known.Name)
 }
 
-// program asks the agents of the machines, which start the program of an add-on and report one that ends again and again.
+// program asks the agents of the machines, which start the program of an add-on and report one that ends again and
+// again.
 func (r *addons) program(ctx context.Context, name string) ([]v1alpha1.AddonIssue, error) {
 	if r.Report == nil {
 		return nil, nil

@@ -28,7 +28,8 @@ func object(apiVersion, kind, name, namespace string) *unstructured.Unstructured
 	return u
 }
 
-// ingressWorld is a cluster that gets Traefik. Its API server serves the Gateway API a while after the kinds were applied.
+// ingressWorld is a cluster that gets Traefik. Its API server serves the Gateway API a while after the kinds were
+// applied.
 type ingressWorld struct {
 	*world
 

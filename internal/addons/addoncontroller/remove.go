@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/addons/addon"
 )
 
-// remove removes the objects of an add-on from the cluster, unless they are to stay, and lets the Addon go once they are gone.
+// remove removes the objects of an add-on from the cluster, unless they are to stay, and lets the Addon go once they
+// are gone.
 func (r *addons) remove(ctx context.Context, a *v1alpha1.Addon) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(a, v1alpha1.FinalizerAddon) {
 		return reconcile.Result{}, nil
@@ -53,7 +54,8 @@ func (r *addons) remove(ctx context.Context, a *v1alpha1.Addon) (reconcile.Resul
 	return reconcile.Result{}, nil
 }
 
-// removeObjects deletes the objects that the add-on has applied, but for the kinds that it brought along, and reports whether any is left.
+// removeObjects deletes the objects that the add-on has applied, but for the kinds that it brought along, and reports
+// whether any is left.
 func (r *addons) removeObjects(ctx context.Context, name string) (left bool, err error) {
 	known, ok := r.Catalogue.Find(name)
 	if !ok || known.OnMachines != "" {

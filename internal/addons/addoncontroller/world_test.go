@@ -87,7 +87,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				return err
 			}
 			if o.FieldManager == "muster" && !strings.Contains(string(raw), `"spec"`) && !strings.Contains(string(raw), `"data"`) && w.began {
-				// The API server has the manager give its fields up. The fake fills in empty fields before, and finds conflicts.
+				// The API server has the manager give its fields up. The fake fills in empty fields before, and finds
+				// conflicts.
 				w.gaveUp = append(w.gaveUp, string(raw))
 				return nil
 			}

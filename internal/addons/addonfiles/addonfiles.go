@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addonfiles gives add-ons what `make addons` made for them: images, which it loads for the machines of one cluster and takes away again, and the
-// Kinds that an add-on brings along. Files that are missing or of another release are an error that names `make addons`; images that people loaded for all
-// clusters are never taken away.
+// Package addonfiles gives add-ons what `make addons` made for them: images, which it loads for the machines of one
+// cluster and takes away again, and the Kinds that an add-on brings along. Files that are missing or of another release
+// are an error that names `make addons`; images that people loaded for all clusters are never taken away.
 package addonfiles
 
 import (
@@ -114,7 +114,8 @@ func (f *Files) Load(ctx context.Context, name string) error {
 	return errors.Join(err, ingest.End())
 }
 
-// Unload takes away the image that Load gave the machines, in this release or an earlier one. An image that people loaded for all clusters stays.
+// Unload takes away the image that Load gave the machines, in this release or an earlier one. An image that people
+// loaded for all clusters stays.
 func (f *Files) Unload(ctx context.Context, name string) error {
 	known, _ := f.catalogue.Find(name)
 	if !known.Loaded() {

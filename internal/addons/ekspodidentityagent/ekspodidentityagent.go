@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ekspodidentityagent is the add-on eks-pod-identity-agent: a server of each machine, in the machine's agent. The add-on reports its health.
+// Package ekspodidentityagent is the add-on eks-pod-identity-agent: a server of each machine, in the machine's agent.
+// The add-on reports its health.
 package ekspodidentityagent
 
 import "muster.dev/muster/internal/addons/addon"

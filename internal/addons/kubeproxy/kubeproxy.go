@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeproxy is the add-on kube-proxy: a program of each machine, started by the machine's agent. The add-on reports its health.
+// Package kubeproxy is the add-on kube-proxy: a program of each machine, started by the machine's agent. The add-on
+// reports its health.
 package kubeproxy
 
 import (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metricsserver is the add-on metrics-server: a Deployment with what belongs to it, and an API. `make build` makes its image.
+// Package metricsserver is the add-on metrics-server: a Deployment with what belongs to it, and an API. `make build`
+// makes its image.
 package metricsserver
 
 import (

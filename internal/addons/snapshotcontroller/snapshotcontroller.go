@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshotcontroller is the add-on snapshot-controller: a Deployment with what belongs to it, and the kinds of snapshots. `make addons` makes its
-// image and the file with the kinds.
+// Package snapshotcontroller is the add-on snapshot-controller: a Deployment with what belongs to it, and the kinds of
+// snapshots. `make addons` makes its image and the file with the kinds.
 package snapshotcontroller
 
 import (

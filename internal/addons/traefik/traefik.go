@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traefik is the add-on traefik: a Deployment with what belongs to it, and the kinds of the Gateway API. `make addons` makes its image and the file
-// with the kinds.
+// Package traefik is the add-on traefik: a Deployment with what belongs to it, and the kinds of the Gateway API. `make
+// addons` makes its image and the file with the kinds.
 package traefik
 
 import (
@@ -46,7 +46,8 @@ const (
 	argGateway   = "--providers.kubernetesgateway"
 )
 
-// configure leaves out what is for the Gateway API, where a configuration wants none of it, and says whether the IngressClass is the default.
+// configure leaves out what is for the Gateway API, where a configuration wants none of it, and says whether the
+// IngressClass is the default.
 func configure(objects []*unstructured.Unstructured, values addon.Values) ([]*unstructured.Unstructured, error) {
 	if values["gateway"] == false {
 		objects = slices.DeleteFunc(objects, ofGateway)

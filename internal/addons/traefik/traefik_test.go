@@ -15,7 +15,8 @@ func TestManifest(t *testing.T) {
 	t.Parallel()
 	objects := addontest.Objects(t, traefik.Addon())
 	manifesttest.Bindings(t, objects, "ServiceAccount traefik: traefik", "ServiceAccount traefik: traefik-gateway")
-	// The certificates of Ingresses and Gateways are in Secrets of any namespace, and no rule can choose Secrets by their type.
+	// The certificates of Ingresses and Gateways are in Secrets of any namespace, and no rule can choose Secrets by
+	// their type.
 	manifesttest.Narrow(t, objects, manifesttest.ReadsSecrets)
 	addontest.Version(t, traefik.Addon(), "traefik", "github.com/traefik/traefik/v3")
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vpccni is the add-on vpc-cni: the network plugins ptp and portmap on each machine, with routes in the VPC. The add-on reports their health.
+// Package vpccni is the add-on vpc-cni: the network plugins ptp and portmap on each machine, with routes in the VPC.
+// The add-on reports their health.
 package vpccni
 
 import (

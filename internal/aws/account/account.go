@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package account keeps the account file of a state directory: the account's id, its region and a loopback address of its own. The file
-// is made once, at the first start, and never written again: names of nodes, ARNs and tokens of every cluster are made of what it says.
+// Package account keeps the account file of a state directory: the account's id, its region and a loopback address of
+// its own. The file is made once, at the first start, and never written again: names of nodes, ARNs and tokens of every
+// cluster are made of what it says.
 //
-// A file that is damaged, is missing in a directory in use, or is of a later version is refused, in one line. Nothing is guessed in its
-// place: with another region or address, everything that was issued would be somebody else's.
+// A file that is damaged, is missing in a directory in use, or is of a later version is refused, in one line. Nothing
+// is guessed in its place: with another region or address, everything that was issued would be somebody else's.
 package account
 
 import (
@@ -65,8 +66,8 @@ func Read(dir statedir.Dir) (Account, error) {
 	return account, nil
 }
 
-// InUse reports whether anything in a state directory was made of what its account says: keys, or a cluster. A layout alone is what a crash
-// before the account was made leaves.
+// InUse reports whether anything in a state directory was made of what its account says: keys, or a cluster. A layout
+// alone is what a crash before the account was made leaves.
 func InUse(dir statedir.Dir) bool {
 	return slices.ContainsFunc([]string{dir.Clusters(), dir.PKI()}, func(path string) bool {
 		entries, err := os.ReadDir(path)
@@ -74,8 +75,9 @@ func InUse(dir statedir.Dir) bool {
 	})
 }
 
-// Make returns the account of a state directory, which has to exist, and makes its file if there is none. An empty name of a region
-// stands for the one that the account is in, or for the default. An account that is in another region is an error.
+// Make returns the account of a state directory, which has to exist, and makes its file if there is none. An empty name
+// of a region stands for the one that the account is in, or for the default. An account that is in another region is an
+// error.
 func Make(dir statedir.Dir, regionName string) (Account, error) {
 	return makeWith(dir, regionName, rand.Reader)
 }
@@ -145,8 +147,8 @@ func parse(raw []byte) (Account, error) {
 	return account, nil
 }
 
-// decode takes one object with exactly the keys of a file, each once and written as here: encoding/json takes keys in any case, and of
-// a key twice the last.
+// decode takes one object with exactly the keys of a file, each once and written as here: encoding/json takes keys in
+// any case, and of a key twice the last.
 func decode(raw []byte, into *file) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -177,11 +179,13 @@ func decode(raw []byte, into *file) error {
 	return nil // a key that is missing leaves an empty value, which no field may have
 }
 
-// addresses are what the account's own is chosen from. Far from 127.0.0.1, which every program listens on, 127.0.0.53 of
-// systemd-resolved and 127.0.1.1 of Debian's /etc/hosts, two accounts on one host choose the same with one chance in four million.
+// addresses are what the account's own is chosen from. Far from 127.0.0.1, which every program listens on, 127.0.0.53
+// of systemd-resolved and 127.0.1.1 of Debian's /etc/hosts, two accounts on one host choose the same with one chance in
+// four million.
 var addresses = netip.MustParsePrefix("127.64.0.0/10")
 
-// own reports whether an address may be an account's. Not so the last byte 0 and 255, which look like a network's and a broadcast's.
+// own reports whether an address may be an account's. Not so the last byte 0 and 255, which look like a network's and a
+// broadcast's.
 func own(address netip.Addr) bool {
 	if !addresses.Contains(address) {
 		return false

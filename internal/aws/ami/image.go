@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ami has the images that machines are launched from: one for each minor version of Kubernetes and release of Muster's node files. They have
-// names like the images that EKS publishes, so that tools which look for those find them. Nothing is stored of an image: a machine boots from the
-// programs of the service, and the id says which ones.
+// Package ami has the images that machines are launched from: one for each minor version of Kubernetes and release of
+// Muster's node files. They have names like the images that EKS publishes, so that tools which look for those find
+// them. Nothing is stored of an image: a machine boots from the programs of the service, and the id says which ones.
 package ami
 
 import (
@@ -28,11 +28,13 @@ const (
 const (
 	Architecture   = "x86_64"
 	RootDeviceName = "/dev/xvda"
-	// RootDiskGiB is what EKS gives a node that asks for nothing. A machine's disk is a directory of the host, of no fixed size.
+	// RootDiskGiB is what EKS gives a node that asks for nothing. A machine's disk is a directory of the host, of no
+	// fixed size.
 	RootDiskGiB = 20
 )
 
-// released is the day of each release of Muster's node files, which images are dated by. A test fails for a release that is not here.
+// released is the day of each release of Muster's node files, which images are dated by. A test fails for a release
+// that is not here.
 var released = map[string]string{"v0.2.0": "20261122"}
 
 // Image is one image.
@@ -88,13 +90,15 @@ func Recommended(kubernetes string) (Image, bool) {
 	return found, found.ID != ""
 }
 
-// OfMachine is the id of the image that a machine was launched from: that of the default release, if the machine names none.
+// OfMachine is the id of the image that a machine was launched from: that of the default release, if the machine names
+// none.
 func OfMachine(m *v1alpha1.Machine) string {
 	newest, _ := Recommended(release.Default().Minor()) // a test looks
 	return cmp.Or(m.Spec.ImageID, newest.ID)
 }
 
-// OfRelease returns the id of the image that machines of a cluster's release are launched from; empty for the default release, whose machines name none.
+// OfRelease returns the id of the image that machines of a cluster's release are launched from; empty for the default
+// release, whose machines name none.
 func OfRelease(r release.Release) string {
 	if r.Default {
 		return ""
@@ -102,7 +106,8 @@ func OfRelease(r release.Release) string {
 	return of(r, version.Release).ID
 }
 
-// Release returns the release of Kubernetes that a machine runs which was launched from an image, by its id; the default if no image has the id.
+// Release returns the release of Kubernetes that a machine runs which was launched from an image, by its id; the
+// default if no image has the id.
 func Release(id string) release.Release { return releaseOf(id, release.All()) }
 
 func releaseOf(id string, list release.List) release.Release {

@@ -19,7 +19,8 @@ type Parameter struct {
 // Root is what the names of all parameters begin with.
 const Root = "/aws/service/eks/optimized-ami/"
 
-// Parameters are those that EKS publishes about its images, sorted by name: of each image by its name, and of the recommended one of each minor.
+// Parameters are those that EKS publishes about its images, sorted by name: of each image by its name, and of the
+// recommended one of each minor.
 func Parameters() []Parameter {
 	var all []Parameter
 	for _, i := range All() {

@@ -158,7 +158,8 @@ func TestPrincipals(t *testing.T) {
 	}
 }
 
-// The author of a name that IAM would not take is told so, and not that it is of the wrong kind: examples and templates have such names.
+// The author of a name that IAM would not take is told so, and not that it is of the wrong kind: examples and templates
+// have such names.
 func TestNamesThatAreTooLong(t *testing.T) {
 	const long = "eksctl-my-cluster-nodegroup-standard-wo-NodeInstanceRole-1WP3NUE3O6UCF"
 	for in, want := range map[string]string{

@@ -22,8 +22,8 @@ const (
 	federatePrefix = "federated-user/"
 )
 
-// Canonical is the lasting name behind a: that of the role for a session of it. Users, roles, roots and federated users are
-// their own; all else names nobody and is an error.
+// Canonical is the lasting name behind a: that of the role for a session of it. Users, roles, roots and federated users
+// are their own; all else names nobody and is an error.
 func (a ARN) Canonical() (ARN, error) {
 	if role, _, ok := a.AssumedRole(); ok {
 		return ARN{Partition: a.Partition, Service: "iam", Account: a.Account, Resource: rolePrefix + role}, nil
@@ -46,7 +46,8 @@ func (a ARN) Role() (path, name string, ok bool) { return a.named("iam", rolePre
 // User takes the ARN of a user apart, as Role does.
 func (a ARN) User() (path, name string, ok bool) { return a.named("iam", userPrefix) }
 
-// AssumedRole takes the ARN of a session of a role apart. STS leaves the path of the role out; if one is there, it is part of role.
+// AssumedRole takes the ARN of a session of a role apart. STS leaves the path of the role out; if one is there, it is
+// part of role.
 func (a ARN) AssumedRole() (role, session string, ok bool) {
 	path, session, ok := a.named("sts", assumedPrefix)
 	if !ok || path == "/" || len(session) < minSession {
@@ -114,8 +115,8 @@ func (a ARN) named(service, prefix string) (path, name string, ok bool) {
 	return path, name, true
 }
 
-// isPath reports whether p is an IAM path: "/", or something between two slashes, which may have slashes side by side (IAM API Reference,
-// CreateUser, Path).
+// isPath reports whether p is an IAM path: "/", or something between two slashes, which may have slashes side by side
+// (IAM API Reference, CreateUser, Path).
 func isPath(p string) bool {
 	return len(p) <= maxPath && strings.HasPrefix(p, "/") && strings.HasSuffix(p, "/") && p != "//" && all(p, isGraphic)
 }

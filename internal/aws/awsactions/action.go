@@ -11,7 +11,8 @@ type Mark uint8
 const (
 	// Real is an action whose effect is there.
 	Real Mark = iota + 1
-	// Record is an action whose request is checked, kept and read back, without an effect; or that lists what never exists.
+	// Record is an action whose request is checked, kept and read back, without an effect; or that lists what never
+	// exists.
 	Record
 	// Refused is an action that is answered with an error and the reason.
 	Refused
@@ -36,8 +37,8 @@ type Action struct {
 	Mark Mark
 	// Resources are the types of resources that IAM decides about. Without any, "*" in a policy fits always.
 	Resources []string
-	// Keys are the condition keys that a request sets beside the global ones and those of its resources. KEY, NAME and TYPE stand for
-	// what a request names, as in aws:RequestTag/KEY.
+	// Keys are the condition keys that a request sets beside the global ones and those of its resources. KEY, NAME and
+	// TYPE stand for what a request names, as in aws:RequestTag/KEY.
 	Keys []string
 	// Reason says why the action is refused.
 	Reason string
@@ -55,7 +56,8 @@ type Resource struct {
 	Keys []string
 }
 
-// Service is a service with its actions. Name is what requests are signed for, and the prefix of its actions in policies.
+// Service is a service with its actions. Name is what requests are signed for, and the prefix of its actions in
+// policies.
 type Service struct {
 	Name      string
 	Actions   []Action

@@ -16,8 +16,8 @@ const leastEffects = 45
 
 var upper = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// The page of effects says which story sees what an operation does. Stories are told from their source: the test is there, it has the step, and it
-// calls the operation.
+// The page of effects says which story sees what an operation does. Stories are told from their source: the test is
+// there, it has the step, and it calls the operation.
 func TestEffectsAreSeenByStories(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/aws-effects.md")

@@ -11,8 +11,9 @@ import (
 
 var variable = regexp.MustCompile(`\\\$\\\{[A-Za-z]+\\\}`)
 
-// Fits says why the list does not have IAM asked about an action, such as eks:DescribeCluster, and a resource: the resource is of no type of the
-// action's. An action without types may be asked about with any, since "*" in a policy fits always. It is nil for those that fit.
+// Fits says why the list does not have IAM asked about an action, such as eks:DescribeCluster, and a resource: the
+// resource is of no type of the action's. An action without types may be asked about with any, since "*" in a policy
+// fits always. It is nil for those that fit.
 func Fits(action, resource string) error {
 	service, name, _ := strings.Cut(action, ":")
 	for _, s := range Services() {

@@ -31,8 +31,8 @@ func (noInstances) Lookup(string) (identityservice.Instance, bool) {
 	return identityservice.Instance{}, false
 }
 
-// STS and IAM are asked for every operation that the SDK knows, unsigned: an action that is not there is told apart from a sender who is
-// nobody.
+// STS and IAM are asked for every operation that the SDK knows, unsigned: an action that is not there is told apart
+// from a sender who is nobody.
 func TestSTSAndIAMAnswerWhatTheListSays(t *testing.T) {
 	sealer, err := identityservice.OpenSealer(filepath.Join(t.TempDir(), "keys.json"), time.Now())
 	if err != nil {

@@ -124,7 +124,8 @@ func TestThePageIsTheList(t *testing.T) {
 	if diff := cmp.Diff(services, Services(), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("docs/aws-actions.md (-) and the code (+) differ:\n%s", diff)
 	}
-	// A caller that the page has one action of is often a misspelled one; each must be a Terraform resource or in the legend.
+	// A caller that the page has one action of is often a misspelled one; each must be a Terraform resource or in the
+	// legend.
 	for caller, actions := range callers {
 		if strings.HasPrefix(caller, "aws_") {
 			continue

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awsfault has the errors that the account answers requests of AWS's tools with: a code that clients compare, and a message for
-// people. The codecs of the protocols write them.
+// Package awsfault has the errors that the account answers requests of AWS's tools with: a code that clients compare,
+// and a message for people. The codecs of the protocols write them.
 package awsfault
 
 import (
@@ -25,7 +25,8 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Nulls refuses a request without required members, by their paths, in the words of the front of most services of AWS. Names there begin with a small letter.
+// Nulls refuses a request without required members, by their paths, in the words of the front of most services of AWS.
+// Names there begin with a small letter.
 func Nulls(code string, missing []string) *Error {
 	told := make([]string, 0, len(missing))
 	for _, path := range missing {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awsfront is the one front of all AWS APIs: it owns the listeners of people and of machines, hands a request to the service that it is
-// signed for, finds the action, has a [Gate] prove the sender and ask IAM, decodes the input, does the action, writes the answer in the protocol of
-// the service, and the request's line of the log. An action is registered with [Register] and knows nothing of HTTP. The gate is the identity
-// service, which registers the actions of STS and IAM as other services do theirs.
+// Package awsfront is the one front of all AWS APIs: it owns the listeners of people and of machines, hands a request
+// to the service that it is signed for, finds the action, has a [Gate] prove the sender and ask IAM, decodes the input,
+// does the action, writes the answer in the protocol of the service, and the request's line of the log. An action is
+// registered with [Register] and knows nothing of HTTP. The gate is the identity service, which registers the actions
+// of STS and IAM as other services do theirs.
 //
 // A request goes through these steps, and the first that fails answers it:
 //

@@ -33,8 +33,8 @@ type Caller interface {
 // Gate decides who comes in, and what they may do. Refusals are *awsfault.Error of IAM.
 type Gate interface {
 	Admit(r *http.Request, service string, body []byte) (Caller, error)
-	// Unsigned is the caller of an action that is registered as one whose sender something else than a signature proves. It must refuse all actions that
-	// the gate does not know as such, whatever is registered.
+	// Unsigned is the caller of an action that is registered as one whose sender something else than a signature
+	// proves. It must refuse all actions that the gate does not know as such, whatever is registered.
 	Unsigned(r *http.Request, service, action string) (Caller, error)
 	// Authorize asks about an action such as eks:DescribeCluster. The names of the conditions are in lower case.
 	Authorize(c Caller, action string, about Target) error
@@ -47,8 +47,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
-	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many are made each
-	// second, a new one has a second to prove its sender's identity before it makes way for others.
+	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many
+	// are made each second, a new one has a second to prove its sender's identity before it makes way for others.
 	Connections int
 	Now         func() time.Time // time.Now if nil
 }
@@ -88,8 +88,8 @@ type prepared struct {
 
 // Target is one resource that a request is about, for IAM.
 type Target struct {
-	// Action is what IAM is asked about in place of the request's own action, such as ec2:CreateTags where a request makes something with tags.
-	// It is mostly empty.
+	// Action is what IAM is asked about in place of the request's own action, such as ec2:CreateTags where a request
+	// makes something with tags. It is mostly empty.
 	Action string
 	// Resource is an ARN, or "*".
 	Resource string
@@ -122,16 +122,20 @@ const (
 	Itself
 )
 
-// Spec is an action. The fields of In and Out are members of the operation's input and output, see [awsshape.Shape.Into].
+// Spec is an action. The fields of In and Out are members of the operation's input and output, see
+// [awsshape.Shape.Into].
 type Spec[In, Out any] struct {
-	// About says which resources a request is about. All must be allowed. Nil is for actions that are about no one resource.
+	// About says which resources a request is about. All must be allowed. Nil is for actions that are about no one
+	// resource.
 	About func(context.Context, *Call, *In) ([]Target, error)
 	Do    func(context.Context, *Call, *In) (*Out, error)
-	// Begin, if not nil, comes before About, and what it returns is called when the action is done or refused. It may put another Caller into the Call.
+	// Begin, if not nil, comes before About, and what it returns is called when the action is done or refused. It may
+	// put another Caller into the Call.
 	Begin func(context.Context, *Call) (end func(), err error)
 	// Rights other than Policies have no About.
 	Rights Rights
-	// Unsigned is for an action whose sender is proven by its input; its Rights are Itself. The gate must know the action as unsigned, too.
+	// Unsigned is for an action whose sender is proven by its input; its Rights are Itself. The gate must know the
+	// action as unsigned, too.
 	Unsigned bool
 }
 
@@ -167,7 +171,8 @@ func New(c Config) (*Front, error) {
 // ServeHTTP answers a request of any service.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.entry.ServeHTTP(w, r) }
 
-// Register adds an action before the first request. A service or an action that is in no table is a defect of the program, which panics.
+// Register adds an action before the first request. A service or an action that is in no table is a defect of the
+// program, which panics.
 func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 	table := awstable.Service(service)
 	if table == nil || table.Operation(name) == nil || f.Answers(service, name) {
@@ -235,8 +240,8 @@ func (f *Front) Services() []string {
 	return names
 }
 
-// Check compares the inputs and outputs of all actions with the tables, and whether they say what a request is about with the list of actions. It
-// is for tests.
+// Check compares the inputs and outputs of all actions with the tables, and whether they say what a request is about
+// with the list of actions. It is for tests.
 func (f *Front) Check() error {
 	var problems []error
 	for name, a := range f.actions {

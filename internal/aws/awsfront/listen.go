@@ -21,14 +21,15 @@ const maxPerMachine = 32
 // Certificate finds the certificate of the listener for each connection.
 type Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// Serve answers people over TLS until the context ends. A client that is slow to ask or to read is cut off, and one that has proven nothing yet
-// makes way for the next when there are too many.
+// Serve answers people over TLS until the context ends. A client that is slow to ask or to read is cut off, and one
+// that has proven nothing yet makes way for the next when there are too many.
 func (f *Front) Serve(ctx context.Context, listener net.Listener, certificate Certificate) error {
 	return f.serve(ctx, newPlaces(listener, f.config.Connections, f.config.Connections), certificate)
 }
 
-// ServeMachines does the same for machines, which have places of their own: nobody on the host takes theirs, and no machine those of
-// others. The listener must be reached by the relays of VPCs alone, which say with a PROXY header whose connection each is.
+// ServeMachines does the same for machines, which have places of their own: nobody on the host takes theirs, and no
+// machine those of others. The listener must be reached by the relays of VPCs alone, which say with a PROXY header
+// whose connection each is.
 func (f *Front) ServeMachines(ctx context.Context, listener net.Listener, certificate Certificate) error {
 	return f.serve(ctx, newPlaces(proxyheader.NewListener(listener, f.config.Log), f.config.Connections, maxPerMachine), certificate)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are documented in docs/service.md. Their labels are services and actions of the tables, and codes that are written here: nothing that
-// a caller chooses.
+// metrics are documented in docs/service.md. Their labels are services and actions of the tables, and codes that are
+// written here: nothing that a caller chooses.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec

@@ -19,9 +19,10 @@ type origin struct {
 
 // places lets so many connections in at once, and so many from one address.
 //
-// A connection is at work from the moment at which its request's sender is proven until the answer is written; before and after that it
-// costs its client nothing, and so it keeps nobody out. A client that comes when all places are taken gets that of the connection that
-// has not been at work for the longest time: of all connections, or of those of its own address if that has its share.
+// A connection is at work from the moment at which its request's sender is proven until the answer is written; before
+// and after that it costs its client nothing, and so it keeps nobody out. A client that comes when all places are taken
+// gets that of the connection that has not been at work for the longest time: of all connections, or of those of its
+// own address if that has its share.
 type places struct {
 	net.Listener
 	most, perPeer int
@@ -51,8 +52,8 @@ func newPlaces(listener net.Listener, most, perPeer int) *places {
 	}
 }
 
-// Accept lets the next connection in. If everybody is at work it waits for a place, unless these are all of that address: then the
-// connection is closed.
+// Accept lets the next connection in. If everybody is at work it waits for a place, unless these are all of that
+// address: then the connection is closed.
 func (p *places) Accept() (net.Conn, error) {
 	for {
 		connection, err := p.Listener.Accept()
@@ -144,7 +145,8 @@ func (c *place) work() {
 	}
 }
 
-// rest says that a request was answered. A connection that proved nothing has not been at work, and stays where it was in the list.
+// rest says that a request was answered. A connection that proved nothing has not been at work, and stays where it was
+// in the list.
 func (c *place) rest() {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// Record is what one line of the log tells of one request: the caller, the action and the result. Names are its only parameters, since others
-// may be secrets.
+// Record is what one line of the log tells of one request: the caller, the action and the result. Names are its only
+// parameters, since others may be secrets.
 type Record struct {
 	Service, Action, RequestID     string
 	Principal, AccessKey, Resource string

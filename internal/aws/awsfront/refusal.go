@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/internal/aws/query"
 )
 
-// refusal turns any error into one that may be answered. An error that nobody meant for the caller becomes an InternalFailure, which tells
-// nothing.
+// refusal turns any error into one that may be answered. An error that nobody meant for the caller becomes an
+// InternalFailure, which tells nothing.
 func refusal(table *awsshape.Service, err error) *awsfault.Error {
 	var fault *awsfault.Error
 	switch {
@@ -52,8 +52,8 @@ type answered struct {
 	status int
 }
 
-// gateCodes are the codes of STS and IAM in those of other protocols. Clients compare them: to set their clock, to fetch new credentials,
-// to wait.
+// gateCodes are the codes of STS and IAM in those of other protocols. Clients compare them: to set their clock, to
+// fetch new credentials, to wait.
 var gateCodes = map[awsshape.Protocol]map[string]answered{
 	awsshape.RestJSON: {
 		"AccessDenied":               {"AccessDeniedException", 403},

@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/aws/iamfault"
 )
 
-// Each refusal of the gate is answered with what the service's clients compare. A code that IAM does not have could never be translated.
+// Each refusal of the gate is answered with what the service's clients compare. A code that IAM does not have could
+// never be translated.
 func TestRefusalsOfIAMInTheWordsOfServices(t *testing.T) {
 	codes := []iamfault.Code{
 		iamfault.AccessDenied, iamfault.InvalidClientTokenID, iamfault.SignatureDoesNotMatch, iamfault.IncompleteSignature, iamfault.MissingAuthenticationToken,

@@ -22,9 +22,9 @@ import (
 // unknownOperation is the code that services of AWS answer with what they do not do.
 const unknownOperation = "UnknownOperationException"
 
-// routed hands requests to the service that they are signed for. Tools whose endpoint is set for all services send requests of all of them; requests
-// of services that are not here are refused. Each protocol has its own form of errors, and a client of one makes nothing of the
-// errors of STS and IAM.
+// routed hands requests to the service that they are signed for. Tools whose endpoint is set for all services send
+// requests of all of them; requests of services that are not here are refused. Each protocol has its own form of
+// errors, and a client of one makes nothing of the errors of STS and IAM.
 func (f *Front) routed(w http.ResponseWriter, r *http.Request) {
 	signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})
 	if err != nil {
@@ -53,14 +53,16 @@ func (f *Front) routed(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)               //nolint:gosec // G705: no page but XML or JSON, escaped by their encoders, with nosniff; a lost client has gone
 }
 
-// atRoot reports whether a request is for /, where EKS has nothing: a request there that is signed for EKS is a token of a cluster, which is STS's.
+// atRoot reports whether a request is for /, where EKS has nothing: a request there that is signed for EKS is a token
+// of a cluster, which is STS's.
 func atRoot(r *http.Request) bool { return strings.Trim(r.URL.Path, "/") == "" }
 
-// maxUnsigned is how much of the form of an unsigned request is looked at for its version. The services look at no more.
+// maxUnsigned is how much of the form of an unsigned request is looked at for its version. The services look at no
+// more.
 const maxUnsigned = 256 << 10
 
-// unsigned hands a request without a signature in its header to the service that it is presigned for, or else to the one that it seems to be for,
-// which refuses it in its own form. STS and IAM have all others.
+// unsigned hands a request without a signature in its header to the service that it is presigned for, or else to the
+// one that it seems to be for, which refuses it in its own form. STS and IAM have all others.
 func (f *Front) unsigned(w http.ResponseWriter, r *http.Request) {
 	var name string
 	if signed, err := sigv4.ReadPresigned(sigv4.Request{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header, RawQuery: r.URL.RawQuery}); err == nil {
@@ -91,8 +93,8 @@ func notHere(service string) string {
 		"use another shell, or take back what `muster env` set: unset AWS_ENDPOINT_URL AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE AWS_CA_BUNDLE SSL_CERT_FILE AWS_REGION AWS_DEFAULT_REGION"
 }
 
-// refusalFor is the answer in the form of errors that the client of a service reads: EC2 and S3 have one of their own, the query protocol
-// has a form, and all others read JSON.
+// refusalFor is the answer in the form of errors that the client of a service reads: EC2 and S3 have one of their own,
+// the query protocol has a form, and all others read JSON.
 func refusalFor(service string, r *http.Request, requestID string) (body []byte, contentType string) {
 	type fault struct {
 		Code, Message string

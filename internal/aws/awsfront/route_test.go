@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/aws/sigv4"
 )
 
-// signedGate lets in requests that are signed for the service that they came to, as the identity service does. It remembers who was asked for what.
+// signedGate lets in requests that are signed for the service that they came to, as the identity service does. It
+// remembers who was asked for what.
 type signedGate struct {
 	admitted []string // the services
 	unsigned []string // the actions that were asked for without a signature
@@ -117,7 +118,8 @@ func (w *routes) send(t *testing.T, presignedFor, method, target, body, kind str
 
 const form = "application/x-www-form-urlencoded"
 
-// The service that a presigned request is signed for reads it, whatever form it has: no other service does what the form says.
+// The service that a presigned request is signed for reads it, whatever form it has: no other service does what the
+// form says.
 func TestAPresignedRequestIsThatOfItsService(t *testing.T) {
 	for name, c := range map[string]struct {
 		signedFor, method, target, body string
@@ -223,7 +225,8 @@ func TestAnUnsignedActionTakesTwo(t *testing.T) {
 	}
 }
 
-// The end of an action is called when the action is refused, too, and IAM is asked about the Caller that Begin has put into the Call.
+// The end of an action is called when the action is refused, too, and IAM is asked about the Caller that Begin has put
+// into the Call.
 func TestWhatBeginsEnds(t *testing.T) {
 	w := newWorld(t)
 	var begun, ended int

@@ -80,8 +80,9 @@ func (q *request) answer(w http.ResponseWriter, r *http.Request) (response awssh
 	if err != nil {
 		return awsshape.Response{}, err
 	}
-	// A client that goes away does not leave its change half done: what an action needs to be stopped by is its own deadline. An action of STS or IAM is one
-	// write at most, and waits for others, and for issuers of tokens, no longer than its client does.
+	// A client that goes away does not leave its change half done: what an action needs to be stopped by is its own
+	// deadline. An action of STS or IAM is one write at most, and waits for others, and for issuers of tokens, no
+	// longer than its client does.
 	ctx := r.Context()
 	if !q.table.Identity {
 		ctx = context.WithoutCancel(ctx)
@@ -133,7 +134,8 @@ func (q *request) admit(w http.ResponseWriter, r *http.Request) (*Call, func() (
 	return &Call{Caller: caller, Service: q.table.Name, Action: q.action, ID: q.id, Now: now}, routed.Input, nil
 }
 
-// unrouted is the answer to a request without an operation. STS and IAM tell everybody, and other services those whose identity is proven.
+// unrouted is the answer to a request without an operation. STS and IAM tell everybody, and other services those whose
+// identity is proven.
 func (q *request) unrouted(r *http.Request, body []byte, why error) error {
 	if q.table.Identity {
 		return why
@@ -144,7 +146,8 @@ func (q *request) unrouted(r *http.Request, body []byte, why error) error {
 	return why
 }
 
-// sender is who sent a request of the operation that was found. A signature is asked for unless exactly that operation is registered as unsigned.
+// sender is who sent a request of the operation that was found. A signature is asked for unless exactly that operation
+// is registered as unsigned.
 func (q *request) sender(r *http.Request, body []byte) (Caller, error) {
 	if q.front.actions[[2]string{q.table.Name, q.operation.Name}].unsigned {
 		return q.front.config.Gate.Unsigned(r, q.table.Name, q.operation.Name)

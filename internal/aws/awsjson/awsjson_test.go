@@ -108,7 +108,8 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// The model of KMS gives codes the statuses of what they mean, such as 404; the service answers 400 and 500, as its API reference says.
+// The model of KMS gives codes the statuses of what they mean, such as 404; the service answers 400 and 500, as its API
+// reference says.
 func TestStatuses(t *testing.T) {
 	for code, want := range map[string]int{"NotFoundException": 400, "AlreadyExistsException": 400, "DisabledException": 400, "KMSInvalidStateException": 400, "TagException": 400, "KMSInternalException": 500, "DependencyTimeoutException": 500, "Unknown": 400} {
 		if got := codec.EncodeError(awstable.Service("kms"), "id", &awsfault.Error{Code: code}).Status; got != want {

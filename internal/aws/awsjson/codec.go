@@ -56,7 +56,8 @@ func nullCode(service string) string {
 	return ValidationException
 }
 
-// isJSON reports whether a body of that media type is read as JSON. Others, such as what a page in a browser can send, name no operation.
+// isJSON reports whether a body of that media type is read as JSON. Others, such as what a page in a browser can send,
+// name no operation.
 func isJSON(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (kind == "application/x-amz-json-1.0" || kind == "application/x-amz-json-1.1" || kind == "application/json")

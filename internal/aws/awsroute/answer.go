@@ -18,8 +18,8 @@ type fault struct {
 	Message string
 }
 
-// Refuse writes a refusal in the form of a protocol, for services that have no table. The code is in the header as well as in the body: some
-// SDKs read the one, and some the other.
+// Refuse writes a refusal in the form of a protocol, for services that have no table. The code is in the header as well
+// as in the body: some SDKs read the one, and some the other.
 func Refuse(protocol awsshape.Protocol, requestID string, e *awsfault.Error) awsshape.Response {
 	answer := awsshape.Response{Status: e.HTTPStatus(), Header: map[string]string{
 		"Content-Type": textXML, "X-Amzn-Requestid": requestID, "X-Content-Type-Options": "nosniff",

@@ -2,8 +2,9 @@
 
 // Package awsroute finds the service and the action of a request, and refuses those that the account does not answer.
 //
-// One endpoint answers all services. A request's service is the one that it is signed for: the third part of the credential's scope. The
-// form of the request says the protocol, also for services that are not here, since a client reads the errors of its own protocol alone.
+// One endpoint answers all services. A request's service is the one that it is signed for: the third part of the
+// credential's scope. The form of the request says the protocol, also for services that are not here, since a client
+// reads the errors of its own protocol alone.
 //
 //	What happens if                                      Then
 //	the service is not on the list                       404 UnknownOperationException, in the form that the request has

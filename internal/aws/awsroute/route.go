@@ -41,8 +41,8 @@ func kindOf(r awsshape.Request) string {
 	return kind
 }
 
-// parameter is a parameter of the query protocols: of the body, or else of the query string, as a presigned request has it. The whole form
-// is not read for it.
+// parameter is a parameter of the query protocols: of the body, or else of the query string, as a presigned request has
+// it. The whole form is not read for it.
 func parameter(r awsshape.Request, name string) string {
 	if kindOf(r) == formType {
 		if value := first(string(r.Body), name); value != "" {
@@ -52,7 +52,8 @@ func parameter(r awsshape.Request, name string) string {
 	return first(r.Query, name)
 }
 
-// first is the first parameter of a name in a form, as url.Values has it: who may send an action and what is done must be of one name.
+// first is the first parameter of a name in a form, as url.Values has it: who may send an action and what is done must
+// be of one name.
 func first(form, name string) string {
 	for pair := range strings.SplitSeq(form, "&") {
 		key, value, _ := strings.Cut(pair, "=")
@@ -81,8 +82,8 @@ type Target struct {
 	Signed   bool // the service is that of a signature, which is not checked here
 }
 
-// Find reads where a request goes. Nothing of it is proven. The codec of the service finds the action again when it reads the request;
-// permissions are decided by that one.
+// Find reads where a request goes. Nothing of it is proven. The codec of the service finds the action again when it
+// reads the request; permissions are decided by that one.
 func Find(r awsshape.Request) Target {
 	t := Target{Service: signedFor(r)}
 	t.Signed = t.Service != ""
@@ -137,8 +138,9 @@ func named(r awsshape.Request) string {
 	return ""
 }
 
-// Unsigned is the service that an unsigned request is for: by its version or its target, or by its path if that is of one service alone; "" if nothing
-// says which. Its handler refuses the request, in the form that the service's clients read.
+// Unsigned is the service that an unsigned request is for: by its version or its target, or by its path if that is of
+// one service alone; "" if nothing says which. Its handler refuses the request, in the form that the service's clients
+// read.
 func Unsigned(r awsshape.Request) string {
 	if name := named(r); name != "" {
 		return name

@@ -39,9 +39,11 @@ type Response struct {
 	Body   []byte
 }
 
-// Call is a request whose operation is known and whose input is not decoded yet: who may call the operation is decided between the two.
+// Call is a request whose operation is known and whose input is not decoded yet: who may call the operation is decided
+// between the two.
 type Call struct {
-	// Service is that of the operation, and is also known where the operation is not. Nil is the service that Route was called with.
+	// Service is that of the operation, and is also known where the operation is not. Nil is the service that Route was
+	// called with.
 	Service   *Service
 	Operation *Operation
 	// Codec writes the answer, if the request asks for another form than its own. It is mostly nil.
@@ -50,7 +52,8 @@ type Call struct {
 	Input func() (Object, error)
 }
 
-// Codec turns the requests and answers of one protocol into values. Every error of Route is an *awsfault.Error; the Call beside it says how to write it.
+// Codec turns the requests and answers of one protocol into values. Every error of Route is an *awsfault.Error; the
+// Call beside it says how to write it.
 type Codec interface {
 	Route(service *Service, request Request, limits Limits) (Call, error)
 	// Encode writes an answer. The output is an Object or a struct that Check accepts; nil writes an empty one.
@@ -67,11 +70,13 @@ type Limits struct {
 	Value  int // bytes of one string
 }
 
-// DefaultLimits leave room for the largest inputs that the APIs know: a kilobyte of tags, user data of 16 KiB, filters with 200 values.
+// DefaultLimits leave room for the largest inputs that the APIs know: a kilobyte of tags, user data of 16 KiB, filters
+// with 200 values.
 func DefaultLimits() Limits { return Limits{Depth: 24, Items: 2000, Params: 4000, Value: 256 << 10} }
 
-// Status is the status of an answer that is a refusal: its own, or what the table says of its code, or else 400. In the protocols with a target what
-// the client has to change is a 400 whatever the code, and 500 what the service has: the models name other statuses, which AWS does not send.
+// Status is the status of an answer that is a refusal: its own, or what the table says of its code, or else 400. In the
+// protocols with a target what the client has to change is a 400 whatever the code, and 500 what the service has: the
+// models name other statuses, which AWS does not send.
 func (s *Service) Status(problem *awsfault.Error) int {
 	if problem.Status != 0 {
 		return problem.HTTPStatus()

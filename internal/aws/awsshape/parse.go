@@ -22,9 +22,9 @@ import (
 //
 // An operation of restjson may end with the status of its answers; it is 200 otherwise.
 //
-// A member is a name, a kind or the name of a shape, and words: required, token, beyond, label, payload, flat (flatin, flatout), query=NAME,
-// header=NAME, name=NAME (in=NAME, out=NAME), time=FORMAT. A list may have in=NAME and out=NAME for its items. "-" stands for no shape,
-// and # begins a comment.
+// A member is a name, a kind or the name of a shape, and words: required, token, beyond, label, payload, flat (flatin,
+// flatout), query=NAME, header=NAME, name=NAME (in=NAME, out=NAME), time=FORMAT. A list may have in=NAME and out=NAME
+// for its items. "-" stands for no shape, and # begins a comment.
 func Parse(text string) (*Service, error) {
 	p := parser{scalars: map[string]*Shape{}}
 	for kind, name := range kindNames {

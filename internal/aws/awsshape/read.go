@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Scalar reads a value that came as text: in a path, a query string, a header or a form. Its errors say what is right, and the caller says
-// which member it is about.
+// Scalar reads a value that came as text: in a path, a query string, a header or a form. Its errors say what is right,
+// and the caller says which member it is about.
 func (s *Shape) Scalar(text string, format TimeFormat) (any, error) {
 	switch s.Kind {
 	case String:

@@ -51,7 +51,8 @@ type Shape struct {
 // Member finds a member by its name, or nil.
 func (s *Shape) Member(name string) *Member { return s.byName[name] }
 
-// MemberIn finds a member by its name on the wire of a request, or nil. Labels, headers and query parameters are not among them.
+// MemberIn finds a member by its name on the wire of a request, or nil. Labels, headers and query parameters are not
+// among them.
 func (s *Shape) MemberIn(name string) *Member { return s.byIn[name] }
 
 // Place is where in a request or an answer a member is.
@@ -136,7 +137,8 @@ type Service struct {
 	Version   string // 2017-11-01
 	Target    string // what X-Amz-Target begins with: AmazonSSM
 	Namespace string // of XML
-	// Identity is set for STS and IAM. Their forms are read strictly: what one of their actions ignored might be what bounds a permission.
+	// Identity is set for STS and IAM. Their forms are read strictly: what one of their actions ignored might be what
+	// bounds a permission.
 	Identity bool
 	// Versions are the services of one endpoint, if the Version of a form says which of them it is for.
 	Versions []*Service
@@ -158,8 +160,9 @@ func (s *Service) Fault(code string) *Fault { return s.faults[code] }
 // Shape finds a structure, list or map by its name, or nil.
 func (s *Service) Shape(name string) *Shape { return s.shapes[name] }
 
-// MaxBody is how many bytes the body of a request may have. The largest that AWS takes is that of KMS's and Systems Manager's values; user data has
-// 16 KiB. A policy document has 131,072 characters at most, with white space, and form encoding makes up to three bytes of each.
+// MaxBody is how many bytes the body of a request may have. The largest that AWS takes is that of KMS's and Systems
+// Manager's values; user data has 16 KiB. A policy document has 131,072 characters at most, with white space, and form
+// encoding makes up to three bytes of each.
 func (s *Service) MaxBody() int64 {
 	if s.Identity {
 		return 512 << 10
@@ -167,8 +170,8 @@ func (s *Service) MaxBody() int64 {
 	return 256 << 10
 }
 
-// Match finds the operation that a method and path belong to, and the labels of the path, still escaped. The path is the
-// escaped one, so a label may hold %2F.
+// Match finds the operation that a method and path belong to, and the labels of the path, still escaped. The path is
+// the escaped one, so a label may hold %2F.
 func (s *Service) Match(method, path string) (*Operation, map[string]string) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	var best *Operation

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Object is a decoded structure or map. Its values are string, bool, int64, float64, []byte, time.Time, []any, Object, and for a
-// document what encoding/json makes of it.
+// Object is a decoded structure or map. Its values are string, bool, int64, float64, []byte, time.Time, []any, Object,
+// and for a document what encoding/json makes of it.
 type Object map[string]any
 
 // Missing are the paths of required members that are not there.
@@ -50,11 +50,12 @@ func (s *Shape) missing(prefix string, value any, missing *[]string) {
 	}
 }
 
-// Into copies an object into the struct that target points to. A field takes the member of its own name, in whatever case: Arn and ARN
-// both take arn. Fields are pointers where "absent" and "zero" differ; embedded structs count as if their fields stood there.
+// Into copies an object into the struct that target points to. A field takes the member of its own name, in whatever
+// case: Arn and ARN both take arn. Fields are pointers where "absent" and "zero" differ; embedded structs count as if
+// their fields stood there.
 //
-// It returns the paths of members that are in the object and that no field takes, sorted by the table: what is in the request and would
-// be ignored. An error means that the struct does not fit the table, which Check finds in a test.
+// It returns the paths of members that are in the object and that no field takes, sorted by the table: what is in the
+// request and would be ignored. An error means that the struct does not fit the table, which Check finds in a test.
 func (s *Shape) Into(object Object, target any) (unused []string, err error) {
 	v := reflect.ValueOf(target)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {

@@ -28,7 +28,8 @@ func ValueOf(value any) Value {
 	return Value{v: v}
 }
 
-// Whole is the Value with all fields of its structs, in their own order, as STS and IAM answer: only nil pointers are absent.
+// Whole is the Value with all fields of its structs, in their own order, as STS and IAM answer: only nil pointers are
+// absent.
 func (v Value) Whole() Value { return Value{v.v, true} }
 
 // follow goes through pointers and interfaces; false means that it ends in nil.
@@ -42,8 +43,9 @@ func follow(v reflect.Value) (reflect.Value, bool) {
 	return v, v.IsValid()
 }
 
-// EachMember calls f for each member that has a value, in the order of the table. Of plain fields, those with an empty string, a zero time or
-// nil have none; numbers and booleans that may be absent are pointers. See Whole for another order.
+// EachMember calls f for each member that has a value, in the order of the table. Of plain fields, those with an empty
+// string, a zero time or nil have none; numbers and booleans that may be absent are pointers. See Whole for another
+// order.
 func (s *Shape) EachMember(value Value, f func(*Member, Value) error) error {
 	if !value.v.IsValid() {
 		return nil
@@ -216,7 +218,8 @@ func FormatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// FormatTime writes a moment to the millisecond; HTTPDate has whole seconds, and Short leaves zeros of the fraction out.
+// FormatTime writes a moment to the millisecond; HTTPDate has whole seconds, and Short leaves zeros of the fraction
+// out.
 func FormatTime(t time.Time, format TimeFormat) string {
 	switch format {
 	case Epoch:

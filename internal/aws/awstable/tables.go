@@ -55,8 +55,8 @@ func Service(name string) *awsshape.Service {
 	return nil
 }
 
-// Identity is the endpoint of STS and IAM, which tell their requests apart by the Version of the form. Its namespace is that of errors that neither is to
-// blame for.
+// Identity is the endpoint of STS and IAM, which tell their requests apart by the Version of the form. Its namespace is
+// that of errors that neither is to blame for.
 var Identity = sync.OnceValue(func() *awsshape.Service {
 	return &awsshape.Service{
 		Protocol: awsshape.QueryXML, Namespace: "http://webservices.amazon.com/AWSFault/2005-15-09", Identity: true, Versions: []*awsshape.Service{Service("iam"), Service("sts")},

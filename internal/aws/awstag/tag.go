@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awstag has the rules of tags on resources: how many and how long they may be, which keys are AWS's own, and what comes of adding
-// and removing some. The tags of IAM have rules of their own (package iam): there keys that differ in capitals only are one.
+// Package awstag has the rules of tags on resources: how many and how long they may be, which keys are AWS's own, and
+// what comes of adding and removing some. The tags of IAM have rules of their own (package iam): there keys that differ
+// in capitals only are one.
 package awstag
 
 import (
@@ -75,7 +76,8 @@ func Merge(service string, has, sets map[string]string) (map[string]string, erro
 	return all, of(service).count(all)
 }
 
-// Remove returns a resource's tags without some. A key that the resource has not is not an error, and one of AWS's own is.
+// Remove returns a resource's tags without some. A key that the resource has not is not an error, and one of AWS's own
+// is.
 func Remove(service string, has map[string]string, removals []Removal) (map[string]string, error) {
 	c := of(service)
 	left := maps.Clone(has)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clienttoken has the rule by which a request that is sent twice takes effect once: the idempotency of client tokens.
+// Package clienttoken has the rule by which a request that is sent twice takes effect once: the idempotency of client
+// tokens.
 //
-// A client that got no answer sends its request again, with the same token. The token is kept on what the first request made, and nowhere
-// else, so whatever survives a crash survives with it:
+// A client that got no answer sends its request again, with the same token. The token is kept on what the first request
+// made, and nowhere else, so whatever survives a crash survives with it:
 //
 //	a label        the hash of account, service, action and token, by which the object is found
 //	an annotation  the hash of the parameters, and which of how many objects it is
@@ -46,7 +47,8 @@ const (
 	Annotation = "muster.dev/client-token-request"
 )
 
-// maxToken is how many characters a token may have, by service. EC2's are 64, which its reference says; the other services say nothing.
+// maxToken is how many characters a token may have, by service. EC2's are 64, which its reference says; the other
+// services say nothing.
 const (
 	maxEC2   = 64
 	maxOther = 128
@@ -55,7 +57,8 @@ const (
 // MaxCount is how many objects one request may make.
 const MaxCount = 1000
 
-// Key is a token with the account, service and action that it is good for. The same token sent with another action is another Key.
+// Key is a token with the account, service and action that it is good for. The same token sent with another action is
+// another Key.
 type Key struct {
 	Account, Service, Action, Token string
 }
@@ -73,7 +76,8 @@ func (k Key) Check() error {
 	return nil
 }
 
-// Label is the value of the label of objects that a request with the token makes. Empty without a token: such objects have no label.
+// Label is the value of the label of objects that a request with the token makes. Empty without a token: such objects
+// have no label.
 func (k Key) Label() string {
 	if k.Token == "" {
 		return ""
@@ -91,8 +95,8 @@ type Request struct {
 	Count      int    // of objects that it makes, MaxCount at most; 1 for most
 }
 
-// Hash is the hash of a request's parameters. They are the decoded ones, without the token and DryRun, so that the order in which a client
-// writes them does not count.
+// Hash is the hash of a request's parameters. They are the decoded ones, without the token and DryRun, so that the
+// order in which a client writes them does not count.
 func Hash(parameters map[string]any, without ...string) (string, error) {
 	counted := maps.Clone(parameters)
 	for _, name := range without {
@@ -134,13 +138,15 @@ func ParseMark(text string) (Mark, error) {
 
 // Decision says what is left to do of a request.
 type Decision struct {
-	// Missing are the indexes of objects that must be made. If it is empty, the request was done before, and its answer is made from the objects.
+	// Missing are the indexes of objects that must be made. If it is empty, the request was done before, and its answer
+	// is made from the objects.
 	Missing []int
 	// Repeated reports whether a request with the token was here before.
 	Repeated bool
 }
 
-// Decide compares a request with the objects that have its label. An object that is on its way out counts: what it is of was done.
+// Decide compares a request with the objects that have its label. An object that is on its way out counts: what it is
+// of was done.
 func Decide(key Key, request Request, found []Mark) (Decision, error) {
 	if key.Token == "" {
 		found = nil

@@ -2,8 +2,8 @@
 
 // Package dryrun has the answers to requests of EC2 that ask whether they would succeed.
 //
-// A dry run is decided after the caller's permissions and the request's parameters were checked, and before anything is done. Karpenter and the EBS CSI
-// driver call RunInstances and CreateVolume dry, and nothing may come of it.
+// A dry run is decided after the caller's permissions and the request's parameters were checked, and before anything is
+// done. Karpenter and the EBS CSI driver call RunInstances and CreateVolume dry, and nothing may come of it.
 package dryrun
 
 import (

@@ -2,9 +2,9 @@
 
 // Package ec2filter has the filters of EC2's Describe actions, which Auto Scaling has, too: names with values.
 //
-// A resource matches if it matches every filter, and it matches a filter if one of its values matches one of the filter's. In a value "*" stands
-// for any characters, none included, and "?" for one; a backslash before either, or before another backslash, takes the meaning away.
-// Values are compared with their case.
+// A resource matches if it matches every filter, and it matches a filter if one of its values matches one of the
+// filter's. In a value "*" stands for any characters, none included, and "?" for one; a backslash before either, or
+// before another backslash, takes the meaning away. Values are compared with their case.
 package ec2filter
 
 import (
@@ -97,7 +97,8 @@ func (s Set) Match(resource Resource) bool {
 	return !slices.ContainsFunc(s.filters, func(f compiled) bool { return !f.match(resource) })
 }
 
-// Exact returns the values of a filter if the filter is there and no value has a wildcard, so that a caller can look resources up by them.
+// Exact returns the values of a filter if the filter is there and no value has a wildcard, so that a caller can look
+// resources up by them.
 func (s Set) Exact(name string) ([]string, bool) {
 	for _, f := range s.filters {
 		if f.name != name || f.tag != "" {

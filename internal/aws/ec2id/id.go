@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ec2id has the ids of EC2: a prefix and 17 hexadecimal digits, and the errors for one that is malformed or that nothing has.
+// Package ec2id has the ids of EC2: a prefix and 17 hexadecimal digits, and the errors for one that is malformed or
+// that nothing has.
 //
-// AWS spells the codes differently for each kind, and clients compare them: InvalidVpcID, but InvalidGroupId; InvalidRouteTableID.NotFound,
-// but InvalidRouteTableId.Malformed. Terraform takes a resource for deleted by them.
+// AWS spells the codes differently for each kind, and clients compare them: InvalidVpcID, but InvalidGroupId;
+// InvalidRouteTableID.NotFound, but InvalidRouteTableId.Malformed. Terraform takes a resource for deleted by them.
 package ec2id
 
 import (
@@ -27,8 +28,9 @@ type Kind struct {
 	notFound  string
 }
 
-// The kinds. Codes are of EC2's list of error codes; those of NAT gateways are what DeleteNatGateway answers and Terraform compares.
-// The list has no code for a malformed association ID but the one of an association that does not exist.
+// The kinds. Codes are of EC2's list of error codes; those of NAT gateways are what DeleteNatGateway answers and
+// Terraform compares. The list has no code for a malformed association ID but the one of an association that does not
+// exist.
 var (
 	VPC               = Kind{"vpc-", "vpc ID", "InvalidVpcID.Malformed", "InvalidVpcID.NotFound"}
 	Subnet            = Kind{"subnet-", "subnet ID", "InvalidSubnetID.Malformed", "InvalidSubnetID.NotFound"}

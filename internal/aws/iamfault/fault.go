@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package iamfault has the error codes of STS and IAM. Gates of the other services refuse with them, too: awsfront answers each service's clients in the
-// service's own codes.
+// Package iamfault has the error codes of STS and IAM. Gates of the other services refuse with them, too: awsfront
+// answers each service's clients in the service's own codes.
 package iamfault
 
 import (

@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/internal/aws/awsshape"
 )
 
-// AppendError writes the body of a refusal: {"__type":"CODE","message":"…"} and the members that the table declares for the code. Members
-// that it does not declare are left out.
+// AppendError writes the body of a refusal: {"__type":"CODE","message":"…"} and the members that the table declares for
+// the code. Members that it does not declare are left out.
 func AppendError(out []byte, service *awsshape.Service, problem *awsfault.Error) []byte {
 	out = append(out, `{"__type":`...)
 	out = AppendString(out, problem.Code)

@@ -21,7 +21,8 @@ import (
 // SerializationException is the code of a body that cannot be read.
 const SerializationException = "SerializationException"
 
-// Read decodes a document whose root is a structure. Every error is an *awsfault.Error. An empty document is an empty object.
+// Read decodes a document whose root is a structure. Every error is an *awsfault.Error. An empty document is an empty
+// object.
 func Read(shape *awsshape.Shape, document []byte, limits awsshape.Limits) (awsshape.Object, error) {
 	if !utf8.Valid(document) {
 		return nil, awsfault.Errorf(SerializationException, "the body is not UTF-8")

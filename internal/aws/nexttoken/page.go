@@ -98,7 +98,8 @@ type Page[T any] struct {
 	Last  string
 }
 
-// Cut sorts items by their keys, which are unique and not empty, and returns the page behind the last one that was given out.
+// Cut sorts items by their keys, which are unique and not empty, and returns the page behind the last one that was
+// given out.
 func Cut[T any](items []T, key func(T) string, after string, size int) Page[T] {
 	sorted := slices.Clone(items)
 	if after != "" {

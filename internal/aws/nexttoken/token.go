@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nexttoken has the pages of list actions. A token names the key of the last item that was given out, so that items which come and
-// go between two pages shift nothing: each item that is there the whole time is in exactly one page.
+// Package nexttoken has the pages of list actions. A token names the key of the last item that was given out, so that
+// items which come and go between two pages shift nothing: each item that is there the whole time is in exactly one
+// page.
 //
 //	What happens if                                     Then
 //	the item that a token names is gone                 the next page begins behind its place
@@ -36,8 +37,8 @@ const KeySize = 32
 // Scope is what a token is good for.
 type Scope struct {
 	Account, Service, Action string
-	// Parameters of the request but the token itself and the size of a page, which may change from page to page. It must be what
-	// encoding/json writes the same way each time, such as a map or a struct.
+	// Parameters of the request but the token itself and the size of a page, which may change from page to page. It
+	// must be what encoding/json writes the same way each time, such as a map or a struct.
 	Parameters any
 }
 
@@ -59,8 +60,8 @@ func (s *Sealer) Seal(scope Scope, last string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(append(append([]byte{version}, mac...), last...)), nil
 }
 
-// Open returns the key behind which the next page begins. No token is the first page. An *awsfault.Error says that a token is not one of
-// this request's.
+// Open returns the key behind which the next page begins. No token is the first page. An *awsfault.Error says that a
+// token is not one of this request's.
 func (s *Sealer) Open(scope Scope, token string) (string, error) {
 	if token == "" {
 		return "", nil

@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/aws/queryvalue"
 )
 
-// Identity is the protocol as STS and IAM speak it. The Version of a form says which of the two it is for. Nothing is ignored: to ignore a permissions
-// boundary, say, would grant more than was asked for.
+// Identity is the protocol as STS and IAM speak it. The Version of a form says which of the two it is for. Nothing is
+// ignored: to ignore a permissions boundary, say, would grant more than was asked for.
 type Identity struct{ json bool }
 
 var _ awsshape.Codec = Identity{}
@@ -28,7 +28,8 @@ const (
 	RequestEntityTooLarge = "RequestEntityTooLarge"
 )
 
-// getAction is the one action that may come by GET, since presigned it is the token of an EKS cluster, and that answers JSON if the client wants it.
+// getAction is the one action that may come by GET, since presigned it is the token of an EKS cluster, and that answers
+// JSON if the client wants it.
 const getAction = "GetCallerIdentity"
 
 // The limits of a form: room for the largest policy document that IAM lets through, and for every list.
@@ -40,10 +41,12 @@ const (
 // mayBeEmpty are required members whose value may be empty; all others may not.
 var mayBeEmpty = []string{"Description", "Key", "TagKeys", "Tags", "Value"}
 
-// toldFirst are the members that AWS tells first, in this order, of those that a request has not; the others come after them as in the table.
+// toldFirst are the members that AWS tells first, in this order, of those that a request has not; the others come after
+// them as in the table.
 var toldFirst = []string{"InstanceProfileName", "OpenIDConnectProviderArn", "PolicySourceArn", "PolicyInputList", "RoleName", "UserName", "PolicyArn", "PolicyName", "PolicyDocument"}
 
-// Route finds the service and the operation by the parameters Action and Version. The service is known in errors, too, once the form was read.
+// Route finds the service and the operation by the parameters Action and Version. The service is known in errors, too,
+// once the form was read.
 func (c Identity) Route(service *awsshape.Service, request awsshape.Request, limits awsshape.Limits) (awsshape.Call, error) {
 	call := awsshape.Call{Service: service, Codec: c}
 	text, err := identityForm(service, request)
@@ -203,7 +206,8 @@ type metadata struct {
 	RequestID string `json:"RequestId"`
 }
 
-// Encode writes the output with all its members, in the order of its fields. An action that returns nothing has no element for a result.
+// Encode writes the output with all its members, in the order of its fields. An action that returns nothing has no
+// element for a result.
 func (c Identity) Encode(op *awsshape.Operation, requestID string, output any) (awsshape.Response, error) {
 	if c.json {
 		inner := map[string]any{"ResponseMetadata": metadata{requestID}}
@@ -230,7 +234,8 @@ func (c Identity) Encode(op *awsshape.Operation, requestID string, output any) (
 	return awsshape.Response{Status: 200, Header: c.headers(requestID), Body: body}, nil
 }
 
-// EncodeError writes a refusal. The namespace is that of the service, or of the endpoint where a request named no service.
+// EncodeError writes a refusal. The namespace is that of the service, or of the endpoint where a request named no
+// service.
 func (c Identity) EncodeError(service *awsshape.Service, requestID string, problem *awsfault.Error) awsshape.Response {
 	status := service.Status(problem)
 	answer := awsshape.Response{Status: status, Header: c.headers(requestID)}

@@ -182,7 +182,8 @@ func TestIdentityAnswers(t *testing.T) {
 	}
 }
 
-// A refusal is in the form that the request asks for, and in the namespace of the service that it is for, if it names one.
+// A refusal is in the form that the request asks for, and in the namespace of the service that it is for, if it names
+// one.
 func TestIdentityRefusals(t *testing.T) {
 	for _, c := range []struct{ method, target, accept, body, want string }{
 		{"GET", "/", "", "", `<ErrorResponse xmlns="http://webservices.amazon.com/AWSFault/2005-15-09"><Error><Type>Sender</Type><Code>MissingAction</Code><Message>the parameter Action is missing</Message></Error><RequestId>id</RequestId></ErrorResponse>`},

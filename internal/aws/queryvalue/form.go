@@ -22,8 +22,9 @@ type Codes struct {
 	Value     string // a parameter's value
 	// Twice is for a parameter that comes twice in a strict form.
 	Twice string
-	// Strict refuses a parameter without "=", names of other characters than letters, digits, "-" and "_", and numbers in another spelling than the usual one.
-	// Items of a list behind a gap count as unknown. It has the words of STS and IAM.
+	// Strict refuses a parameter without "=", names of other characters than letters, digits, "-" and "_", and numbers
+	// in another spelling than the usual one. Items of a list behind a gap count as unknown. It has the words of STS
+	// and IAM.
 	Strict bool
 }
 
@@ -43,8 +44,8 @@ type node struct {
 	parts map[string]*node
 }
 
-// FormOf is the form of a request: the body of a POST, or the query of a GET without what a presigned one adds for its signature. ok is false for other
-// methods, and for a GET that has a body, which is not what was asked for.
+// FormOf is the form of a request: the body of a POST, or the query of a GET without what a presigned one adds for its
+// signature. ok is false for other methods, and for a GET that has a body, which is not what was asked for.
 func FormOf(r awsshape.Request) (form []byte, ok bool) {
 	switch {
 	case r.Method == awsshape.Post:
@@ -100,7 +101,8 @@ func Parse(body []byte, limits awsshape.Limits, codes Codes) (*Form, error) {
 	return f, nil
 }
 
-// unescape decodes a name or a value. A strict form is told which of them is wrong, and another form how it was written.
+// unescape decodes a name or a value. A strict form is told which of them is wrong, and another form how it was
+// written.
 func (f *Form) unescape(raw, what string, most int) (string, error) {
 	short, long := fmt.Sprintf("%.100q", raw), fmt.Sprintf("%.50q…", raw)
 	if f.codes.Strict {

@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/aws/awsshape"
 )
 
-// Read decodes the parameters. It also returns the names of parameters that the shape does not have, sorted. Every error is an
-// *awsfault.Error.
+// Read decodes the parameters. It also returns the names of parameters that the shape does not have, sorted. Every
+// error is an *awsfault.Error.
 func (f *Form) Read(shape *awsshape.Shape) (object awsshape.Object, unknown []string, err error) {
 	r := reader{form: f}
 	object = awsshape.Object{}
@@ -102,7 +102,8 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 	return value, nil
 }
 
-// single refuses a scalar that has parts in place of a value, and notes parts beside a value as unknown where the dialect has it so.
+// single refuses a scalar that has parts in place of a value, and notes parts beside a value as unknown where the
+// dialect has it so.
 func (r *reader) single(name string, n *node) error {
 	switch strict := r.form.codes.Strict; {
 	case strict && !n.has:

@@ -13,8 +13,8 @@ func Append(out []byte, shape *awsshape.Shape, value awsshape.Value) ([]byte, er
 	return appendWith(writer{out: out, time: awsshape.DateTime}, shape, value)
 }
 
-// AppendWhole writes the members of a structure as STS and IAM do: all of them, in the order of the structure, see [awsshape.Value.Whole]; moments to the
-// second, if they are whole seconds; quotes, tabs and line feeds as numbers.
+// AppendWhole writes the members of a structure as STS and IAM do: all of them, in the order of the structure, see
+// [awsshape.Value.Whole]; moments to the second, if they are whole seconds; quotes, tabs and line feeds as numbers.
 func AppendWhole(out []byte, shape *awsshape.Shape, value awsshape.Value) ([]byte, error) {
 	return appendWith(writer{out: out, time: awsshape.Short, escape: numbered}, shape, value.Whole())
 }
@@ -104,7 +104,8 @@ func (w *writer) element(name string, s *awsshape.Shape, value awsshape.Value, f
 	return err
 }
 
-// text escapes the characters that XML and attribute values need escaped. Characters that XML 1.0 does not allow become U+FFFD.
+// text escapes the characters that XML and attribute values need escaped. Characters that XML 1.0 does not allow become
+// U+FFFD.
 func (w *writer) text(text string) {
 	start := 0
 	for i := 0; i < len(text); {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package region knows the regions that an account can be in: the zones of each, and what the private DNS names of its instances end
-// in. The names are those of AWS, for programs that take names apart or look them up in tables of their own.
+// Package region knows the regions that an account can be in: the zones of each, and what the private DNS names of its
+// instances end in. The names are those of AWS, for programs that take names apart or look them up in tables of their
+// own.
 //
-// An account has three zones in its region, a, b and c. AWS's accounts have three or more, and which zone a letter stands for differs
-// between accounts in the older regions; zone ids do not. The ids here are those of zones that EKS has, in ascending order. Not here are
-// regions of other partitions (aws-cn, aws-us-gov), since all ARNs are of aws, and us-west-1, where an account has two zones.
+// An account has three zones in its region, a, b and c. AWS's accounts have three or more, and which zone a letter
+// stands for differs between accounts in the older regions; zone ids do not. The ids here are those of zones that EKS
+// has, in ascending order. Not here are regions of other partitions (aws-cn, aws-us-gov), since all ARNs are of aws,
+// and us-west-1, where an account has two zones.
 package region
 
 import (
@@ -109,8 +111,9 @@ func (r Region) Zone(name string) (Zone, error) {
 	return Zone{}, fmt.Errorf("%q is not a zone of %s, which are %s, %s and %s", name, r.Name, r.Zones[0].Name, r.Zones[1].Name, r.Zones[2].Name)
 }
 
-// Domain is what the private DNS names of instances end in: ip-10-0-1-5.ec2.internal in us-east-1, which is older than the form of all
-// others, ip-10-0-1-5.eu-west-1.compute.internal (EC2's user guide, "EC2 instance hostnames and domains").
+// Domain is what the private DNS names of instances end in: ip-10-0-1-5.ec2.internal in us-east-1, which is older than
+// the form of all others, ip-10-0-1-5.eu-west-1.compute.internal (EC2's user guide, "EC2 instance hostnames and
+// domains").
 func (r Region) Domain() string {
 	if r.Name == "us-east-1" {
 		return "ec2.internal"

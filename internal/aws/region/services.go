@@ -2,9 +2,9 @@
 
 package region
 
-// ServiceNames are the DNS names of the AWS APIs that an account answers, as AWS's tools make them from the region: those of the region, the
-// ones with IPv6 that SDKs take with AWS_USE_DUALSTACK_ENDPOINT and EKS Auth always has, and those of services that have one for the world.
-// The first is that of EKS.
+// ServiceNames are the DNS names of the AWS APIs that an account answers, as AWS's tools make them from the region:
+// those of the region, the ones with IPv6 that SDKs take with AWS_USE_DUALSTACK_ENDPOINT and EKS Auth always has, and
+// those of services that have one for the world. The first is that of EKS.
 func (r Region) ServiceNames() []string {
 	var names []string
 	for _, service := range []string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "elasticfilesystem", "sts"} {

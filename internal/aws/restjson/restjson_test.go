@@ -115,8 +115,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// EKS Auth's table is written by hand and the SDK's client is not to be had, so its wire form is pinned here: what the agent sends, and the
-// members of the SDK's own snapshot of an answer.
+// EKS Auth's table is written by hand and the SDK's client is not to be had, so its wire form is pinned here: what the
+// agent sends, and the members of the SDK's own snapshot of an answer.
 func TestEKSAuth(t *testing.T) {
 	auth := awstable.Service("eks-auth")
 	request := awsshape.Request{Method: "POST", Path: "/clusters/one/assume-role-for-pod-identity", Body: []byte(`{"token":"a.b.c"}`)}

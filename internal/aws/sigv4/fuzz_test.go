@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/internal/aws/sigv4"
 )
 
-// FuzzRead asks of every request that it does no harm, that nothing verifies but what was signed, and that what can be read is not
-// read in another way once its query is in another order.
+// FuzzRead asks of every request that it does no harm, that nothing verifies but what was signed, and that what can be
+// read is not read in another way once its query is in another order.
 func FuzzRead(f *testing.F) {
 	for _, v := range vectors(f) {
 		h, q := request(f, v.Header, false), request(f, v.Query, false)

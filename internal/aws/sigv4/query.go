@@ -54,8 +54,9 @@ func sortQuery(all []parameter) {
 	})
 }
 
-// canonicalEscapes is s with all escaped but letters, digits and -._~, and with escapes in upper case. It refuses what could mean
-// two things: a plus (itself or a space), a semicolon (itself or a separator), a percent sign that escapes nothing.
+// canonicalEscapes is s with all escaped but letters, digits and -._~, and with escapes in upper case. It refuses what
+// could mean two things: a plus (itself or a space), a semicolon (itself or a separator), a percent sign that escapes
+// nothing.
 func canonicalEscapes(s string) (string, bool) {
 	if isCanonical(s) {
 		return s, true

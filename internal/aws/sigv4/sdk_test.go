@@ -45,8 +45,8 @@ func word(r *rand.Rand, alphabet string, most int) string {
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// randomRequest has the SDK sign some request. Names of parameters are of unreserved characters, and only one is there twice: the SDK
-// sorts by what the parameters say and not, as the rules and AWS's vectors do, by how they are escaped.
+// randomRequest has the SDK sign some request. Names of parameters are of unreserved characters, and only one is there
+// twice: the SDK sorts by what the parameters say and not, as the rules and AWS's vectors do, by how they are escaped.
 func randomRequest(t *testing.T, r *rand.Rand) made {
 	t.Helper()
 	const (

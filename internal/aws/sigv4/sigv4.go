@@ -34,7 +34,8 @@ type Request struct {
 	PayloadHash string
 }
 
-// Signed is a signature that was read and not yet verified: nothing in it is proven. fmt, slog and JSON show the credential only.
+// Signed is a signature that was read and not yet verified: nothing in it is proven. fmt, slog and JSON show the
+// credential only.
 type Signed struct {
 	Credential
 	Headers      []string // names of the signed headers in lower case, sorted, host among them
@@ -54,9 +55,9 @@ func (s Signed) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalJSON hides them from JSON.
 func (s Signed) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", s.String()), nil }
 
-// Current reports whether the signature is neither too old nor from the future. A signature in the header is good for skew in both directions. A
-// presigned signature is good until its Expires, or for skew if that is longer, as at STS: the tools sign GetCallerIdentity for 60 s and count on 15
-// minutes. Errors are *Refusal.
+// Current reports whether the signature is neither too old nor from the future. A signature in the header is good for
+// skew in both directions. A presigned signature is good until its Expires, or for skew if that is longer, as at STS:
+// the tools sign GetCallerIdentity for 60 s and count on 15 minutes. Errors are *Refusal.
 func (s Signed) Current(now time.Time, skew time.Duration) error {
 	saw := func() string {
 		return "signed at " + s.SignedAt.UTC().Format(dateLayout) + ", and it is " + now.UTC().Format(dateLayout)

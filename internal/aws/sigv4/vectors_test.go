@@ -44,7 +44,8 @@ func vectors(t testing.TB) []vector {
 	return all
 }
 
-// request reads a request as it is on the wire, without looking at what it says: some of them net/http would not let through.
+// request reads a request as it is on the wire, without looking at what it says: some of them net/http would not let
+// through.
 func request(t testing.TB, raw string, hashBody bool) sigv4.Request {
 	t.Helper()
 	head, body, _ := strings.Cut(raw, "\n\n")
@@ -78,7 +79,8 @@ func TestVectorsOfAWS(t *testing.T) {
 	key := sigv4.Derive(exampleSecret, sigv4.Scope{Date: "20150830", Region: "us-east-1", Service: "service"})
 	verified := 0
 	for _, v := range vectors(t) {
-		// Paths that are not normal are signed as they are for S3 only, and a session token that is not signed is not accepted here.
+		// Paths that are not normal are signed as they are for S3 only, and a session token that is not signed is not
+		// accepted here.
 		s3 := !v.Normalize && v.Name != "get-space-unnormalized"
 		for way, raw := range map[string]string{"header": v.Header, "query": v.Query} {
 			t.Run(v.Name+" "+way, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Verify reports whether the holder of the key signed that request, which must be the one that was read. It does not look at the time,
-// see Current. Errors are *Refusal.
+// Verify reports whether the holder of the key signed that request, which must be the one that was read. It does not
+// look at the time, see Current. Errors are *Refusal.
 func (s Signed) Verify(key Key, r Request) error {
 	var stack [4096]byte
 	canonical, refusal := s.canonical(stack[:0], r)
@@ -113,7 +113,8 @@ func find(header map[string][]string, name string) (spelled string, ok bool) {
 	return spelled, ok
 }
 
-// appendPath appends the path without empty, dot and dot-dot segments, and with all escaped (again) but what is unreserved.
+// appendPath appends the path without empty, dot and dot-dot segments, and with all escaped (again) but what is
+// unreserved.
 func appendPath(out []byte, path string) []byte {
 	start := len(out)
 	for rest, more := path, true; more; {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sshkey reads and makes SSH keys as EC2's key pairs have them: public keys in OpenSSH's format, EC2's fingerprints, and new private keys.
+// Package sshkey reads and makes SSH keys as EC2's key pairs have them: public keys in OpenSSH's format, EC2's
+// fingerprints, and new private keys.
 package sshkey
 
 import (

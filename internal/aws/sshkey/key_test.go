@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// Keys of ssh-keygen (OpenSSH), with the fingerprints that OpenSSL and ssh-keygen say: of the first the MD5 of its DER form, as EC2 has it.
+// Keys of ssh-keygen (OpenSSH), with the fingerprints that OpenSSL and ssh-keygen say: of the first the MD5 of its DER
+// form, as EC2 has it.
 const (
 	anRSAKey     = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQCbOpBqlbQJSyei+XPmwTtIMLpOU0EsyUymjbu6yAV5c5pIl2/qwE7uKm0hq2giP+lTABOsTHLSy/42ONaTbQKDbKG2i7HvXghgP+1p6x8eXZRWiv/KcRnixC8Ujp+ylkeoSSaSAAW2SJQgCPWsnlarAEzOB+aEcWa+HV+pvTyAeOPMeqhA6aYwOpT1D53aSVS+/KOADKaLw/cJnVeNO8TP0fIK9hMJLapyCf+XLw8SIkavlw00fqOeB2b8WH8r+T/nLkdBrjfLalvo0zivJ+2IUxoozmZbLvebBotQ6lW/OqxxuGxn6vIYfseCha4l6Wz5/XvvILeEzHca2LRZtfqL"
 	rsaSum       = "a1:64:c5:d1:37:f2:d7:8d:44:5e:81:3e:f3:68:31:07"

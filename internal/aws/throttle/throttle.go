@@ -2,9 +2,10 @@
 
 // Package throttle limits the requests of each principal: a token bucket for every service and class of actions.
 //
-// A principal is a user or a role; all sessions of a role share its buckets, and so do the access keys of a user. AWS's buckets (EC2: 100 requests at once
-// and 20 a second for reads, 50 and 5 for changes) are shared by an account's tools; these are larger, because a Terraform run, an autoscaler and a test suite
-// may be one principal here, and small enough that none of them delays anybody else.
+// A principal is a user or a role; all sessions of a role share its buckets, and so do the access keys of a user. AWS's
+// buckets (EC2: 100 requests at once and 20 a second for reads, 50 and 5 for changes) are shared by an account's tools;
+// these are larger, because a Terraform run, an autoscaler and a test suite may be one principal here, and small enough
+// that none of them delays anybody else.
 package throttle
 
 import (
@@ -18,8 +19,8 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// maxBuckets bounds what is remembered. A bucket that is dropped starts full again: callers are known before they have one, so
-// it takes as many users and roles to push others' out.
+// maxBuckets bounds what is remembered. A bucket that is dropped starts full again: callers are known before they have
+// one, so it takes as many users and roles to push others' out.
 const maxBuckets = 8192
 
 // Class is a class of actions that share a bucket.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// The names of the authorities. Each cluster has the first three and kubelets' (see [Store.Kubelets]), the account the others.
+// The names of the authorities. Each cluster has the first three and kubelets' (see [Store.Kubelets]), the account the
+// others.
 const (
 	Cluster        = "cluster"
 	Etcd           = "etcd"
@@ -21,7 +22,8 @@ const (
 
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
-	// credentialLifetime is a compromise: long enough for a service that was stopped over a holiday, short for a lost key.
+	// credentialLifetime is a compromise: long enough for a service that was stopped over a holiday, short for a lost
+	// key.
 	credentialLifetime = 90 * 24 * time.Hour
 	// backdate allows for clocks that differ, as upstream's signer does.
 	backdate = 5 * time.Minute

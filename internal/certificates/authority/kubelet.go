@@ -25,10 +25,12 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Kubelet is the name of the authority of kubelets' certificates. A rotation replaces it by the next one: the first is called kubelet-1.
+// Kubelet is the name of the authority of kubelets' certificates. A rotation replaces it by the next one: the first is
+// called kubelet-1.
 const Kubelet = "kubelet"
 
-// The files of it. The record says which authority signs and which are trusted; the other three follow from it and are written after it.
+// The files of it. The record says which authority signs and which are trusted; the other three follow from it and are
+// written after it.
 const (
 	recordFile = "record.json"
 	signerFile = "signing.pem"
@@ -107,8 +109,8 @@ func (s Store) Kubelets() (Kubelets, error) {
 	return k, nil
 }
 
-// ensureKubelets makes the first authority of kubelets, or, where the cluster's has signed for them until now, begins to
-// rotate from that.
+// ensureKubelets makes the first authority of kubelets, or, where the cluster's has signed for them until now, begins
+// to rotate from that.
 func (s Store) ensureKubelets(now time.Time) (written []string, err error) {
 	if _, err := s.Kubelets(); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -127,7 +129,8 @@ func (s Store) ensureKubelets(now time.Time) (written []string, err error) {
 	return []string{first + " authority"}, s.keep(k)
 }
 
-// StartRotation begins to replace the authority of kubelets' certificates. A rotation that is under way and held is released: it goes on by itself.
+// StartRotation begins to replace the authority of kubelets' certificates. A rotation that is under way and held is
+// released: it goes on by itself.
 func (s Store) StartRotation(now time.Time) error {
 	k, err := s.Kubelets()
 	switch {
@@ -145,7 +148,8 @@ func (s Store) StartRotation(now time.Time) error {
 	return s.change(k)
 }
 
-// Advance keeps what a rotation has become, unless somebody has changed it meanwhile. The old authority's key is destroyed when the rotation is over.
+// Advance keeps what a rotation has become, unless somebody has changed it meanwhile. The old authority's key is
+// destroyed when the rotation is over.
 func (s Store) Advance(before, r rotation.Rotation, now time.Time) error {
 	k, err := s.Kubelets()
 	if err != nil || k.Rotation == nil || *k.Rotation != before {
@@ -175,8 +179,8 @@ func (s Store) keep(k Kubelets) error {
 	return atomicfile.Write(s.kubelet(recordFile), append(raw, '\n'), 0o600)
 }
 
-// render writes what follows from the record; files that are right already are left alone. Trust comes before use: a verifier must never
-// learn of an authority later than its signer does.
+// render writes what follows from the record; files that are right already are left alone. Trust comes before use: a
+// verifier must never learn of an authority later than its signer does.
 func (s Store) render(k Kubelets) error {
 	var trusted []*x509.Certificate
 	for _, name := range k.Trusts() {

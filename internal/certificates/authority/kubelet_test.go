@@ -142,8 +142,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestKilledAtEachWrite makes each file in turn one that cannot be written, which is where a kill leaves the files, and sees that the
-// signing authority is trusted nevertheless, and that the next start puts everything right.
+// TestKilledAtEachWrite makes each file in turn one that cannot be written, which is where a kill leaves the files, and
+// sees that the signing authority is trusted nevertheless, and that the next start puts everything right.
 func TestKilledAtEachWrite(t *testing.T) {
 	for i, p := range phases {
 		for _, file := range []string{"kubelet-2.pem", "record.json", "client-ca.pem", "serving-ca.pem", "signing.pem"} {

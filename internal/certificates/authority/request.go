@@ -20,7 +20,8 @@ const (
 	StepCreate Step = "Create"
 	// StepActivate has it sign, once it is trusted everywhere.
 	StepActivate Step = "Activate"
-	// StepDelete takes an authority away that does not sign: the new one before it does, or the old one when no node needs it.
+	// StepDelete takes an authority away that does not sign: the new one before it does, or the old one when no node
+	// needs it.
 	StepDelete Step = "Delete"
 )
 
@@ -39,7 +40,8 @@ type Answered struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// Ask carries out a request, unless that was done before, and returns why it was refused, or an empty text. Answer and effect are one write.
+// Ask carries out a request, unless that was done before, and returns why it was refused, or an empty text. Answer and
+// effect are one write.
 func (s Store) Ask(q Request, now time.Time) (refused string, err error) {
 	k, err := s.Kubelets()
 	if err != nil {

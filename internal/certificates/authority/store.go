@@ -51,7 +51,8 @@ func (s Store) ofKubelets() bool { return s.plane == Cluster }
 // Ensure makes what is missing and renews what is due, and says what it wrote. Run again, it writes nothing.
 // A file that is there but cannot be read is an error: replacing an authority by surprise would lock every node out.
 func (s Store) Ensure(credentials []Credential, now time.Time) (written []string, err error) {
-	// Kubelets' authorities come before the cluster's: where that is there and they are not, it has signed for kubelets.
+	// Kubelets' authorities come before the cluster's: where that is there and they are not, it has signed for
+	// kubelets.
 	if s.ofKubelets() {
 		if written, err = s.ensureKubelets(now); err != nil {
 			return written, err
@@ -132,7 +133,8 @@ func (s Store) ensureAuthority(name string, now time.Time) (pair, bool, error) {
 	return ca, true, atomicfile.Write(certPath, encodeCert(ca.cert), modePublic)
 }
 
-// modePublic is that of files without keys, which components of a cluster read that are users of their own. The directories above are closed to all others.
+// modePublic is that of files without keys, which components of a cluster read that are users of their own. The
+// directories above are closed to all others.
 const modePublic = 0o644
 
 // newAuthority makes an authority in memory.

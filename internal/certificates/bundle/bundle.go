@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle renders certificate authorities for the verifiers of certificates that they signed: as PEM, and as the ConfigMaps in
-// which the authorities of kubelets' certificates are published. Values in, values out.
+// Package bundle renders certificate authorities for the verifiers of certificates that they signed: as PEM, and as the
+// ConfigMaps in which the authorities of kubelets' certificates are published. Values in, values out.
 package bundle
 
 import (
@@ -33,8 +33,8 @@ var descriptions = map[string]string{
 // annotationDescription is upstream's annotation for people.
 const annotationDescription = "kubernetes.io/description"
 
-// PEM is all of the authorities, each once, in an order that does not depend on how they were given: a program that compares bundles
-// must not see a change where there is none.
+// PEM is all of the authorities, each once, in an order that does not depend on how they were given: a program that
+// compares bundles must not see a change where there is none.
 func PEM(authorities ...*x509.Certificate) []byte {
 	sorted := slices.Clone(authorities)
 	slices.SortFunc(sorted, func(a, b *x509.Certificate) int {

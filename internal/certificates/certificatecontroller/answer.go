@@ -21,8 +21,8 @@ const (
 	metaManagedFields           = 17
 )
 
-// answered reads an answer as far as it is news: not the specification, which comes back as it was, nor the managed fields, which
-// are half of the work of reading all.
+// answered reads an answer as far as it is news: not the specification, which comes back as it was, nor the managed
+// fields, which are half of the work of reading all.
 func answered(from io.Reader) (*certificatesv1.CertificateSigningRequest, error) {
 	if b, ok := from.(*body); ok { // as nearly always
 		return decoded(b.memory.Bytes())
@@ -70,7 +70,8 @@ func decoded(answer []byte) (*certificatesv1.CertificateSigningRequest, error) {
 	})
 }
 
-// withoutManagedFields cuts them off if they are at the end, which is where they are: fields are written in the order of their numbers.
+// withoutManagedFields cuts them off if they are at the end, which is where they are: fields are written in the order
+// of their numbers.
 func withoutManagedFields(meta []byte) []byte {
 	end := len(meta)
 	for rest := meta; len(rest) > 0; {
@@ -101,7 +102,8 @@ func fields(message []byte, do func(number uint64, field []byte) error) error {
 	return nil
 }
 
-// field splits a message behind its first field (protobuf.dev/programming-guides/encoding). The value of a number is nil.
+// field splits a message behind its first field (protobuf.dev/programming-guides/encoding). The value of a number is
+// nil.
 func field(message []byte) (number uint64, value, rest []byte, err error) {
 	const varint, text = 0, 2 // the other kinds of fields are in none of these messages
 	key, n := binary.Uvarint(message)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answers asks an API server that a source is watched at for something that everybody may have and that costs it nothing. Over HTTP/2 that is on the
-// connection of the watch.
+// answers asks an API server that a source is watched at for something that everybody may have and that costs it
+// nothing. Over HTTP/2 that is on the connection of the watch.
 func answers(config *rest.Config) (func(context.Context) error, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -21,7 +21,8 @@ func answers(config *rest.Config) (func(context.Context) error, error) {
 	return func(ctx context.Context) error { return isThere(ctx, client.RESTClient()) }, nil
 }
 
-// isThere takes a refusal for an answer: where system:public-info-viewer was taken away, the server is there nonetheless.
+// isThere takes a refusal for an answer: where system:public-info-viewer was taken away, the server is there
+// nonetheless.
 func isThere(ctx context.Context, client rest.Interface) error {
 	err := client.Get().AbsPath("/version").Do(ctx).Error()
 	if apierrors.IsForbidden(err) {

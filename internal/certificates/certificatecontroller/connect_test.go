@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A watch over HTTP/1.1 whose other side went away without a word is believed for as long as the kernel believes it, and no fact may be
-// older than two minutes.
+// A watch over HTTP/1.1 whose other side went away without a word is believed for as long as the kernel believes it,
+// and no fact may be older than two minutes.
 func TestDeadConnectionsAreNoticed(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,23 +21,25 @@ import (
 const (
 	// longestLife of a connection: with the next one, client certificates and authorities that were replaced are used.
 	longestLife = time.Minute
-	// dialWithin is how long it may take to connect, and sendBuffer is as much as a request has, so that it is sent at once.
+	// dialWithin is how long it may take to connect, and sendBuffer is as much as a request has, so that it is sent at
+	// once.
 	dialWithin = 30 * time.Second
 	sendBuffer = 8 << 10
 	// longestAnswer is more than an object may have in etcd.
 	longestAnswer = 4 << 20
 )
 
-// direct speaks HTTP/1.1 with one server. The calling goroutine writes to the connection and reads from it itself: the two goroutines
-// that net/http has for each connection, and their being woken for each request, are a good part of what a request costs. It is for short
-// requests and answers.
+// direct speaks HTTP/1.1 with one server. The calling goroutine writes to the connection and reads from it itself: the
+// two goroutines that net/http has for each connection, and their being woken for each request, are a good part of what
+// a request costs. It is for short requests and answers.
 type direct struct {
 	config *rest.Config
 
 	mu   sync.Mutex
 	idle []*link
 
-	// Memory that requests need only while they are sent, and answers while they are read: most of the time both are waited for.
+	// Memory that requests need only while they are sent, and answers while they are read: most of the time both are
+	// waited for.
 	writers, buffers sync.Pool
 }
 

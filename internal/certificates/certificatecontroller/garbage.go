@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// roomy is how large the heap may grow before garbage is collected, however little of it is used: thousands of live requests take
-	// that much anyway.
+	// roomy is how large the heap may grow before garbage is collected, however little of it is used: thousands of live
+	// requests take that much anyway.
 	roomy = 24 << 20
 	// tight is how much a larger heap may grow by, in percent: less memory than with Go's own 100, for some CPU.
 	tight = 27
 )
 
-// paceGarbage collects garbage rarely while little memory is used, and often enough to keep it little when there is more, if GOGC does
-// not say otherwise. A fixed percentage does either of them; docs/benchmarks.md has figures.
+// paceGarbage collects garbage rarely while little memory is used, and often enough to keep it little when there is
+// more, if GOGC does not say otherwise. A fixed percentage does either of them; docs/benchmarks.md has figures.
 func paceGarbage() {
 	if _, set := os.LookupEnv("GOGC"); set {
 		return
@@ -40,7 +40,8 @@ func growth(used uint64) int {
 	return max(tight, int(fits))
 }
 
-// afterCollection calls a function whenever garbage was collected: each time it leaves something that the next collection finds.
+// afterCollection calls a function whenever garbage was collected: each time it leaves something that the next
+// collection finds.
 func afterCollection(f func()) {
 	runtime.AddCleanup(new([16]byte), func(f func()) {
 		f()

@@ -22,7 +22,8 @@ import (
 // Program is the name of the program that Main is.
 const Program = "muster-certificate-controller"
 
-// Main executes the program's command line and returns the exit code: 0 done, 1 it could not be done, 2 the command line is wrong.
+// Main executes the program's command line and returns the exit code: 0 done, 1 it could not be done, 2 the command line
+// is wrong.
 func Main(args []string, out, err io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

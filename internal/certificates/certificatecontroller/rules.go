@@ -15,8 +15,8 @@ import (
 // answerTime is how long the API server may take to tell what is reserved.
 const answerTime = 30 * time.Second
 
-// rules are the policy of the file. Where it reserves no addresses the cluster's own are: nobody gets a certificate for a Service's, or
-// the API server's, because a line was forgotten.
+// rules are the policy of the file. Where it reserves no addresses the cluster's own are: nobody gets a certificate for
+// a Service's, or the API server's, because a line was forgotten.
 func (a *assembled) rules(ctx context.Context) (policy.Policy, error) {
 	p := a.config.Policy.Policy()
 	names := false

@@ -9,8 +9,9 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// sink writes Events while the lease is this replica's. Events that wait when the lease runs out are written once it is renewed. If another replica
-// takes the lease, it may have written the same Events; this program ends then, and its Events are lost.
+// sink writes Events while the lease is this replica's. Events that wait when the lease runs out are written once it is
+// renewed. If another replica takes the lease, it may have written the same Events; this program ends then, and its
+// Events are lost.
 type sink struct {
 	record.EventSink
 	ctx   context.Context            // nobody hands one to a sink

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Events wait for the lease, in whatever way they are written, and none is written once it is known that there will be none.
+// Events wait for the lease, in whatever way they are written, and none is written once it is known that there will be
+// none.
 func TestEventsWaitForTheLease(t *testing.T) {
 	for name, lost := range map[string]bool{"it is renewed": false, "it is lost": true} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trim gives memory back that only the start needed: much of the program is types of APIs that register themselves and are never
-// used. Used pages come back, from the page cache, with the next access.
+// trim gives memory back that only the start needed: much of the program is types of APIs that register themselves and
+// are never used. Used pages come back, from the page cache, with the next access.
 func trim(logger *slog.Logger) {
 	debug.FreeOSMemory()
 	if err := dropProgram(); err != nil { // it then stays a few MiB larger

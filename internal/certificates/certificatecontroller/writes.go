@@ -25,9 +25,10 @@ import (
 	"muster.dev/muster/internal/certificates/csrcontroller"
 )
 
-// writes are the two writes that every request takes. They go over connections of their own, and past most of client-go; whatever is
-// not answered with the object that was written is written anew by client-go, which knows about refusals, retries and outages. If the
-// first did reach the API server, the second is a conflict, and the request is read and judged again.
+// writes are the two writes that every request takes. They go over connections of their own, and past most of
+// client-go; whatever is not answered with the object that was written is written anew by client-go, which knows about
+// refusals, retries and outages. If the first did reach the API server, the second is a conflict, and the request is
+// read and judged again.
 type writes struct {
 	usual   csrcontroller.Writer
 	through http.RoundTripper
@@ -38,7 +39,8 @@ type writes struct {
 	spare   sync.Pool
 }
 
-// written returns how requests are written: by client-go alone if it reaches the API server in a way that only it knows.
+// written returns how requests are written: by client-go alone if it reaches the API server in a way that only it
+// knows.
 func written(config *rest.Config, client kubernetes.Interface, logger *slog.Logger) (csrcontroller.Writer, error) {
 	config = rest.CopyConfig(config)
 	config.NextProtos = []string{"http/1.1"}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A requester may cause many Events at once, and after that as many as a person could read; all of them together as many as can be
-// written. The recorder holds a thousand that are not written yet and drops what does not fit: a flood would take from others the only
-// place where they read why they wait. Events over budget are told later.
+// A requester may cause many Events at once, and after that as many as a person could read; all of them together as
+// many as can be written. The recorder holds a thousand that are not written yet and drops what does not fit: a flood
+// would take from others the only place where they read why they wait. Events over budget are told later.
 const (
 	eventsAtOnce = 100
 	eventsPace   = time.Second
@@ -22,8 +22,8 @@ const (
 	manyBudgets = 1000
 )
 
-// budget is how many Events each requester may still cause, and the words that wait until the requester may cause another Event. At most one word
-// waits for each request; a request that is gone has no word.
+// budget is how many Events each requester may still cause, and the words that wait until the requester may cause
+// another Event. At most one word waits for each request; a request that is gone has no word.
 type budget struct {
 	mu    sync.Mutex
 	all   time.Time            // when everybody together may cause as many as at first again
@@ -40,8 +40,8 @@ type line struct {
 
 func newBudget() *budget { return &budget{full: map[string]time.Time{}, lines: map[string]*line{}} }
 
-// offer returns whether a word is to be said at once. Otherwise it is held until next hands it out, and replaces what was held for its
-// request before.
+// offer returns whether a word is to be said at once. Otherwise it is held until next hands it out, and replaces what
+// was held for its request before.
 func (b *budget) offer(w word, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

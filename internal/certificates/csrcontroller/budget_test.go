@@ -68,7 +68,8 @@ func TestBudgetOfEvents(t *testing.T) {
 	}
 }
 
-// However many requesters there are, no more is said at once than the recorder holds, and all of it later. Each gets its turn.
+// However many requesters there are, no more is said at once than the recorder holds, and all of it later. Each gets
+// its turn.
 func TestBudgetOfAll(t *testing.T) {
 	b, now := newBudget(), time.Unix(1000, 0)
 	said, turns := 0, map[string]int{}
@@ -104,7 +105,8 @@ func TestBudgetOfAll(t *testing.T) {
 	}
 }
 
-// Of what is held, only the newest word about a request is said, and none about one that is gone; of one that is finished its last.
+// Of what is held, only the newest word about a request is said, and none about one that is gone; of one that is
+// finished its last.
 func TestBudgetForgets(t *testing.T) {
 	b, now := newBudget(), time.Unix(1000, 0)
 	for n := range eventsAtOnce {
@@ -130,8 +132,8 @@ func TestBudgetForgets(t *testing.T) {
 	}
 }
 
-// A requester that floods is told less at once, and all of it later, by nobody's doing; others wait for none of that. It is the same
-// whatever becomes of the requests, also where nothing happens to them ever again.
+// A requester that floods is told less at once, and all of it later, by nobody's doing; others wait for none of that.
+// It is the same whatever becomes of the requests, also where nothing happens to them ever again.
 func TestAFloodLeavesEventsToOthers(t *testing.T) {
 	const flood = eventsAtOnce + 20
 	for name, tc := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// claims hold a public key for one subject while a request with it is in hand. The register learns of a certificate after it was
-// written; without claims two workers could certify one key for two nodes in between.
+// claims hold a public key for one subject while a request with it is in hand. The register learns of a certificate
+// after it was written; without claims two workers could certify one key for two nodes in between.
 type claims struct {
 	mu   sync.Mutex
 	held map[pki.Fingerprint]*claim
@@ -46,8 +46,9 @@ func (c *claims) take(key pki.Fingerprint, owner string, i item) bool {
 	return true
 }
 
-// keep claims a key once more, until drop: for a request that is approved and that somebody else signs, or whose certificate may have been written
-// although the answer was lost. The register learns of the certificate when that is seen. So there are at most as many claims as such requests.
+// keep claims a key once more, until drop: for a request that is approved and that somebody else signs, or whose
+// certificate may have been written although the answer was lost. The register learns of the certificate when that is
+// seen. So there are at most as many claims as such requests.
 func (c *claims) keep(uid types.UID, key pki.Fingerprint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

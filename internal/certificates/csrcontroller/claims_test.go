@@ -21,7 +21,8 @@ func (w *world) claimed() (held, kept int) {
 	return len(w.claims.held), len(w.claims.kept)
 }
 
-// Another program signs, and takes its time: until then the register knows nothing of the key, and no other node gets it.
+// Another program signs, and takes its time: until then the register knows nothing of the key, and no other node gets
+// it.
 func TestApproveOnlyHoldsTheKeyUntilItIsIssued(t *testing.T) {
 	key := pkitest.Key(t)
 	with := func(name string, n int) *certificatesv1.CertificateSigningRequest {

@@ -75,8 +75,8 @@ type Serving interface {
 	Ask(node string, addresses []netip.Addr) policy.Fact[policy.Serving]
 }
 
-// Register remembers what was issued. The controller runs it while it leads. A controller that only observes needs no register; if it has one, the
-// register must be read-only.
+// Register remembers what was issued. The controller runs it while it leads. A controller that only observes needs no
+// register; if it has one, the register must be read-only.
 type Register interface {
 	Run(ctx context.Context)
 	HasSynced() bool
@@ -127,8 +127,8 @@ type Config struct {
 
 	// Keep is how many requests of one node and signer live; older ones are deleted. 2 if 0, all if negative.
 	Keep int
-	// Workers is how many requests are handled at once. 0 follows latency: 16, and up to MostWorkers while the API server or a signer,
-	// and not the processor, is what requests wait for.
+	// Workers is how many requests are handled at once. 0 follows latency: 16, and up to MostWorkers while the API
+	// server or a signer, and not the processor, is what requests wait for.
 	Workers int
 	// MostWorkers is how many there may be if Workers is 0, each with a connection of its own; 64 if 0.
 	MostWorkers int

@@ -87,8 +87,8 @@ func requests(client kubernetes.Interface) cache.ListerWatcher {
 	}, client))
 }
 
-// Ready returns nil once everything has been read that this replica needs: the register only when it leads. A replica that led before, or whose lease
-// has lapsed, is not ready.
+// Ready returns nil once everything has been read that this replica needs: the register only when it leads. A replica
+// that led before, or whose lease has lapsed, is not ready.
 func (c *Controller) Ready() error {
 	switch {
 	case c.led.Load():
@@ -107,7 +107,8 @@ func (c *Controller) Ready() error {
 	return nil
 }
 
-// Changed wakes up the requests that a change may matter to. It is for all sources of facts to call: inventory, nodes, register.
+// Changed wakes up the requests that a change may matter to. It is for all sources of facts to call: inventory, nodes,
+// register.
 func (c *Controller) Changed(change facts.Change) {
 	for i := range c.ledger.affectedBy(change) {
 		c.waits.Forget(i)
@@ -123,15 +124,16 @@ func (c *Controller) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// Watch keeps the cache of requests up to date until ctx is done, so that a replica which stands by can lead at once. It decides
-// nothing.
+// Watch keeps the cache of requests up to date until ctx is done, so that a replica which stands by can lead at once.
+// It decides nothing.
 func (c *Controller) Watch(ctx context.Context) { c.informer.RunWithContext(ctx) }
 
 // ErrLost is the cause of the end of a leader's context when its lease was lost: another replica leads already.
 var ErrLost = leaderlease.ErrLost
 
-// Lead decides until ctx is done, and once in the life of a Controller. Passes that are in hand end before it returns, and issued
-// certificates are on record, so that the lease can be given up after that; only if it was lost are they abandoned at once.
+// Lead decides until ctx is done, and once in the life of a Controller. Passes that are in hand end before it returns,
+// and issued certificates are on record, so that the lease can be given up after that; only if it was lost are they
+// abandoned at once.
 func (c *Controller) Lead(ctx context.Context) {
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
@@ -140,8 +142,8 @@ func (c *Controller) Lead(ctx context.Context) {
 	c.leading.Store(true) // before the register reads what was issued, so that nothing is issued unseen in between
 	defer func() { c.led.Store(true); c.leading.Store(false) }()
 	register.Go(func() { c.config.Register.Run(recording) })
-	// Not the informer: it has synced before its handlers have seen what it holds, and an old request is known to be superseded only
-	// after the newer ones were seen.
+	// Not the informer: it has synced before its handlers have seen what it holds, and an old request is known to be
+	// superseded only after the newer ones were seen.
 	if cache.WaitFor(ctx, "", c.handled.HasSyncedChecker()) {
 		c.awaitFacts(ctx)
 		c.takeOver()

@@ -79,7 +79,8 @@ func (s *shows) GetByKey(string) (any, bool, error) {
 	return s.now, true, nil
 }
 
-// Our own change is forgotten once the informer shows it. A worker that has just read an older version there does it no second time.
+// Our own change is forgotten once the informer shows it. A worker that has just read an older version there does it no
+// second time.
 func TestAPassThatBeginsAsTheInformerCatchesUp(t *testing.T) {
 	approved := []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: "True", Reason: "AutoApproved"}}
 	for name, did := range map[string]func(c *Controller, h *held) (shown func()){

@@ -25,7 +25,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// A controller that was killed between the two writes: the next one signs what was approved, and nothing is approved twice.
+// A controller that was killed between the two writes: the next one signs what was approved, and nothing is approved
+// twice.
 func TestKilledBetweenApprovalAndSignature(t *testing.T) {
 	var dead atomic.Bool
 	w := newWorld(t, func(w *world) {
@@ -54,8 +55,8 @@ func TestKilledBetweenApprovalAndSignature(t *testing.T) {
 	}
 }
 
-// The answer to the last write was lost: the certificate is there, and goes on record when it is seen. Until then nobody else gets one for
-// its key.
+// The answer to the last write was lost: the certificate is there, and goes on record when it is seen. Until then
+// nobody else gets one for its key.
 func TestAnAnswerThatWasLost(t *testing.T) {
 	var away atomic.Bool
 	away.Store(true)
@@ -184,7 +185,8 @@ func (w *world) replica() (registry *prometheus.Registry, stop func()) {
 	return registry, func() { cancel(); <-done }
 }
 
-// meeting lets access reviews of one identity go on once two have come: then two replicas have judged the same version of a request.
+// meeting lets access reviews of one identity go on once two have come: then two replicas have judged the same version
+// of a request.
 type meeting struct {
 	Access
 	mu    sync.Mutex
@@ -209,7 +211,8 @@ func (m *meeting) Review(ctx context.Context, q policy.Access) policy.Fact[bool]
 	return m.Access.Review(ctx, q)
 }
 
-// Two leaders at once, as may happen for a moment when a lease is lost: their writes conflict, and nothing is written twice.
+// Two leaders at once, as may happen for a moment when a lease is lost: their writes conflict, and nothing is written
+// twice.
 func TestTwoReplicasRace(t *testing.T) {
 	const n = 40
 	w := newWorld(t, func(w *world) {
@@ -237,7 +240,8 @@ func TestTwoReplicasRace(t *testing.T) {
 	}
 }
 
-// While the register cannot write, issuing goes on, nothing that is not on record is deleted, and it is as soon as it is.
+// While the register cannot write, issuing goes on, nothing that is not on record is deleted, and it is as soon as it
+// is.
 func TestARegisterThatCannotWrite(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.register.stick(true); w.machine(12) })
 	for k := range 5 {

@@ -12,8 +12,9 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// MachineOf returns the machine that a request was approved or signed for, as stands in it, or the one that the requester's bootstrap
-// token was made for. It is for a register to ask about what was issued: no requester of a certificate can write either.
+// MachineOf returns the machine that a request was approved or signed for, as stands in it, or the one that the
+// requester's bootstrap token was made for. It is for a register to ask about what was issued: no requester of a
+// certificate can write either.
 func MachineOf(csr *certificatesv1.CertificateSigningRequest) string {
 	if machine, verdict := csrview.DecidedAbout(csr); verdict == decision.Approve && machine != "" {
 		return machine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package csrcontroller is the certificate controller: it approves and signs the certificate signing requests of kubelets.
+// Package csrcontroller is the certificate controller: it approves and signs the certificate signing requests of
+// kubelets.
 //
 // One pass over one request:
 //
@@ -9,7 +10,8 @@
 //	                                       ├─ Wait ────► again when a fact changes, and after a while
 //	                                       └─ Ignore ──► leave it
 //
-// A request that another approver approved is judged again before it is signed, by the rules about its contents. The bytes that were
-// judged are the bytes that are signed: a pki.Request is immutable. Every pass ends in a log line with all checks, a metric and, unless
-// the request was approved, an Event on the request, because that is where people look.
+// A request that another approver approved is judged again before it is signed, by the rules about its contents. The
+// bytes that were judged are the bytes that are signed: a pki.Request is immutable. Every pass ends in a log line with
+// all checks, a metric and, unless the request was approved, an Event on the request, because that is where people
+// look.
 package csrcontroller

@@ -35,9 +35,9 @@ type Election struct {
 	Retry    time.Duration // between attempts; 2 s if 0
 }
 
-// Elect calls lead once this replica is the leader. When ctx is done lead gets to end before the lease is given up, so that the
-// next leader starts at once and never beside this one. If the lease is lost, lead's context ends with ErrLost, and so does Elect:
-// the program should end and start anew.
+// Elect calls lead once this replica is the leader. When ctx is done lead gets to end before the lease is given up, so
+// that the next leader starts at once and never beside this one. If the lease is lost, lead's context ends with
+// ErrLost, and so does Elect: the program should end and start anew.
 func Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 	setDefault(&e.Duration, 15*time.Second)
 	setDefault(&e.Renew, 10*time.Second)

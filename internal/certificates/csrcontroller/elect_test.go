@@ -191,7 +191,8 @@ func problems(t *testing.T, log *lockedBuffer) (all []problem) {
 	return all
 }
 
-// A replica that is not let lead says so in one line with what to do, however often it tries, and goes on by itself when it is.
+// A replica that is not let lead says so in one line with what to do, however often it tries, and goes on by itself
+// when it is.
 func TestARefusedLease(t *testing.T) {
 	forbidden := apierrors.NewForbidden(leases(), "muster", errors.New("no rule"))
 	outage := errors.New("no connection")

@@ -21,8 +21,8 @@ import (
 	"muster.dev/muster/internal/platform/leaderlease"
 )
 
-// A replica that was stopped for a while goes on where it was: in the middle of a pass. It decides, tells and writes nothing before it has
-// its lease again, and says so once.
+// A replica that was stopped for a while goes on where it was: in the middle of a pass. It decides, tells and writes
+// nothing before it has its lease again, and says so once.
 func TestNothingIsWrittenOnALeaseThatRanOut(t *testing.T) {
 	past, future := time.Now().Add(-time.Millisecond), time.Now().Add(ages)
 	waits := func(w *world) {
@@ -153,8 +153,8 @@ func TestWhatAnElectionTellsOfTheLease(t *testing.T) {
 	}
 }
 
-// A lease that another replica has taken is not fought for: the first look at it ends the leader, and leaves it to its holder. It may
-// be cut off or stopped for any time before that.
+// A lease that another replica has taken is not fought for: the first look at it ends the leader, and leaves it to its
+// holder. It may be cut off or stopped for any time before that.
 func TestALeaseThatAnotherHasTaken(t *testing.T) {
 	for name, holder := range map[string]string{"another holds it": "b", "another held it and gave it up": ""} {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,8 @@ const attempts = 5
 // errChanged means that a fact changed between judging and writing.
 var errChanged = errors.New("a fact changed meanwhile")
 
-// handle makes one pass over a request. The informer's objects may be old, so an object that was finished is left alone, and one
-// that changed meanwhile is read again and judged again from the start.
+// handle makes one pass over a request. The informer's objects may be old, so an object that was finished is left
+// alone, and one that changed meanwhile is read again and judged again from the start.
 func (c *Controller) handle(ctx context.Context, i item) (again when, err error) {
 	finished, deleted := c.ledger.finishedOrDeleted(i) // asked before the informer is: it is forgotten once that shows it
 	o, _, err := c.informer.GetStore().GetByKey(i.name)
@@ -121,8 +121,8 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 	return onEvent, err
 }
 
-// observe decides as if nobody had yet, and tells. Where another approver is quick the request is decided when we see it; the facts
-// are still those of that moment.
+// observe decides as if nobody had yet, and tells. Where another approver is quick the request is decided when we see
+// it; the facts are still those of that moment.
 func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.CertificateSigningRequest) (again when, err error) {
 	undecided := *csr
 	undecided.Status = certificatesv1.CertificateSigningRequestStatus{}
@@ -146,8 +146,8 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 	return onEvent, nil
 }
 
-// prune deletes a request that newer ones of the same requester supersede. A certificate must be on record first, because until
-// then the object is the record.
+// prune deletes a request that newer ones of the same requester supersede. A certificate must be on record first,
+// because until then the object is the record.
 func (c *Controller) prune(ctx context.Context, h *held, finished bool) (again when, err error) {
 	switch {
 	case finished && !h.finished:

@@ -21,8 +21,8 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// held is what the cache holds of a request: all of it while there is something to do, and after that what pruning asks. A
-// finished request shrinks from 5 KiB to less than half of one.
+// held is what the cache holds of a request: all of it while there is something to do, and after that what pruning
+// asks. A finished request shrinks from 5 KiB to less than half of one.
 type held struct {
 	item     item
 	uid      types.UID
@@ -35,7 +35,8 @@ type held struct {
 	csr atomic.Pointer[certificatesv1.CertificateSigningRequest] // nil once nothing needs it any more
 }
 
-// GetObjectMeta makes it an object to the cache, which asks for name and version, several times for each version of each request.
+// GetObjectMeta makes it an object to the cache, which asks for name and version, several times for each version of
+// each request.
 func (h *held) GetObjectMeta() metav1.Object { return identity{&nothing, h} }
 
 // identity is what the cache asks; of everything else nothing is known.
@@ -65,7 +66,8 @@ func (c *Controller) before(csr *certificatesv1.CertificateSigningRequest) *held
 	return nil
 }
 
-// hold turns what the API server sends into what is held of it. It sees each version of each request before anybody else.
+// hold turns what the API server sends into what is held of it. It sees each version of each request before anybody
+// else.
 func (c *Controller) hold(o any) (any, error) {
 	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -107,8 +109,9 @@ func (c *Controller) hold(o any) (any, error) {
 	return h, nil
 }
 
-// shorten cuts off the unread part of bytes that are too many to be a request: any requester could have a thousand of a MiB
-// held. They are refused for their number all the same, and whatever is written, the API server keeps what was asked.
+// shorten cuts off the unread part of bytes that are too many to be a request: any requester could have a thousand of a
+// MiB held. They are refused for their number all the same, and whatever is written, the API server keeps what was
+// asked.
 func shorten(csr *certificatesv1.CertificateSigningRequest) {
 	if len(csr.Spec.Request) > pki.MaxRequestSize {
 		csr.Spec.Request = slices.Clone(csr.Spec.Request[:pki.MaxRequestSize+1])
@@ -137,12 +140,13 @@ const (
 	bootstrappersGroup  = "system:bootstrappers"
 )
 
-// place finds out to which lineage a request belongs. Each node has a lineage of its requests, and so has each bootstrap token that is good for one
-// machine. Other tokens, and users that the policy lets ask like a token, have a lineage for each node, because many machines share them. Requests of
-// other requesters have no lineage: the requester prunes them.
+// place finds out to which lineage a request belongs. Each node has a lineage of its requests, and so has each
+// bootstrap token that is good for one machine. Other tokens, and users that the policy lets ask like a token, have a
+// lineage for each node, because many machines share them. Requests of other requesters have no lineage: the requester
+// prunes them.
 //
-// A certificate that a token was issued belongs to the node from then on, so that later requests of the node supersede it; and so do
-// earlier ones that are known to be the node's own.
+// A certificate that a token was issued belongs to the node from then on, so that later requests of the node supersede
+// it; and so do earlier ones that are known to be the node's own.
 func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningRequest, before *held) {
 	groups, user := csr.Spec.Groups, h.item.requester
 	switch {
@@ -166,9 +170,9 @@ func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningReques
 
 func lineageOf(signer, user string) string { return signer + " " + user }
 
-// ownToken reports whether it shows in a request that nobody but the node itself can have asked: the token is good for its name alone,
-// or was found to be good for its machine alone, or we approved the request. Others are kept apart, because what a stranger asks
-// supersedes nothing of a node.
+// ownToken reports whether it shows in a request that nobody but the node itself can have asked: the token is good for
+// its name alone, or was found to be good for its machine alone, or we approved the request. Others are kept apart,
+// because what a stranger asks supersedes nothing of a node.
 func ownToken(csr *certificatesv1.CertificateSigningRequest, user string) bool {
 	machine, _ := csrview.DecidedAbout(csr)
 	if machine != "" && !decidedAgainst(csr) {
@@ -215,7 +219,8 @@ func goodForOne(groups []string) bool {
 // longestName is more than the user name of any node has.
 const longestName = len(nodeUserPrefix) + 253
 
-// commonName of a request, checked by nobody; "" of what is too large to be read, or a name. It is kept as long as the request lives.
+// commonName of a request, checked by nobody; "" of what is too large to be read, or a name. It is kept as long as the
+// request lives.
 func commonName(csr *certificatesv1.CertificateSigningRequest) string {
 	if len(csr.Spec.Request) > pki.MaxRequestSize {
 		return ""
@@ -224,7 +229,8 @@ func commonName(csr *certificatesv1.CertificateSigningRequest) string {
 	if block == nil {
 		return ""
 	}
-	// Reading no further than the subject costs a tenth of reading the key, too. Further elements of a sequence are ignored.
+	// Reading no further than the subject costs a tenth of reading the key, too. Further elements of a sequence are
+	// ignored.
 	var request struct {
 		Info struct {
 			Version int

@@ -18,8 +18,8 @@ import (
 
 const huge = 1 << 20
 
-// A requester that may ask for anything must not be able to fill the memory with it: a thousand requests of a MiB live for a day where
-// nobody denies them.
+// A requester that may ask for anything must not be able to fill the memory with it: a thousand requests of a MiB live
+// for a day where nobody denies them.
 func TestHugeRequestsAreNotHeld(t *testing.T) {
 	named := func(size int) []byte {
 		return pkitest.Raw(t, pkix.RDNSequence{{{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "system:node:" + strings.Repeat("a", size)}}})

@@ -25,8 +25,9 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// approve approves what is pending and signs it, as far as the mode goes. Killed anywhere in between, the next controller goes on
-// from what the object says: it is pending, or approved, or issued; and an issued certificate goes on record when it is seen.
+// approve approves what is pending and signs it, as far as the mode goes. Killed anywhere in between, the next
+// controller goes on from what the object says: it is pending, or approved, or issued; and an issued certificate goes
+// on record when it is seen.
 func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d judgement) error {
 	var prepared prepared
 	var err error
@@ -184,13 +185,14 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 	return nil
 }
 
-// writable is the request to be written, with what is to be said by a condition and, after that, the decision in it: many look at the first
-// condition only. The one in the cache is everybody's: a copy is changed.
+// writable is the request to be written, with what is to be said by a condition and, after that, the decision in it:
+// many look at the first condition only. The one in the cache is everybody's: a copy is changed.
 func writable(csr *certificatesv1.CertificateSigningRequest, d judgement, verdict ...certificatesv1.CertificateSigningRequestCondition) *certificatesv1.CertificateSigningRequest {
 	out := *csr
 	out.ManagedFields = nil
 	told := d.Decision
-	// Our record of the approval says more than the decision about an approved request. Where the certificate goes is decided anew.
+	// Our record of the approval says more than the decision about an approved request. Where the certificate goes is
+	// decided anew.
 	if before, _, ok := csrview.Decided(csr); ok && before.Verdict == decision.Approve && d.Verdict == decision.Approve && d.request.Phase == policy.Approved {
 		told = before
 	}
@@ -206,7 +208,8 @@ func (c *Controller) failed(step string, d judgement, err error) error {
 	return fmt.Errorf("%s: %w", stepWords()[step], err)
 }
 
-// unsure is failed for a write that may have succeeded: perhaps only its answer was lost. The request is marked to be read again.
+// unsure is failed for a write that may have succeeded: perhaps only its answer was lost. The request is marked to be
+// read again.
 func (c *Controller) unsure(step string, i item, d judgement, err error) error {
 	if !apierrors.IsConflict(err) {
 		c.ledger.markStale(i)

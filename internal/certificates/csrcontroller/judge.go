@@ -19,8 +19,8 @@ type judgement struct {
 	machine policy.MachineRef // that a certificate goes to, "" if nobody knows
 }
 
-// judge gathers the facts that the policy asks for and decides. The caller must call release when it has acted on it: until then
-// nobody else is given a certificate for the same key.
+// judge gathers the facts that the policy asks for and decides. The caller must call release when it has acted on it:
+// until then nobody else is given a certificate for the same key.
 func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d judgement, release func()) {
 	q := policy.Ask(c.config.Policy, r)
 	c.ledger.dependsOn(i, q)
@@ -67,9 +67,9 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d jud
 	return judgement{c.decide(ctx, r, f, q.Access), r, q.Node, own, policy.GoesTo(c.config.Policy, r, f)}, release
 }
 
-// askInventory asks about the names of a request, which may be any: each costs a source that looks them up, such as DNS, one of few
-// places for as long as it takes. So it is asked only for a requester that is vouched for, and the holder of a machine's token may have
-// that machine's names looked up and no others.
+// askInventory asks about the names of a request, which may be any: each costs a source that looks them up, such as
+// DNS, one of few places for as long as it takes. So it is asked only for a requester that is vouched for, and the
+// holder of a machine's token may have that machine's names looked up and no others.
 func (c *Controller) askInventory(f *policy.Facts, r policy.Request, q policy.Question) {
 	f.Owners = make(map[string]policy.Fact[[]string], len(q.Names))
 	why := ""
@@ -100,8 +100,8 @@ func (c *Controller) askInventory(f *policy.Facts, r policy.Request, q policy.Qu
 
 const inventorySource = "inventory"
 
-// decide asks for the access review last. It costs a request, so it is asked for only if everything else is in order; then a yes
-// changes nothing of what was decided without.
+// decide asks for the access review last. It costs a request, so it is asked for only if everything else is in order;
+// then a yes changes nothing of what was decided without.
 func (c *Controller) decide(ctx context.Context, r policy.Request, f policy.Facts, access *policy.Access) decision.Decision {
 	if access != nil {
 		const source = "SubjectAccessReview"

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is the Lease of an election. A replica that may not write it retries forever, as upstream's programs do, and looks like a
-// standby: so what fails is told, once for each reason, with what to do if it does not pass by itself.
+// lease is the Lease of an election. A replica that may not write it retries forever, as upstream's programs do, and
+// looks like a standby: so what fails is told, once for each reason, with what to do if it does not pass by itself.
 type lease struct {
 	resourcelock.Interface
 	election Election
@@ -61,7 +61,8 @@ func (l *lease) note(ctx context.Context, verb string, err error) {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled): // the program ends
 	case err == nil:
-		// A read that succeeds does not show that updates work again. It does show that a lease exists, so a failed create does not matter any more.
+		// A read that succeeds does not show that updates work again. It does show that a lease exists, so a failed
+		// create does not matter any more.
 		if verb != verbGet || l.failing != verbUpdate {
 			l.mended()
 		}

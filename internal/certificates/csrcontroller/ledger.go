@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// ledger remembers what the API server does not: since when a request is known, which facts it is judged by, whether they changed
-// since, the last notice about it, and which ones are finished although the informer does not show it yet.
+// ledger remembers what the API server does not: since when a request is known, which facts it is judged by, whether
+// they changed since, the last notice about it, and which ones are finished although the informer does not show it yet.
 type ledger struct {
 	mu       sync.Mutex
 	entries  map[item]*entry
@@ -51,8 +51,8 @@ func (l *ledger) observe(i item, uid types.UID, now time.Time) {
 	}
 }
 
-// dependsOn notes which facts the request is judged by. It must be called before they are gathered: a change after that wakes the
-// request up, so none is missed between gathering and waiting, or between gathering and writing.
+// dependsOn notes which facts the request is judged by. It must be called before they are gathered: a change after that
+// wakes the request up, so none is missed between gathering and waiting, or between gathering and writing.
 func (l *ledger) dependsOn(i item, q policy.Question) {
 	keys := make([]string, 0, 3+len(q.Names)+len(q.Nodes))
 	if q.Machine != "" {
@@ -154,7 +154,8 @@ func (l *ledger) markApproved(i item, now time.Time) (seen time.Time) {
 	return e.seen
 }
 
-// markFinished notes that nothing more is to be done about an object, and returns since when it was known and when we approved it.
+// markFinished notes that nothing more is to be done about an object, and returns since when it was known and when we
+// approved it.
 func (l *ledger) markFinished(i item, uid types.UID) (seen, approved time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +219,8 @@ func (l *ledger) markDeleted(i item, uid types.UID) {
 	}
 }
 
-// finishedOrDeleted returns which object of a request we finished, or deleted, that the informer may not show so yet; "" if none.
+// finishedOrDeleted returns which object of a request we finished, or deleted, that the informer may not show so yet;
+// "" if none.
 func (l *ledger) finishedOrDeleted(i item) (finished, deleted types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lineages know which requests were superseded: of each lineage the newest few live, whatever became of them. Adding one tells
-// at once which other it supersedes, so a flood costs each of its requests one look and not a search.
+// lineages know which requests were superseded: of each lineage the newest few live, whatever became of them. Adding
+// one tells at once which other it supersedes, so a flood costs each of its requests one look and not a search.
 type lineages struct {
 	keep int
 
@@ -33,8 +33,8 @@ func newLineages(keep int) *lineages {
 	return &lineages{keep: keep, members: map[string][]member{}, of: map[types.UID]string{}}
 }
 
-// older orders requests by creation. Of those created within one second, a request that was undecided when first seen is the newer, and
-// then one that was written later: the version of a new request is that of its creation.
+// older orders requests by creation. Of those created within one second, a request that was undecided when first seen
+// is the newer, and then one that was written later: the version of a new request is that of its creation.
 func older(a, b member) int {
 	open := func(m member) int {
 		if m.open {
@@ -84,7 +84,8 @@ func (l *lineages) put(m member, lineage string) (superseded item, ok bool) {
 	at, _ := slices.BinarySearchFunc(all, m, older)
 	all = slices.Insert(all, at, m)
 	l.members[lineage] = all
-	// A request older than the newest few was superseded before, except the one that has just left them, or is the new one itself.
+	// A request older than the newest few was superseded before, except the one that has just left them, or is the new
+	// one itself.
 	if border := len(all) - l.keep - 1; border >= 0 {
 		return all[min(at, border)].item, true
 	}

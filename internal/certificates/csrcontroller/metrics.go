@@ -13,8 +13,8 @@ import (
 
 const namespace = "muster_certificates"
 
-// metrics are documented in docs/certificate-controller.md. Labels are signers that are configured, rules, outcomes and keys:
-// nothing that a requester chooses.
+// metrics are documented in docs/certificate-controller.md. Labels are signers that are configured, rules, outcomes and
+// keys: nothing that a requester chooses.
 type metrics struct {
 	decisions, outcomes, errors, pruned     *prometheus.CounterVec
 	approveSeconds, signSeconds, allSeconds *prometheus.HistogramVec

@@ -22,11 +22,11 @@ func (i item) is(csr *certificatesv1.CertificateSigningRequest) bool {
 	return i.name == csr.Name && i.requester == csr.Spec.Username && i.signer == csr.Spec.SignerName
 }
 
-// queue hands out requests fairly: signers take turns, and of one signer the requesters do, so that a requester with one request waits
-// for one of each flooding requester, not for all of them. Requests of many machines with one token take turns by common name in the
-// turns of that token, so that one machine does not hold up the others, nor gain by inventing names. No requester and no signer holds
-// more than its share of the workers, so what is slow or hangs holds up its own kind only. An item is never in two hands, and one that is
-// added while it is in hand comes again.
+// queue hands out requests fairly: signers take turns, and of one signer the requesters do, so that a requester with
+// one request waits for one of each flooding requester, not for all of them. Requests of many machines with one token
+// take turns by common name in the turns of that token, so that one machine does not hold up the others, nor gain by
+// inventing names. No requester and no signer holds more than its share of the workers, so what is slow or hangs holds
+// up its own kind only. An item is never in two hands, and one that is added while it is in hand comes again.
 type queue struct {
 	shares  func() shares
 	alone   bool // there is one signer only, which may hold all workers
@@ -42,8 +42,8 @@ type queue struct {
 	closed  bool
 }
 
-// shares are how many workers one signer and one requester may hold. That of a signer must be larger, or one requester would hold up
-// all others of its signer.
+// shares are how many workers one signer and one requester may hold. That of a signer must be larger, or one requester
+// would hold up all others of its signer.
 type shares struct{ signer, requester int }
 
 type signerQueue struct {
@@ -265,8 +265,8 @@ func (l *lane) push(i item) {
 	s.items = append(s.items, i)
 }
 
-// take returns the newest request of a node, which is the one that its kubelet waits for. Others may be many machines behind
-// one name, and are served in the order they came.
+// take returns the newest request of a node, which is the one that its kubelet waits for. Others may be many machines
+// behind one name, and are served in the order they came.
 func (l *lane) take() (i item) {
 	s := l.turns[0]
 	l.turns = l.turns[1:]

@@ -75,7 +75,8 @@ func TestTheNewestOfANodeIsFirst(t *testing.T) {
 	}
 }
 
-// One machine that floods with a token holds up neither the others that have the same one, nor anybody else by inventing names.
+// One machine that floods with a token holds up neither the others that have the same one, nor anybody else by
+// inventing names.
 func TestNamesTakeTurnsWithinAToken(t *testing.T) {
 	token := "t"
 	q := newTestQueue(99)

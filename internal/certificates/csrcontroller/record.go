@@ -18,9 +18,9 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// record tells what was decided: metrics, one log line with every check, and Events unless the request was approved, which it says
-// itself. A reason that was told before about a request that still waits is not told again, and a fact that will be known in a moment is
-// not told at all.
+// record tells what was decided: metrics, one log line with every check, and Events unless the request was approved,
+// which it says itself. A reason that was told before about a request that still waits is not told again, and a fact
+// that will be known in a moment is not told at all.
 func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d judgement) {
 	if d.Soon() {
 		return
@@ -83,7 +83,8 @@ func (c *Controller) say(w word) {
 	}
 }
 
-// The words that are kept of those that are held: those about a request that is finished are worth saying if they are its last ones.
+// The words that are kept of those that are held: those about a request that is finished are worth saying if they are
+// its last ones.
 func never(word) bool  { return false }
 func last(w word) bool { return w.last }
 
@@ -118,8 +119,9 @@ func (c *Controller) event(d judgement) (kind, reason string) {
 	}
 }
 
-// concernedNode refers to the Node on which people look for the reason of a denial: the one that asks, or whose first certificate
-// was asked for. Its UID is its name, as in the kubelet's own Events, which is what kubectl describe node looks for.
+// concernedNode refers to the Node on which people look for the reason of a denial: the one that asks, or whose first
+// certificate was asked for. Its UID is its name, as in the kubelet's own Events, which is what kubectl describe node
+// looks for.
 func (c *Controller) concernedNode(i item, d judgement) *corev1.ObjectReference {
 	node, ok := strings.CutPrefix(i.requester, nodeUserPrefix)
 	if !ok {
@@ -156,8 +158,8 @@ func checks(d decision.Decision) string {
 // longestMessage stays below what Events hold (1024 bytes): a request may ask for a thousand names.
 const longestMessage = 900
 
-// began returns when a request was created, as well as can be told: the API server tells whole seconds, so what we saw within the
-// first ones began when we saw it.
+// began returns when a request was created, as well as can be told: the API server tells whole seconds, so what we saw
+// within the first ones began when we saw it.
 func began(csr *certificatesv1.CertificateSigningRequest, seen time.Time) time.Time {
 	if created := csr.CreationTimestamp.Time; !created.IsZero() && seen.Sub(created) > 2*time.Second {
 		return created

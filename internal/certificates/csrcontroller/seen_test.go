@@ -14,7 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The informer holds three requests of one node while its handler has seen none: without its newer ones the oldest would be approved.
+// The informer holds three requests of one node while its handler has seen none: without its newer ones the oldest
+// would be approved.
 func TestNothingIsDecidedBeforeAllRequestsAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := prepareWorld(t)

@@ -22,13 +22,14 @@ import (
 type ServerConfig struct {
 	// Health is the address of /healthz and /readyz, which tell nothing worth hiding; nothing if "".
 	Health string
-	// Metrics is the address of /metrics; nothing if "". It is TLS, on loopback too, where every local user could read them; and only for clients that may
-	// get the path /metrics from the API server.
+	// Metrics is the address of /metrics; nothing if "". It is TLS, on loopback too, where every local user could read
+	// them; and only for clients that may get the path /metrics from the API server.
 	Metrics string
-	// CertFile and KeyFile are the serving certificate of /metrics, read again when they change. If "" one is made, which only clients
-	// that skip most checks can verify.
+	// CertFile and KeyFile are the serving certificate of /metrics, read again when they change. If "" one is made,
+	// which only clients that skip most checks can verify.
 	CertFile, KeyFile string
-	// ClientCA is the file of the authority of client certificates that are taken for users of the API server; tokens alone are if "". It takes a CertFile.
+	// ClientCA is the file of the authority of client certificates that are taken for users of the API server; tokens
+	// alone are if "". It takes a CertFile.
 	ClientCA string
 	// Client reviews clients that read /metrics.
 	Client   kubernetes.Interface

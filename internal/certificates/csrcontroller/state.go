@@ -80,8 +80,8 @@ func (s *state) authorities(ctx context.Context) map[string]time.Time {
 	return found
 }
 
-// expiries returns, for each signer, the end of the newest certificate of the node whose newest ends first. Nodes that are gone do
-// not count: nobody renews theirs.
+// expiries returns, for each signer, the end of the newest certificate of the node whose newest ends first. Nodes that
+// are gone do not count: nobody renews theirs.
 func (s *state) expiries() (soonest map[string]time.Time, count map[string]int) {
 	type holder struct{ signer, node string }
 	newest := map[holder]time.Time{}

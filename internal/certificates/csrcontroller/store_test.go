@@ -20,7 +20,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// store holds requests as the API server does: with versions that conflict, creation times, UIDs, and watches of any length.
+// store holds requests as the API server does: with versions that conflict, creation times, UIDs, and watches of any
+// length.
 type store struct {
 	mu       sync.Mutex
 	requests map[string]*certificatesv1.CertificateSigningRequest

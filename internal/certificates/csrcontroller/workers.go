@@ -26,8 +26,9 @@ const (
 	busy = 0.8
 )
 
-// crew is how many workers there are. More of them help only while requests wait for the API server or a signer; and requests that arrive
-// there together cost both it and etcd less (docs/benchmarks.md). Workers that have nothing to do cost nothing, so none is dismissed.
+// crew is how many workers there are. More of them help only while requests wait for the API server or a signer; and
+// requests that arrive there together cost both it and etcd less (docs/benchmarks.md). Workers that have nothing to do
+// cost nothing, so none is dismissed.
 type crew struct {
 	fixed int
 	most  int
@@ -109,8 +110,8 @@ func used() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// work takes one request after another until the queue is closed, and none while the lease may be another's. Passes go on until the work
-// is abandoned, which is after leading is done.
+// work takes one request after another until the queue is closed, and none while the lease may be another's. Passes go
+// on until the work is abandoned, which is after leading is done.
 func (c *Controller) work(leading, work context.Context) {
 	for {
 		i, ok := c.queue.get()

@@ -59,8 +59,8 @@ type world struct {
 	kill func() // as if the lease was lost
 }
 
-// newWorld makes one with machine 11 in it. Waits and retries take an hour unless change says otherwise, so what happens,
-// happens because of an event.
+// newWorld makes one with machine 11 in it. Waits and retries take an hour unless change says otherwise, so what
+// happens, happens because of an event.
 func newWorld(t *testing.T, change func(*world)) *world {
 	t.Helper()
 	w := prepareWorld(t)
@@ -176,7 +176,8 @@ func (w *world) get(name string) *certificatesv1.CertificateSigningRequest {
 	return csr.DeepCopy()
 }
 
-// state is the request's conditions, but for the one with the decision, and whether it has a certificate, in one string.
+// state is the request's conditions, but for the one with the decision, and whether it has a certificate, in one
+// string.
 func (w *world) state(name string) string {
 	w.t.Helper()
 	csr := w.get(name)

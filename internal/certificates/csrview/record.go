@@ -16,30 +16,33 @@ import (
 const (
 	// Annotation of Events holds a decision in JSON.
 	Annotation = "certificates.muster.dev/decision"
-	// DecidedCondition of requests holds the decision, and the machine that it was made about, in its message: see Condition.
+	// DecidedCondition of requests holds the decision, and the machine that it was made about, in its message: see
+	// Condition.
 	DecidedCondition certificatesv1.RequestConditionType = "certificates.muster.dev/Decided"
 )
 
-// Condition is how a decision stands in the request that it is about: in the same write as the approval, the denial or the certificate, so
-// that it can neither be missing nor be of another moment. The machine is as policy.MachineRef writes it, "" if nobody knows.
+// Condition is how a decision stands in the request that it is about: in the same write as the approval, the denial or
+// the certificate, so that it can neither be missing nor be of another moment. The machine is as policy.MachineRef
+// writes it, "" if nobody knows.
 //
-// Conditions are written only by users that may approve or sign for the signer of the request, which the API server asks for each write
-// of them (upstream's admission plugins CertificateApproval and CertificateSigning); of a new request it clears them. An annotation can
-// be written by the requester, and its writer is noted of some requests only: not of those of kubelets, which have no
-// metadata but a name when they are made.
+// Conditions are written only by users that may approve or sign for the signer of the request, which the API server
+// asks for each write of them (upstream's admission plugins CertificateApproval and CertificateSigning); of a new
+// request it clears them. An annotation can be written by the requester, and its writer is noted of some requests only:
+// not of those of kubelets, which have no metadata but a name when they are made.
 func Condition(d decision.Decision, machine string, longest int) certificatesv1.CertificateSigningRequestCondition {
 	return certificatesv1.CertificateSigningRequestCondition{
 		Type: DecidedCondition, Status: corev1.ConditionTrue, Reason: string(d.Verdict), Message: encode(d, machine, longest),
 	}
 }
 
-// Decided is the decision that stands in a request and the machine that it was made about; false if there is none, or none that is whole.
+// Decided is the decision that stands in a request and the machine that it was made about; false if there is none, or
+// none that is whole.
 func Decided(csr *certificatesv1.CertificateSigningRequest) (d decision.Decision, machine string, ok bool) {
 	return decode(decided(csr))
 }
 
-// DecidedAbout is the machine that the decision which stands in a request was made about, and its verdict, as Decided returns them; the
-// rules, which are most of the work of reading it, are left out.
+// DecidedAbout is the machine that the decision which stands in a request was made about, and its verdict, as Decided
+// returns them; the rules, which are most of the work of reading it, are left out.
 func DecidedAbout(csr *certificatesv1.CertificateSigningRequest) (machine string, v decision.Verdict) {
 	var n struct {
 		Verdict decision.Verdict `json:"verdict"`
@@ -66,8 +69,9 @@ func decided(csr *certificatesv1.CertificateSigningRequest) string {
 	return found
 }
 
-// noted is a decision as it is written down. Each byte of it is stored, sent and read half a dozen times for every request, so
-// a rule that passed is only its name, with what it saw behind it if that is evidence; contents of the request are not repeated.
+// noted is a decision as it is written down. Each byte of it is stored, sent and read half a dozen times for every
+// request, so a rule that passed is only its name, with what it saw behind it if that is evidence; contents of the
+// request are not repeated.
 type noted struct {
 	Verdict decision.Verdict `json:"verdict"`
 	Rule    decision.RuleID  `json:"rule,omitempty"`
@@ -90,7 +94,8 @@ func (n *note) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Encode writes a decision down for Annotation, without the rules that did not apply and with no detail longer than this many bytes.
+// Encode writes a decision down for Annotation, without the rules that did not apply and with no detail longer than
+// this many bytes.
 func Encode(d decision.Decision, longest int) string { return encode(d, "", longest) }
 
 func encode(d decision.Decision, machine string, longest int) string {

@@ -30,9 +30,9 @@ type Overrides struct {
 
 var errNoRequest = errors.New("is not a certificate signing request: must be a CertificateSigningRequest in YAML or JSON, or a request in PEM")
 
-// ReadRequest returns the API object that the API server would hold. The data is an object in YAML or JSON, or a bare request in PEM. Fields that
-// neither the data nor the overrides have are filled in as for a node that asks for its own certificate now. The error says what is wrong with the
-// data: "is not a …".
+// ReadRequest returns the API object that the API server would hold. The data is an object in YAML or JSON, or a bare
+// request in PEM. Fields that neither the data nor the overrides have are filled in as for a node that asks for its own
+// certificate now. The error says what is wrong with the data: "is not a …".
 func ReadRequest(data []byte, o Overrides, now time.Time) (*certificatesv1.CertificateSigningRequest, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN")) {

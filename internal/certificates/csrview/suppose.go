@@ -21,8 +21,8 @@ type Assumptions struct {
 
 const assumed = "assumption"
 
-// Suppose makes the facts that a question asks for out of assumptions. Keys are assumed to be new, nodes to have had no certificate
-// before, and names of others not to be a node's.
+// Suppose makes the facts that a question asks for out of assumptions. Keys are assumed to be new, nodes to have had no
+// certificate before, and names of others not to be a node's.
 func Suppose(q policy.Question, a Assumptions, now time.Time) policy.Facts {
 	f := policy.Facts{
 		Elsewhere:   policy.None[string](assumed, now),

@@ -33,15 +33,16 @@ type AccessConfig struct {
 	Refused  time.Duration    // how long a no is kept; 2 s if 0
 	Timeout  time.Duration    // of one review; 10 s if 0
 	Now      func() time.Time // time.Now if nil
-	// PerIdentity asks about each identity, even if RBAC has just allowed the same to a group that it is in. It is needed only
-	// where another authorizer, which is asked before RBAC, denies something to single members of such a group.
+	// PerIdentity asks about each identity, even if RBAC has just allowed the same to a group that it is in. It is
+	// needed only where another authorizer, which is asked before RBAC, denies something to single members of such a
+	// group.
 	PerIdentity bool
 }
 
-// Access asks the API server what requesters may do. The answer for an identity is kept briefly, and callers that ask the same at the
-// same time share one review, so a burst of one requester costs one. A permission that RBAC gives to a group is kept for the whole
-// group, so a burst of many nodes costs few: RBAC only ever adds rights, and each member of a group has the rights of the group. A no
-// is never shared, and not getting an answer is never kept.
+// Access asks the API server what requesters may do. The answer for an identity is kept briefly, and callers that ask
+// the same at the same time share one review, so a burst of one requester costs one. A permission that RBAC gives to a
+// group is kept for the whole group, so a burst of many nodes costs few: RBAC only ever adds rights, and each member of
+// a group has the rights of the group. A no is never shared, and not getting an answer is never kept.
 type Access struct {
 	config AccessConfig
 	reason *regexp.Regexp

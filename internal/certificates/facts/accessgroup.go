@@ -13,8 +13,8 @@ import (
 )
 
 // RBAC's reason when it allows something that is in no namespace, where RoleBindings count for nothing (upstream's
-// plugin/pkg/auth/authorizer/rbac/rbac.go and pkg/registry/rbac/validation/rule.go). Names are quoted as in Go, so nothing in a
-// name can look like the words around it.
+// plugin/pkg/auth/authorizer/rbac/rbac.go and pkg/registry/rbac/validation/rule.go). Names are quoted as in Go, so
+// nothing in a name can look like the words around it.
 const groupReason = `^RBAC: allowed by ClusterRoleBinding "(?:[^"\\]|\\.)+" of ClusterRole "(?:[^"\\]|\\.)+" to Group ("(?:[^"\\]|\\.)+")$`
 
 // groupOf returns the group to which RBAC gave the right, "" if it was not RBAC or not a group.

@@ -41,12 +41,12 @@ type AnswersConfig struct {
 	Now      func() time.Time
 }
 
-// Answers is the cache of a source that must ask about each machine. It answers lookups: a subject without an answer is put into a queue,
-// from which the other half of the source takes it, to Put an answer later. A subject is looked up once at a time, however many
-// callers ask for it.
+// Answers is the cache of a source that must ask about each machine. It answers lookups: a subject without an answer is
+// put into a queue, from which the other half of the source takes it, to Put an answer later. A subject is looked up
+// once at a time, however many callers ask for it.
 //
-// There are two queues, which take turns and do not push each other's answers out: any requester of a certificate causes lookups of
-// owners, of as many names as fit into a request, and these must not delay lookups of machines.
+// There are two queues, which take turns and do not push each other's answers out: any requester of a certificate
+// causes lookups of owners, of as many names as fit into a request, and these must not delay lookups of machines.
 type Answers struct {
 	config AnswersConfig
 	ready  chan struct{} // holds a value while lookups wait
@@ -60,7 +60,8 @@ type Answers struct {
 }
 
 // An answer that says no, or that failed, is good while it is looked up again, unless it is very old: it approves
-// nothing, and a caller that waits for another one need not be woken up in vain. That a name has no owner is different: it approves.
+// nothing, and a caller that waits for another one need not be woken up in vain. That a name has no owner is different:
+// it approves.
 const oldNo = 90 * time.Second
 
 // NewAnswers makes one.
@@ -120,8 +121,9 @@ func (a *Answers) Wait(ctx context.Context) bool {
 	}
 }
 
-// Take hands out what is to be looked up, of both queues in turns; each must be Put. The last request comes first: when more
-// is asked for than can be looked up, as in a flood of names, the newest request is served, and not after all that.
+// Take hands out what is to be looked up, of both queues in turns; each must be Put. The last request comes first: when
+// more is asked for than can be looked up, as in a flood of names, the newest request is served, and not after all
+// that.
 func (a *Answers) Take(most int) []Subject {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,8 +147,8 @@ func (a *Answers) Take(most int) []Subject {
 	return out
 }
 
-// Put answers lookups. Answers that were found together are told by one change, so that a caller that waits for several of the answers
-// finds all of them.
+// Put answers lookups. Answers that were found together are told by one change, so that a caller that waits for several
+// of the answers finds all of them.
 func (a *Answers) Put(answers ...Answer) {
 	var all Change
 	tell := false
@@ -255,7 +257,8 @@ func (a *Answers) put(answer Answer) (c Change, tell bool) {
 	return ChangeOf(slices.Concat(about, before.Value, e.fact.Value)...), true
 }
 
-// room makes room for one entry. The one that was asked for longest ago goes, also out of the queue; its requester asks again.
+// room makes room for one entry. The one that was asked for longest ago goes, also out of the queue; its requester asks
+// again.
 func (a *Answers) room(q *queue) bool {
 	if q.used.Len() < a.config.Most {
 		return true

@@ -26,8 +26,8 @@ type BatchConfig struct {
 	Window time.Duration
 	// AtOnce is how many batches are asked about at once; 2 if 0.
 	AtOnce int
-	// MaxAge is how long a machine is known after an answer, and the owners of a name, even if there are none; MaxAgeOfNone is for the
-	// answer that there is no machine. 30 s and 5 s if 0.
+	// MaxAge is how long a machine is known after an answer, and the owners of a name, even if there are none;
+	// MaxAgeOfNone is for the answer that there is no machine. 30 s and 5 s if 0.
 	MaxAge, MaxAgeOfNone time.Duration
 	Timeout              time.Duration // of one try; 10 s if 0
 	Most                 int           // answers kept, of each of two kinds; 10,000 if 0
@@ -37,8 +37,8 @@ type BatchConfig struct {
 	Logger   *slog.Logger
 }
 
-// Batch is a source that asks a service about many machines at once. After a failure it asks less and less often, about any machine, until an answer
-// comes.
+// Batch is a source that asks a service about many machines at once. After a failure it asks less and less often, about
+// any machine, until an answer comes.
 type Batch struct {
 	config  BatchConfig
 	answers *Answers
@@ -114,7 +114,8 @@ func (b *Batch) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return b.get(Subject{Node: node})
 }
 
-// Owners finds all machines that have a DNS name or an address. Of each its ID and its node are told, and not what else it has.
+// Owners finds all machines that have a DNS name or an address. Of each its ID and its node are told, and not what else
+// it has.
 func (b *Batch) Owners(name string) policy.Fact[[]policy.Machine] {
 	if name == "" || !b.config.Valid(Subject{Name: name}) {
 		return policy.Know[[]policy.Machine](nil, b.config.Name, b.config.Now())

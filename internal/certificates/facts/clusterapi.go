@@ -66,12 +66,12 @@ func (l *capiMachineList) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// NewClusterAPI makes the source "clusterAPI": the Machines of a Cluster API management cluster, whose addresses infrastructure
-// providers write. It is to be trusted if nodes of the workload cluster cannot write there. c.Objects is what ClusterAPIMachines
-// returns.
+// NewClusterAPI makes the source "clusterAPI": the Machines of a Cluster API management cluster, whose addresses
+// infrastructure providers write. It is to be trusted if nodes of the workload cluster cannot write there. c.Objects is
+// what ClusterAPIMachines returns.
 //
-// The ID of a machine is its namespace and name, which never change. Its providerID may come when its node has registered, and a
-// node whose machine has another ID than before counts as replaced.
+// The ID of a machine is its namespace and name, which never change. Its providerID may come when its node has
+// registered, and a node whose machine has another ID than before counts as replaced.
 func NewClusterAPI(c WatchConfig) (*Watch, error) {
 	if c.Name == "" {
 		c.Name = "clusterAPI"

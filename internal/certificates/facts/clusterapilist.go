@@ -34,8 +34,8 @@ type clusterAPILister struct {
 
 var _ cache.ListerWatcherWithContext = (*clusterAPILister)(nil)
 
-// ClusterAPIMachines lists and watches the Machines of a Cluster API management cluster, those of all namespaces if namespace is
-// empty. Cluster API may be installed later.
+// ClusterAPIMachines lists and watches the Machines of a Cluster API management cluster, those of all namespaces if
+// namespace is empty. Cluster API may be installed later.
 func ClusterAPIMachines(config *rest.Config, namespace string) (cache.ListerWatcher, error) {
 	scheme := runtime.NewScheme()
 	for _, v := range clusterAPIVersions() {

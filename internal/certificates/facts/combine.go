@@ -19,18 +19,19 @@ type Mode string
 
 // The modes. The order of the sources matters in both.
 const (
-	// Any believes the first source, in order, that knows the machine of a node: its names and addresses and no other's. The machine is absent if no
-	// source has it.
+	// Any believes the first source, in order, that knows the machine of a node: its names and addresses and no
+	// other's. The machine is absent if no source has it.
 	Any Mode = "any"
-	// All believes what all sources say: a machine is known if all know it, with the names and addresses that all give it.
+	// All believes what all sources say: a machine is known if all know it, with the names and addresses that all give
+	// it.
 	All Mode = "all"
 )
 
 // Combined is several sources as one.
 //
-// A machine may have another ID in each source; the one that counts is that of the first source that knows a machine of the same
-// node name. So the ID of one and the same machine may change when a source fails and the next one is believed, or comes back:
-// the IDs of two facts can be compared only if their Source is the same.
+// A machine may have another ID in each source; the one that counts is that of the first source that knows a machine of
+// the same node name. So the ID of one and the same machine may change when a source fails and the next one is
+// believed, or comes back: the IDs of two facts can be compared only if their Source is the same.
 //
 // A machine that is being deleted in any source is being deleted.
 type Combined struct {
@@ -118,8 +119,8 @@ type knowsClusters interface {
 	Elsewhere(id string) policy.Fact[string]
 }
 
-// Elsewhere finds the other cluster that a machine was launched for, whichever source knows it. It is Absent if no source knows the machine as
-// another cluster's.
+// Elsewhere finds the other cluster that a machine was launched for, whichever source knows it. It is Absent if no
+// source knows the machine as another cluster's.
 func (c *Combined) Elsewhere(id string) policy.Fact[string] {
 	found, asked := policy.None[string]("inventory", time.Now()), false
 	for _, s := range c.sources {
@@ -138,8 +139,8 @@ func (c *Combined) Elsewhere(id string) policy.Fact[string] {
 	return found
 }
 
-// Owners finds the IDs of all machines that have a DNS name or an address, according to any source. A name or address that is a machine's
-// own in one source is nobody's by a range of another.
+// Owners finds the IDs of all machines that have a DNS name or an address, according to any source. A name or address
+// that is a machine's own in one source is nobody's by a range of another.
 func (c *Combined) Owners(name string) policy.Fact[[]string] {
 	var ids, ranged, named []string
 	var unknown opinions[[]policy.Machine]
@@ -182,9 +183,10 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 	return policy.Know(slices.Compact(ids), strings.Join(named, " and "), oldest)
 }
 
-// idOf is the ID that counts of a machine of one source. If that source does not confirm that the machine is the machine of its node, as when two
-// machines have the same node name, it is not matched with a machine of another source either. Soon means that the source is still looking: until
-// then two sources may report one machine twice, and the second may seem to have addresses of the first.
+// idOf is the ID that counts of a machine of one source. If that source does not confirm that the machine is the
+// machine of its node, as when two machines have the same node name, it is not matched with a machine of another source
+// either. Soon means that the source is still looking: until then two sources may report one machine twice, and the
+// second may seem to have addresses of the first.
 func (c *Combined) idOf(of Source, m policy.Machine) (id string, soon bool) {
 	if m.NodeName == "" || len(c.sources) == 1 {
 		return m.ID, false

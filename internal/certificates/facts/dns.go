@@ -22,7 +22,8 @@ import (
 // DNSConfig names the resolvers and the domain to query.
 type DNSConfig struct {
 	Name string // of the source; "dns" if empty
-	// Resolvers to ask, an address each, with or without a port; those of /etc/resolv.conf if none. All are asked, always.
+	// Resolvers to ask, an address each, with or without a port; those of /etc/resolv.conf if none. All are asked,
+	// always.
 	Resolvers []string
 	// Domain that is put behind node names that do not end in it, "" for none.
 	Domain  string
@@ -37,15 +38,15 @@ type DNSConfig struct {
 
 // DNS is the source "dns": the machine of a node is whatever DNS gives the node's name to.
 //
-// All resolvers must agree: the machine is known with the addresses that all give, absent if all say that the name does not exist
-// or has no address, and unknown otherwise, as when one does not answer. Answers are kept for their time to live, but from 5 to
-// 30 s: a caller that waits for an answer must be able to use it.
+// All resolvers must agree: the machine is known with the addresses that all give, absent if all say that the name does
+// not exist or has no address, and unknown otherwise, as when one does not answer. Answers are kept for their time to
+// live, but from 5 to 30 s: a caller that waits for an answer must be able to use it.
 //
-// The names of addresses (PTR) are not asked for, since they are often written by the holder of the address. So Owners asks nobody: it
-// finds them among the nodes whose names were looked up and whose answers are still good, which is forward-confirmed. That no other node
-// has an address is not known of nodes that nobody has asked about lately. Nor does a name in DNS mean that a machine is to be a node:
-// say in the policy which names are. DNS knows names, not identities: a machine that took the place of another under the same name has
-// the same ID, which is the node's name.
+// The names of addresses (PTR) are not asked for, since they are often written by the holder of the address. So Owners
+// asks nobody: it finds them among the nodes whose names were looked up and whose answers are still good, which is
+// forward-confirmed. That no other node has an address is not known of nodes that nobody has asked about lately. Nor
+// does a name in DNS mean that a machine is to be a node: say in the policy which names are. DNS knows names, not
+// identities: a machine that took the place of another under the same name has the same ID, which is the node's name.
 type DNS struct {
 	config  DNSConfig
 	servers []string

@@ -43,7 +43,8 @@ const (
 	noAnswerIsGood = 10 * time.Second
 )
 
-// resolve asks one resolver for both kinds of addresses. If the question about one kind fails, the whole reply is a failure.
+// resolve asks one resolver for both kinds of addresses. If the question about one kind fails, the whole reply is a
+// failure.
 func (d *DNS) resolve(ctx context.Context, server, host string) reply {
 	kinds := []uint16{dns.TypeA, dns.TypeAAAA}
 	parts := make([]reply, len(kinds))
@@ -73,7 +74,8 @@ func (d *DNS) resolve(ctx context.Context, server, host string) reply {
 	return all
 }
 
-// query asks for one kind, and once more, without extensions, if that fails: a packet may be lost, and a resolver very old.
+// query asks for one kind, and once more, without extensions, if that fails: a packet may be lost, and a resolver very
+// old.
 func (d *DNS) query(ctx context.Context, server, host string, kind uint16) (r reply) {
 	for try := range 2 {
 		q := new(dns.Msg).SetQuestion(dns.Fqdn(host), kind)
@@ -172,7 +174,8 @@ func read(q, r *dns.Msg) reply {
 	return out
 }
 
-// none is the reply of a resolver that has no address. How long that is good stands in the zone's SOA (RFC 2308, section 5).
+// none is the reply of a resolver that has no address. How long that is good stands in the zone's SOA (RFC 2308,
+// section 5).
 func none(r *dns.Msg) reply {
 	ttl, delegated := noAnswerIsGood, false
 	for _, rr := range r.Ns {

@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/util/watchlist"
 )
 
-// staleAfter is how old an inventory may be that certificates are approved by. A machine that was taken off a list must not renew for longer.
+// staleAfter is how old an inventory may be that certificates are approved by. A machine that was taken off a list must
+// not renew for longer.
 const staleAfter = 5 * time.Second
 
 // health knows whether a watch goes on. An informer without its watch keeps answering from what it last saw.
@@ -30,7 +31,8 @@ type health struct {
 	mu     sync.Mutex
 	broken time.Time // when it broke; zero while it works
 	last   error     // what it broke by
-	// When it was last heard of: a connection that hangs breaks nothing for long. Zero if nobody listens; then it goes on until it breaks.
+	// When it was last heard of: a connection that hangs breaks nothing for long. Zero if nobody listens; then it goes
+	// on until it breaks.
 	heard time.Time
 }
 
@@ -99,13 +101,14 @@ func (h *health) hear(at time.Time) {
 }
 
 const (
-	// listenEvery is how often an API server is asked whether it is there, and listenFor how long it may take to say so, which a busy one may do: together
-	// no more than staleAfter.
+	// listenEvery is how often an API server is asked whether it is there, and listenFor how long it may take to say
+	// so, which a busy one may do: together no more than staleAfter.
 	listenEvery = 2 * time.Second
 	listenFor   = 3 * time.Second
 )
 
-// listen asks the source at regular times whether it is reachable, until ctx is done. It does not wait for an answer before it asks again.
+// listen asks the source at regular times whether it is reachable, until ctx is done. It does not wait for an answer
+// before it asks again.
 func (h *health) listen(ctx context.Context, ask func(context.Context) error) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -148,8 +151,8 @@ func (h *health) report(err error) {
 	}
 }
 
-// watched reports how each request of a ListerWatcher went. A connection that hangs is noticed by the HTTP/2 health check of
-// client-go after 45 s; then the watch ends and the next request fails or works.
+// watched reports how each request of a ListerWatcher went. A connection that hangs is noticed by the HTTP/2 health
+// check of client-go after 45 s; then the watch ends and the next request fails or works.
 type watched struct {
 	inner  cache.ListerWatcher
 	health *health

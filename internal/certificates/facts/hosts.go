@@ -15,8 +15,8 @@ import (
 // HostID is the ID of the machine that a person registered to be a node.
 func HostID(node string) string { return "host-" + node }
 
-// AddMachine writes a machine into a list that ReadList reads: in the place of the one of the same ID, or at the end. Comments in
-// the list are lost. It reports whether the list had to be changed.
+// AddMachine writes a machine into a list that ReadList reads: in the place of the one of the same ID, or at the end.
+// Comments in the list are lost. It reports whether the list had to be changed.
 func AddMachine(data []byte, m policy.Machine) (out []byte, changed bool, err error) {
 	all, err := ReadList(data)
 	if err != nil {

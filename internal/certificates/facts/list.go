@@ -101,7 +101,8 @@ func (c *checker) problem(path, format string, args ...any) {
 	c.problems = append(c.problems, strictyaml.Wrong{Path: path, Text: path + ": " + fmt.Sprintf(format, args...)})
 }
 
-// once refuses what another machine has. One machine, whose path is own, may repeat its names and addresses, as a node's status does.
+// once refuses what another machine has. One machine, whose path is own, may repeat its names and addresses, as a
+// node's status does.
 func (c *checker) once(kind, value, path, own string) {
 	key := kind + " " + value
 	first, ok := c.seen[key]
@@ -173,8 +174,8 @@ func (c *checker) machine(path string, m listed) policy.Machine {
 	return out
 }
 
-// overlaps refuses a range that has an address of another machine in it: that machine's certificate would be the range's, too, as soon as
-// the address is gone from the list.
+// overlaps refuses a range that has an address of another machine in it: that machine's certificate would be the
+// range's, too, as soon as the address is gone from the list.
 func (c *checker) overlaps(machines []policy.Machine) {
 	var all ranges
 	for i, m := range machines {

@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/internal/platform/watchretry"
 )
 
-// NewMachines makes the source "machines": the Machines of Muster's management plane, where nodes cannot write. c.Objects is what
-// Machines returns.
+// NewMachines makes the source "machines": the Machines of Muster's management plane, where nodes cannot write.
+// c.Objects is what Machines returns.
 func NewMachines(c WatchConfig) (*Watch, error) {
 	if c.Name == "" {
 		c.Name = "machines"

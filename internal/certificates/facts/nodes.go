@@ -23,7 +23,8 @@ import (
 
 const nodesSource = "Nodes of the cluster"
 
-// NodeNames lists and watches the Nodes of a cluster without what is in them: a heartbeat costs a hundred bytes, not ten thousand.
+// NodeNames lists and watches the Nodes of a cluster without what is in them: a heartbeat costs a hundred bytes, not
+// ten thousand.
 func NodeNames(config *rest.Config) (cache.ListerWatcher, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// NewNodeStatus makes the source "nodeStatus": the status of Node objects. It is weak, and its name says so: the addresses are what
-// the node says about itself (kubelets may write the status of their own Node), so with this source alone a node gets a
-// certificate for any name or address that is not reserved and that no other Node claims. It helps where addresses are set by a
-// cloud provider, and nowhere to decide which machines may join: a node that has not registered is not in it.
-// It knows names, not identities: a machine that took the place of another under the same name has the same ID, which is the
-// node's name. c.Objects is what NodeStatuses returns.
+// NewNodeStatus makes the source "nodeStatus": the status of Node objects. It is weak, and its name says so: the
+// addresses are what the node says about itself (kubelets may write the status of their own Node), so with this source
+// alone a node gets a certificate for any name or address that is not reserved and that no other Node claims. It helps
+// where addresses are set by a cloud provider, and nowhere to decide which machines may join: a node that has not
+// registered is not in it. It knows names, not identities: a machine that took the place of another under the same name
+// has the same ID, which is the node's name. c.Objects is what NodeStatuses returns.
 func NewNodeStatus(c WatchConfig) (*Watch, error) {
 	if c.Name == "" {
 		c.Name = "nodeStatus"

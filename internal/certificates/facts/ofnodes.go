@@ -18,10 +18,10 @@ import (
 // LeftOut is a Node that is in no list, with why.
 type LeftOut struct{ Node, Why string }
 
-// ListOfNodes writes a list of machines, as ReadList reads it, from the existing Nodes: a beginning for a person to look through. The API server
-// vouches only for the Nodes' names; each node reports its own addresses, host names and UUIDs. So a Node is left out as a whole if it reports
-// anything that cannot be the address, name or ID of a machine. Nodes that report the same value are all left out, unless the value is the name of
-// one of them: that Node stays.
+// ListOfNodes writes a list of machines, as ReadList reads it, from the existing Nodes: a beginning for a person to
+// look through. The API server vouches only for the Nodes' names; each node reports its own addresses, host names and
+// UUIDs. So a Node is left out as a whole if it reports anything that cannot be the address, name or ID of a machine.
+// Nodes that report the same value are all left out, unless the value is the name of one of them: that Node stays.
 func ListOfNodes(nodes []corev1.Node) (list []byte, leftOut []LeftOut, err error) {
 	nodes = slices.Clone(nodes)
 	slices.SortStableFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
@@ -52,8 +52,8 @@ func ListOfNodes(nodes []corev1.Node) (list []byte, leftOut []LeftOut, err error
 	return list, leftOut, nil
 }
 
-// idsOf are the IDs of the machines: the hardware's own UUID, or where several have the same, as containers of one host do, the ID that
-// the operating system drew when it was installed.
+// idsOf are the IDs of the machines: the hardware's own UUID, or where several have the same, as containers of one host
+// do, the ID that the operating system drew when it was installed.
 func idsOf(nodes []corev1.Node) []string {
 	many := map[string]int{}
 	for _, n := range nodes {
@@ -100,8 +100,8 @@ func machineOfNode(n corev1.Node, id string) (m policy.Machine, why string) {
 	return m, ""
 }
 
-// uncontested returns the machines none of whose names, addresses and IDs another machine claims. A node's own name is its own, even if another
-// machine claims it.
+// uncontested returns the machines none of whose names, addresses and IDs another machine claims. A node's own name is
+// its own, even if another machine claims it.
 func uncontested(machines []policy.Machine) (left []policy.Machine, leftOut []LeftOut) {
 	owners, claims := map[string]string{}, map[string][]string{}
 	for _, m := range machines {

@@ -94,7 +94,8 @@ func TestListOfNodesWithNamesLikeNumbers(t *testing.T) {
 	}
 }
 
-// Whatever a node says of itself, the list has at most that node, and never anything else than its name, addresses and ID.
+// Whatever a node says of itself, the list has at most that node, and never anything else than its name, addresses and
+// ID.
 func TestListOfNodesThatLie(t *testing.T) {
 	const injected = "x\n- id: evil\n  nodeName: evil\n  addresses: [\"10.0.0.66\"]"
 	honest := nodeSaying("honest", "h", "InternalIP", "10.0.0.1", "Hostname", "honest")

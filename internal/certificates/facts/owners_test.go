@@ -123,7 +123,8 @@ func TestWhatMachinesHaveCountsToo(t *testing.T) {
 	})
 }
 
-// Names that nobody has are as many as somebody likes to make up. They neither push out nor hold up what is asked about machines.
+// Names that nobody has are as many as somebody likes to make up. They neither push out nor hold up what is asked about
+// machines.
 func TestAFloodOfNames(t *testing.T) {
 	a, _ := answers(100)
 	a.Get(nodeOf("n"))

@@ -23,7 +23,8 @@ type entry struct {
 	waiting  *list.Element // nil unless it waits
 }
 
-// names that the answer gives to a machine that was looked up. The owner of a name that was looked up is for that lookup alone to say.
+// names that the answer gives to a machine that was looked up. The owner of a name that was looked up is for that
+// lookup alone to say.
 func (e *entry) names() []string {
 	if e.subject.Name != "" || len(e.fact.Value) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// ranges finds the owners of ranges that contain an address, by one lookup for each length of a prefix that there is. Its zero value is
-// empty.
+// ranges finds the owners of ranges that contain an address, by one lookup for each length of a prefix that there is.
+// Its zero value is empty.
 type ranges struct {
 	bits []int // the lengths
 	who  map[netip.Prefix][]int32
@@ -92,8 +92,8 @@ func readRange(text string) (netip.Prefix, string) {
 	return p, ""
 }
 
-// common are the addresses and ranges that two sources both give a machine: an address that is its own in one of them and in a range of the
-// other is its own, and of two ranges one of which is in the other the narrower one is left.
+// common are the addresses and ranges that two sources both give a machine: an address that is its own in one of them
+// and in a range of the other is its own, and of two ranges one of which is in the other the narrower one is left.
 func common(a, b policy.Machine) (addresses []netip.Addr, narrower []netip.Prefix) {
 	within := func(m policy.Machine, ip netip.Addr) bool {
 		_, ok := m.RangeOf(ip.String())

@@ -30,7 +30,8 @@ func ips(texts ...string) []netip.Addr {
 	return all
 }
 
-// An address that one source knows to be a machine's own is nobody's by a range of another source, also while the one cannot tell.
+// An address that one source knows to be a machine's own is nobody's by a range of another source, also while the one
+// cannot tell.
 func TestOwnersByRange(t *testing.T) {
 	ranged, exact := &factstest.Source{Called: "ranged"}, &factstest.Source{Called: "exact"}
 	ranged.Put(policy.Machine{ID: "r1", NodeName: "a", Ranges: prefixes("10.0.3.0/24")})

@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ReadNodes reads what kubectl get nodes -o json prints, for several nodes or for one. An error is what is wrong with the file: "is not JSON: …".
+// ReadNodes reads what kubectl get nodes -o json prints, for several nodes or for one. An error is what is wrong with
+// the file: "is not JSON: …".
 func ReadNodes(data []byte) ([]corev1.Node, error) {
 	var list struct {
 		Kind  string        `json:"kind"`

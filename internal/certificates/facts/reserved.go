@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ServiceAddresses reads which addresses are Services', and the API server's own above all. Addresses by which API servers are reached
-// from outside are not among them: where they run on nodes, those are the nodes' addresses, too.
+// ServiceAddresses reads which addresses are Services', and the API server's own above all. Addresses by which API
+// servers are reached from outside are not among them: where they run on nodes, those are the nodes' addresses, too.
 func ServiceAddresses(ctx context.Context, client kubernetes.Interface) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	service, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})

@@ -4,8 +4,8 @@ package facts
 
 import "muster.dev/muster/internal/certificates/policy"
 
-// roll is a list of machines to look up in. It is made whole and never changed. An informer's index would be general, with sets
-// behind every key, and ten times its size.
+// roll is a list of machines to look up in. It is made whole and never changed. An informer's index would be general,
+// with sets behind every key, and ten times its size.
 type roll struct {
 	machines []policy.Machine
 	// Places in machines. In a list that ReadList read each ID and each name is there once.

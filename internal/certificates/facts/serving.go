@@ -24,7 +24,8 @@ import (
 
 const (
 	servingSource = "the node's kubelet"
-	// mostDialed is how many addresses of one node are tried, and mostServing how many nodes are remembered; workers dial at once.
+	// mostDialed is how many addresses of one node are tried, and mostServing how many nodes are remembered; workers
+	// dial at once.
 	mostDialed     = 4
 	mostServing    = 1000
 	servingWorkers = 8
@@ -43,8 +44,9 @@ type ServingConfig struct {
 	Logger   *slog.Logger
 }
 
-// Serving knows with which certificates kubelets serve, by asking them. It makes a TLS handshake and says nothing; the server has to show
-// a certificate that the authorities signed for servers, that is good by now, and that has the dialed address in it.
+// Serving knows with which certificates kubelets serve, by asking them. It makes a TLS handshake and says nothing; the
+// server has to show a certificate that the authorities signed for servers, that is good by now, and that has the
+// dialed address in it.
 type Serving struct {
 	config ServingConfig
 	work   chan *servingEntry

@@ -25,7 +25,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// kubelet answers at a port of loopback with a certificate, and counts its clients. Its port is the one of all addresses of 127.0.0.0/8.
+// kubelet answers at a port of loopback with a certificate, and counts its clients. Its port is the one of all
+// addresses of 127.0.0.0/8.
 type kubelet struct {
 	port  int
 	asked atomic.Int32

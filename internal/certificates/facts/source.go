@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// Source is one source of machines. Lookups never block and do no I/O: an answer that is not there yet is Unknown with Soon set, and a
-// Change announces it. There are no Changes before Run.
+// Source is one source of machines. Lookups never block and do no I/O: an answer that is not there yet is Unknown with
+// Soon set, and a Change announces it. There are no Changes before Run.
 type Source interface {
 	// Name of the source in facts, logs and metrics, as the policy file calls it.
 	Name() string
@@ -23,7 +23,8 @@ type Source interface {
 	// MachineOfNode finds the machine that may register a node.
 	MachineOfNode(node string) policy.Fact[policy.Machine]
 	// Owners finds all machines that have a DNS name or an address, both in the text in which policy.Ask gives them. If
-	// no machine has it, the answer is Known and empty. Of each machine the ID and the node's name are set; the rest may be left out.
+	// no machine has it, the answer is Known and empty. Of each machine the ID and the node's name are set; the rest
+	// may be left out.
 	Owners(name string) policy.Fact[[]policy.Machine]
 	// Status returns the health of the source.
 	Status() SourceStatus
@@ -33,7 +34,8 @@ type Source interface {
 type SourceStatus struct {
 	Name   string
 	Synced bool
-	// Age of what it says: how long ago it was last known to be true. 0 while it is up to date, and before it was asked anything.
+	// Age of what it says: how long ago it was last known to be true. 0 while it is up to date, and before it was asked
+	// anything.
 	Age time.Duration
 	// Problem that it has, "" if none.
 	Problem string

@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// static is a list of machines that an operator writes. It keeps the last version that could be read. It is the common part of StaticFile and
-// StaticConfigMap.
+// static is a list of machines that an operator writes. It keeps the last version that could be read. It is the common
+// part of StaticFile and StaticConfigMap.
 type static struct {
 	table
 	what     string // that holds the list, for people

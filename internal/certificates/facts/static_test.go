@@ -219,7 +219,8 @@ func TestStaticFileIsLookedAtEvenIfNothingTells(t *testing.T) {
 	until(t, "the new list counts", func() bool { return knows(s, "b") })
 }
 
-// Where all inotify instances are taken a change is seen by the next look, and a list that nobody looked at is too old to approve by.
+// Where all inotify instances are taken a change is seen by the next look, and a list that nobody looked at is too old
+// to approve by.
 func TestAListThatWasNotLookedAtIsTooOld(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "machines.yaml")
 	write(t, file, listA)

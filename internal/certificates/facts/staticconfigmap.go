@@ -29,7 +29,8 @@ type StaticConfigMapConfig struct {
 	Client    kubernetes.Interface
 	Namespace string
 	ConfigMap string
-	// StaleAfter is how long the watch may be broken, Answers fail, or the ConfigMap be gone, before answers become Unknown; 5 s if 0.
+	// StaleAfter is how long the watch may be broken, Answers fail, or the ConfigMap be gone, before answers become
+	// Unknown; 5 s if 0.
 	StaleAfter time.Duration
 	// Answers asks the API server for something small, as that of a WatchConfig.
 	Answers func(context.Context) error
@@ -39,9 +40,9 @@ type StaticConfigMapConfig struct {
 	Logger   *slog.Logger
 }
 
-// StaticConfigMap is the source "static" in the key machines.yaml of a ConfigMap, in the format of a StaticFile. A version that
-// cannot be read changes nothing; a ConfigMap that is gone for 5 seconds makes every answer Unknown. Its writers decide which machines
-// are nodes: keep it where nodes cannot write.
+// StaticConfigMap is the source "static" in the key machines.yaml of a ConfigMap, in the format of a StaticFile. A
+// version that cannot be read changes nothing; a ConfigMap that is gone for 5 seconds makes every answer Unknown. Its
+// writers decide which machines are nodes: keep it where nodes cannot write.
 type StaticConfigMap struct {
 	static
 	key      string

@@ -24,9 +24,9 @@ type StaticFileConfig struct {
 	Logger   *slog.Logger
 }
 
-// StaticFile is the source "static" in a file: `machines: [{id, nodeName, names, addresses, group}]` in YAML. A new version counts
-// at once, also if the file is replaced or a symlink on the way to it points elsewhere. A version that cannot be read changes
-// nothing; a file that is gone, or was not looked at, for 5 seconds makes every answer Unknown.
+// StaticFile is the source "static" in a file: `machines: [{id, nodeName, names, addresses, group}]` in YAML. A new
+// version counts at once, also if the file is replaced or a symlink on the way to it points elsewhere. A version that
+// cannot be read changes nothing; a file that is gone, or was not looked at, for 5 seconds makes every answer Unknown.
 type StaticFile struct {
 	static
 	file watchfile.File

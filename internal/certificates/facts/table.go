@@ -70,8 +70,8 @@ func (t *table) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return t.one(byNode, node, "node name")
 }
 
-// one finds a machine. If two claim to be it, which may happen for a moment when an address is used again, the answer is
-// Unknown until one of them is gone.
+// one finds a machine. If two claim to be it, which may happen for a moment when an address is used again, the answer
+// is Unknown until one of them is gone.
 func (t *table) one(index, key, what string) policy.Fact[policy.Machine] {
 	found, at, why := t.find(index, key)
 	switch {
@@ -105,8 +105,8 @@ func (t *table) find(index, key string) (found []policy.Machine, at time.Time, w
 	return found, at, ""
 }
 
-// indexed is the lookup in an informer's index. Read makes a machine of an object in it; false means that it is none of this
-// source's.
+// indexed is the lookup in an informer's index. Read makes a machine of an object in it; false means that it is none of
+// this source's.
 func indexed(indexer cache.Indexer, read func(o any) (policy.Machine, bool)) func(index, key string) ([]policy.Machine, error) {
 	return func(index, key string) (found []policy.Machine, err error) {
 		objects, err := indexer.ByIndex(index, key)
@@ -145,7 +145,8 @@ func canonicalAddress(text string) (netip.Addr, bool) {
 	return ip.Unmap(), err == nil && ip.Zone() == ""
 }
 
-// assigned sorts addresses of the kinds that Kubernetes knows into names and addresses. An unreadable name or address is nobody's.
+// assigned sorts addresses of the kinds that Kubernetes knows into names and addresses. An unreadable name or address
+// is nobody's.
 func assigned(m *policy.Machine, kind corev1.NodeAddressType, address string) {
 	switch kind {
 	case corev1.NodeInternalIP, corev1.NodeExternalIP:
@@ -162,7 +163,8 @@ func assigned(m *policy.Machine, kind corev1.NodeAddressType, address string) {
 	}
 }
 
-// ChangeOf is a change of machines, each as it was before or is after: the answers about their IDs, nodes, names and addresses may differ.
+// ChangeOf is a change of machines, each as it was before or is after: the answers about their IDs, nodes, names and
+// addresses may differ.
 func ChangeOf(machines ...policy.Machine) Change {
 	var c Change
 	for _, m := range machines {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// trouble remembers whether the last thing that was asked was answered. A requester may choose names that cannot be answered, so one failure
-// says little, and it is logged once a minute at most.
+// trouble remembers whether the last thing that was asked was answered. A requester may choose names that cannot be
+// answered, so one failure says little, and it is logged once a minute at most.
 type trouble struct {
 	now    func() time.Time
 	logger *slog.Logger

@@ -27,8 +27,8 @@ type WatchConfig struct {
 	ClusterName string
 	// StaleAfter is how long the watch may be broken, or Answers fail, before answers become Unknown; 5 s if 0.
 	StaleAfter time.Duration
-	// Answers asks the API server that holds them for something small, on the connection of Objects: a connection that hangs is otherwise noticed
-	// after 45 s. nil if nobody need ask, as in tests.
+	// Answers asks the API server that holds them for something small, on the connection of Objects: a connection that
+	// hangs is otherwise noticed after 45 s. nil if nobody need ask, as in tests.
 	Answers func(context.Context) error
 	// OnChange is called after each change. It must be quick.
 	OnChange func(Change)
@@ -140,7 +140,8 @@ func (w *Watch) Elsewhere(id string) policy.Fact[string] {
 	return policy.None[string](w.name, at)
 }
 
-// LastSeen finds a machine in the list that was read last, also if the API server has not answered for long. It is Unknown before there is one.
+// LastSeen finds a machine in the list that was read last, also if the API server has not answered for long. It is
+// Unknown before there is one.
 func (w *Watch) LastSeen(id string) policy.Fact[policy.Machine] {
 	if !w.informer.HasSynced() {
 		_, why := w.current()

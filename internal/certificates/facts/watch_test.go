@@ -170,7 +170,8 @@ func (g gated) List(o metav1.ListOptions) (runtime.Object, error) {
 
 func (gated) IsWatchListSemanticsUnSupported() bool { return true }
 
-// Requests wait for the change: it comes when all is read, not at the next look of a poll. No time elapses in the bubble.
+// Requests wait for the change: it comes when all is read, not at the next look of a poll. No time elapses in the
+// bubble.
 func TestWatchTellsAtOnceThatAllIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := gated{&plane{}, make(chan struct{})}
@@ -309,7 +310,8 @@ func TestWatchThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 	})
 }
 
-// A server that hangs breaks no watch for long. What it was not heard to be true of for five seconds is nothing to approve by.
+// A server that hangs breaks no watch for long. What it was not heard to be true of for five seconds is nothing to
+// approve by.
 func TestWatchWhosePlaneHangsKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -401,7 +403,8 @@ func ids(machines []policy.Machine) []string {
 	return out
 }
 
-// Who asks whether a machine is gone is answered by the list that was read last, also when the watch has long been broken.
+// Who asks whether a machine is gone is answered by the list that was read last, also when the watch has long been
+// broken.
 func TestWatchHasLastSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plane{machines: []v1alpha1.Machine{*machine("i-a", nodeA, "192.168.64.11")}}

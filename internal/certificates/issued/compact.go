@@ -19,14 +19,15 @@ import (
 const (
 	// maxEntries of one owner are kept whole: older ones become keys before they expire.
 	maxEntries = 64
-	// maxKeys of one owner are kept: seven years of renewals every five days, client and serving. Beyond that the ones in the
-	// oldest segments are forgotten: they were this owner's, and it is its own loss.
+	// maxKeys of one owner are kept: seven years of renewals every five days, client and serving. Beyond that the ones
+	// in the oldest segments are forgotten: they were this owner's, and it is its own loss.
 	maxKeys = 1024
 	// keepExpired is how long an expired certificate is kept whole.
 	keepExpired = 24 * time.Hour
 )
 
-// compact makes segments small: expired certificates become keys, duplicates go, and neighbours that fit into one become one.
+// compact makes segments small: expired certificates become keys, duplicates go, and neighbours that fit into one
+// become one.
 func (r *Register) compact(ctx context.Context) error {
 	for _, s := range r.wasteful() {
 		if err := r.write(ctx, s); err != nil && !errors.Is(err, errAgain) {
@@ -38,8 +39,8 @@ func (r *Register) compact(ctx context.Context) error {
 		if into == nil {
 			return nil
 		}
-		// First everything is in one, then the other is deleted. Dying in between leaves it there twice, which changes no
-		// answer, and the next compaction goes on.
+		// First everything is in one, then the other is deleted. Dying in between leaves it there twice, which changes
+		// no answer, and the next compaction goes on.
 		err := r.write(ctx, into)
 		if err == nil {
 			err = r.discard(ctx, from)
@@ -114,8 +115,8 @@ func (r *Register) overKept(keys map[string]int, except []*segment) []*segment {
 	return list
 }
 
-// neighbours returns a copy of a segment with the content of the next one added, and that one; nil if there are no two that are
-// small enough.
+// neighbours returns a copy of a segment with the content of the next one added, and that one; nil if there are no two
+// that are small enough.
 func (r *Register) neighbours() (into, from *segment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

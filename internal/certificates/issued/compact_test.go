@@ -94,7 +94,8 @@ func TestKeysOfSegmentsThatWereDeletedAreWrittenAgain(t *testing.T) {
 	})
 }
 
-// Compaction dies between writing the one segment and deleting the other: all is there twice, and nothing else is wrong.
+// Compaction dies between writing the one segment and deleting the other: all is there twice, and nothing else is
+// wrong.
 func TestCompactionThatDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -23,12 +23,12 @@ type Config struct {
 	Signers []string
 	// ReadOnly writes nothing: its observations are remembered while the program runs.
 	ReadOnly bool
-	// MachineOf returns the machine that an issued request came from that Add was not called for (yet): one that was issued just before a
-	// crash, or by another signer. "" if it cannot be told; a node that renewed its own certificate is then on the machine that it
-	// was on before.
+	// MachineOf returns the machine that an issued request came from that Add was not called for (yet): one that was
+	// issued just before a crash, or by another signer. "" if it cannot be told; a node that renewed its own
+	// certificate is then on the machine that it was on before.
 	MachineOf func(*certificatesv1.CertificateSigningRequest) string
-	// MachineOfNode is what the inventory says a node is now. Certificates that are on record without their machine are put down to it: see heal. The
-	// entries stay as they are while the inventory does not know the machine.
+	// MachineOfNode is what the inventory says a node is now. Certificates that are on record without their machine are
+	// put down to it: see heal. The entries stay as they are while the inventory does not know the machine.
 	MachineOfNode func(node string) policy.Fact[policy.Machine]
 	// OnChange is called, one call at a time, when answers have changed other than by Add or Observe; it must be quick.
 	OnChange func(facts.Change)

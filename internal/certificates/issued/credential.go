@@ -33,7 +33,8 @@ func (e Entry) token() string {
 // useOf is what is kept forever of the use of a bootstrap token for a node, among the keys of the node.
 func useOf(token, node string) short { return shorten(sha256.Sum256([]byte(token + " " + node))) }
 
-// joins reports whether somebody else than the node asked for its client certificate: then a machine became the node, or became it anew.
+// joins reports whether somebody else than the node asked for its client certificate: then a machine became the node,
+// or became it anew.
 func (e Entry) joins() bool {
 	return isClient(e.Signer) && e.Node != "" && e.Requester != "" && e.Requester != nodePrefix+e.Node
 }
@@ -49,9 +50,9 @@ func (l *last) credential(id short) (credential, bool) {
 	return credential{}, false
 }
 
-// certificate is one of a node that is good, false if it is not on record. Nearly always it is one of the few that are remembered: the search
-// is for nodes that ask for many and go on with an old one, as kubelets do that cannot write to their disks. It is called with the lock
-// held.
+// certificate is one of a node that is good, false if it is not on record. Nearly always it is one of the few that are
+// remembered: the search is for nodes that ask for many and go on with an old one, as kubelets do that cannot write to
+// their disks. It is called with the lock held.
 func (r *Register) certificate(node string, id short) (credential, bool) {
 	l := r.last[node]
 	if c, ok := l.credential(id); ok {
@@ -73,9 +74,9 @@ func (r *Register) certificate(node string, id short) (credential, bool) {
 	return credential{}, false
 }
 
-// renewal returns the machine of a certificate that a node got by itself, if no record names that machine. It is the machine of the certificate that
-// the node asked with (id), if that is told and on record. Otherwise it is the node's last machine, but "" if id is told and the node was replaced or
-// joined again.
+// renewal returns the machine of a certificate that a node got by itself, if no record names that machine. It is the
+// machine of the certificate that the node asked with (id), if that is told and on record. Otherwise it is the node's
+// last machine, but "" if id is told and the node was replaced or joined again.
 func (r *Register) renewal(node string, id short, told bool) string {
 	c, ok := r.certificate(node, id)
 	switch l := r.last[node]; {
@@ -88,8 +89,8 @@ func (r *Register) renewal(node string, id short, told bool) string {
 	}
 }
 
-// hold remembers a valid client certificate of a node and forgets the node's expired ones. Certificates that a bootstrap token got are remembered for
-// longer.
+// hold remembers a valid client certificate of a node and forgets the node's expired ones. Certificates that a
+// bootstrap token got are remembered for longer.
 func (l *last) hold(e Entry, now time.Time) {
 	over := func(c credential) bool { return c.token == "" && now.After(c.until) }
 	c := credential{shorten(e.Certificate), shorten(e.Key), e.Machine, e.token(), e.NotBefore, e.NotAfter}
@@ -105,8 +106,9 @@ func (l *last) hold(e Entry, now time.Time) {
 	}
 }
 
-// spare is the place of the one that is forgotten first. A certificate that a token got is kept longer: that the token was used is
-// written down forever only when the certificate becomes a key. But the node uses the newest that it got by itself.
+// spare is the place of the one that is forgotten first. A certificate that a token got is kept longer: that the token
+// was used is written down forever only when the certificate becomes a key. But the node uses the newest that it got by
+// itself.
 func (l *last) spare() int {
 	renewed := func(c credential) bool { return c.token == "" }
 	first := slices.IndexFunc(l.held, renewed)

@@ -172,7 +172,8 @@ func TestSpentTokensUntilTheNextCompaction(t *testing.T) {
 	})
 }
 
-// A node that renews often does not make its token new again: certificates of an hour are many before the first becomes a key.
+// A node that renews often does not make its token new again: certificates of an hour are many before the first becomes
+// a key.
 func TestSpentTokensOfShortCertificates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

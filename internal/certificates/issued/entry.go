@@ -31,7 +31,8 @@ type Entry struct {
 	Requester string
 	// Key is the certified public key.
 	Key pki.Fingerprint
-	// Certificate is the fingerprint of a node's client certificate, zero of others and in lines that were written before it was recorded.
+	// Certificate is the fingerprint of a node's client certificate, zero of others and in lines that were written
+	// before it was recorded.
 	Certificate pki.Fingerprint
 	// Serial number in hexadecimal.
 	Serial string
@@ -84,7 +85,8 @@ func (e Entry) owner() string {
 
 func clip(s string) string { return s[:min(len(s), maxField)] }
 
-// normal returns the entry as it will be read from a segment: whole seconds, fields that fit in a line, memory of its own.
+// normal returns the entry as it will be read from a segment: whole seconds, fields that fit in a line, memory of its
+// own.
 func (e Entry) normal() Entry {
 	for _, s := range []*string{&e.UID, &e.CSR, &e.Signer, &e.Node, &e.Subject, &e.Machine, &e.Requester, &e.Serial, &e.Issuer} {
 		*s = strings.Clone(clip(*s))

@@ -13,10 +13,11 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// heal assigns a machine to certificates that are on record without one: other signers issued them, or an older version of this program. It is the
-// machine that a later certificate of the node went to, or else the machine that the inventory names now. The certificate may have gone to another
-// machine, but its entry does not change again. A certificate that was issued before the node last joined, or before the machine was made that the
-// inventory names, is left as it is: the joined machine uses the certificate that it got then.
+// heal assigns a machine to certificates that are on record without one: other signers issued them, or an older version
+// of this program. It is the machine that a later certificate of the node went to, or else the machine that the
+// inventory names now. The certificate may have gone to another machine, but its entry does not change again. A
+// certificate that was issued before the node last joined, or before the machine was made that the inventory names, is
+// left as it is: the joined machine uses the certificate that it got then.
 func (r *Register) heal(ctx context.Context) error {
 	found := r.lost()
 	if len(found) == 0 {
@@ -50,8 +51,8 @@ type home struct {
 	since   time.Time
 }
 
-// lost returns the nodes with a certificate of unknown machine, and the machine to put it down to; nodes of which that cannot be told
-// (yet) are left out.
+// lost returns the nodes with a certificate of unknown machine, and the machine to put it down to; nodes of which that
+// cannot be told (yet) are left out.
 func (r *Register) lost() map[string]home {
 	found := map[string]home{}
 	r.mu.RLock()
@@ -82,8 +83,8 @@ func (r *Register) lost() map[string]home {
 	return found
 }
 
-// lost reports whether a certificate that may be put down to a machine is of unknown machine. A node that was several machines is not for
-// anybody to guess about.
+// lost reports whether a certificate that may be put down to a machine is of unknown machine. A node that was several
+// machines is not for anybody to guess about.
 func (l *last) lost(h home) bool { return !l.replaced && slices.ContainsFunc(l.held, h.misses) }
 
 func (h home) misses(c credential) bool { return c.machine == "" && !c.since.Before(h.since) }

@@ -86,7 +86,8 @@ func (s *server) machines() map[string]string {
 	return found
 }
 
-// A register that has lost machines is completed, in memory and where it is stored, and from then on a certificate is good for that machine.
+// A register that has lost machines is completed, in memory and where it is stored, and from then on a certificate is
+// good for that machine.
 func TestLostMachinesAreFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -167,7 +168,8 @@ func TestLostMachinesFromBeforeTheMachineWasMade(t *testing.T) {
 	})
 }
 
-// The machine that joined last is the one that the inventory names. An earlier certificate may be any machine's, and stays unknown.
+// The machine that joined last is the one that the inventory names. An earlier certificate may be any machine's, and
+// stays unknown.
 func TestLostMachinesFromBeforeTheLastJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -266,7 +268,8 @@ func TestLostMachinesWhileTheRegisterIsWritten(t *testing.T) {
 	})
 }
 
-// That a node joined stays known when the certificate that it got is a key alone, also to a register that was started since.
+// That a node joined stays known when the certificate that it got is a key alone, also to a register that was started
+// since.
 func TestThatSomebodyJoinedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -295,7 +298,8 @@ func TestThatSomebodyJoinedIsKept(t *testing.T) {
 	})
 }
 
-// A serving certificate tells which machine a node was. It does not tell that the node's client certificate has expired.
+// A serving certificate tells which machine a node was. It does not tell that the node's client certificate has
+// expired.
 func TestServingCertificatesTellTheMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -334,7 +338,8 @@ func TestReplacedAcrossSources(t *testing.T) {
 	})
 }
 
-// A renewal that others approve and sign is that of the machine whose certificate asked, not of the one that has the name by now.
+// A renewal that others approve and sign is that of the machine whose certificate asked, not of the one that has the
+// name by now.
 func TestRenewalsThatOthersSignedStayWithTheirCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -359,9 +364,9 @@ func TestRenewalsThatOthersSignedStayWithTheirCertificate(t *testing.T) {
 	})
 }
 
-// Whatever was issued, lost, flushed and read again, and however the inventory changed meanwhile: what the register says of a certificate is
-// the machine that it went to, or that it does not know; and if a machine was another before, it does not say otherwise of what it does not
-// know.
+// Whatever was issued, lost, flushed and read again, and however the inventory changed meanwhile: what the register
+// says of a certificate is the machine that it went to, or that it does not know; and if a machine was another before,
+// it does not say otherwise of what it does not know.
 func TestNoCertificateIsTakenForAnotherMachines(t *testing.T) {
 	for range 40 {
 		seed := rand.Uint64()

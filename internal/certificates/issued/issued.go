@@ -112,7 +112,8 @@ func (r *Register) awake() {
 	}
 }
 
-// Observe records the certificate of a request that was issued, unless it is on record. It costs little to call it again.
+// Observe records the certificate of a request that was issued, unless it is on record. It costs little to call it
+// again.
 func (r *Register) Observe(csr *certificatesv1.CertificateSigningRequest) {
 	if len(csr.Status.Certificate) == 0 || !slices.Contains(r.config.Signers, csr.Spec.SignerName) {
 		return
@@ -145,8 +146,8 @@ func (r *Register) Observe(csr *certificatesv1.CertificateSigningRequest) {
 	r.add(e)
 }
 
-// Flushed reports whether nothing is left to be written for the request with this UID. It is for requests that Add or Observe was
-// called for: of others nothing is to be written.
+// Flushed reports whether nothing is left to be written for the request with this UID. It is for requests that Add or
+// Observe was called for: of others nothing is to be written.
 func (r *Register) Flushed(uid string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -186,8 +187,9 @@ func (r *Register) LastMachine(node string) policy.Fact[policy.MachineRef] {
 	return policy.None[policy.MachineRef](source, r.watch.at())
 }
 
-// Expired reports whether all client certificates of a node that are kept whole have expired. Valid certificates are kept whole, unless the node
-// asked for more than maxEntries later ones: then the node has only hidden its own certificates, to its own loss.
+// Expired reports whether all client certificates of a node that are kept whole have expired. Valid certificates are
+// kept whole, unless the node asked for more than maxEntries later ones: then the node has only hidden its own
+// certificates, to its own loss.
 func (r *Register) Expired(node string) policy.Fact[bool] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -220,8 +222,9 @@ func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[polic
 	return policy.Know(policy.Credential{Replaced: l.replaced, Rejoined: !l.joined.IsZero()}, source, r.watch.at())
 }
 
-// TokenSpent reports whether a bootstrap token has got a node a certificate that the node has used, while one for another key than this is
-// good. Until it was used, a repeated request may come from a kubelet that never got it: it makes a new key each time.
+// TokenSpent reports whether a bootstrap token has got a node a certificate that the node has used, while one for
+// another key than this is good. Until it was used, a repeated request may come from a kubelet that never got it: it
+// makes a new key each time.
 func (r *Register) TokenSpent(node, token string, key pki.Fingerprint) policy.Fact[bool] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -255,8 +258,8 @@ func unread[T any](r *Register) policy.Fact[T] {
 	return f
 }
 
-// maxWaiting is how long a certificate may wait to be recorded before nothing new is vouched for. Until then a crash loses nothing:
-// the request holds the certificate, and upstream's cleaner leaves it for an hour after its approval
+// maxWaiting is how long a certificate may wait to be recorded before nothing new is vouched for. Until then a crash
+// loses nothing: the request holds the certificate, and upstream's cleaner leaves it for an hour after its approval
 // (pkg/controller/certificates/cleaner/cleaner.go).
 const maxWaiting = 30 * time.Minute
 

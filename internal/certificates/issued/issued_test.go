@@ -118,8 +118,8 @@ func TestLastMachineIsThatOfTheNewestClientCertificate(t *testing.T) {
 	})
 }
 
-// Whether a node can still speak for itself: by any client certificate, not by the last one alone, and also when all that is left of
-// them is their keys.
+// Whether a node can still speak for itself: by any client certificate, not by the last one alone, and also when all
+// that is left of them is their keys.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -12,8 +12,9 @@ import (
 	"muster.dev/muster/internal/certificates/pki"
 )
 
-// short is the beginning of a fingerprint: the part of a key that is kept forever. 96 bits are enough: to find another key with the
-// same ones takes 2^96 attempts, and an attacker with one would gain a denial. By chance a million keys meet once in 10^17 times.
+// short is the beginning of a fingerprint: the part of a key that is kept forever. 96 bits are enough: to find another
+// key with the same ones takes 2^96 attempts, and an attacker with one would gain a denial. By chance a million keys
+// meet once in 10^17 times.
 type short [12]byte
 
 func shorten(fingerprint [32]byte) short { return short(fingerprint[:12]) }
@@ -32,7 +33,8 @@ const keysPerLine = 64
 // maxLine is the most bytes that a line may have.
 const maxLine = 16 << 10
 
-// append appends the line, without its end. Each is written several times while its segment grows: it leaves no garbage.
+// append appends the line, without its end. Each is written several times while its segment grows: it leaves no
+// garbage.
 func (e Entry) append(b []byte) []byte {
 	b = appendText(b, "uid=", e.UID)
 	for _, f := range [...][2]string{

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// Load reads the certificates on record, oldest first, for people to look at. If segments are damaged it returns what can be
-// read, and an error that names them.
+// Load reads the certificates on record, oldest first, for people to look at. If segments are damaged it returns what
+// can be read, and an error that names them.
 func Load(ctx context.Context, client kubernetes.Interface, namespace string) ([]Entry, error) {
 	var all []Entry
 	var damage []error

@@ -48,7 +48,8 @@ func (r *Register) name(s string) string {
 	return s
 }
 
-// note remembers the machine of the newest certificate of a node, also when nobody knew which one it is. The zero time is older than any.
+// note remembers the machine of the newest certificate of a node, also when nobody knew which one it is. The zero time
+// is older than any.
 func (l *last) note(machine string, at time.Time) {
 	compared := machine == ""
 	for n, k := range l.known {

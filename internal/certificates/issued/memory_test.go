@@ -13,7 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A year of a cluster: each node with two certificates of a week, renewed at four fifths of their life, leaves 130 keys.
+// A year of a cluster: each node with two certificates of a week, renewed at four fifths of their life, leaves 130
+// keys.
 func TestMemoryOfAYear(t *testing.T) {
 	const nodes, each = 1000, 130
 	r, err := New(config(newServer(t)))

@@ -134,7 +134,8 @@ func (r *Register) apply(cm *corev1.ConfigMap) {
 	r.fill(s, c)
 	r.put(s)
 	r.settle(s)
-	// The entries of a segment before it was damaged are known, and are written elsewhere. Otherwise nobody knows what it held.
+	// The entries of a segment before it was damaged are known, and are written elsewhere. Otherwise nobody knows what
+	// it held.
 	same := known != nil && known.uid == s.uid
 	s.lost = damage != nil && (!same || known.lost)
 	carried := 0

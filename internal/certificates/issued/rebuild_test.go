@@ -121,7 +121,8 @@ func TestRenewalsStayOnTheirMachine(t *testing.T) {
 	})
 }
 
-// Of a certificate that expired long ago only the key is kept: it is not recorded anew at each start because its request lives.
+// Of a certificate that expired long ago only the key is kept: it is not recorded anew at each start because its
+// request lives.
 func TestExpiredRequestsAreNotRecordedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boot, bootKey := issued(t, "boot", pki.SignerKubeletClient, "system:node:a", "system:bootstrap:abcdef", "system:bootstrappers:muster:i-1")

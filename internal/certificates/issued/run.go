@@ -16,8 +16,9 @@ import (
 	"muster.dev/muster/internal/certificates/facts"
 )
 
-// Run reads what is on record, keeps it up to date and writes what is added, until ctx is done; then it writes the rest.
-// Only the leader should run it: two that do neither lose nor double anything, but write more often than they need to.
+// Run reads what is on record, keeps it up to date and writes what is added, until ctx is done; then it writes the
+// rest. Only the leader should run it: two that do neither lose nor double anything, but write more often than they
+// need to.
 func (r *Register) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { r.reflect(ctx) })
@@ -36,8 +37,8 @@ func (r *Register) Run(ctx context.Context) {
 	r.flushed(r.flush(last))
 }
 
-// rebuild waits for the segments, then reads the requests that are still there: a certificate that was issued just before a crash is in
-// them alone. It reports false if ctx is done before.
+// rebuild waits for the segments, then reads the requests that are still there: a certificate that was issued just
+// before a crash is in them alone. It reports false if ctx is done before.
 func (r *Register) rebuild(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -32,8 +32,8 @@ import (
 
 const namespace = "kube-system"
 
-// The reflector hands its errors to handlers of the process that take no two within a millisecond, and whose clock began outside
-// of the bubbles that tests run in: the first error would sleep until the year 2026 comes.
+// The reflector hands its errors to handlers of the process that take no two within a millisecond, and whose clock
+// began outside of the bubbles that tests run in: the first error would sleep until the year 2026 comes.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = nil //nolint:reassign // it is for nothing else
 	m.Run()

@@ -16,7 +16,8 @@ import (
 // conflicts is how often a write starts over because somebody else wrote first.
 const conflicts = 10
 
-// flush writes what is pending when it begins. Entries that come meanwhile are left to the next one: under load something always does.
+// flush writes what is pending when it begins. Entries that come meanwhile are left to the next one: under load
+// something always does.
 func (r *Register) flush(ctx context.Context) error {
 	began := r.config.Now()
 	r.mu.RLock()
@@ -50,7 +51,8 @@ func (r *Register) flush(ctx context.Context) error {
 // errAgain means that what is known of the segments has changed, and the write must be thought out again.
 var errAgain = errors.New("somebody else wrote first")
 
-// next returns the segment to be written next with as much of pending as it holds and how much that is, nil if nothing is pending.
+// next returns the segment to be written next with as much of pending as it holds and how much that is, nil if nothing
+// is pending.
 func (r *Register) next() (s *segment, moved int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +192,8 @@ func (r *Register) reread(ctx context.Context, s *segment) error {
 	return errAgain
 }
 
-// seal takes a segment out of use that the API server does not let change: somebody made it immutable, or quotas are in the way.
+// seal takes a segment out of use that the API server does not let change: somebody made it immutable, or quotas are in
+// the way.
 func (r *Register) seal(s *segment, err error) {
 	r.config.Logger.Warn("register segment cannot be changed: another one is used", "configmap", r.config.Namespace+"/"+s.name, "error", err)
 	r.mu.Lock()

@@ -24,7 +24,8 @@ const (
 	// A node that is refused tries again and again: each certificate is logged once in a while.
 	logEvery = time.Minute
 	logMost  = 1024
-	// An API server waits for an answer for five seconds. A program that is started again has read the record and the machines within one.
+	// An API server waits for an answer for five seconds. A program that is started again has read the record and the
+	// machines within one.
 	starting  = 10 * time.Second
 	patience  = 4 * time.Second
 	lookAgain = 50 * time.Millisecond
@@ -86,8 +87,8 @@ func New(c Config) (*Authorizer, error) {
 	return a, nil
 }
 
-// authorize judges a request of an API server's. While the program is starting it waits for what has not been read yet; later, as when the list of machines
-// is damaged, waiting would only keep others of the API server's requests waiting.
+// authorize judges a request of an API server's. While the program is starting it waits for what has not been read yet;
+// later, as when the list of machines is damaged, waiting would only keep others of the API server's requests waiting.
 func (a *Authorizer) authorize(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) verdict {
 	node, is := strings.CutPrefix(spec.User, nodePrefix)
 	id, shown := policy.CredentialAmong(spec.Extra)

@@ -26,8 +26,8 @@ type verdict struct {
 // denied reports whether the request is refused.
 func (v verdict) denied() bool { return v.result != noOpinion }
 
-// decide judges the certificate that a node made a request with. machine is what the source of its machine says, and is not asked for if ok is false:
-// the record names no machine, or one of a source that does not count here.
+// decide judges the certificate that a node made a request with. machine is what the source of its machine says, and is
+// not asked for if ok is false: the record names no machine, or one of a source that does not count here.
 func decide(node string, read bool, c policy.Fact[policy.Credential], machine policy.Fact[policy.Machine], ok bool) verdict {
 	switch {
 	case !read:

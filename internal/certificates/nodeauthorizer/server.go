@@ -17,8 +17,8 @@ import (
 // ServerConfig says where SubjectAccessReviews are answered.
 type ServerConfig struct {
 	Address string
-	// Certificate and Key are files of the serving certificate, read again when they change, as is ClientCA, whose certificates
-	// callers must have.
+	// Certificate and Key are files of the serving certificate, read again when they change, as is ClientCA, whose
+	// certificates callers must have.
 	Certificate, Key, ClientCA string
 	Handler                    *Authorizer
 	Logger                     *slog.Logger
@@ -45,7 +45,8 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /authorize", c.Handler)
-	// An API server asks all on one connection, and makes another for each question above this, just when there are too many.
+	// An API server asks all on one connection, and makes another for each question above this, just when there are too
+	// many.
 	s.ports.Handle(tls.NewListener(s.listener, files.Config()), mux).HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10_000}
 	return s, nil
 }

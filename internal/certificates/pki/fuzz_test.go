@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
-// FuzzParse looks for panics, and for bytes that could be read in another way: what is accepted must be one block, encoded
-// the one way there is, apart from white space.
+// FuzzParse looks for panics, and for bytes that could be read in another way: what is accepted must be one block,
+// encoded the one way there is, apart from white space.
 func FuzzParse(f *testing.F) {
 	f.Add(pkitest.Kubelet(f, node))
 	f.Add(pkitest.Kubelet(f, node, node, "192.168.64.11"))

@@ -22,8 +22,8 @@ var (
 	oidAuthorityKeyID   = asn1.ObjectIdentifier{2, 5, 29, 35}
 )
 
-// lint reads the bytes to be signed back and compares them with what was asked to be made. It looks at the bytes, not at the
-// template: whatever stands between the two is under test.
+// lint reads the bytes to be signed back and compares them with what was asked to be made. It looks at the bytes, not
+// at the template: whatever stands between the two is under test.
 func (p Prepared) lint() error {
 	c, err := unsigned(p.signed.tbs)
 	if err != nil {

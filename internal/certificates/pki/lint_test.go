@@ -37,7 +37,8 @@ func good(t *testing.T) (Prepared, crypto.Signer) {
 	return p, key
 }
 
-// TestLintSeesEveryDifference changes what is encoded, after what was asked for was fixed: as if the encoder were broken.
+// TestLintSeesEveryDifference changes what is encoded, after what was asked for was fixed: as if the encoder were
+// broken.
 func TestLintSeesEveryDifference(t *testing.T) {
 	other, err := Parse(pkitest.Kubelet(t, "b"))
 	if err != nil {

@@ -178,7 +178,8 @@ func withKey(t *testing.T, key crypto.Signer, write func([]byte) asn1.BitString)
 	return pkitest.PEM(pkitest.Marshal(t, r))
 }
 
-// withRSA is the request of a key that crypto/rsa would not make, signed with an algorithm of PKCS #1 in a way of the test's own.
+// withRSA is the request of a key that crypto/rsa would not make, signed with an algorithm of PKCS #1 in a way of the
+// test's own.
 func withRSA(t *testing.T, key *rsa.PublicKey, algorithm int, sign func(tbs []byte) []byte) []byte {
 	t.Helper()
 	pkcs1 := func(n int) pkix.AlgorithmIdentifier {

@@ -11,8 +11,8 @@ import (
 
 const requestBlock = "CERTIFICATE REQUEST"
 
-// decodePEM returns the bytes of the one block. encoding/pem skips what stands before a block, whole broken blocks included,
-// and leaves what follows to the caller; here both are refused, so there is one way to read the bytes.
+// decodePEM returns the bytes of the one block. encoding/pem skips what stands before a block, whole broken blocks
+// included, and leaves what follows to the caller; here both are refused, so there is one way to read the bytes.
 func decodePEM(data []byte) ([]byte, error) {
 	if len(data) > MaxRequestSize {
 		return nil, fmt.Errorf("the request has more than %d bytes, which are the most that are read", MaxRequestSize)

@@ -45,7 +45,8 @@ type prepared struct {
 	used      atomic.Bool
 }
 
-// NewSerial draws 128 bits for a serial number. It is positive, and has 17 of the 20 octets that RFC 5280, 4.1.2.2, allows at most.
+// NewSerial draws 128 bits for a serial number. It is positive, and has 17 of the 20 octets that RFC 5280, 4.1.2.2,
+// allows at most.
 func NewSerial(random io.Reader) (*big.Int, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -57,8 +58,8 @@ func NewSerial(random io.Reader) (*big.Int, error) {
 	return new(big.Int).SetBytes(b[:]), nil
 }
 
-// Prepare builds a certificate from the checked fields of a request and lints the very bytes that are to be signed: a mistake
-// must show before the key is touched.
+// Prepare builds a certificate from the checked fields of a request and lints the very bytes that are to be signed: a
+// mistake must show before the key is touched.
 func Prepare(r Request, o Order) (Prepared, error) {
 	if r.publicKey == nil {
 		return Prepared{}, errors.New("the request is empty: only what Parse returned can be prepared")

@@ -32,7 +32,8 @@ const (
 	NamesOptional Names = "optional"
 )
 
-// Profile is a kind of certificate. Only this package makes profiles: Prepare refuses a profile that was put together elsewhere.
+// Profile is a kind of certificate. Only this package makes profiles: Prepare refuses a profile that was put together
+// elsewhere.
 type Profile struct {
 	// Name in logs and metrics.
 	Name string
@@ -74,8 +75,9 @@ func ProfileFor(signerName string) (Profile, bool) {
 	}
 }
 
-// CustomProfile makes the profile of a signer that upstream does not know, of kind serving or client. A serving certificate is
-// what EKS documents for beta.eks.amazonaws.com/app-serving; the example there has no subject alternative names.
+// CustomProfile makes the profile of a signer that upstream does not know, of kind serving or client. A serving
+// certificate is what EKS documents for beta.eks.amazonaws.com/app-serving; the example there has no subject
+// alternative names.
 func CustomProfile(signerName, kind string) (Profile, error) {
 	domain, path, ok := strings.Cut(signerName, "/")
 	if !ok || domain == "" || path == "" || domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") {

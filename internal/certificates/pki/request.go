@@ -35,8 +35,8 @@ func (r Request) CommonName() string { return r.subject.commonName }
 // Organization returns the organizations in the order of the request.
 func (r Request) Organization() []string { return slices.Clone(r.subject.organization) }
 
-// OtherAttributes names what the subject has beside these, in the order of the request: C, ST, L or OU. They mean nothing to
-// Kubernetes, and stand in the certificate as well.
+// OtherAttributes names what the subject has beside these, in the order of the request: C, ST, L or OU. They mean
+// nothing to Kubernetes, and stand in the certificate as well.
 func (r Request) OtherAttributes() []string {
 	var names []string
 	for _, a := range r.subject.other {
@@ -95,7 +95,8 @@ func Parse(data []byte) (Request, error) {
 	return r, agree(r, csr)
 }
 
-// agree compares what this package read with what crypto/x509 read: two readers that differ are two opinions of what is signed.
+// agree compares what this package read with what crypto/x509 read: two readers that differ are two opinions of what is
+// signed.
 func agree(r Request, csr *x509.CertificateRequest) error {
 	ips := make([]netip.Addr, 0, len(csr.IPAddresses))
 	for _, ip := range csr.IPAddresses {
@@ -116,8 +117,9 @@ func agree(r Request, csr *x509.CertificateRequest) error {
 	return nil
 }
 
-// checkKeyEncoding refuses a key that is not written in the one way that certificates have it. crypto/x509 reads others as well (unused bits,
-// something behind the exponent), and one key with several fingerprints could be certified for several nodes.
+// checkKeyEncoding refuses a key that is not written in the one way that certificates have it. crypto/x509 reads others
+// as well (unused bits, something behind the exponent), and one key with several fingerprints could be certified for
+// several nodes.
 func checkKeyEncoding(csr *x509.CertificateRequest) error {
 	canonical, err := x509.MarshalPKIXPublicKey(csr.PublicKey)
 	if err != nil {

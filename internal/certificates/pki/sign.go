@@ -18,8 +18,8 @@ var (
 	ErrIssuerChanged = errors.New("the signing certificate changed since the certificate was prepared")
 )
 
-// Sign makes the certificate, in PEM, by signing the bytes that were linted. A Prepared signs once, whether that works or not.
-// The signature is verified before it is used, so a key that does not fit, or a broken device, is found out.
+// Sign makes the certificate, in PEM, by signing the bytes that were linted. A Prepared signs once, whether that works
+// or not. The signature is verified before it is used, so a key that does not fit, or a broken device, is found out.
 func (p Prepared) Sign(random io.Reader, issuer *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	switch {
 	case p.prepared == nil:

@@ -27,8 +27,9 @@ type attributeTypeAndValue struct {
 	Value asn1.RawValue
 }
 
-// Attributes that may stand in a subject, beside the two that make the user and its groups. Everything else is unknown, among
-// it the user ID that newer API servers read from certificates (k8s.io/apiserver, AllowParsingUserUIDFromCertAuth).
+// Attributes that may stand in a subject, beside the two that make the user and its groups. Everything else is unknown,
+// among it the user ID that newer API servers read from certificates (k8s.io/apiserver,
+// AllowParsingUserUIDFromCertAuth).
 func otherAttributes() map[string]string {
 	return map[string]string{"2.5.4.6": "C", "2.5.4.8": "ST", "2.5.4.7": "L", "2.5.4.11": "OU"}
 }
@@ -38,8 +39,8 @@ const (
 	attributeOrganization = "2.5.4.10"
 )
 
-// readSubject reads the raw RDNSequence (RFC 5280, 4.1.2.4). There must be one common name: a second one is a classic trick, since crypto/x509 keeps
-// the last name and other programs keep the first.
+// readSubject reads the raw RDNSequence (RFC 5280, 4.1.2.4). There must be one common name: a second one is a classic
+// trick, since crypto/x509 keeps the last name and other programs keep the first.
 func readSubject(der []byte) (s subject, err error) {
 	var rdns []asn1.RawValue
 	if err := unmarshal(der, &rdns, ""); err != nil {
@@ -83,8 +84,8 @@ func readSubject(der []byte) (s subject, err error) {
 	return s, nil
 }
 
-// readText accepts the three string types that are plain text byte for byte, and of them printable ASCII: names of nodes have
-// nothing else, and an invisible character would make two names look the same in a log.
+// readText accepts the three string types that are plain text byte for byte, and of them printable ASCII: names of
+// nodes have nothing else, and an invisible character would make two names look the same in a log.
 func readText(v asn1.RawValue) (string, error) {
 	if v.Class != asn1.ClassUniversal || v.IsCompound {
 		return "", errors.New("it is not a string")

@@ -11,8 +11,9 @@ import (
 	"io"
 )
 
-// recorder stands in for the issuer's key. crypto/x509 gives it the bytes to be signed (crypto.MessageSigner) and gets an
-// error, so that there are the very bytes and no signature, not even a worthless one that would have to be made and verified.
+// recorder stands in for the issuer's key. crypto/x509 gives it the bytes to be signed (crypto.MessageSigner) and gets
+// an error, so that there are the very bytes and no signature, not even a worthless one that would have to be made and
+// verified.
 type recorder struct {
 	public crypto.PublicKey
 	into   *recording

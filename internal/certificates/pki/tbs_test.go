@@ -107,8 +107,8 @@ func TestPrepareForEveryKindOfIssuer(t *testing.T) {
 	}
 }
 
-// FuzzPrepare holds that what Parse reads, what Prepare lints and what a reader of the certificate sees are one: it tries
-// whatever is accepted with every profile.
+// FuzzPrepare holds that what Parse reads, what Prepare lints and what a reader of the certificate sees are one: it
+// tries whatever is accepted with every profile.
 func FuzzPrepare(f *testing.F) {
 	seed := func(data []byte) {
 		block, _ := pem.Decode(data)

@@ -16,9 +16,9 @@ const (
 	UsageServerAuth       = "server auth"
 )
 
-// keyUsages and extKeyUsages say what the API's names of usages mean (upstream: pkg/controller/certificates/authority/policies.go
-// and k8s.io/api/certificates/v1). Left out are those that let a certificate speak for its issuer, cert sign, crl sign and ocsp
-// signing, and any, which is all of them.
+// keyUsages and extKeyUsages say what the API's names of usages mean (upstream:
+// pkg/controller/certificates/authority/policies.go and k8s.io/api/certificates/v1). Left out are those that let a
+// certificate speak for its issuer, cert sign, crl sign and ocsp signing, and any, which is all of them.
 func keyUsages() map[string]x509.KeyUsage {
 	return map[string]x509.KeyUsage{
 		"signing":             x509.KeyUsageDigitalSignature,
@@ -68,8 +68,8 @@ func (p Profile) AllowsUsages(usages []string) bool {
 	return !slices.ContainsFunc(p.Usages, func(u string) bool { return !seen[u] })
 }
 
-// encode turns usages into what stands in the certificate, nothing if none of the sort was asked for. Only an RSA key can
-// encipher another: RFC 8813, 3 forbids the bit for the others.
+// encode turns usages into what stands in the certificate, nothing if none of the sort was asked for. Only an RSA key
+// can encipher another: RFC 8813, 3 forbids the bit for the others.
 func encode(usages []string, k Key) (x509.KeyUsage, []x509.ExtKeyUsage) {
 	var usage x509.KeyUsage
 	var extended []x509.ExtKeyUsage

@@ -16,8 +16,9 @@ const (
 	minDuration = 10 * time.Minute
 )
 
-// Validity computes the validity of a certificate as upstream does (pkg/controller/certificates/signer/signer.go, duration, and
-// authority/policies.go, PermissiveSigningPolicy): ttl is the signer's own duration and an upper bound on what is asked for.
+// Validity computes the validity of a certificate as upstream does (pkg/controller/certificates/signer/signer.go,
+// duration, and authority/policies.go, PermissiveSigningPolicy): ttl is the signer's own duration and an upper bound on
+// what is asked for.
 func Validity(now time.Time, ttl time.Duration, expirationSeconds *int32, caNotAfter time.Time) (notBefore, notAfter time.Time, err error) {
 	if ttl < minDuration {
 		return notBefore, notAfter, fmt.Errorf("the signer's duration is %s; it must be %s or more", ttl, minDuration)

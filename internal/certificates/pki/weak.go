@@ -13,20 +13,22 @@ import (
 )
 
 const (
-	// fermatRounds is how many steps of Fermat's method a modulus has to withstand: the Baseline Requirements of the CA/Browser Forum
-	// want at least 100 (6.1.1.3).
+	// fermatRounds is how many steps of Fermat's method a modulus has to withstand: the Baseline Requirements of the
+	// CA/Browser Forum want at least 100 (6.1.1.3).
 	fermatRounds = 110
 	// mostSmallPrime is the largest prime that a modulus is divided by, as NIST SP 800-89, 5.3.3 has it.
 	mostSmallPrime = 751
-	// mostROCAPrime is the largest prime that divides M, which the broken generator made primes of, whatever the size of the key.
+	// mostROCAPrime is the largest prime that divides M, which the broken generator made primes of, whatever the size
+	// of the key.
 	mostROCAPrime = 167
 	// mostSmallScalar is the largest private key of an elliptic curve that is guessed.
 	mostSmallScalar = 255
 )
 
-// weakRSA says how the private key of an RSA key can be found, nil if not by the ways that are known to have happened: a prime factor
-// that is small, factors that are close to each other (CVE-2022-26320), and factors made by Infineon's RSALib (CVE-2017-15361, ROCA).
-// Public authorities refuse the same; keys that were published, such as Debian's of 2008, are on no list here.
+// weakRSA says how the private key of an RSA key can be found, nil if not by the ways that are known to have happened:
+// a prime factor that is small, factors that are close to each other (CVE-2022-26320), and factors made by Infineon's
+// RSALib (CVE-2017-15361, ROCA). Public authorities refuse the same; keys that were published, such as Debian's of
+// 2008, are on no list here.
 func weakRSA(k *rsa.PublicKey) error {
 	switch {
 	case k.N.BitLen()%8 != 0:
@@ -41,7 +43,8 @@ func weakRSA(k *rsa.PublicKey) error {
 	return nil
 }
 
-// closeFactors runs Fermat's method: N = a² - b² for an a that is a little above the root of N if the factors a+b and a-b are close.
+// closeFactors runs Fermat's method: N = a² - b² for an a that is a little above the root of N if the factors a+b and
+// a-b are close.
 func closeFactors(n *big.Int) bool {
 	a := new(big.Int).Sqrt(n)
 	rest := new(big.Int).Mul(a, a)
@@ -64,8 +67,8 @@ func closeFactors(n *big.Int) bool {
 	return false
 }
 
-// maybeSquare is false for most numbers that are not squares: roots of large numbers cost a hundred times as much. A square leaves one of 12
-// remainders when it is divided by 64, of 16 by 63 and of 21 by 65.
+// maybeSquare is false for most numbers that are not squares: roots of large numbers cost a hundred times as much. A
+// square leaves one of 12 remainders when it is divided by 64, of 16 by 63 and of 21 by 65.
 func maybeSquare(n *big.Int) bool {
 	if low := n.Bits(); len(low) > 0 && !squares(64)[uint64(low[0])%64] {
 		return false
@@ -88,9 +91,9 @@ var squareTables = sync.OnceValue(func() map[int][]bool {
 	return tables
 })
 
-// fromRSALib looks for the fingerprint of ROCA (Nemec et al., The Return of Coppersmith's Attack, CCS 2017, 4.1). Both factors are k·M + 65537^a mod
-// M, where M is the product of the first primes; so modulo each of those the key is a power of 65537. Of all other keys 1 in 2^28 looks like that,
-// too; its owner has to make another key.
+// fromRSALib looks for the fingerprint of ROCA (Nemec et al., The Return of Coppersmith's Attack, CCS 2017, 4.1). Both
+// factors are k·M + 65537^a mod M, where M is the product of the first primes; so modulo each of those the key is a
+// power of 65537. Of all other keys 1 in 2^28 looks like that, too; its owner has to make another key.
 func fromRSALib(n *big.Int) bool {
 	for prime, powers := range rsaLibPowers() {
 		if !powers[new(big.Int).Mod(n, big.NewInt(int64(prime))).Uint64()] {
@@ -147,7 +150,8 @@ func abscissa(k *ecdh.PublicKey) string {
 	return string(point[1 : 1+len(point)/2])
 }
 
-// smallScalars are the abscissas of guessed keys, made for a curve when the first key on it comes: P-521's take a tenth of a second.
+// smallScalars are the abscissas of guessed keys, made for a curve when the first key on it comes: P-521's take a tenth
+// of a second.
 var smallScalars = map[ecdh.Curve]func() map[string]bool{
 	ecdh.P256(): sync.OnceValue(func() map[string]bool { return smallOn(ecdh.P256(), 32) }),
 	ecdh.P384(): sync.OnceValue(func() map[string]bool { return smallOn(ecdh.P384(), 48) }),

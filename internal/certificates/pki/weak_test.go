@@ -144,7 +144,8 @@ func nextPrime(t *testing.T, bits, nth int) *big.Int {
 	}
 }
 
-// rsaLibPrime makes a prime of 1024 bits as Infineon's RSALib did: k·M + (65537^a mod M), where M is the product of the first 126 primes.
+// rsaLibPrime makes a prime of 1024 bits as Infineon's RSALib did: k·M + (65537^a mod M), where M is the product of the
+// first 126 primes.
 func rsaLibPrime(t *testing.T) *big.Int {
 	t.Helper()
 	m := big.NewInt(1)

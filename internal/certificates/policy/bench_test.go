@@ -87,7 +87,8 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// benchmarkFloor does what no signer can leave out: read the request, verify that the key belongs to the requester, and sign.
+// benchmarkFloor does what no signer can leave out: read the request, verify that the key belongs to the requester, and
+// sign.
 func benchmarkFloor(b *testing.B, data []byte, ca *x509.Certificate, key *ecdsa.PrivateKey) {
 	b.Helper()
 	for b.Loop() {

@@ -6,8 +6,8 @@ import "time"
 
 // Bootstrap is about tokens that are not bound to a machine by a group of their own.
 type Bootstrap struct {
-	// UnboundTokens accepts a token that nothing binds, for any machine of the inventory that is not a node yet. Else such
-	// requests are left to a person.
+	// UnboundTokens accepts a token that nothing binds, for any machine of the inventory that is not a node yet. Else
+	// such requests are left to a person.
 	UnboundTokens bool
 	// Window is how long after a machine was made a first certificate may be asked for. 0 means no limit.
 	Window time.Duration
@@ -15,11 +15,12 @@ type Bootstrap struct {
 	Bindings []Binding
 }
 
-// Binding makes tokens whose requester is in Group good for these machines only. Of several bindings of one group any is
-// enough; of several groups all must agree.
+// Binding makes tokens whose requester is in Group good for these machines only. Of several bindings of one group any
+// is enough; of several groups all must agree.
 //
-// With User instead, somebody who holds no token, such as the service account of a bootstrapper or a person, may ask for the
-// certificates of these machines, as RBAC alone lets that user where upstream's approver decides. Nodes and tokens are never bound by it.
+// With User instead, somebody who holds no token, such as the service account of a bootstrapper or a person, may ask
+// for the certificates of these machines, as RBAC alone lets that user where upstream's approver decides. Nodes and
+// tokens are never bound by it.
 type Binding struct {
 	Group, User string
 	// NodeNames are patterns such as worker-*: see token.MatchName. Empty means any name.

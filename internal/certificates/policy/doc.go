@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy decides which certificate signing requests are approved, denied or left waiting, of kubelets above all. It is pure:
-// its input is a Request, Facts and the time; it does no I/O. rules.go is the list of rules, to be read from top to bottom; each rule has
-// a file of its own, and a section in docs/rules.md with its purpose.
+// Package policy decides which certificate signing requests are approved, denied or left waiting, of kubelets above
+// all. It is pure: its input is a Request, Facts and the time; it does no I/O. rules.go is the list of rules, to be
+// read from top to bottom; each rule has a file of its own, and a section in docs/rules.md with its purpose.
 //
-// Which rules apply depends on the profile of the signer: behind a kubelet's certificate there must be a machine; everything
-// else is approved by people and only checked here (Profile.Manual).
+// Which rules apply depends on the profile of the signer: behind a kubelet's certificate there must be a machine;
+// everything else is approved by people and only checked here (Profile.Manual).
 //
 // # Which verdict when
 //

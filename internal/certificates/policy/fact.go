@@ -59,8 +59,8 @@ type Credential struct {
 	Since time.Time
 	// Replaced means that certificates of the node were issued to more than one machine.
 	Replaced bool
-	// Rejoined means that a requester other than the node got a client certificate of it after this one, or, if this one is not
-	// on record, at any time.
+	// Rejoined means that a requester other than the node got a client certificate of it after this one, or, if this
+	// one is not on record, at any time.
 	Rejoined bool
 }
 
@@ -68,15 +68,16 @@ type Credential struct {
 type Facts struct {
 	// TokenMachine is the machine that the requester's bootstrap token was made for.
 	TokenMachine Fact[Machine]
-	// Elsewhere is the name of the cluster that the requester's machine was launched for, if that is another one: see Question.Asker. Absent
-	// if no source knows it as a machine of another cluster.
+	// Elsewhere is the name of the cluster that the requester's machine was launched for, if that is another one: see
+	// Question.Asker. Absent if no source knows it as a machine of another cluster.
 	Elsewhere Fact[string]
 	// NodeMachine is the machine that may register the node of the common name.
 	NodeMachine Fact[Machine]
-	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines whose own it is. If it is
-	// nobody's own, those are owners that may have it by a range.
+	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines whose own
+	// it is. If it is nobody's own, those are owners that may have it by a range.
 	Owners map[string]Fact[[]string]
-	// Nodes reports, for every DNS name asked for that is not the node's own, whether a Node object of that name exists.
+	// Nodes reports, for every DNS name asked for that is not the node's own, whether a Node object of that name
+	// exists.
 	Nodes map[string]Fact[bool]
 	// Node reports whether a Node object of the name exists.
 	Node Fact[bool]
@@ -86,13 +87,14 @@ type Facts struct {
 	Credential Fact[Credential]
 	// Serving is the certificate that the node's kubelet serves with.
 	Serving Fact[Serving]
-	// TokenSpent reports whether the node has joined by the requester's bootstrap token and holds a valid certificate for another key:
-	// reuse of the token is refused then.
+	// TokenSpent reports whether the node has joined by the requester's bootstrap token and holds a valid certificate
+	// for another key: reuse of the token is refused then.
 	TokenSpent Fact[bool]
-	// Expired reports whether all client certificates of the node that are on record have expired. Absent if none is on record.
+	// Expired reports whether all client certificates of the node that are on record have expired. Absent if none is on
+	// record.
 	Expired Fact[bool]
-	// KeyOwner is the node that the public key was certified for before. Absent if it never was. An owner that is not a node has a
-	// colon in its name.
+	// KeyOwner is the node that the public key was certified for before. Absent if it never was. An owner that is not a
+	// node has a colon in its name.
 	KeyOwner Fact[string]
 	// Access is the answer to the SubjectAccessReview.
 	Access Fact[bool]

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A fact that fresh forgot would be believed however old it is. So every field of Facts is looked at, whichever there are.
+// A fact that fresh forgot would be believed however old it is. So every field of Facts is looked at, whichever there
+// are.
 func TestEveryFactAges(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	const limit = 2 * time.Minute

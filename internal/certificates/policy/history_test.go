@@ -60,7 +60,8 @@ func TestANodeThatExistsKeepsItsName(t *testing.T) {
 	})
 }
 
-// A person may say beforehand that a node joins again. That is about one node, and about nothing while its certificate is good.
+// A person may say beforehand that a node joins again. That is about one node, and about nothing while its certificate
+// is good.
 func TestANodeJoinsAgain(t *testing.T) {
 	rejoin := func(node string) func(*world) {
 		return scoped(t, token.Scope{Kind: token.ScopeName, Value: node}, token.Scope{Kind: token.ScopeRejoin, Value: node})

@@ -16,7 +16,8 @@ type Machine struct {
 	NodeName  string // "" until the provider has assigned one
 	Names     []string
 	Addresses []netip.Addr
-	// Ranges are networks of which it may have any address that is not a machine's own. Other machines may have the same ones.
+	// Ranges are networks of which it may have any address that is not a machine's own. Other machines may have the
+	// same ones.
 	Ranges   []netip.Prefix
 	Deleting bool
 	// Group that it belongs to, such as its node group, "" if the source knows none.
@@ -25,7 +26,8 @@ type Machine struct {
 	Created time.Time
 }
 
-// CertifiedFrom is the earliest moment from which a certificate that the machine got can be good, zero if nobody knows when it was made.
+// CertifiedFrom is the earliest moment from which a certificate that the machine got can be good, zero if nobody knows
+// when it was made.
 func (m Machine) CertifiedFrom() time.Time {
 	if m.Created.IsZero() {
 		return time.Time{}
@@ -56,7 +58,8 @@ func (m Machine) RangeOf(address string) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// OwnersOf returns the IDs of the machines that own a name or an address; if no machine owns it, of those that may have it by a range.
+// OwnersOf returns the IDs of the machines that own a name or an address; if no machine owns it, of those that may have
+// it by a range.
 func OwnersOf(name string, machines []Machine) []string {
 	var own, ranged []string
 	for _, m := range machines {

@@ -4,9 +4,9 @@ package policy
 
 import "strings"
 
-// MachineRef names a machine on record: "SOURCE|ID", with the source of machines that gave it the ID. The same machine may have another ID
-// in another source, and must not be taken for a new one when the first source fails. Old records hold the ID alone. "" is an unknown
-// machine. Same is the only comparison; == compares texts, not machines.
+// MachineRef names a machine on record: "SOURCE|ID", with the source of machines that gave it the ID. The same machine
+// may have another ID in another source, and must not be taken for a new one when the first source fails. Old records
+// hold the ID alone. "" is an unknown machine. Same is the only comparison; == compares texts, not machines.
 type MachineRef string
 
 // RefOf is the reference of a machine that is Known.
@@ -20,8 +20,8 @@ func (r MachineRef) Split() (source, id string) {
 	return "", string(r)
 }
 
-// Same reports whether two references name one machine. The answer counts only if ok: an unknown machine, and IDs of different sources,
-// cannot be compared. An ID alone is compared with the IDs of every source.
+// Same reports whether two references name one machine. The answer counts only if ok: an unknown machine, and IDs of
+// different sources, cannot be compared. An ID alone is compared with the IDs of every source.
 func (r MachineRef) Same(other MachineRef) (same, ok bool) {
 	sourceA, idA := r.Split()
 	sourceB, idB := other.Split()

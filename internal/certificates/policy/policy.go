@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// Policy is what the operator may choose. Its zero value is the strictest: nothing in it can allow a name that the inventory
-// does not assign to the machine that asks.
+// Policy is what the operator may choose. Its zero value is the strictest: nothing in it can allow a name that the
+// inventory does not assign to the machine that asks.
 type Policy struct {
 	// AllowEd25519 accepts Ed25519 keys, which kubelets do not make.
 	AllowEd25519 bool
@@ -20,16 +20,18 @@ type Policy struct {
 	Signers map[string]pki.Profile
 	// MinExpiration refuses requests that ask for less. 0 means ten minutes, which is the API server's own limit.
 	MinExpiration time.Duration
-	// MaxExpiration refuses requests that ask for more. Below it the signer's own duration is the limit. 0 means a year.
+	// MaxExpiration refuses requests that ask for more. Below it the signer's own duration is the limit. 0 means a
+	// year.
 	MaxExpiration time.Duration
 	// Bootstrap says which machines bootstrap tokens are good for.
 	Bootstrap Bootstrap
-	// ApprovalReasons are the reasons of approvals that count as a person's, beside those of kubectl and of muster csr approve: of
-	// programs that approve what a person decided.
+	// ApprovalReasons are the reasons of approvals that count as a person's, beside those of kubectl and of muster csr
+	// approve: of programs that approve what a person decided.
 	ApprovalReasons []string
 	// RequireCredential makes a node wait if the API server did not report the client certificate of its request.
 	RequireCredential bool
-	// ServingRenewal lets the certificate that a kubelet serves with vouch for the next one, where the inventory knows no machine.
+	// ServingRenewal lets the certificate that a kubelet serves with vouch for the next one, where the inventory knows
+	// no machine.
 	ServingRenewal bool
 	// ClusterDomain ends the names of Services, which no node may have.
 	ClusterDomain string
@@ -66,8 +68,8 @@ type evaluation struct {
 	who     requester
 }
 
-// Decide runs the rules and returns what came of it. After a rule that makes the rest unreadable it stops; otherwise all of
-// them run, so that all reasons are told.
+// Decide runs the rules and returns what came of it. After a rule that makes the rest unreadable it stops; otherwise
+// all of them run, so that all reasons are told.
 func Decide(p Policy, r Request, f Facts, now time.Time) decision.Decision {
 	e := evaluation{policy: p, request: r, node: r.nodeName(), facts: f.fresh(now, p.MaxFactAge)}
 	if e.profile, _ = p.Profile(r.SignerName); e.profile.Node {
@@ -95,8 +97,8 @@ func Decide(p Policy, r Request, f Facts, now time.Time) decision.Decision {
 	if d.Rule != "" {
 		return d
 	}
-	// The hardest verdict wins. A rule that denies speaks before one that leaves the request to others: a fault of the request itself is
-	// named, even to a requester that nobody vouches for.
+	// The hardest verdict wins. A rule that denies speaks before one that leaves the request to others: a fault of the
+	// request itself is named, even to a requester that nobody vouches for.
 	for _, v := range []decision.Verdict{decision.Deny, decision.Ignore, decision.Wait} {
 		if id, ok := verdicts[v]; ok {
 			d.Verdict, d.Rule = v, id

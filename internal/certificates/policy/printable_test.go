@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// The texts of rules are shown on terminals, by kubectl describe as well, which changes nothing of it: neither a user's name nor a name
-// that is asked for moves the cursor, begins another line or turns the order of letters.
+// The texts of rules are shown on terminals, by kubectl describe as well, which changes nothing of it: neither a user's
+// name nor a name that is asked for moves the cursor, begins another line or turns the order of letters.
 func TestWhatIsSaidIsPrintable(t *testing.T) {
 	const (
 		evil   = "\x1b[2J\n\b\u202e\u009b\x7f" // an identity provider may let people have such names

@@ -11,8 +11,9 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// TestNothingReachableApprovesAnotherMachinesName draws requests and facts at random from small sets, so that near misses
-// are common, and checks every approval against what may be approved at all, written down a second time and without the rules.
+// TestNothingReachableApprovesAnotherMachinesName draws requests and facts at random from small sets, so that near
+// misses are common, and checks every approval against what may be approved at all, written down a second time and
+// without the rules.
 func TestNothingReachableApprovesAnotherMachinesName(t *testing.T) {
 	const (
 		rounds = 15_000

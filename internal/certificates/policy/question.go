@@ -12,7 +12,8 @@ import (
 type Question struct {
 	// Machine is the ID of the machine that the bootstrap token names, "" if none.
 	Machine string
-	// Asker is the ID of the machine that asks: the one of the bootstrap token, or of the session of a role; "" if none is told.
+	// Asker is the ID of the machine that asks: the one of the bootstrap token, or of the session of a role; "" if none
+	// is told.
 	Asker string
 	// Node is the name of the node that the request is about, "" if none.
 	Node string
@@ -24,9 +25,11 @@ type Question struct {
 	Nodes []string
 	// Token is the user of a bootstrap token that asks, "" if the requester is not one.
 	Token string
-	// Credential is the fingerprint of the certificate that a node asks with, zero if the API server does not report it.
+	// Credential is the fingerprint of the certificate that a node asks with, zero if the API server does not report
+	// it.
 	Credential pki.Fingerprint
-	// Serving are addresses at which the node's kubelet is to be asked for the certificate that it serves with, if the inventory knows no machine.
+	// Serving are addresses at which the node's kubelet is to be asked for the certificate that it serves with, if the
+	// inventory knows no machine.
 	Serving []netip.Addr
 	// Access to be reviewed, nil if none.
 	Access *Access

@@ -23,8 +23,8 @@ const (
 	Issued   Phase = "Issued"
 )
 
-// Request is a certificate signing request as the API server holds it: Username, UID, Groups and Extra were written by the API server
-// itself and can be believed.
+// Request is a certificate signing request as the API server holds it: Username, UID, Groups and Extra were written by
+// the API server itself and can be believed.
 type Request struct {
 	SignerName        string
 	Username, UID     string
@@ -44,7 +44,8 @@ type Request struct {
 	ParseError error
 }
 
-// Read makes a Request of an API object. The bytes are parsed only if the policy serves the signer and something is left to do.
+// Read makes a Request of an API object. The bytes are parsed only if the policy serves the signer and something is
+// left to do.
 func Read(o *certificatesv1.CertificateSigningRequest, p Policy) Request {
 	r := Request{
 		SignerName: o.Spec.SignerName,
@@ -69,8 +70,8 @@ func Read(o *certificatesv1.CertificateSigningRequest, p Policy) Request {
 	return r
 }
 
-// PhaseOf returns how far a request has come. As at upstream a condition counts whatever its status says; Failed does so here, too
-// (pkg/controller/certificates/certificate_controller_utils.go).
+// PhaseOf returns how far a request has come. As at upstream a condition counts whatever its status says; Failed does
+// so here, too (pkg/controller/certificates/certificate_controller_utils.go).
 func PhaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
 	p := Pending
 	for _, c := range o.Status.Conditions {
@@ -89,16 +90,16 @@ func PhaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
 	return p
 }
 
-// Reasons of approvals: that of upstream's approver and of this one, that of kubectl certificate approve, and that of muster csr
-// approve.
+// Reasons of approvals: that of upstream's approver and of this one, that of kubectl certificate approve, and that of
+// muster csr approve.
 const (
 	ReasonAutoApproved       = "AutoApproved"
 	ReasonKubectl            = "KubectlApprove"
 	ReasonApprovedByOperator = "ApprovedByOperator"
 )
 
-// byPerson reports whether a person approved. Anybody who may approve may write any reason, but a program that pretends to be kubectl
-// does it on purpose; whatever else approves says so, and vouches for nobody.
+// byPerson reports whether a person approved. Anybody who may approve may write any reason, but a program that pretends
+// to be kubectl does it on purpose; whatever else approves says so, and vouches for nobody.
 func (p Policy) byPerson(o *certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(o.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved &&

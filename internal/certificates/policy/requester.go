@@ -52,8 +52,8 @@ func identify(p Policy, r Request) requester {
 	}
 }
 
-// identifyUser finds what the policy lets a requester ask for that is neither a node nor a token. Names with a prefix of Kubernetes' own are
-// nobody's to choose in a policy file, except those of service accounts.
+// identifyUser finds what the policy lets a requester ask for that is neither a node nor a token. Names with a prefix
+// of Kubernetes' own are nobody's to choose in a policy file, except those of service accounts.
 func (p Policy) identifyUser(name string) requester {
 	q := requester{kind: bootstrap}
 	for _, b := range p.Bootstrap.Bindings {

@@ -2,8 +2,8 @@
 
 package policy
 
-// checkAccessReview asks what upstream's approver asks, so that the same RBAC switches approval on and off. A no makes the
-// request wait: somebody may yet bind the role, and upstream retries as well.
+// checkAccessReview asks what upstream's approver asks, so that the same RBAC switches approval on and off. A no makes
+// the request wait: somebody may yet bind the role, and upstream retries as well.
 func checkAccessReview(e evaluation) outcome {
 	if e.request.Phase == Approved {
 		return notApplicable("it is approved already")

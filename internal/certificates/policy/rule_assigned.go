@@ -69,8 +69,8 @@ func checkAddressesAssigned(e evaluation) outcome {
 	})
 }
 
-// assigned compares what is asked for with what the machine has. A mismatch is final only when the inventory says that another machine
-// has it: an unowned name may be this machine's in a moment, as addresses come and go.
+// assigned compares what is asked for with what the machine has. A mismatch is final only when the inventory says that
+// another machine has it: an unowned name may be this machine's in a moment, as addresses come and go.
 func (e evaluation) assigned(what string, asked []string, have func(Machine) []string) outcome {
 	m := e.facts.NodeMachine
 	if m.State != Known || m.Value.NodeName == "" || m.Value.NodeName != e.node {
@@ -101,8 +101,8 @@ func (e evaluation) assigned(what string, asked []string, have func(Machine) []s
 	return witness("%s assigned to machine %s (%s)", strings.Join(shown, ", "), m.Value.ID, m.Source)
 }
 
-// ranged returns nil if an address of one of this machine's ranges is not another machine's own. Others may have the same range: which of them
-// has the address is nothing that the inventory knows.
+// ranged returns nil if an address of one of this machine's ranges is not another machine's own. Others may have the
+// same range: which of them has the address is nothing that the inventory knows.
 func (e evaluation) ranged(asked, id string, in netip.Prefix) *outcome {
 	o := pass("")
 	switch owners := e.facts.Owners[asked]; {

@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// checkBootstrapBinding refuses a bootstrap token outside of what the policy binds its groups to. It is for tokens that others
-// make, such as kubeadm's, which say nothing about machines themselves.
+// checkBootstrapBinding refuses a bootstrap token outside of what the policy binds its groups to. It is for tokens that
+// others make, such as kubeadm's, which say nothing about machines themselves.
 func checkBootstrapBinding(e evaluation) outcome {
 	switch {
 	case e.who.kind != bootstrap:
@@ -47,7 +47,8 @@ func (e evaluation) bound() []string {
 	return all
 }
 
-// fitsAny asks for one binding of the group or user that fits. A binding that may yet fit is better than one that never will.
+// fitsAny asks for one binding of the group or user that fits. A binding that may yet fit is better than one that never
+// will.
 func (e evaluation) fitsAny(who string) outcome {
 	worst := refuse("", "nothing is bound to %s", who)
 	for _, b := range e.who.bindings {

@@ -4,8 +4,9 @@ package policy
 
 import "muster.dev/muster/internal/certificates/token"
 
-// checkBootstrapGroup refuses a bootstrap token that is used for a machine of another group than it was made for. Which group
-// a machine belongs to is for the inventory to say; a source that knows no groups makes it wait, as another may know.
+// checkBootstrapGroup refuses a bootstrap token that is used for a machine of another group than it was made for. Which
+// group a machine belongs to is for the inventory to say; a source that knows no groups makes it wait, as another may
+// know.
 func checkBootstrapGroup(e evaluation) outcome {
 	group, ok := e.who.scopes[token.ScopeGroup]
 	switch {

@@ -2,8 +2,8 @@
 
 package policy
 
-// checkBootstrapMachine refuses a bootstrap token that is used for another machine than the one it was made for. Everywhere
-// else a stolen token can become any node.
+// checkBootstrapMachine refuses a bootstrap token that is used for another machine than the one it was made for.
+// Everywhere else a stolen token can become any node.
 func checkBootstrapMachine(e evaluation) outcome {
 	id := e.who.machine()
 	switch {

@@ -4,8 +4,8 @@ package policy
 
 import "muster.dev/muster/internal/certificates/token"
 
-// checkBootstrapName refuses a bootstrap token that is used for another node name than it was made for, by the name itself or by
-// a pattern.
+// checkBootstrapName refuses a bootstrap token that is used for another node name than it was made for, by the name
+// itself or by a pattern.
 func checkBootstrapName(e evaluation) outcome {
 	if e.who.kind != bootstrap {
 		return notApplicable(notBootstrap)

@@ -4,10 +4,10 @@ package policy
 
 import "muster.dev/muster/internal/certificates/pki"
 
-// checkBootstrapSpent refuses reuse of a bootstrap token once the node that it created holds a valid certificate: after the Node object was
-// deleted, existing-node does not apply. To take a machine out and in again, an administrator makes a new token. Until the node has asked
-// for a certificate as itself, the token may be used again: kubelets that lost the answer do so, with a new key each time, and another
-// holder of the token could as well have asked first.
+// checkBootstrapSpent refuses reuse of a bootstrap token once the node that it created holds a valid certificate: after
+// the Node object was deleted, existing-node does not apply. To take a machine out and in again, an administrator makes
+// a new token. Until the node has asked for a certificate as itself, the token may be used again: kubelets that lost
+// the answer do so, with a new key each time, and another holder of the token could as well have asked first.
 func checkBootstrapSpent(e evaluation) outcome {
 	switch {
 	case e.who.kind != bootstrap || e.request.SignerName != pki.SignerKubeletClient || !isBootstrapUser(e.request.Username):

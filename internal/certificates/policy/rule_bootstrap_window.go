@@ -4,12 +4,14 @@ package policy
 
 import "time"
 
-// createdSkew is how much a request may seem to be older than its machine, as the clocks of the API server and of the inventory differ.
+// createdSkew is how much a request may seem to be older than its machine, as the clocks of the API server and of the
+// inventory differ.
 const createdSkew = time.Minute
 
-// checkBootstrapWindow requires a first certificate to be requested soon after the machine was made, as machines do by themselves. A token that
-// is found later is not valid for machines that are older, and a request that waited for a name before there was a machine is nobody's. It
-// counts when a request was made, not when it is judged: a request in time is not refused because the inventory is slow.
+// checkBootstrapWindow requires a first certificate to be requested soon after the machine was made, as machines do by
+// themselves. A token that is found later is not valid for machines that are older, and a request that waited for a
+// name before there was a machine is nobody's. It counts when a request was made, not when it is judged: a request in
+// time is not refused because the inventory is slow.
 func checkBootstrapWindow(e evaluation) outcome {
 	window := e.policy.Bootstrap.Window
 	switch {

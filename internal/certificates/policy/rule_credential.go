@@ -13,10 +13,11 @@ import (
 
 const joinAgain = "let it join again, or approve by hand"
 
-// checkCredential requires that the client certificate of the requesting node was issued to the node's current machine. Without this rule a
-// key that was copied from a machine stays usable forever: its holder renews, and when another machine takes over the node's name the
-// holder gets certificates for its addresses, too. API servers from v1.32 on report the certificate. A certificate of an unknown machine,
-// such as one from before the controller was installed, is accepted as long as no record shows that another machine took over the node.
+// checkCredential requires that the client certificate of the requesting node was issued to the node's current machine.
+// Without this rule a key that was copied from a machine stays usable forever: its holder renews, and when another
+// machine takes over the node's name the holder gets certificates for its addresses, too. API servers from v1.32 on
+// report the certificate. A certificate of an unknown machine, such as one from before the controller was installed, is
+// accepted as long as no record shows that another machine took over the node.
 func checkCredential(e evaluation) outcome {
 	switch {
 	case !e.profile.Node:
@@ -79,7 +80,8 @@ func GoesTo(p Policy, r Request, f Facts) MachineRef {
 	return now
 }
 
-// credentialID is what the API server writes about a client certificate (k8s.io/apiserver, pkg/authentication/request/x509).
+// credentialID is what the API server writes about a client certificate (k8s.io/apiserver,
+// pkg/authentication/request/x509).
 const (
 	credentialID     = "authentication.kubernetes.io/credential-id"
 	credentialPrefix = "X509SHA256=" //nolint:gosec // G101: the beginning of a certificate's fingerprint
@@ -90,12 +92,14 @@ func (r Request) credential() (id pki.Fingerprint, ok bool) {
 	return fingerprint(r.Extra[credentialID])
 }
 
-// CredentialOf is the fingerprint of the certificate that a request was made with, false if the API server tells of none.
+// CredentialOf is the fingerprint of the certificate that a request was made with, false if the API server tells of
+// none.
 func CredentialOf(csr *certificatesv1.CertificateSigningRequest) (id pki.Fingerprint, ok bool) {
 	return fingerprint(csr.Spec.Extra[credentialID])
 }
 
-// CredentialAmong is the fingerprint of the certificate that a user showed, among what an API server says of the user; false if it tells of none.
+// CredentialAmong is the fingerprint of the certificate that a user showed, among what an API server says of the user;
+// false if it tells of none.
 func CredentialAmong[V ~[]string](extra map[string]V) (id pki.Fingerprint, ok bool) {
 	return fingerprint(extra[credentialID])
 }

@@ -9,10 +9,11 @@ import (
 
 const freeTheName = "delete the Node if its machine is gone, approve by hand, or if its certificate has expired let it join by a token of muster token create --rejoin"
 
-// checkExistingNode keeps the name of an existing node from every other machine, as the holder of a bootstrap token can become
-// any node that the token is valid for: with upstream's approver, every node there is. A name may change hands when the inventory says
-// that another machine has it by now, or when a person approved. An approval by upstream's approver is not one by a person. A person
-// may say so beforehand, with a token for this very node to join again: that works once its certificate has expired.
+// checkExistingNode keeps the name of an existing node from every other machine, as the holder of a bootstrap token can
+// become any node that the token is valid for: with upstream's approver, every node there is. A name may change hands
+// when the inventory says that another machine has it by now, or when a person approved. An approval by upstream's
+// approver is not one by a person. A person may say so beforehand, with a token for this very node to join again: that
+// works once its certificate has expired.
 func checkExistingNode(e evaluation) outcome {
 	switch {
 	case e.request.SignerName != pki.SignerKubeletClient || !e.profile.Node:

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Users that are the control plane by convention, outside of the reserved prefixes: kubeadm's and those of widespread guides.
+// Users that are the control plane by convention, outside of the reserved prefixes: kubeadm's and those of widespread
+// guides.
 func controlPlaneUsers() []string {
 	return []string{
 		"kubernetes", "kube-apiserver", "kube-apiserver-kubelet-client", "front-proxy-client", "aggregator",
@@ -15,10 +16,11 @@ func controlPlaneUsers() []string {
 	}
 }
 
-// checkIdentityReserved refuses users and groups of nodes and of the control plane on certificates that no machine stands
-// behind, even if a person approved: a person that reads "CN=system:node:a" in a hurry does not see that the signer skips every rule
-// about nodes. Kubernetes keeps system: for itself, kubeadm binds kubeadm:cluster-admins to cluster-admin, and eks: and muster:
-// are the prefixes of those control planes. Upstream refuses system:masters only, and for one signer.
+// checkIdentityReserved refuses users and groups of nodes and of the control plane on certificates that no machine
+// stands behind, even if a person approved: a person that reads "CN=system:node:a" in a hurry does not see that the
+// signer skips every rule about nodes. Kubernetes keeps system: for itself, kubeadm binds kubeadm:cluster-admins to
+// cluster-admin, and eks: and muster: are the prefixes of those control planes. Upstream refuses system:masters only,
+// and for one signer.
 func checkIdentityReserved(e evaluation) outcome {
 	if e.profile.Node {
 		return notApplicable("a node's identity is judged by the rules about nodes")

@@ -4,9 +4,9 @@ package policy
 
 import "strings"
 
-// checkKeyOwner refuses a key that was certified for another node before. A kubelet makes a new key forevery request, so a key
-// that comes back for another node was copied: from an image that was made of a running node, or by a thief. It stays with its
-// node forever, and a person's approval does not change that.
+// checkKeyOwner refuses a key that was certified for another node before. A kubelet makes a new key forevery request,
+// so a key that comes back for another node was copied: from an image that was made of a running node, or by a thief.
+// It stays with its node forever, and a person's approval does not change that.
 func checkKeyOwner(e evaluation) outcome {
 	if e.undecidedByPeople() {
 		return notApplicable(onceApproved)

@@ -4,8 +4,9 @@ package policy
 
 import "strings"
 
-// checkMachineCluster refuses a machine that was launched for another cluster of the account. Its role, or a bootstrap token that it got hold
-// of, may be good here; the machine is a node there, and what it was certified for here would outlive it.
+// checkMachineCluster refuses a machine that was launched for another cluster of the account. Its role, or a bootstrap
+// token that it got hold of, may be good here; the machine is a node there, and what it was certified for here would
+// outlive it.
 func checkMachineCluster(e evaluation) outcome {
 	if !e.profile.Node {
 		return notApplicable(notANode)
@@ -27,8 +28,8 @@ func checkMachineCluster(e evaluation) outcome {
 // sessionName is what authenticators of IAM tokens write about a session (aws-iam-authenticator, pkg/server/server.go).
 const sessionName = "sessionName"
 
-// asker is the ID of the machine that asks, "" if nothing tells it. A session of an instance's own profile is named after the instance; another
-// session that is named so shuts itself out, and nobody else.
+// asker is the ID of the machine that asks, "" if nothing tells it. A session of an instance's own profile is named
+// after the instance; another session that is named so shuts itself out, and nobody else.
 func asker(r Request, who requester) string {
 	if id := who.machine(); id != "" {
 		return id

@@ -4,8 +4,8 @@ package policy
 
 const byHand = "look at it, then kubectl certificate approve or deny it"
 
-// checkManualApproval leaves to people what no fact can vouch for: they know which requester may be which user. The other rules
-// still run, and say what would come of an approval.
+// checkManualApproval leaves to people what no fact can vouch for: they know which requester may be which user. The
+// other rules still run, and say what would come of an approval.
 func checkManualApproval(e evaluation) outcome {
 	switch {
 	case !e.profile.Manual:

@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// checkNamesCanonical refuses every name that has no canonical form: lower case, without the dot at the end, with Punycode only for what
-// IDNA writes so. The other rules compare that form, so KUBERNETES is as reserved as kubernetes. In the certificate stands what was
-// asked for, and verifiers compare without regard to case. A dot at the end verifies nowhere, so a certificate would be worth nothing;
-// a kubelet whose host has such a name is left waiting, which costs less than the denials that it would ask for.
+// checkNamesCanonical refuses every name that has no canonical form: lower case, without the dot at the end, with
+// Punycode only for what IDNA writes so. The other rules compare that form, so KUBERNETES is as reserved as kubernetes.
+// In the certificate stands what was asked for, and verifiers compare without regard to case. A dot at the end verifies
+// nowhere, so a certificate would be worth nothing; a kubelet whose host has such a name is left waiting, which costs
+// less than the denials that it would ask for.
 func checkNamesCanonical(e evaluation) outcome {
 	names := e.request.CSR.DNSNames()
 	if len(names) == 0 {

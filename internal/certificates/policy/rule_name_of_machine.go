@@ -4,9 +4,9 @@ package policy
 
 import "strings"
 
-// checkNamesOfMachines keeps names and addresses of machines out of certificates that are not for their kubelets: the API
-// server would take the holder for the node. It is for signers that know nothing of machines; the kubelet's have name-assigned
-// and address-assigned.
+// checkNamesOfMachines keeps names and addresses of machines out of certificates that are not for their kubelets: the
+// API server would take the holder for the node. It is for signers that know nothing of machines; the kubelet's have
+// name-assigned and address-assigned.
 func checkNamesOfMachines(e evaluation) outcome {
 	names := canonicalNames(e.request.CSR.DNSNames())
 	switch {

@@ -10,10 +10,10 @@ import (
 	"muster.dev/muster/internal/certificates/pki"
 )
 
-// checkNamesReserved refuses names of the control plane and of Services, even if the inventory should assign one to a machine:
-// the holder of a certificate for kubernetes.default.svc is the API server to every pod. Services' names are what other signers
-// than the kubelet's are for, so only those of the API server are refused there, in the common name as well, which old clients
-// take for a host.
+// checkNamesReserved refuses names of the control plane and of Services, even if the inventory should assign one to a
+// machine: the holder of a certificate for kubernetes.default.svc is the API server to every pod. Services' names are
+// what other signers than the kubelet's are for, so only those of the API server are refused there, in the common name
+// as well, which old clients take for a host.
 func checkNamesReserved(e evaluation) outcome {
 	names := e.request.CSR.DNSNames()
 	for _, n := range names {

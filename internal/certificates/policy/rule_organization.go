@@ -6,8 +6,8 @@ import "slices"
 
 const nodesGroup = "system:nodes"
 
-// checkOrganization refuses every group but system:nodes: the API server takes each organization of a client certificate for a
-// group, and one more, such as system:masters, would be all there is to win.
+// checkOrganization refuses every group but system:nodes: the API server takes each organization of a client
+// certificate for a group, and one more, such as system:masters, would be all there is to win.
 func checkOrganization(e evaluation) outcome {
 	if !e.profile.Node {
 		return notApplicable(notANode)

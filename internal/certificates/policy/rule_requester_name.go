@@ -2,8 +2,8 @@
 
 package policy
 
-// checkRequesterName refuses a node that asks in another's name, also when somebody approved it: the NodeRestriction admission
-// plugin does the same, where it is on.
+// checkRequesterName refuses a node that asks in another's name, also when somebody approved it: the NodeRestriction
+// admission plugin does the same, where it is on.
 func checkRequesterName(e evaluation) outcome {
 	switch {
 	case !e.profile.Node:

@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// Serving is the certificate that a kubelet serves with: good by now, signed by the cluster's authority for kubelets, and shown by the
-// server at an address that is in it.
+// Serving is the certificate that a kubelet serves with: good by now, signed by the cluster's authority for kubelets,
+// and shown by the server at an address that is in it.
 type Serving struct {
 	Node      string // that its subject names
 	Names     []string
@@ -20,9 +20,10 @@ type Serving struct {
 	Asked     netip.Addr // where it was shown
 }
 
-// checkServingRenewal lets a node go on serving under the names that it serves under, where no inventory knows its machine: the kubelet that answers at
-// one of the addresses has a certificate for exactly these names and its key. The inventory has the say wherever it knows the machine or
-// cannot tell, and a first certificate is for a person to approve. Nothing here is final: the kubelet may answer, or the names change.
+// checkServingRenewal lets a node go on serving under the names that it serves under, where no inventory knows its
+// machine: the kubelet that answers at one of the addresses has a certificate for exactly these names and its key. The
+// inventory has the say wherever it knows the machine or cannot tell, and a first certificate is for a person to
+// approve. Nothing here is final: the kubelet may answer, or the names change.
 func checkServingRenewal(e evaluation) outcome {
 	switch {
 	case !e.policy.ServingRenewal:

@@ -2,8 +2,8 @@
 
 package policy
 
-// checkUndecided leaves alone what is done. An approved request is not done: it waits for its signature, and the rules about
-// its contents are asked again, because a person may have approved it and because facts may have changed.
+// checkUndecided leaves alone what is done. An approved request is not done: it waits for its signature, and the rules
+// about its contents are asked again, because a person may have approved it and because facts may have changed.
 func checkUndecided(e evaluation) outcome {
 	switch e.request.Phase {
 	case Pending:

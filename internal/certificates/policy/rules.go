@@ -62,7 +62,8 @@ type rule struct {
 	check   func(evaluation) outcome
 }
 
-// verdict of an outcome. An outcome other than Pass and NotApplicable never approves, and neither does anything unforeseen.
+// verdict of an outcome. An outcome other than Pass and NotApplicable never approves, and neither does anything
+// unforeseen.
 func (r rule) verdict(o decision.Outcome) decision.Verdict {
 	switch o {
 	case decision.Pass, decision.NotApplicable:
@@ -85,7 +86,8 @@ func RuleIDs() []decision.RuleID {
 	return ids
 }
 
-// Stops reports whether nothing more can be said after a rule spoke: the request is not ours, is done, or cannot be read.
+// Stops reports whether nothing more can be said after a rule spoke: the request is not ours, is done, or cannot be
+// read.
 func Stops(id decision.RuleID) bool {
 	return slices.ContainsFunc(rules(), func(r rule) bool { return r.id == id && r.stops })
 }

@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// renews is a node whose machine the inventory does not know, and whose kubelet serves under the names that it asks for.
+// renews is a node whose machine the inventory does not know, and whose kubelet serves under the names that it asks
+// for.
 func renews(t testing.TB, names ...string) *world {
 	t.Helper()
 	w := serving(t, names...)

@@ -60,8 +60,8 @@ func (c Configuration) SignerNames() []string {
 	return names
 }
 
-// Elects reports whether replicas elect the one that decides. They do unless the file says otherwise: two that both decide would do
-// everything twice.
+// Elects reports whether replicas elect the one that decides. They do unless the file says otherwise: two that both
+// decide would do everything twice.
 func (c Configuration) Elects() bool {
 	enabled := c.LeaderElection.Enabled
 	return enabled == nil || *enabled

@@ -37,7 +37,8 @@ type Configuration struct {
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
 	Health         Endpoint       `json:"health,omitzero"`
 	Metrics        Endpoint       `json:"metrics,omitzero"`
-	// Authorization is where an API server asks about requests of nodes: an authorization webhook that refuses client certificates of machines that are gone.
+	// Authorization is where an API server asks about requests of nodes: an authorization webhook that refuses client
+	// certificates of machines that are gone.
 	Authorization Endpoint `json:"authorization,omitzero"`
 }
 
@@ -100,9 +101,11 @@ type Rules struct {
 	Bootstrap     Bootstrap    `json:"bootstrap,omitzero"`
 	AccessReview  AccessReview `json:"accessReview,omitzero"`
 	Credential    Credential   `json:"credential,omitzero"`
-	// ServingRenewal lets the certificate that a kubelet serves with vouch for the next one, where the inventory knows no machine.
+	// ServingRenewal lets the certificate that a kubelet serves with vouch for the next one, where the inventory knows
+	// no machine.
 	ServingRenewal *ServingRenewal `json:"servingRenewal,omitempty"`
-	// ApprovalReasons are reasons of approvals that count as a person's, beside those of kubectl and of muster csr approve.
+	// ApprovalReasons are reasons of approvals that count as a person's, beside those of kubectl and of muster csr
+	// approve.
 	ApprovalReasons []string `json:"approvalReasons,omitempty"`
 }
 
@@ -233,7 +236,8 @@ type Endpoint struct {
 	// Certificate and Key are files of the serving certificate; for metrics one is made if absent.
 	Certificate string `json:"certificate,omitempty"`
 	Key         string `json:"key,omitempty"`
-	// ClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens; tokens alone do if absent.
-	// For authorization it is that of the API server's client certificate, which it must show.
+	// ClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens;
+	// tokens alone do if absent. For authorization it is that of the API server's client certificate, which it must
+	// show.
 	ClientCA string `json:"clientCA,omitempty"`
 }

@@ -122,7 +122,8 @@ func (c Configuration) validate() field.ErrorList {
 	return k.errs
 }
 
-// validateAuthorization wants callers with a certificate, and a source that knows each machine that there is: another may forget one that goes on.
+// validateAuthorization wants callers with a certificate, and a source that knows each machine that there is: another
+// may forget one that goes on.
 func (c Configuration) validateAuthorization(k *check, path *field.Path) {
 	e := c.Authorization
 	e.validate(k, path)

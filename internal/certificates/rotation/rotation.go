@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rotation replaces the authority that signs kubelets' certificates by another one, in steps that no TLS handshake
-// notices:
+// Package rotation replaces the authority that signs kubelets' certificates by another one, in steps that no TLS
+// handshake notices:
 //
 //	Trust     both are trusted, the old one signs   until every verifier has read both
 //	Replace   the new one signs                     until no node has used a certificate of the old one for a while
 //	Withdraw  only the new one is trusted           until every verifier has forgotten the old one
 //
-// It decides only: other packages look at the disk, the cluster and the nodes, and hand in the findings. A rotation is a value
-// that is kept after each step, so that the next process goes on where another was killed.
+// It decides only: other packages look at the disk, the cluster and the nodes, and hand in the findings. A rotation is
+// a value that is kept after each step, so that the next process goes on where another was killed.
 package rotation
 
 import (
@@ -31,10 +31,12 @@ const (
 
 // Grace is how long the old authority stays trusted after the last node has a new certificate. A client that reads its
 // certificate from a file, as kube-proxy does, keeps a connection that it made with the old one for up to five minutes
-// (client-go transport/cert_rotation.go, CertCallbackRefreshDuration), and the API server judges every request on it anew.
+// (client-go transport/cert_rotation.go, CertCallbackRefreshDuration), and the API server judges every request on it
+// anew.
 const Grace = 6 * time.Minute
 
-// Hold is what keeps a rotation from going on by itself: somebody decides when the new authority signs, and when the old one goes.
+// Hold is what keeps a rotation from going on by itself: somebody decides when the new authority signs, and when the
+// old one goes.
 type Hold string
 
 // The holds, in order. A rotation without one goes on by itself.
@@ -100,7 +102,8 @@ func (r Rotation) Trusts() []string {
 
 // Certificate is one that a node uses now.
 type Certificate struct {
-	// Authority that signed it, by name; empty if the authority is not known. The Certificate of a node that has none is nil.
+	// Authority that signed it, by name; empty if the authority is not known. The Certificate of a node that has none
+	// is nil.
 	Authority string    `json:"authority"`
 	Ends      time.Time `json:"ends,omitzero"`
 }
@@ -132,7 +135,8 @@ type Progress struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Progress counts what is under the old authority at a moment. A certificate that has ended opens nothing and counts no more.
+// Progress counts what is under the old authority at a moment. A certificate that has ended opens nothing and counts no
+// more.
 func (r Rotation) Progress(nodes []Node, now time.Time) Progress {
 	p := Progress{Nodes: len(nodes)}
 	count := func(c *Certificate, n *int) {

@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// clientProbe shows the API server certificates that only it could have believed in: of the new authority, which it must
-// accept, and in the end of the old one, which it must refuse.
+// clientProbe shows the API server certificates that only it could have believed in: of the new authority, which it
+// must accept, and in the end of the old one, which it must refuse.
 type clientProbe struct {
 	keys           *Keys
 	server, caFile string
@@ -42,7 +42,8 @@ func (p *clientProbe) pending(ctx context.Context, r rotation.Rotation) string {
 	return ""
 }
 
-// accepts makes a connection of its own with a certificate of the authority. The API server answers 401 if it does not trust the authority.
+// accepts makes a connection of its own with a certificate of the authority. The API server answers 401 if it does not
+// trust the authority.
 func (p *clientProbe) accepts(ctx context.Context, name string) (bool, error) {
 	certificate, err := p.keys.Probe(name, time.Now())
 	if err != nil {

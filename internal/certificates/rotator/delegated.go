@@ -17,9 +17,9 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// delegated sees that API servers that delegate authentication forget the old authority too. They read the authorities to trust from a
-// ConfigMap, to which the API server adds what is in its file, and from which it takes an authority only when that has ended
-// (pkg/controlplane/controller/clusterauthenticationtrust, combineCertLists).
+// delegated sees that API servers that delegate authentication forget the old authority too. They read the authorities
+// to trust from a ConfigMap, to which the API server adds what is in its file, and from which it takes an authority
+// only when that has ended (pkg/controlplane/controller/clusterauthenticationtrust, combineCertLists).
 type delegated struct {
 	keys *Keys
 	api  client.Client

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rotator carries out rotations of the authority that signs kubelets' certificates. Package rotation decides about the phases;
-// the rotator looks at the programs that verify those certificates and at the nodes that use them, and writes each phase to the store.
+// Package rotator carries out rotations of the authority that signs kubelets' certificates. Package rotation decides
+// about the phases; the rotator looks at the programs that verify those certificates and at the nodes that use them,
+// and writes each phase to the store.
 //
 //	step ──► publish the trusted authorities ──► observe verifiers and nodes ──► rotation.Next ──► Keys.Advance
 //

@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// Keys is the store of keys and certificates with one writer at a time: the files that follow from a record must not be written from an
-// older one.
+// Keys is the store of keys and certificates with one writer at a time: the files that follow from a record must not be
+// written from an older one.
 type Keys struct {
 	authority.Store
 

@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// The pauses between two looks: while somebody has to read a file, while nodes renew, and while there is nothing to do but
-// to see that what is published stays so.
+// The pauses between two looks: while somebody has to read a file, while nodes renew, and while there is nothing to do
+// but to see that what is published stays so.
 const (
 	verifyInterval  = 2 * time.Second
 	replaceInterval = 5 * time.Second
@@ -34,8 +34,9 @@ type Config struct {
 	Keys *Keys
 	// Server is the URL of the API server, and CAFile the file with the authority of its certificate.
 	Server, CAFile string
-	// Metrics is a connection to the API server that may read its metrics, list nodes and reach kubelets. It is nil where no
-	// kubelet serves, and then nobody is asked whether the API server trusts the serving certificates of kubelets.
+	// Metrics is a connection to the API server that may read its metrics, list nodes and reach kubelets. It is nil
+	// where no kubelet serves, and then nobody is asked whether the API server trusts the serving certificates of
+	// kubelets.
 	Metrics *rest.Config
 	// API is a client of the same API server.
 	API client.Client
@@ -43,7 +44,8 @@ type Config struct {
 	Publish func(ctx context.Context, trusted []*x509.Certificate) error
 	// Nodes returns the certificates that nodes use; authorities are by name.
 	Nodes func(authorities map[string]*x509.Certificate) ([]rotation.Node, error)
-	// Report takes what a rotation waits for, which is empty while there is none, and the progress of the nodes, or nil.
+	// Report takes what a rotation waits for, which is empty while there is none, and the progress of the nodes, or
+	// nil.
 	Report func(waits string, progress *rotation.Progress)
 	Log    *slog.Logger
 }
@@ -68,8 +70,8 @@ func New(c Config) (*Rotator, error) {
 	return r, nil
 }
 
-// Run publishes the authorities of kubelets' certificates and moves rotations on, until the context ends. A value of wake makes it
-// look at once.
+// Run publishes the authorities of kubelets' certificates and moves rotations on, until the context ends. A value of
+// wake makes it look at once.
 func (r *Rotator) Run(ctx context.Context, wake <-chan struct{}) {
 	for {
 		pause := r.step(ctx, time.Now())

@@ -21,12 +21,13 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// servingReader sees that the API server has read the authorities that it trusts to sign kubelets' serving certificates.
+// servingReader sees that the API server has read the authorities that it trusts to sign kubelets' serving
+// certificates.
 //
 // It reads that file again when it sends a request to a kubelet and has not looked for five minutes (client-go
-// transport/ca_rotation.go). Exec, attach and port-forward use what was read last and never look themselves (apimachinery
-// pkg/util/proxy/dial.go unwraps the transport), so time alone does not prove it. The reader therefore makes the API server ask a
-// kubelet, and waits until it has counted a look that came after the file was written.
+// transport/ca_rotation.go). Exec, attach and port-forward use what was read last and never look themselves
+// (apimachinery pkg/util/proxy/dial.go unwraps the transport), so time alone does not prove it. The reader therefore
+// makes the API server ask a kubelet, and waits until it has counted a look that came after the file was written.
 type servingReader struct {
 	http *http.Client
 	base string
@@ -91,7 +92,8 @@ func (v *servingReader) say() string {
 	return "the API server has not read yet whom to trust for kubelets' serving certificates; it looks every five minutes"
 }
 
-// metrics returns the time at which the API server started, and the number of times that it has looked at the file with success.
+// metrics returns the time at which the API server started, and the number of times that it has looked at the file with
+// success.
 func (v *servingReader) metrics(ctx context.Context) (start string, looks float64, err error) {
 	body, err := v.get(ctx, "/metrics")
 	if err != nil {

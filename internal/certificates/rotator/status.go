@@ -15,7 +15,8 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// KubeletAuthorities is what the status of a cluster says of its kubelets' authorities, and of the rotation that waits for something.
+// KubeletAuthorities is what the status of a cluster says of its kubelets' authorities, and of the rotation that waits
+// for something.
 func KubeletAuthorities(store authority.Store, k authority.Kubelets, waits string, now time.Time) ([]v1alpha1.KubeletAuthority, error) {
 	names, r := k.Trusts(), k.Rotation
 	if r != nil && !slices.Contains(names, r.Old) {

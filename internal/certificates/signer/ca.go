@@ -23,8 +23,8 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// CA signs with a certificate in a file and the key that belongs to it. It looks at both before each use. While they do not
-// fit, as between the two writes of a replacement, the old pair goes on.
+// CA signs with a certificate in a file and the key that belongs to it. It looks at both before each use. While they do
+// not fit, as between the two writes of a replacement, the old pair goes on.
 type CA struct {
 	config      Config
 	certificate *watched[*x509.Certificate]
@@ -48,8 +48,8 @@ type pair struct {
 	key         Key
 }
 
-// New reads the certificate and asks for the key, and refuses what cannot sign. A key that is unavailable may come later: then
-// only the certificate has been read.
+// New reads the certificate and asks for the key, and refuses what cannot sign. A key that is unavailable may come
+// later: then only the certificate has been read.
 func New(ctx context.Context, c Config) (*CA, error) {
 	ca, err := newCA(c)
 	if err != nil {

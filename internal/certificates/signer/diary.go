@@ -11,8 +11,8 @@ import (
 
 const maxDiaryLine = 1 << 10
 
-// diary takes what a child prints on its standard error. Vendors' libraries print there what they like, so it is logged at debug level
-// only; but what Go says about a crash is remembered.
+// diary takes what a child prints on its standard error. Vendors' libraries print there what they like, so it is logged
+// at debug level only; but what Go says about a crash is remembered.
 type diary struct {
 	logger *slog.Logger
 

@@ -169,7 +169,8 @@ func TestSessionsAreLostWhileManySign(t *testing.T) {
 		}
 		k.fault("lose")
 		group.Wait()
-		// SoftHSM may fail for good while it opens its sessions again; then its program was started anew, which takes a while.
+		// SoftHSM may fail for good while it opens its sessions again; then its program was started anew, which takes a
+		// while.
 		if good.Load() < 80 && p.PID() == pid {
 			t.Errorf("%d signatures of 160", good.Load())
 		}

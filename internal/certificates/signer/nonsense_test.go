@@ -24,7 +24,8 @@ import (
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// misbehave is a child that does not keep to the protocol. It knows its own public key, for greetings that are in order.
+// misbehave is a child that does not keep to the protocol. It knows its own public key, for greetings that are in
+// order.
 func misbehave(how string) {
 	how, public, _ := strings.Cut(how, " ")
 	hello := fmt.Sprintf(`{"version":1,"public":%q}`+"\n", public)

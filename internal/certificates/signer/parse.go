@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// parseCertificate reads the certificate of an authority. The file may hold more than its part (one file may hold both), but
-// exactly one certificate: with two, the order would decide which one signs.
+// parseCertificate reads the certificate of an authority. The file may hold more than its part (one file may hold
+// both), but exactly one certificate: with two, the order would decide which one signs.
 func parseCertificate(data []byte) (*x509.Certificate, error) {
 	block, err := only(data, func(kind string) bool { return kind == "CERTIFICATE" })
 	if err != nil {

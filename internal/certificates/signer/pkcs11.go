@@ -16,7 +16,8 @@ import (
 
 // PKCS11Config locates a key in a token.
 type PKCS11Config struct {
-	// Program that talks to the token; muster-pkcs11 if empty. Without a slash it is looked for beside this one, then in PATH.
+	// Program that talks to the token; muster-pkcs11 if empty. Without a slash it is looked for beside this one, then
+	// in PATH.
 	Program string
 	// Module is the library that the token's vendor provides.
 	Module string
@@ -60,8 +61,9 @@ func (c *PKCS11Config) complete() error {
 	return err
 }
 
-// PKCS11 has a key in a token. A child process talks to it, so that a vendor's library that crashes or hangs takes along nothing
-// but the signatures under way; it is started again at once if it had signed anything, and ever more slowly otherwise.
+// PKCS11 has a key in a token. A child process talks to it, so that a vendor's library that crashes or hangs takes
+// along nothing but the signatures under way; it is started again at once if it had signed anything, and ever more
+// slowly otherwise.
 type PKCS11 struct {
 	config PKCS11Config
 	stop   chan struct{}

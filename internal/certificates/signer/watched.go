@@ -14,8 +14,9 @@ import (
 	"syscall"
 )
 
-// watched is a file that is read again when it is another one. It is looked at before each use, which costs a stat call and
-// misses nothing: not an atomic replacement, not a symlink that is pointed elsewhere, be it the file or a directory above it.
+// watched is a file that is read again when it is another one. It is looked at before each use, which costs a stat call
+// and misses nothing: not an atomic replacement, not a symlink that is pointed elsewhere, be it the file or a directory
+// above it.
 type watched[T any] struct {
 	name, what string
 	parse      func([]byte) (T, error)

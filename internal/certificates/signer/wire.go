@@ -15,8 +15,9 @@ import (
 	"io"
 )
 
-// The messages of this process and its child, one JSON object a line: the child its greeting, and then for every request
-// an answer, in any order. The other half is in the module pkcs11, which shares nothing with this one but these lines.
+// The messages of this process and its child, one JSON object a line: the child its greeting, and then for every
+// request an answer, in any order. The other half is in the module pkcs11, which shares nothing with this one but these
+// lines.
 
 const (
 	wireVersion = 1

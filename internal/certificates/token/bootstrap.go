@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DefaultGroup is the group that kubeadm gives its tokens, and lets do what kubeadm join needs (cmd/kubeadm/app/constants,
-// NodeBootstrapTokenAuthGroup).
+// DefaultGroup is the group that kubeadm gives its tokens, and lets do what kubeadm join needs
+// (cmd/kubeadm/app/constants, NodeBootstrapTokenAuthGroup).
 const DefaultGroup = "system:bootstrappers:kubeadm:default-node-token"
 
 // The usages of a token.
@@ -52,7 +52,8 @@ type Bootstrap struct {
 	Description string
 }
 
-// Bind adds the groups that bind the token to scopes. Of one kind there can be one only: a machine has one ID, one name.
+// Bind adds the groups that bind the token to scopes. Of one kind there can be one only: a machine has one ID, one
+// name.
 func (b *Bootstrap) Bind(scopes ...Scope) error {
 	for _, s := range scopes {
 		group, err := s.Group()
@@ -88,8 +89,8 @@ func (b Bootstrap) May(usage string) bool { return slices.Contains(b.Usages, usa
 // Expired reports whether the API server refuses it by now.
 func (b Bootstrap) Expired(now time.Time) bool { return !b.Expires.IsZero() && !now.Before(b.Expires) }
 
-// Check tells what nobody should put into a cluster: a token that the API server would refuse, or that means something else
-// than it says.
+// Check tells what nobody should put into a cluster: a token that the API server would refuse, or that means something
+// else than it says.
 func (b Bootstrap) Check() error {
 	if b.Token.IsZero() {
 		return errors.New("there is no token")
@@ -157,8 +158,9 @@ func (b Bootstrap) Secret() (*corev1.Secret, error) {
 	}, nil
 }
 
-// Read reads any bootstrap token, whatever program made it. Contents that neither the API server nor kubeadm minds are read as they
-// stand, such as usages that nobody knows; an error means that the API server does not take the token, and never quotes its secret half.
+// Read reads any bootstrap token, whatever program made it. Contents that neither the API server nor kubeadm minds are
+// read as they stand, such as usages that nobody knows; an error means that the API server does not take the token, and
+// never quotes its secret half.
 func Read(s *corev1.Secret) (Bootstrap, error) {
 	b, err := readAny(s)
 	if err != nil {

@@ -26,8 +26,8 @@ const (
 	ScopeRejoin  ScopeKind = "rejoin"  // the name of one node that is there already, and may join again
 )
 
-// Scope is what a token is good for. It is in the token's extra group, which the API server writes into every request made
-// with the token, so nobody who only holds the token can change it.
+// Scope is what a token is good for. It is in the token's extra group, which the API server writes into every request
+// made with the token, so nobody who only holds the token can change it.
 type Scope struct {
 	Kind  ScopeKind
 	Value string
@@ -35,7 +35,8 @@ type Scope struct {
 
 const (
 	groupAlphabet = alphabet + "-"
-	// maxGroup is what upstream allows behind system:bootstrappers: (k8s.io/cluster-bootstrap/token/api, BootstrapGroupPattern).
+	// maxGroup is what upstream allows behind system:bootstrappers: (k8s.io/cluster-bootstrap/token/api,
+	// BootstrapGroupPattern).
 	maxGroup = len("system:bootstrappers:") + 256
 )
 
@@ -88,8 +89,8 @@ func (s Scope) check() error {
 	return nil
 }
 
-// ParseGroup reads the scope from a group, and returns false if the group is none of these. An error means that the group
-// was meant to bind a token, and cannot be read in the one way there is.
+// ParseGroup reads the scope from a group, and returns false if the group is none of these. An error means that the
+// group was meant to bind a token, and cannot be read in the one way there is.
 func ParseGroup(group string) (Scope, bool, error) {
 	text, ok := strings.CutPrefix(group, v1alpha1.BootstrapGroupPrefix)
 	if !ok {
@@ -128,8 +129,8 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// MatchName reports whether a node's name fits a pattern: * stands for any characters and ? for one, but neither for a dot, so
-// worker-* means the names in one domain and not what somebody hangs below it.
+// MatchName reports whether a node's name fits a pattern: * stands for any characters and ? for one, but neither for a
+// dot, so worker-* means the names in one domain and not what somebody hangs below it.
 func MatchName(pattern, name string) bool {
 	if CheckPattern(pattern) != nil {
 		return false

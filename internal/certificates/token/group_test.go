@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// upstream is what auth-extra-groups of a bootstrap token may be (k8s.io/cluster-bootstrap/token/api, BootstrapGroupPattern).
+// upstream is what auth-extra-groups of a bootstrap token may be (k8s.io/cluster-bootstrap/token/api,
+// BootstrapGroupPattern).
 var upstream = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
 
 func TestScopeAsGroup(t *testing.T) {

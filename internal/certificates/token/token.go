@@ -16,8 +16,8 @@ const (
 	alphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-// Token is a bootstrap token, "abcdef.0123456789abcdef". Its second half is a secret: no way of printing a Token shows it,
-// only Reveal does.
+// Token is a bootstrap token, "abcdef.0123456789abcdef". Its second half is a secret: no way of printing a Token shows
+// it, only Reveal does.
 type Token struct {
 	// ID is the public half: it names the Secret and the user (system:bootstrap:<ID>).
 	ID     string
@@ -51,7 +51,8 @@ func draw(random io.Reader, n int) (string, error) {
 	return string(out), nil
 }
 
-// ErrFormat means that a text is not a bootstrap token. It never quotes the text, which may be a secret with a typing error.
+// ErrFormat means that a text is not a bootstrap token. It never quotes the text, which may be a secret with a typing
+// error.
 var ErrFormat = errors.New("not a bootstrap token: it must be 6, a dot and 16 of a-z and 0-9, as abcdef.0123456789abcdef")
 
 // Parse reads a token.

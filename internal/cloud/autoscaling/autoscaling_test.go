@@ -59,7 +59,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// ask sends a request, as "SetDesiredCapacity&DesiredCapacity=2", and compares what comes: a status, and parts of the body.
+// ask sends a request, as "SetDesiredCapacity&DesiredCapacity=2", and compares what comes: a status, and parts of the
+// body.
 func (w *world) ask(request string, status int, has ...string) string {
 	w.t.Helper()
 	parameters := url.Values{"Version": {"2011-01-01"}}
@@ -258,7 +259,8 @@ func TestTerminateInstance(t *testing.T) {
 	w.wasAsked("autoscaling:TerminateInstanceInAutoScalingGroup arn:aws:autoscaling:eu-west-1:000000000000:autoScalingGroup:" + uid)
 }
 
-// The service was killed after the write that made the group smaller: the request is sent again, and the group is not made smaller again.
+// The service was killed after the write that made the group smaller: the request is sent again, and the group is not
+// made smaller again.
 func TestTerminateInstanceAfterACrash(t *testing.T) {
 	w := groupWorld(t)
 	g := w.nodeGroup()

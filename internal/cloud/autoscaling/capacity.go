@@ -37,7 +37,8 @@ func (a *api) setDesiredCapacity() awsfront.Spec[setDesiredCapacityInput, struct
 	}
 }
 
-// updateGroupInput has what can be changed of a group that is a node group's. The rest is the node group's, and refused by the front.
+// updateGroupInput has what can be changed of a group that is a node group's. The rest is the node group's, and refused
+// by the front.
 type updateGroupInput struct {
 	AutoScalingGroupName                                     string
 	MinSize, MaxSize, DesiredCapacity                        *int32

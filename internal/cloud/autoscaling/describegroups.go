@@ -182,7 +182,8 @@ func templateOf(uid string, t *v1alpha1.NodeGroupLaunchTemplate) *templateSpecif
 	return &templateSpecification{"lt-" + hex.EncodeToString(sum[:])[:17], "eks-" + uid, "1"}
 }
 
-// policy is what says which instance types the group has. EKS makes groups so; the Cluster Autoscaler reads the types of it.
+// policy is what says which instance types the group has. EKS makes groups so; the Cluster Autoscaler reads the types
+// of it.
 func (g *group) policy() *mixedInstances {
 	p := &mixedInstances{}
 	launched := g.node.Spec.Launched()
@@ -210,7 +211,8 @@ func (a *api) showInstance(g *group, m *v1alpha1.Machine, zones map[string]strin
 	return shown
 }
 
-// lifecycle is the state of a machine in its group. It is in service as soon as its instance runs, as on EKS: the Node is the cluster's affair.
+// lifecycle is the state of a machine in its group. It is in service as soon as its instance runs, as on EKS: the Node
+// is the cluster's affair.
 func lifecycle(m *v1alpha1.Machine) string {
 	switch {
 	case !m.DeletionTimestamp.IsZero() && m.Status.Phase != v1alpha1.MachineTerminating:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autoscaling has the actions of Auto Scaling's API, over the NodeGroups and Machines of the management plane. Each node group has one Auto
-// Scaling group, with the name that DescribeNodegroup tells: eks-NAME-UID. There is nothing beside the objects: a change of the group is one of the node group,
-// and what a group has done follows from its machines, those included that were terminated within the last hour.
+// Package autoscaling has the actions of Auto Scaling's API, over the NodeGroups and Machines of the management plane.
+// Each node group has one Auto Scaling group, with the name that DescribeNodegroup tells: eks-NAME-UID. There is
+// nothing beside the objects: a change of the group is one of the node group, and what a group has done follows from
+// its machines, those included that were terminated within the last hour.
 //
 // What happens if
 //

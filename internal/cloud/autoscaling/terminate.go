@@ -85,7 +85,8 @@ func (a *api) doTerminateInstance(ctx context.Context, call *awsfront.Call, in *
 	return &terminateInstanceOutput{ending(g.name, a.arn(call, string(g.node.UID), g.name), m, nil)}, nil
 }
 
-// decrement makes a group smaller by one of its machines, in one write, which is done once: a machine that is named in it already has been counted.
+// decrement makes a group smaller by one of its machines, in one write, which is done once: a machine that is named in
+// it already has been counted.
 func (a *api) decrement(ctx context.Context, of *group, id string, done func(from, to int32)) error {
 	return a.change(ctx, of.name, func(g *group, spec *v1alpha1.NodeGroupSpec) error {
 		s := scaling(spec)

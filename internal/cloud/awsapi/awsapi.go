@@ -33,7 +33,8 @@ import (
 // Config is what the APIs need.
 type Config struct {
 	Identity *identityservice.Service
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what was written before.
+	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
+	// was written before.
 	Management client.Client
 	// PageKey is the file of the key that seals the tokens of lists. It is made if it is not there.
 	PageKey string

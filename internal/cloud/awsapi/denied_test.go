@@ -14,7 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 )
 
-// said is a request in words, and the words that refuse it: the status, the code, and what follows "is not authorized to perform: ".
+// said is a request in words, and the words that refuse it: the status, the code, and what follows "is not authorized
+// to perform: ".
 type said struct{ request, answer string }
 
 // send sends a request: "SERVICE ACTION BODY", or "SERVICE METHOD PATH BODY" to EKS and EFS.

@@ -105,8 +105,8 @@ func (s *served) ask(ctx context.Context, who aws.Credentials, service, method, 
 	return response.StatusCode, response.Header, string(text), err
 }
 
-// A client that sends as many describe calls as it can, with both keys that a user can have, is throttled by key and by user. Another's calls are
-// answered as they were before.
+// A client that sends as many describe calls as it can, with both keys that a user can have, is throttled by key and by
+// user. Another's calls are answered as they were before.
 func TestAFloodOfOneClientDelaysNobodyElse(t *testing.T) {
 	s := serve(t)
 	const asked = 30

@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// pageKey reads the key that seals the tokens of lists, or makes it. A file that is damaged is made anew: what ends is the lists that clients
-// are in the middle of.
+// pageKey reads the key that seals the tokens of lists, or makes it. A file that is damaged is made anew: what ends is
+// the lists that clients are in the middle of.
 func pageKey(path string) (key [nexttoken.KeySize]byte, err error) {
 	raw, err := os.ReadFile(path)
 	if err == nil && len(raw) == len(key) {

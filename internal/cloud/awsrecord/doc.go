@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awsrecord keeps records: resources that AWS's APIs make and read back, and that have no effect here. Each is an AWSRecord of the management
-// plane, and a Go type of its noun is in its spec.data.
+// Package awsrecord keeps records: resources that AWS's APIs make and read back, and that have no effect here. Each is
+// an AWSRecord of the management plane, and a Go type of its noun is in its spec.data.
 //
 //	var gateways = awsrecord.Kind[internetGateway]{Type: "internet-gateway"}
 //
-// A record is read strictly. A record that somebody wrote by hand with an unknown field is an error with the record's name, so that the next change
-// does not drop the field in silence.
+// A record is read strictly. A record that somebody wrote by hand with an unknown field is an error with the record's
+// name, so that the next change does not drop the field in silence.
 //
 // What happens if
 //

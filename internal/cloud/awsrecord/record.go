@@ -44,8 +44,8 @@ type Record[T any] struct {
 	Created time.Time
 }
 
-// NameOf is the name of the object of a resource whose name cannot be one: with a slash, capitals, or of any length. Different names have
-// different objects.
+// NameOf is the name of the object of a resource whose name cannot be one: with a slash, capitals, or of any length.
+// Different names have different objects.
 func (k Kind[T]) NameOf(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return k.Type + "-" + hex.EncodeToString(sum[:])[:hashed]
@@ -93,8 +93,8 @@ func (k Kind[T]) List(ctx context.Context, api client.Client, options ...client.
 	return records, errors.Join(errs...)
 }
 
-// Update changes a record: its tags, data, labels and annotations. An error of change leaves it as it is, and is returned. The function is called
-// again if somebody else changed the record meanwhile.
+// Update changes a record: its tags, data, labels and annotations. An error of change leaves it as it is, and is
+// returned. The function is called again if somebody else changed the record meanwhile.
 func (k Kind[T]) Update(ctx context.Context, api client.Client, id string, change func(*Record[T]) error) (*Record[T], error) {
 	for {
 		r, object, err := k.read(ctx, api, id)

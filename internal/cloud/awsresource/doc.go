@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awsresource has what the services of the account do alike with their resources, whatever a resource is: names (ARN), pages of lists, tags as
-// objects keep them and as IAM is asked about them, client tokens, filters, and changes that lose nobody's write. Each service adds its own errors.
+// Package awsresource has what the services of the account do alike with their resources, whatever a resource is: names
+// (ARN), pages of lists, tags as objects keep them and as IAM is asked about them, client tokens, filters, and changes
+// that lose nobody's write. Each service adds its own errors.
 //
 // What happens if
 //

@@ -12,19 +12,22 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 )
 
-// Filters are the filters that the fields of an answer's struct have by their tags. T is that struct, or a record made of it:
+// Filters are the filters that the fields of an answer's struct have by their tags. T is that struct, or a record made
+// of it:
 //
 //	State      string      `filter:"state,vpc-state"` // two names of one value
 //	IsDefault  bool        `filter:"is-default"`      // "true" or "false"
 //	Attachment *attachment `filter:"attachment."`     // a prefix of the names in the struct, or in the structs of a slice
 //
-// A field is a string, a boolean, an integer, a struct, a pointer to or a slice of them. A nil pointer has no value, and a slice has all of its items'.
+// A field is a string, a boolean, an integer, a struct, a pointer to or a slice of them. A nil pointer has no value,
+// and a slice has all of its items'.
 type Filters[T any] struct {
 	names  []string
 	fields map[string][]int // how a value is reached: the index of each field on the way
 }
 
-// FiltersOf reads the tags of a struct. It panics at start-up if T is no struct, a name is there twice, or a field has no values that filters compare.
+// FiltersOf reads the tags of a struct. It panics at start-up if T is no struct, a name is there twice, or a field has
+// no values that filters compare.
 func FiltersOf[T any]() Filters[T] {
 	f := Filters[T]{fields: map[string][]int{}}
 	f.add(reflect.TypeFor[T](), "", nil)
@@ -66,7 +69,8 @@ func compared(kind reflect.Kind) bool {
 	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Int64
 }
 
-// Rules are the rules of the filters, and of others that have no field: resources have values for them elsewhere, or never.
+// Rules are the rules of the filters, and of others that have no field: resources have values for them elsewhere, or
+// never.
 func (f Filters[T]) Rules(others ...string) ec2filter.Rules {
 	return ec2filter.Rules{Names: append(slices.Clone(f.names), others...)}
 }

@@ -7,8 +7,9 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 )
 
-// Page cuts the page of a list that a request asks for, in the order of the items' keys, and makes the token of the next page, which is empty after the
-// last. The token is good for the same parameters only. The page is never nil, because clients tell an empty list from a missing one.
+// Page cuts the page of a list that a request asks for, in the order of the items' keys, and makes the token of the
+// next page, which is empty after the last. The token is good for the same parameters only. The page is never nil,
+// because clients tell an empty list from a missing one.
 func Page[T any](s *Service, call *awsfront.Call, parameters any, all []T, key func(T) string, most *int32, token string) (page []T, next string, err error) {
 	size, err := nexttoken.LimitsOf(s.Name, call.Action).Size(most)
 	if err != nil {

@@ -21,8 +21,8 @@ type Service struct {
 	Name string
 	// Region is that of the account.
 	Region string
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what was written before. Nil for a
-	// service whose resources are no objects.
+	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
+	// was written before. Nil for a service whose resources are no objects.
 	Management client.Client
 	// Pages seals the tokens of lists.
 	Pages *nexttoken.Sealer
@@ -35,8 +35,9 @@ func (s *Service) ARN(call *awsfront.Call, resource string) string {
 	return arn.ARN{Partition: "aws", Service: s.Name, Region: s.Region, Account: call.Caller.Account(), Resource: resource}.String()
 }
 
-// Change reads an object, has it changed and writes it. Nobody else's change between reading and writing is lost: the API server refuses the write
-// then, and all is done again. Errors of read and change are returned as they are, and so is what the API server says of the write.
+// Change reads an object, has it changed and writes it. Nobody else's change between reading and writing is lost: the
+// API server refuses the write then, and all is done again. Errors of read and change are returned as they are, and so
+// is what the API server says of the write.
 func Change(ctx context.Context, plane client.Client, read func() (client.Object, error), change func() error) error {
 	for {
 		object, err := read()

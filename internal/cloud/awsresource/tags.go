@@ -43,7 +43,8 @@ func TagMap(tags []awstag.Tag) map[string]string {
 	return all
 }
 
-// ResourceTags adds the condition keys of the tags that a resource has: aws:ResourceTag/KEY, and PREFIX:ResourceTag/KEY for each other prefix.
+// ResourceTags adds the condition keys of the tags that a resource has: aws:ResourceTag/KEY, and PREFIX:ResourceTag/KEY
+// for each other prefix.
 func ResourceTags(conditions map[string][]string, tags map[string]string, prefixes ...string) {
 	for key, value := range tags {
 		conditions["aws:ResourceTag/"+key] = []string{value}
@@ -53,7 +54,8 @@ func ResourceTags(conditions map[string][]string, tags map[string]string, prefix
 	}
 }
 
-// RequestTags adds the condition keys of the tags that a request sets: aws:RequestTag/KEY, and the sorted keys as aws:TagKeys if there are tags.
+// RequestTags adds the condition keys of the tags that a request sets: aws:RequestTag/KEY, and the sorted keys as
+// aws:TagKeys if there are tags.
 func RequestTags(conditions map[string][]string, tags map[string]string) {
 	for key, value := range tags {
 		conditions["aws:RequestTag/"+key] = []string{value}

@@ -17,8 +17,9 @@ type Token struct {
 	Request clienttoken.Request
 }
 
-// TokenOf reads the client token of a request that makes one object. Without names the parameters that do not count when two requests are compared: the
-// token itself, and DryRun where there is one. The error is the service's own for a token that is no token.
+// TokenOf reads the client token of a request that makes one object. Without names the parameters that do not count
+// when two requests are compared: the token itself, and DryRun where there is one. The error is the service's own for a
+// token that is no token.
 func TokenOf(call *awsfront.Call, text string, without ...string) (Token, error) {
 	t := Token{Key: clienttoken.Key{Account: call.Caller.Account(), Service: call.Service, Action: call.Action, Token: text}}
 	if err := t.Key.Check(); err != nil {
@@ -53,7 +54,8 @@ func with(words map[string]string, key, value string) map[string]string {
 	return all
 }
 
-// Made reports whether this very request has made the object before. A token that came with other parameters is refused.
+// Made reports whether this very request has made the object before. A token that came with other parameters is
+// refused.
 func (t Token) Made(object metav1.Object) (bool, error) {
 	if t.Key.Token == "" || object.GetLabels()[clienttoken.Label] != t.Key.Label() {
 		return false, nil

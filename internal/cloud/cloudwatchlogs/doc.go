@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloudwatchlogs has the actions of CloudWatch Logs' API about log groups, over records of the management plane. A log group is a name with a
-// retention and tags. It takes no events and keeps none: what a control plane writes is in the service's own logs.
+// Package cloudwatchlogs has the actions of CloudWatch Logs' API about log groups, over records of the management
+// plane. A log group is a name with a retention and tags. It takes no events and keeps none: what a control plane
+// writes is in the service's own logs.
 //
 // What happens if
 //

@@ -150,7 +150,8 @@ func (a *api) named(ctx context.Context, call *awsfront.Call, name string) ([]aw
 	return a.about(ctx, call, name, nil)
 }
 
-// resource is a log group as policies name it: log-group:NAME for the actions about the tags of an ARN, and log-group:NAME:* for all others.
+// resource is a log group as policies name it: log-group:NAME for the actions about the tags of an ARN, and
+// log-group:NAME:* for all others.
 func (a *api) resource(call *awsfront.Call, name string) string {
 	if slices.Contains([]string{"ListTagsForResource", "TagResource", "UntagResource"}, call.Action) {
 		return a.arn(call, name)

@@ -16,7 +16,8 @@ const service = "logs"
 
 // Config is what the actions need.
 type Config struct {
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what was written before.
+	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
+	// was written before.
 	Management client.Client
 	// Pages seals the tokens of lists.
 	Pages  *nexttoken.Sealer

@@ -16,8 +16,9 @@ import (
 // codeText is a code within a text: clients compare it as a whole.
 var codeText = regexp.MustCompile(`(<[cC]ode>|<failureCode>)?([A-Za-z][A-Za-z0-9]*(?:\.[A-Za-z0-9]+)*)`)
 
-// readAssertions returns where the tests of this package expect a code: by a literal, or a constant, that is neither a request nor a message of the test. A
-// code that is a part of another code has to be in its element, because tests look for parts of an answer.
+// readAssertions returns where the tests of this package expect a code: by a literal, or a constant, that is neither a
+// request nor a message of the test. A code that is a part of another code has to be in its element, because tests look
+// for parts of an answer.
 func readAssertions(t *testing.T, s *codeSources, codes []string) map[string]string {
 	t.Helper()
 	asserted := map[string]string{}
@@ -68,7 +69,8 @@ func readAssertions(t *testing.T, s *codeSources, codes []string) map[string]str
 	return asserted
 }
 
-// expected passes on the text of a literal or of a constant of this package. The code that the function refused is given stands in its element.
+// expected passes on the text of a literal or of a constant of this package. The code that the function refused is
+// given stands in its element.
 func (s *codeSources) expected(node ast.Node, expect func(text, place string)) bool {
 	if call, ok := node.(*ast.CallExpr); ok && len(call.Args) > 0 {
 		if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "refused" {

@@ -244,7 +244,8 @@ func (in codeScope) called(call *ast.CallExpr, p *codePackage, f *ast.FuncDecl) 
 	return nil
 }
 
-// sees reports whether methods and fields of another package may stand in this one without its name: they do in packages of EC2.
+// sees reports whether methods and fields of another package may stand in this one without its name: they do in
+// packages of EC2.
 func (p *codePackage) sees(other *codePackage) bool {
 	return p == other || isOurs(p.path) && isOurs(other.path)
 }

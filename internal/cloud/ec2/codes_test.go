@@ -17,7 +17,8 @@ const (
 	ours       = module + "internal/cloud/ec2"
 )
 
-// codesOfOthers are the packages whose refusals EC2's actions return, and the codes in them that other services answer with.
+// codesOfOthers are the packages whose refusals EC2's actions return, and the codes in them that other services answer
+// with.
 var codesOfOthers = map[string][]string{
 	module + "internal/aws/awstag": {
 		"BadRequest", "InvalidParameterException", "InvalidTagParameterException", "LimitExceeded", "LimitExceededException", "TagException", "TooManyTagsError",
@@ -44,14 +45,15 @@ var codesElsewhere = map[string]string{
 	module + "internal/aws/throttle":  "the front refuses by it, and has tests of its own",
 }
 
-// codesUnresolved has the codes that an expression can be, for expressions that this test does not resolve: by package, function and expression, as a
-// failure names them.
+// codesUnresolved has the codes that an expression can be, for expressions that this test does not resolve: by package,
+// function and expression, as a failure names them.
 var codesUnresolved = map[string][]string{}
 
 // codesUnprovoked are codes that no request of a unit test can provoke, with the reason.
 var codesUnprovoked = map[string]string{}
 
-// Each error code of the sources is asserted by a test of this package. The sources and the tests are read and not run, so -run makes no difference.
+// Each error code of the sources is asserted by a test of this package. The sources and the tests are read and not run,
+// so -run makes no difference.
 func TestEachErrorCodeIsAsserted(t *testing.T) {
 	sources := readSources(t)
 	sources.findCodes()

@@ -40,8 +40,8 @@ type codeScope struct {
 	function *ast.FuncDecl // nil outside functions
 }
 
-// readSources parses the packages of EC2, and those that codesOfOthers names. Each package of this module below this one that makes faults must be in it or in
-// codesElsewhere.
+// readSources parses the packages of EC2, and those that codesOfOthers names. Each package of this module below this
+// one that makes faults must be in it or in codesElsewhere.
 func readSources(t *testing.T) *codeSources {
 	t.Helper()
 	s := &codeSources{

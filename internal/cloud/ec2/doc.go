@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ec2 has the actions of EC2's API, over the objects of the management plane. There is nothing beside the objects: what kubectl makes is in
-// the API, and the reverse. An action that changes something reads objects from the API server. An action that describes may read them from memory,
-// which is never older than the service's own writes (package readcache).
+// Package ec2 has the actions of EC2's API, over the objects of the management plane. There is nothing beside the
+// objects: what kubectl makes is in the API, and the reverse. An action that changes something reads objects from the
+// API server. An action that describes may read them from memory, which is never older than the service's own writes
+// (package readcache).
 //
-// A noun is a package below this one, with a type that has its actions; its first file has the registration, how the noun is shown, its filters and
-// its tagger. An action has a file of its own where it decides more than a few lines. Codes, messages and times are those of EC2, because tools compare them. A parameter that EC2 knows and Muster cannot
+// A noun is a package below this one, with a type that has its actions; its first file has the registration, how the
+// noun is shown, its filters and its tagger. An action has a file of its own where it decides more than a few lines.
+// Codes, messages and times are those of EC2, because tools compare them. A parameter that EC2 knows and Muster cannot
 // honour is refused, never ignored.
 //
 // What happens if

@@ -47,7 +47,8 @@ type world struct {
 	hostFails error
 	// launch sets on a machine that is read what its launch does; nothing if nil.
 	launch func(*v1alpha1.Machine)
-	// listFails and deleteFails are what the management plane answers instead of a list, and instead of deleting an object; nothing if nil.
+	// listFails and deleteFails are what the management plane answers instead of a list, and instead of deleting an
+	// object; nothing if nil.
 	listFails, deleteFails error
 }
 

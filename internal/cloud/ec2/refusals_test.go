@@ -202,8 +202,8 @@ func TestTheManagementPlaneRefuses(t *testing.T) {
 	}
 }
 
-// For an association that is missing, malformed or not, IAM is asked about all that the request names beside it, so that nobody without rights
-// learns what there is.
+// For an association that is missing, malformed or not, IAM is asked about all that the request names beside it, so
+// that nobody without rights learns what there is.
 func TestAssociationsThatAreMissing(t *testing.T) {
 	const prefix = "arn:aws:ec2:eu-west-1:000000000000:"
 	for _, id := range []string{"x", "aclassoc-0000000000000000c", "rtbassoc-0000000000000000c"} {

@@ -23,8 +23,9 @@ import (
 // Config is what the actions need.
 type Config = ec2resource.Config
 
-// Register adds the actions to the front. A noun is handed the nouns whose resources it reads. Each says to ec2resource, when it is registered, whether
-// it keeps a VPC or a subnet from being deleted, and what of it goes with a VPC.
+// Register adds the actions to the front. A noun is handed the nouns whose resources it reads. Each says to
+// ec2resource, when it is registered, whether it keeps a VPC or a subnet from being deleted, and what of it goes with a
+// VPC.
 func Register(f *awsfront.Front, c Config) error {
 	ec2, err := ec2resource.New(c)
 	if err != nil {

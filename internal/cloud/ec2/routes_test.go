@@ -195,7 +195,8 @@ func TestNetworkACLs(t *testing.T) {
 	w.nothingOfVPCs()
 }
 
-// Terraform's VPC module has an entry for IPv6 in the default ACL. It is kept as it was given, and so are routes of IPv6; machines have no IPv6.
+// Terraform's VPC module has an entry for IPv6 in the default ACL. It is kept as it was given, and so are routes of
+// IPv6; machines have no IPv6.
 func TestIPv6OfRecords(t *testing.T) {
 	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"))
 	acl := between(w.ask("DescribeNetworkAcls&Filter.1.Name=vpc-id&Filter.1.Value.1="+vpcA, 200), "<networkAclId>", "</networkAclId>")

@@ -172,7 +172,8 @@ func TestRunInstancesWithPods(t *testing.T) {
 	}
 }
 
-// Where the cluster has other subnets for pods, the range is of one in the instance's zone; what is full is named, and so is a zone without.
+// Where the cluster has other subnets for pods, the range is of one in the instance's zone; what is full is named, and
+// so is a zone without.
 func TestRunInstancesWithPodSubnets(t *testing.T) {
 	const podsA, podsB = "subnet-000000000000000aa", "subnet-000000000000000bb"
 	w := runWorld(t)

@@ -157,7 +157,8 @@ func TestALifeOfASubnet(t *testing.T) {
 	w.ask("ModifySubnetAttribute&SubnetId="+id, 400, "InvalidParameterCombination")
 }
 
-// The count is of addresses that are free: machines and the endpoint of a cluster have one each, and keep the subnet; pods of a machine have a range.
+// The count is of addresses that are free: machines and the endpoint of a cluster have one each, and keep the subnet;
+// pods of a machine have a range.
 func TestAddressesOfASubnet(t *testing.T) {
 	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"), readySubnet(subnetB, vpcA, "10.0.1.0/24", "b"))
 	w.usage = map[string][]machine.Usage{vpcA: {

@@ -30,8 +30,8 @@ type batchGetOutput struct {
 	Failures []failure
 }
 
-// maxBatch bounds the manifests of one answer, in bytes. A manifest may have 4 MiB, and a request may ask for the same manifest a hundred times: the
-// service would hold all of them in memory.
+// maxBatch bounds the manifests of one answer, in bytes. A manifest may have 4 MiB, and a request may ask for the same
+// manifest a hundred times: the service would hold all of them in memory.
 const maxBatch = 16 << 20
 
 func (a *api) batchGetImage() awsfront.Spec[batchGetInput, batchGetOutput] {

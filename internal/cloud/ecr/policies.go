@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 )
 
-// noPolicy is what ECR says of a repository that has no policy of a kind. No repository has a policy here: IAM's policies alone decide, and images do
-// not expire.
+// noPolicy is what ECR says of a repository that has no policy of a kind. No repository has a policy here: IAM's
+// policies alone decide, and images do not expire.
 type noPolicy struct{ code, kind string }
 
 func noPolicies() map[string]noPolicy {

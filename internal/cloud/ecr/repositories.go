@@ -56,7 +56,8 @@ type repository struct {
 
 const (
 	mutable, immutable = "MUTABLE", "IMMUTABLE"
-	// cipher is what ECR says of a repository that nobody chose a key for. The registry's directory is as safe as the rest of the state directory.
+	// cipher is what ECR says of a repository that nobody chose a key for. The registry's directory is as safe as the
+	// rest of the state directory.
 	cipher = "AES256"
 )
 

@@ -80,7 +80,8 @@ func TestAccessEntries(t *testing.T) {
 	w.ask("GET", "/clusters/old/access-entries", "", 400, "InvalidRequestException", "authentication mode must be set to one of [API, API_AND_CONFIG_MAP]")
 }
 
-// A controller records the id of an entry's principal a moment after the entry is made. Terraform takes a conflict for the end.
+// A controller records the id of an entry's principal a moment after the entry is made. Terraform takes a conflict for
+// the end.
 func TestAccessEntriesThatOthersChangeToo(t *testing.T) {
 	team := role("team", "ec2.amazonaws.com")
 	team.Spec.RoleID = "AROA1"

@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/aws/ami"
 )
 
-// What terraform-aws-eks and people ask for and Muster does not need to obey: it is described as it was asked for, and nothing that was not.
+// What terraform-aws-eks and people ask for and Muster does not need to obey: it is described as it was asked for, and
+// nothing that was not.
 func TestSettingsOfNodeGroupsThatAreKept(t *testing.T) {
 	w := newWorld(t, nil)
 	w.ask("POST", "/clusters", makeOne, 200)

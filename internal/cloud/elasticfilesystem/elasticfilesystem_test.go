@@ -77,7 +77,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// ask sends a request such as "POST /file-systems", and compares what comes: a status, and parts of the body. It returns the members of the answer.
+// ask sends a request such as "POST /file-systems", and compares what comes: a status, and parts of the body. It
+// returns the members of the answer.
 func (w *world) ask(request, body string, status int, has ...string) map[string]any {
 	w.t.Helper()
 	method, path, _ := strings.Cut(request, " ")

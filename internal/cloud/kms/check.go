@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 )
 
-// Check returns a function that says why a resource of an account cannot be given a key, by the key's ARN: it is of another account or region, is not there, is
-// disabled or is pending deletion.
+// Check returns a function that says why a resource of an account cannot be given a key, by the key's ARN: it is of
+// another account or region, is not there, is disabled or is pending deletion.
 func Check(management client.Client, region string, now func() time.Time) func(ctx context.Context, account, arn string) error {
 	return func(ctx context.Context, account, text string) error {
 		parsed, err := arn.Parse(text)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kms has the actions of KMS's API, over records of the management plane: keys and aliases. A key is a name that other resources refer to. It
-// has no key material, so nothing is encrypted with it; its policy is kept and not evaluated, and IAM's policies alone decide.
+// Package kms has the actions of KMS's API, over records of the management plane: keys and aliases. A key is a name
+// that other resources refer to. It has no key material, so nothing is encrypted with it; its policy is kept and not
+// evaluated, and IAM's policies alone decide.
 //
 // What happens if
 //

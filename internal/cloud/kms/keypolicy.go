@@ -25,7 +25,8 @@ func (a *api) defaultPolicy(call *awsfront.Call) string {
 		`"Principal":{"AWS":"` + iam.RootARN(call.Caller.Account()).String() + `"},"Action":"kms:*","Resource":"*"}]}`
 }
 
-// checkPolicy refuses what is not a policy at all. Key policies are kept as they were written and not evaluated, so no more is asked of them.
+// checkPolicy refuses what is not a policy at all. Key policies are kept as they were written and not evaluated, so no
+// more is asked of them.
 func checkPolicy(text string) error {
 	if text == "" || len(text) > maxPolicy {
 		return awsfault.Errorf(malformedPolicy, "The key policy has %d bytes: it must have from 1 to %d", len(text), maxPolicy)

@@ -131,7 +131,8 @@ func away(err error) error {
 	return &awsfault.Error{Code: "DependencyTimeoutException", Message: "The management plane does not answer: try again, or see `muster status`", Cause: err}
 }
 
-// named is what a request calls a key: KEY-ID, alias/NAME, or the ARN of either. Resource is without the ARN's beginning.
+// named is what a request calls a key: KEY-ID, alias/NAME, or the ARN of either. Resource is without the ARN's
+// beginning.
 type named struct {
 	text      string
 	resource  string
@@ -160,7 +161,8 @@ func isKeyID(text string) bool {
 	return text != "" && len(text) <= 64 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// find returns the key that a request names, or nil if it is not there. Alias is the name that the request has for it, if it is an alias.
+// find returns the key that a request names, or nil if it is not there. Alias is the name that the request has for it,
+// if it is an alias.
 func (a *api) find(ctx context.Context, call *awsfront.Call, n named) (found *awsrecord.Record[key], alias string, err error) {
 	id, isKey := strings.CutPrefix(n.resource, "key/")
 	if !isKey {
@@ -219,7 +221,8 @@ func (a *api) fullARN(call *awsfront.Call, n named) string {
 	return a.arn(call, n.resource)
 }
 
-// about is a key as IAM is asked about it. A missing key has no tags; a key that is named by a missing alias has * for its id.
+// about is a key as IAM is asked about it. A missing key has no tags; a key that is named by a missing alias has * for
+// its id.
 func (a *api) about(ctx context.Context, call *awsfront.Call, text string) (awsfront.Target, error) {
 	t := awsfront.Target{Conditions: map[string][]string{"kms:CallerAccount": {call.Caller.Account()}}}
 	n, err := a.read(call, text)

@@ -122,7 +122,8 @@ func (a *api) cancelKeyDeletion() awsfront.Spec[keyInput, cancelOutput] {
 	}
 }
 
-// sweep deletes the keys whose deletion date has passed, and aliases whose key is gone. It may be cut short: what is left counts no more.
+// sweep deletes the keys whose deletion date has passed, and aliases whose key is gone. It may be cut short: what is
+// left counts no more.
 func (a *api) sweep(ctx context.Context, call *awsfront.Call) error {
 	all, err := keys.List(ctx, a.Management)
 	if err != nil {

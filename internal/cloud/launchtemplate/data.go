@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 )
 
-// Data is EC2's LaunchTemplateData, as far as Muster takes it. Its fields are the members that requests may have and answers have; the form of
-// JSON is how versions are kept.
+// Data is EC2's LaunchTemplateData, as far as Muster takes it. Its fields are the members that requests may have and
+// answers have; the form of JSON is how versions are kept.
 type Data struct {
 	BlockDeviceMappings   []BlockDeviceMapping `json:",omitempty"`
 	CreditSpecification   *CreditSpecification `json:",omitempty"`
@@ -133,7 +133,8 @@ func (d Data) Kept() (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: raw}, nil
 }
 
-// Over is data with what another version says where this one says nothing, as CreateLaunchTemplateVersion makes it of a source version.
+// Over is data with what another version says where this one says nothing, as CreateLaunchTemplateVersion makes it of a
+// source version.
 func (d Data) Over(source Data) Data {
 	merged, own := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for _, from := range []struct {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package launchtemplate has what EC2's launch templates say: which members their data may have, which of those Muster honours, versions, and
-// what a node group takes of one.
+// Package launchtemplate has what EC2's launch templates say: which members their data may have, which of those Muster
+// honours, versions, and what a node group takes of one.
 //
-// Data is kept as it was given, because Terraform plans to change what is answered otherwise. A member that Muster cannot honour is refused when
-// the version is made. Members without a meaning here are kept where they do no harm:
+// Data is kept as it was given, because Terraform plans to change what is answered otherwise. A member that Muster
+// cannot honour is refused when the version is made. Members without a meaning here are kept where they do no harm:
 //
 //	BlockDeviceMappings                    a machine's disk has 20 GiB, whatever they say
 //	EbsOptimized, Monitoring               there are no volumes, and no CloudWatch

@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Refusal is why a node group cannot be of a launch template, in the words of EKS. Request reports whether its code is InvalidRequestException and
-// not InvalidParameterException.
+// Refusal is why a node group cannot be of a launch template, in the words of EKS. Request reports whether its code is
+// InvalidRequestException and not InvalidParameterException.
 type Refusal struct {
 	Message string
 	Request bool
@@ -23,8 +23,8 @@ func refuse(format string, args ...any) *Refusal {
 	return &Refusal{Message: fmt.Sprintf(format, args...)}
 }
 
-// ForNodeGroup returns the settings that a node group takes from a version. Settings that EKS does not allow in a template of a node group, or that
-// the group itself decides, are a Refusal.
+// ForNodeGroup returns the settings that a node group takes from a version. Settings that EKS does not allow in a
+// template of a node group, or that the group itself decides, are a Refusal.
 func ForNodeGroup(t *v1alpha1.LaunchTemplate, v *v1alpha1.LaunchTemplateVersion) (*v1alpha1.NodeGroupLaunchTemplate, error) {
 	data, err := Read(*v)
 	if err != nil {

@@ -48,7 +48,8 @@ func split(name string) (base, selector string) {
 	return name, ""
 }
 
-// named returns a request's name without its selector, and the selector. An ARN is replaced by the name of the parameter in it.
+// named returns a request's name without its selector, and the selector. An ARN is replaced by the name of the
+// parameter in it.
 func (a *api) named(call *awsfront.Call, name string) (base, selector string) {
 	for _, p := range a.parameters {
 		if own := a.arn(call, p.Name); name == own || strings.HasPrefix(name, own+":") {

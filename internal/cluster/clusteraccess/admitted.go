@@ -21,7 +21,8 @@ import (
 	"muster.dev/muster/internal/platform/watchretry"
 )
 
-// Admitted reports when the set of admitted principals may have changed: by a mapping of the cluster, or by the identity service.
+// Admitted reports when the set of admitted principals may have changed: by a mapping of the cluster, or by the
+// identity service.
 type Admitted struct {
 	keys    *keyservice.Client
 	sources []mappingSource
@@ -76,7 +77,8 @@ func (a *Admitted) Run(ctx context.Context) error {
 	return nil
 }
 
-// sameGeneration reports whether only the status of an object changed. A ConfigMap has neither a status nor a generation.
+// sameGeneration reports whether only the status of an object changed. A ConfigMap has neither a status nor a
+// generation.
 func sameGeneration(before, after any) bool {
 	was, err := meta.Accessor(before)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 // awsAuth is the ConfigMap by which clusters of EKS in the mode CONFIG_MAP let IAM's users and roles in.
 const awsAuth = "aws-auth"
 
-// awsAuthFirst makes the ConfigMap aws-auth in a cluster that has none, with the role of its first node group, as EKS does: people and tools look for
-// it and edit it. An existing aws-auth is not changed. Nodes do not depend on it, since their role has an entry of its own.
+// awsAuthFirst makes the ConfigMap aws-auth in a cluster that has none, with the role of its first node group, as EKS
+// does: people and tools look for it and edit it. An existing aws-auth is not changed. Nodes do not depend on it, since
+// their role has an entry of its own.
 func (a Access) awsAuthFirst(ctx context.Context, role *v1alpha1.IAMRole) error {
 	if a.mode != v1alpha1.AuthenticationConfigMap {
 		return nil

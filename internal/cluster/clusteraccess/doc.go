@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusteraccess decides which IAM users and roles a new cluster admits, and keeps the roles of node groups ready: the entries of
-// the cluster's creator and of node roles, the instance profiles of those roles, and the question whether the cluster admits a machine.
+// Package clusteraccess decides which IAM users and roles a new cluster admits, and keeps the roles of node groups
+// ready: the entries of the cluster's creator and of node roles, the instance profiles of those roles, and the question
+// whether the cluster admits a machine.
 //
 //	First ──► the creator and the cluster's own node role, which it makes: an entry each, once, recorded in ConfigMap muster-first-access
 //	NodeRoles.Prepare ──► a group's role: found, its instance profile found or made, its entry made
@@ -9,8 +10,9 @@
 //	NodeRoles.Check ──► the machine's own credentials ──► a token ──► TokenReview by the authenticator ──► a node, or which rule refused
 //	Admitted ──► entries, mappings, aws-auth, the identity service: something changed, so machines are checked again
 //
-// Entries are access entries, or IAMIdentityMapping objects where the authentication mode is CONFIG_MAP. When the mode moves on, the first
-// entries follow. An entry that exists is never changed, and one that was deleted is not made again by First.
+// Entries are access entries, or IAMIdentityMapping objects where the authentication mode is CONFIG_MAP. When the mode
+// moves on, the first entries follow. An entry that exists is never changed, and one that was deleted is not made again
+// by First.
 //
 // What happens if
 //

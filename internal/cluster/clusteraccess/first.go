@@ -23,8 +23,8 @@ import (
 	"muster.dev/muster/internal/plane/component"
 )
 
-// Access writes the entries that let IAM's users and roles into a cluster: access entries, or IAMIdentityMapping objects where the
-// authentication mode does not read access entries.
+// Access writes the entries that let IAM's users and roles into a cluster: access entries, or IAMIdentityMapping
+// objects where the authentication mode does not read access entries.
 type Access struct {
 	management client.Reader
 	cluster    client.Client
@@ -132,15 +132,16 @@ func (a Access) creator(ctx context.Context) error {
 var errNoUser = errors.New("the first IAM user is not there yet")
 
 const (
-	// firstInterval is the pause between two looks for the first user, which the identity service makes at its first start.
+	// firstInterval is the pause between two looks for the first user, which the identity service makes at its first
+	// start.
 	firstInterval = 100 * time.Millisecond
 	// problemInterval is the pause after a problem that people have to mend.
 	problemInterval = 10 * time.Second
 )
 
-// First makes the first entries, as soon as the identity service can make the role that they are for: of the cluster's node role and, if
-// creator is set, of the cluster's creator. It makes each of them once in the life of a cluster, and returns when that is done or the
-// context ends.
+// First makes the first entries, as soon as the identity service can make the role that they are for: of the cluster's
+// node role and, if creator is set, of the cluster's creator. It makes each of them once in the life of a cluster, and
+// returns when that is done or the context ends.
 func (a Access) First(ctx context.Context, creator bool, log *slog.Logger) {
 	said := ""
 	for {

@@ -24,9 +24,9 @@ import (
 // leaveInterval is the pause between two looks whether a machine still has the account's node role.
 const leaveInterval = time.Minute
 
-// Leave removes the entry that a cluster of an earlier version made for the account's node role, once nothing in the cluster has the role: no machine, and no node
-// group by name. It does so once, calls removed with what it removed, and returns then or when the context ends. In a cluster without such an
-// entry it returns at once.
+// Leave removes the entry that a cluster of an earlier version made for the account's node role, once nothing in the
+// cluster has the role: no machine, and no node group by name. It does so once, calls removed with what it removed, and
+// returns then or when the context ends. In a cluster without such an entry it returns at once.
 func (n *NodeRoles) Leave(ctx context.Context, removed func(message string), log *slog.Logger) {
 	said := ""
 	for {
@@ -95,8 +95,8 @@ func (n *NodeRoles) keeps(ctx context.Context) (string, error) {
 	return uses(ctx, n.management, &role.Spec, func(cluster string) bool { return cluster == "" || cluster == n.namespace })
 }
 
-// removeEntries removes the access entry and the IAMIdentityMapping of the account's node role that the service made. Others stay, and so do these if
-// somebody changed them. It returns the kinds of what it removed.
+// removeEntries removes the access entry and the IAMIdentityMapping of the account's node role that the service made.
+// Others stay, and so do these if somebody changed them. It returns the kinds of what it removed.
 func (a Access) removeEntries(ctx context.Context, role string) (kinds []string, err error) {
 	name := client.ObjectKey{Name: entryName(v1alpha1.AccountNodeRole)}
 	entry, mapping := &accessv1alpha1.AccessEntry{}, &iamv1alpha1.IAMIdentityMapping{}

@@ -10,7 +10,8 @@ import (
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 )
 
-// Mapper knows the resources of a cluster that [Access] reads and writes, and the nodes that insights are about. Discovery is a second behind a kind that was only just defined.
+// Mapper knows the resources of a cluster that [Access] reads and writes, and the nodes that insights are about.
+// Discovery is a second behind a kind that was only just defined.
 func Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(accessv1alpha1.GroupVersion.WithKind("AccessEntry"), meta.RESTScopeRoot)

@@ -21,8 +21,9 @@ const (
 	nodeUsername = "system:node:{{EC2PrivateDNSName}}"
 )
 
-// moved makes access entries for the creator and the roles of nodes that have IAMIdentityMapping objects, when the authentication mode
-// begins to read access entries: the mode API would shut them out otherwise. A principal whose mapping was deleted gets no entry.
+// moved makes access entries for the creator and the roles of nodes that have IAMIdentityMapping objects, when the
+// authentication mode begins to read access entries: the mode API would shut them out otherwise. A principal whose
+// mapping was deleted gets no entry.
 func (a Access) moved(ctx context.Context, done *corev1.ConfigMap) error {
 	if a.mode == v1alpha1.AuthenticationConfigMap || done.Data[firstMode] != string(v1alpha1.AuthenticationConfigMap) {
 		return nil

@@ -29,7 +29,8 @@ func (n *NodeRoles) makeProfile(ctx context.Context, role *v1alpha1.IAMRole) (st
 	return "", &nodegroup.RoleProblem{Reason: reasonNoProfile, Message: fmt.Sprintf("no instance profile carries the role %s, and none can be made: %v", role.Spec.Name, err)}
 }
 
-// Tidy implements [nodegroup.NodeRoles]. It asks the management plane itself: a cache may not know yet of a group that was just made.
+// Tidy implements [nodegroup.NodeRoles]. It asks the management plane itself: a cache may not know yet of a group that
+// was just made.
 func (n *NodeRoles) Tidy(ctx context.Context) error {
 	store := n.store()
 	if store == nil {

@@ -32,7 +32,8 @@ type RoleKeys interface {
 	RoleCredentials(ctx context.Context, instanceID string) (keyservice.RoleCredentials, error)
 }
 
-// NodeRoles prepares the roles of node groups, and asks the authenticator, as the API server does, whether it admits a machine.
+// NodeRoles prepares the roles of node groups, and asks the authenticator, as the API server does, whether it admits a
+// machine.
 type NodeRoles struct {
 	Access
 	keys    RoleKeys

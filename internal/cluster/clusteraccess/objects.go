@@ -42,8 +42,9 @@ func Objects() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// authenticatorRoles are the RBAC objects of the authenticator: it reads the entries and mappings, and binds the roles of access policies.
-// The API server believes every answer of the authenticator, which could make itself anybody; the roles keep its mistakes small.
+// authenticatorRoles are the RBAC objects of the authenticator: it reads the entries and mappings, and binds the roles
+// of access policies. The API server believes every answer of the authenticator, which could make itself anybody; the
+// roles keep its mistakes small.
 func authenticatorRoles() []runtime.Object {
 	const name = component.UserAuthenticator
 	user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
@@ -66,7 +67,8 @@ func authenticatorRoles() []runtime.Object {
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"aws-auth"}, Verbs: reads},
 		}},
 		bind(metav1.NamespaceSystem),
-		// Where the authentication mode is recorded, and the lease of the replica that applies access policies. RBAC cannot name what does not exist yet.
+		// Where the authentication mode is recorded, and the lease of the replica that applies access policies. RBAC
+		// cannot name what does not exist yet.
 		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: in(policyconfig.HostsNamespace), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"muster-authenticator"}, Verbs: []string{"get", "update"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},

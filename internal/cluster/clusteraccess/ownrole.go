@@ -19,12 +19,14 @@ import (
 const (
 	// ownRole is the ARN of the cluster's own node role, once the role and its entry were made.
 	ownRole = "clusterNodeRole"
-	// formerRole is the ARN of the account's node role in a cluster of an earlier version, whose nodes had it by default, until its entry is removed.
+	// formerRole is the ARN of the account's node role in a cluster of an earlier version, whose nodes had it by
+	// default, until its entry is removed.
 	formerRole = "nodeRole"
 )
 
-// ownNodes makes the node role of a cluster of an earlier version and the entry of that role. Node groups without a role give it to new machines from now on;
-// machines that run keep the account's role, whose entry stays until [NodeRoles.Leave].
+// ownNodes makes the node role of a cluster of an earlier version and the entry of that role. Node groups without a
+// role give it to new machines from now on; machines that run keep the account's role, whose entry stays until
+// [NodeRoles.Leave].
 func (a Access) ownNodes(ctx context.Context, record *corev1.ConfigMap) error {
 	if record.Data[ownRole] != "" {
 		return nil
@@ -43,7 +45,8 @@ func (a Access) ownNodes(ctx context.Context, record *corev1.ConfigMap) error {
 	return a.change(ctx, record)
 }
 
-// groupRole finds the role of a node group. The cluster's own is made if this was not done before; a role that somebody deleted is not made again.
+// groupRole finds the role of a node group. The cluster's own is made if this was not done before; a role that somebody
+// deleted is not made again.
 func (a Access) groupRole(ctx context.Context, name string) (*v1alpha1.IAMRole, error) {
 	if name != v1alpha1.ClusterNodeRole(a.namespace) {
 		return a.role(ctx, name)

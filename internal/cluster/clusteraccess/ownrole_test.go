@@ -24,8 +24,8 @@ const (
 	clusterRole = accountRole + "-blue"
 )
 
-// ofBefore is a cluster of an earlier version: muster-node has an entry, and the record says that it was made. The roles are in the management plane, but the
-// identity service has the account's only.
+// ofBefore is a cluster of an earlier version: muster-node has an entry, and the record says that it was made. The
+// roles are in the management plane, but the identity service has the account's only.
 func ofBefore(t *testing.T, mode v1alpha1.AuthenticationMode, objects ...client.Object) *NodeRoles {
 	t.Helper()
 	n := &NodeRoles{Access: newAccess(t, mode, append(objects,

@@ -12,8 +12,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// uses returns which node group or machine has a role, or "". It looks at the clusters that counts accepts, by namespace, which is "" for machines
-// of no cluster. A machine with an unknown instance profile counts: it may have the role again in a moment.
+// uses returns which node group or machine has a role, or "". It looks at the clusters that counts accepts, by
+// namespace, which is "" for machines of no cluster. A machine with an unknown instance profile counts: it may have the
+// role again in a moment.
 func uses(ctx context.Context, management client.Reader, role *v1alpha1.IAMRoleSpec, counts func(namespace string) bool) (string, error) {
 	var groups v1alpha1.NodeGroupList
 	var machines v1alpha1.MachineList

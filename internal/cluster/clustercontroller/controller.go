@@ -25,12 +25,14 @@ import (
 
 // Hosts runs clusters.
 type Hosts interface {
-	// Host has a cluster run from now on as its object says. A cluster that cannot be run as it is asked is a [*Refusal]. Doing it again changes
-	// nothing.
+	// Host has a cluster run from now on as its object says. A cluster that cannot be run as it is asked is a
+	// [*Refusal]. Doing it again changes nothing.
 	Host(ctx context.Context, object *v1alpha1.Cluster) error
-	// State reports whether the controllers of a cluster run, which keep its status, and if they do not what the cluster waits for.
+	// State reports whether the controllers of a cluster run, which keep its status, and if they do not what the
+	// cluster waits for.
 	State(namespace string) (served bool, message string)
-	// Remove ends the processes of a cluster and removes everything of it, and returns when all is gone. A cluster that is not there is not an error.
+	// Remove ends the processes of a cluster and removes everything of it, and returns when all is gone. A cluster that
+	// is not there is not an error.
 	Remove(ctx context.Context, object *v1alpha1.Cluster) error
 }
 
@@ -162,8 +164,8 @@ func (r *clusters) keeps(ctx context.Context, object *v1alpha1.Cluster) (reason,
 	return "", "", nil
 }
 
-// terminate deletes the machines of a cluster without a node group, which RunInstances made: nobody else does, and only the cluster's controllers
-// can end them.
+// terminate deletes the machines of a cluster without a node group, which RunInstances made: nobody else does, and only
+// the cluster's controllers can end them.
 func (r *clusters) terminate(ctx context.Context, machines []v1alpha1.Machine) error {
 	for i := range machines {
 		m := &machines[i]
@@ -191,8 +193,8 @@ func some[T any](objects []T, name func(T) string) string {
 	return strings.Join(names, ", ")
 }
 
-// release removes the finalizers that keep a deleted Cluster: the controller's, and those of a deletion with --cascade, which the management
-// plane has no garbage collector for.
+// release removes the finalizers that keep a deleted Cluster: the controller's, and those of a deletion with --cascade,
+// which the management plane has no garbage collector for.
 func (r *clusters) release(ctx context.Context, object *v1alpha1.Cluster) error {
 	before := object.DeepCopy()
 	for _, name := range []string{v1alpha1.FinalizerCluster, metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents} {

@@ -55,7 +55,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				w.writes++
 				return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 			},
-			// The fake has no subresource finalize: in the API server it changes spec.finalizers alone, and a namespace without them goes.
+			// The fake has no subresource finalize: in the API server it changes spec.finalizers alone, and a namespace
+			// without them goes.
 			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, _ ...client.SubResourceUpdateOption) error {
 				if sub != "finalize" {
 					t.Errorf("subresource %s", sub)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clustercontroller is the controller of Clusters: it has the service run what a Cluster object says, and removes what is deleted. It
-// also is the controller of the namespaces of the management plane, which runs none of upstream's.
+// Package clustercontroller is the controller of Clusters: it has the service run what a Cluster object says, and
+// removes what is deleted. It also is the controller of the namespaces of the management plane, which runs none of
+// upstream's.
 //
-// While a cluster is served its own controllers keep the status of its object (package nodegroup). Before, after, and for an object that is
-// refused, the condition Ready is written here, so that no Cluster is without one.
+// While a cluster is served its own controllers keep the status of its object (package nodegroup). Before, after, and
+// for an object that is refused, the condition Ready is written here, so that no Cluster is without one.
 //
 // What happens if:
 //

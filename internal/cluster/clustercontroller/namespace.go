@@ -87,7 +87,8 @@ func (r *namespaces) releaseAddons(ctx context.Context, namespace string) error 
 	return nil
 }
 
-// deleteClusters deletes the node groups of a namespace and, once they are gone, its Clusters. It reports how many objects are left.
+// deleteClusters deletes the node groups of a namespace and, once they are gone, its Clusters. It reports how many
+// objects are left.
 func (r *namespaces) deleteClusters(ctx context.Context, namespace string) (left int, err error) {
 	var groups v1alpha1.NodeGroupList
 	if err := r.live.List(ctx, &groups, client.InNamespace(namespace)); err != nil {

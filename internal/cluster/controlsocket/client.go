@@ -44,7 +44,8 @@ func NewClient(dir statedir.Dir) *Client {
 	}}
 }
 
-// Status asks for the status. The error is ErrNotRunning if no service is there, and ErrSlow if there is one that takes too long.
+// Status asks for the status. The error is ErrNotRunning if no service is there, and ErrSlow if there is one that takes
+// too long.
 func (c *Client) Status(ctx context.Context) (servicestatus.Status, error) {
 	var status servicestatus.Status
 	body, err := c.ask(ctx, http.MethodGet, "/status")
@@ -63,7 +64,8 @@ func (c *Client) Reload(ctx context.Context) error {
 	return err
 }
 
-// Rotate begins to replace the authority of kubelets' certificates of the cluster with a namespace, unless that is under way already.
+// Rotate begins to replace the authority of kubelets' certificates of the cluster with a namespace, unless that is
+// under way already.
 func (c *Client) Rotate(ctx context.Context, namespace string) (servicestatus.Rotation, error) {
 	var status servicestatus.Rotation
 	body, err := c.ask(ctx, http.MethodPost, "/rotate?cluster="+url.QueryEscape(namespace))
@@ -76,8 +78,8 @@ func (c *Client) Rotate(ctx context.Context, namespace string) (servicestatus.Ro
 	return status, nil
 }
 
-// RotateTokenKeys publishes another key of the service account tokens of the cluster with a namespace, which signs after a notice. It changes
-// nothing if there is one already that does not sign yet.
+// RotateTokenKeys publishes another key of the service account tokens of the cluster with a namespace, which signs
+// after a notice. It changes nothing if there is one already that does not sign yet.
 func (c *Client) RotateTokenKeys(ctx context.Context, namespace string, notice time.Duration) ([]servicestatus.TokenKey, error) {
 	body, err := c.ask(ctx, http.MethodPost, "/token-keys/rotate?cluster="+url.QueryEscape(namespace)+"&notice="+url.QueryEscape(notice.String()))
 	if err != nil {
@@ -124,7 +126,8 @@ func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
 	return body, nil
 }
 
-// unanswered is why a service has not answered. A service that ends meanwhile breaks the connection, and does not run then.
+// unanswered is why a service has not answered. A service that ends meanwhile breaks the connection, and does not run
+// then.
 func unanswered(ctx context.Context, err error) error {
 	var slow net.Error
 	switch {

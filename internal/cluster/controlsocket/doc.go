@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlsocket is the unix socket by which the command line asks a running service: /status, /reload, /rotate, /token-keys/rotate, /pods, /healthz,
-// /readyz and /metrics. Only the owner of the state directory can connect; whoever can is trusted with everything.
+// Package controlsocket is the unix socket by which the command line asks a running service: /status, /reload, /rotate,
+// /token-keys/rotate, /pods, /healthz, /readyz and /metrics. Only the owner of the state directory can connect; whoever
+// can is trusted with everything.
 //
 // What happens if
 //

@@ -23,7 +23,8 @@ import (
 // ErrNoCluster means that the cluster of a request does not run here.
 var ErrNoCluster = errors.New("no such cluster runs here")
 
-// Service is what the command line can ask for. A cluster is named by its namespace; an empty one stands for the only cluster.
+// Service is what the command line can ask for. A cluster is named by its namespace; an empty one stands for the only
+// cluster.
 type Service interface {
 	// Status returns the present state.
 	Status(ctx context.Context) servicestatus.Status

@@ -26,8 +26,8 @@ import (
 	"muster.dev/muster/internal/storage/filesystemcontroller"
 )
 
-// runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces, Updates,
-// and Machines of no cluster.
+// runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces,
+// Updates, and Machines of no cluster.
 func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
 	skipNames := true
 	manager, err := ctrl.NewManager(s.managementREST(account), ctrl.Options{

@@ -25,7 +25,8 @@ import (
 	"muster.dev/muster/internal/plane/component"
 )
 
-// applySelfManaged makes the add-ons that a cluster begins with, unless it was made without, or has them as Addons by now.
+// applySelfManaged makes the add-ons that a cluster begins with, unless it was made without, or has them as Addons by
+// now.
 func applySelfManaged(ctx context.Context, api client.Client, c component.Config) error {
 	if begins := c.Cluster.Spec.BootstrapSelfManagedAddons; begins != nil && !*begins {
 		return nil

@@ -12,8 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What an API server answers before it is ready. /readyz waits until it has written the roles of its RBAC, which takes it more than a
-// second; the service is not a subject of RBAC (system:masters), and has that second for what it writes itself.
+// What an API server answers before it is ready. /readyz waits until it has written the roles of its RBAC, which takes
+// it more than a second; the service is not a subject of RBAC (system:masters), and has that second for what it writes
+// itself.
 const (
 	kindsPath   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1"
 	systemPath  = "/api/v1/namespaces/kube-system" // the API server of a cluster makes it, for others to put objects into

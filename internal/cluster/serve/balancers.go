@@ -19,7 +19,8 @@ import (
 	"muster.dev/muster/internal/plane/podnotice"
 )
 
-// addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC reaches; and that of Events about pods.
+// addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC
+// reaches; and that of Events about pods.
 func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, store *machine.Store) error {
 	logged := func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, mgr.GetLogger() }
 	services, err := runtimecluster.New(connection, logged, exposure.ClusterOptions)

@@ -15,8 +15,8 @@ import (
 // boundInterval is how often machines that use more than they may have are looked at again.
 const boundInterval = time.Minute
 
-// boundMachines bounds machines that an earlier service has left running, until each is or the context ends. Machines that are booted from now on are bounded
-// when they are.
+// boundMachines bounds machines that an earlier service has left running, until each is or the context ends. Machines
+// that are booted from now on are bounded when they are.
 func (s *Service) boundMachines(ctx context.Context) {
 	for {
 		err := local.Bound(s.cfg.State)

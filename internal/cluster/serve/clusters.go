@@ -108,7 +108,8 @@ func (s *Service) hasCluster(who caller.Caller) bool {
 	})
 }
 
-// refuse tells the controllers of all clusters that a token with the session of a machine was refused; it is a machine of one of them.
+// refuse tells the controllers of all clusters that a token with the session of a machine was refused; it is a machine
+// of one of them.
 func (s *Service) refuse(heard nodegroup.Heard) {
 	for _, h := range s.clusters() {
 		select {

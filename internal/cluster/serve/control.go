@@ -22,8 +22,8 @@ import (
 	"muster.dev/muster/internal/plane/kinddefinitions"
 )
 
-// control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the controllers until the
-// context ends. Whatever fails is tried again: an API server may go away at any moment.
+// control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the
+// controllers until the context ends. Whatever fails is tried again: an API server may go away at any moment.
 func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c component.Config) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -64,8 +64,9 @@ func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c com
 	group.Wait()
 }
 
-// seed makes the objects of a cluster from its record. The namespace comes first, and the Cluster last: once it is there, it says what the cluster
-// is, and node groups are the user's alone: one that the user deletes does not come back.
+// seed makes the objects of a cluster from its record. The namespace comes first, and the Cluster last: once it is
+// there, it says what the cluster is, and node groups are the user's alone: one that the user deletes does not come
+// back.
 func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) error {
 	if err := baseline.EnsureNamespace(ctx, api, wanted.Cluster.Namespace); err != nil {
 		return err

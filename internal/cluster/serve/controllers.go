@@ -168,8 +168,8 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	return errControllersEnded
 }
 
-// ofCluster limits what controllers see of the kinds with a namespace to the cluster's. Machines are the account's: controllers choose
-// theirs by spec.clusterName, which nobody can change, as a label can be.
+// ofCluster limits what controllers see of the kinds with a namespace to the cluster's. Machines are the account's:
+// controllers choose theirs by spec.clusterName, which nobody can change, as a label can be.
 func ofCluster(namespace string) cache.Options {
 	byObject := map[client.Object]cache.ByObject{}
 	for _, kind := range v1alpha1.Kinds() {
@@ -261,7 +261,8 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 	}, nil
 }
 
-// answersRequests reports whether the API server of a cluster is Ready. Before, it refuses the service, whose roles it has not written yet.
+// answersRequests reports whether the API server of a cluster is Ready. Before, it refuses the service, whose roles it
+// has not written yet.
 func answersRequests(components []supervise.Status) bool {
 	return !slices.ContainsFunc(components, func(s supervise.Status) bool {
 		return s.Name == component.APIServer && s.State != supervise.Ready

@@ -18,9 +18,9 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Delete removes everything of a cluster whose processes have ended: machines with their mounts and cgroups, the VPC, and
-// every file. Files that muster did not make stay, and so does their directory. The directories on which file systems are mounted are emptied and stay: they
-// are returned.
+// Delete removes everything of a cluster whose processes have ended: machines with their mounts and cgroups, the VPC,
+// and every file. Files that muster did not make stay, and so does their directory. The directories on which file
+// systems are mounted are emptied and stay: they are returned.
 func Delete(ctx context.Context, dir statedir.Dir) (mounted []string, err error) {
 	if err := deleteMachines(ctx, dir); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/plane/component"
 )
 
-// endpointsAgain is how often the endpoints of the Service "kubernetes" are corrected, as an API server that writes its own does
-// (DefaultEndpointReconcilerInterval in pkg/controlplane/instance.go): without them no pod reaches it.
+// endpointsAgain is how often the endpoints of the Service "kubernetes" are corrected, as an API server that writes its
+// own does (DefaultEndpointReconcilerInterval in pkg/controlplane/instance.go): without them no pod reaches it.
 const endpointsAgain = 10 * time.Second
 
 // keepEndpoints keeps the endpoints of the Service "kubernetes" as they are to be, until the context ends.

@@ -20,8 +20,8 @@ const (
 	ProcessGuard = "guard"
 )
 
-// Whatever process dies is started again by the service; the guard is who starts the service again, and the service starts
-// the guard again. Each is one supervised process of the other.
+// Whatever process dies is started again by the service; the guard is who starts the service again, and the service
+// starts the guard again. Each is one supervised process of the other.
 
 func serveSpec(dir statedir.Dir, binDir string) component.Spec {
 	return component.Spec{

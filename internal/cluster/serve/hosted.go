@@ -74,7 +74,8 @@ func newHosted(ctx context.Context, s *Service, dir statedir.Cluster) *hosted {
 	}
 }
 
-// run serves the cluster until it ends, a generation for each configuration. A failure to do so is in its status, and it tries again.
+// run serves the cluster until it ends, a generation for each configuration. A failure to do so is in its status, and
+// it tries again.
 func (h *hosted) run(account component.Account) {
 	defer close(h.ended)
 	defer h.end()

@@ -222,7 +222,8 @@ func TestRemoveCluster(t *testing.T) {
 	}
 }
 
-// A removal that was cut short is not undone by a service that finds what is left, and carried on before the name is used again.
+// A removal that was cut short is not undone by a service that finds what is left, and carried on before the name is
+// used again.
 func TestRemovalCutShort(t *testing.T) {
 	hosts, object := newHosts(t), asked("blue")
 	dir := hosts.cfg.State.Cluster("blue")

@@ -35,7 +35,8 @@ func (s *Service) issuerDocuments(id string) (issuer.Documents, bool) {
 	return issuer.Documents{}, false
 }
 
-// serveIssuers serves the documents of all clusters' issuers until the context ends, at the account's address and where this host's name led to.
+// serveIssuers serves the documents of all clusters' issuers until the context ends, at the account's address and where
+// this host's name led to.
 func (s *Service) serveIssuers(ctx context.Context, account component.Account) {
 	socket, credentialOf := s.issuersInVPC(account)
 	config := issuer.ServerConfig{
@@ -54,7 +55,8 @@ func (s *Service) serveIssuers(ctx context.Context, account component.Account) {
 	s.serveIssuersAt(ctx, config)
 }
 
-// serveIssuersAt serves at one address. A failure to do so is said in the log, once, and in the status until it is over.
+// serveIssuersAt serves at one address. A failure to do so is said in the log, once, and in the status until it is
+// over.
 func (s *Service) serveIssuersAt(ctx context.Context, config issuer.ServerConfig) {
 	config.Listening = func() { s.setIssuerFailure(config.Address, nil) }
 	defer config.Listening()

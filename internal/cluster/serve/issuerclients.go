@@ -11,7 +11,8 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 )
 
-// issuersInVPC is where pods and machines reach the documents, and with which certificate, if issuers have a name there.
+// issuersInVPC is where pods and machines reach the documents, and with which certificate, if issuers have a name
+// there.
 func (s *Service) issuersInVPC(account component.Account) (socket string, credentialOf func(netip.Addr, string) string) {
 	if at, err := issuer.ReadEndpoint(account.State.Issuers()); err != nil || !account.VPC || at.InVPC() == "" {
 		return "", nil
@@ -21,7 +22,8 @@ func (s *Service) issuersInVPC(account component.Account) (socket string, creden
 	}).credential
 }
 
-// issuerClients says whom the clients of issuers' documents in VPCs trust: a pod trusts its own cluster, everybody else the account.
+// issuerClients says whom the clients of issuers' documents in VPCs trust: a pod trusts its own cluster, everybody else
+// the account.
 type issuerClients struct {
 	service *Service
 	account component.Account
@@ -43,8 +45,8 @@ func (c *issuerClients) credential(source netip.Addr, vpc string) string {
 	return c.account.Credential(component.CredentialIssuer)
 }
 
-// pod is the cluster of a pod with an address of its machine's subnet. Records that cannot be read make it nobody's: the certificate is one that it
-// does not trust, and it asks again.
+// pod is the cluster of a pod with an address of its machine's subnet. Records that cannot be read make it nobody's:
+// the certificate is one that it does not trust, and it asks again.
 func (c *issuerClients) pod(source netip.Addr, vpc string) (cluster string, ok bool) {
 	c.mutex.Lock()
 	directory := c.directories[vpc]

@@ -17,8 +17,8 @@ import (
 // hostNameInterval is how often this host's resolver is asked where the name of issuers leads.
 const hostNameInterval = time.Minute
 
-// watchHostName keeps a note of whether programs of this host find the issuers by the name in their URLs, until the context ends. The name
-// was this host's own; it may have got another since, or /etc/hosts may have changed.
+// watchHostName keeps a note of whether programs of this host find the issuers by the name in their URLs, until the
+// context ends. The name was this host's own; it may have got another since, or /etc/hosts may have changed.
 func (s *Service) watchHostName(ctx context.Context, at component.Issuers) {
 	for {
 		found, err := issuer.Resolve(ctx, at.Host)

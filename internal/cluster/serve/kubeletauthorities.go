@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 )
 
-// kubeletAuthorities carries out a request about kubelets' authorities, unless that was done before, and says which there are.
+// kubeletAuthorities carries out a request about kubelets' authorities, unless that was done before, and says which
+// there are.
 func (h *hosted) kubeletAuthorities(request *v1alpha1.KubeletAuthorityRequest) ([]v1alpha1.KubeletAuthority, *v1alpha1.KubeletAuthorityAnswer, error) {
 	k, err := h.keys.Kubelets()
 	if err != nil {

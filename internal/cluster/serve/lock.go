@@ -13,7 +13,8 @@ import (
 // ErrRunning means that a service runs on this state directory already.
 var ErrRunning = errors.New("a service already runs on this state directory")
 
-// lock makes sure that one process of a kind runs on a state directory. The kernel drops the lock with the process, however it ends.
+// lock makes sure that one process of a kind runs on a state directory. The kernel drops the lock with the process,
+// however it ends.
 func lock(path string) (release func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

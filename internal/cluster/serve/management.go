@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/plane/kinddefinitions"
 )
 
-// control sets the management plane up once it is ready, and then serves identities and the documents of issuers until the context ends. Whatever fails is
-// tried again: an API server may go away at any moment.
+// control sets the management plane up once it is ready, and then serves identities and the documents of issuers until
+// the context ends. Whatever fails is tried again: an API server may go away at any moment.
 func (s *Service) control(ctx context.Context, account component.Account) {
 	scheme, err := Scheme()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// managementMapper knows the resources of the management plane that the service uses. It asks nobody: discovery would cost
-// a request for each group at every start, and does not know muster's kinds in the first seconds of a new cluster.
+// managementMapper knows the resources of the management plane that the service uses. It asks nobody: discovery would
+// cost a request for each group at every start, and does not know muster's kinds in the first seconds of a new cluster.
 func managementMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{

@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/internal/cluster/clusteraccess"
 )
 
-// formerRoleLeft returns a function that records as an Event of a Cluster that the entry of its former node role was removed.
+// formerRoleLeft returns a function that records as an Event of a Cluster that the entry of its former node role was
+// removed.
 func formerRoleLeft(ctx context.Context, plane manager.Manager, namespace string) func(message string) {
 	recorder := plane.GetEventRecorder("muster")
 	return func(message string) {

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Plan returns the processes of the account and of one cluster that would run, and changes nothing. Ports that would be chosen are shown as 0.
-// An empty region stands for the account's, or for the default where there is none yet.
+// Plan returns the processes of the account and of one cluster that would run, and changes nothing. Ports that would be
+// chosen are shown as 0. An empty region stands for the account's, or for the default where there is none yet.
 func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]component.Spec, error) {
 	binDir, err := FindPrograms()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"muster.dev/muster/internal/plane/planeid"
 )
 
-// ensureUsers chooses the users of the cluster's components. Where that cannot be, as on a full disk, they run as this one until the cluster is served again.
+// ensureUsers chooses the users of the cluster's components. Where that cannot be, as on a full disk, they run as this
+// one until the cluster is served again.
 func (h *hosted) ensureUsers() {
 	note := h.service.usersNote
 	if note == "" {

@@ -41,8 +41,8 @@ func newPodSource(c component.Config, issuing *tokenkeys.Issuing) (*podSource, e
 	return &podSource{issuing, pods}, nil
 }
 
-// Cluster finds a cluster by its name; the error is podidentity.ErrNoCluster, or podidentity.ErrNotReady for one that is being started, and for any
-// other while the name of one is not known yet.
+// Cluster finds a cluster by its name; the error is podidentity.ErrNoCluster, or podidentity.ErrNotReady for one that
+// is being started, and for any other while the name of one is not known yet.
 func (p PodIdentities) Cluster(name string) (podidentity.Cluster, error) {
 	unknown := podidentity.ErrNoCluster
 	for _, h := range p.service.clusters() {

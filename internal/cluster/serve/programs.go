@@ -19,8 +19,8 @@ var programs = slices.Concat(
 	[]string{"muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy"},
 )
 
-// machinePrograms are what a local machine needs besides. `make up` builds these and programs before it starts a cluster, and all else
-// afterwards (tools/build.sh).
+// machinePrograms are what a local machine needs besides. `make up` builds these and programs before it starts a
+// cluster, and all else afterwards (tools/build.sh).
 var machinePrograms = slices.Concat(
 	[]string{"containerd", "containerd-shim-runc-v2", "ctr"}, release.Default().MachinePrograms(),
 	[]string{
@@ -30,7 +30,8 @@ var machinePrograms = slices.Concat(
 	},
 )
 
-// FindPrograms is the directory of muster's own program, in which everything else is looked for, and checks that all is there.
+// FindPrograms is the directory of muster's own program, in which everything else is looked for, and checks that all is
+// there.
 func FindPrograms() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
-// The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come back.
+// The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come
+// back.
 func TestRecordFollowsTheObject(t *testing.T) {
 	h := newHosted(t.Context(), newService(t), newCluster(t))
 	wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)

@@ -22,13 +22,15 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// beingRemoved reports whether the removal of a cluster has begun. From then on the cluster is not run any more, whatever is left of it.
+// beingRemoved reports whether the removal of a cluster has begun. From then on the cluster is not run any more,
+// whatever is left of it.
 func beingRemoved(dir statedir.Cluster) bool {
 	_, err := os.Stat(dir.Deleting())
 	return err == nil
 }
 
-// removeCluster ends one cluster and removes everything of it on this host. It can be cut short at any point and called again.
+// removeCluster ends one cluster and removes everything of it on this host. It can be cut short at any point and called
+// again.
 func (s *Service) removeCluster(ctx context.Context, account component.Account, name string, dir statedir.Cluster) error {
 	if _, err := os.Stat(string(dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -95,8 +97,8 @@ func (s *Service) endHosted(ctx context.Context, dir statedir.Cluster) error {
 	return nil
 }
 
-// removeFiles removes a cluster's directory. The record goes first, and the file that says so last: at no moment is there a part of a cluster
-// that would be run, nor a file of users that another cluster could get.
+// removeFiles removes a cluster's directory. The record goes first, and the file that says so last: at no moment is
+// there a part of a cluster that would be run, nor a file of users that another cluster could get.
 func removeFiles(dir statedir.Cluster) error {
 	if err := os.Remove(dir.Record()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

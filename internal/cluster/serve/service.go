@@ -56,15 +56,16 @@ type Config struct {
 	Log    *slog.Logger
 	// Guarded makes the service keep a guard that starts it again when it dies.
 	Guarded bool
-	// Services registers the actions of the account's AWS APIs beside STS and IAM. It is called each time that the front begins; nil leaves STS and
-	// IAM alone.
+	// Services registers the actions of the account's AWS APIs beside STS and IAM. It is called each time that the
+	// front begins; nil leaves STS and IAM alone.
 	Services func(*awsfront.Front, Account) error
 }
 
 // Account is what the services of AWS work with.
 type Account struct {
 	Identity *identityservice.Service
-	// Management is a client of the management plane, which answers reads from memory where their context allows it (package readcache).
+	// Management is a client of the management plane, which answers reads from memory where their context allows it
+	// (package readcache).
 	Management client.Client
 	Components component.Account
 	// Pods knows which pods have which identities.
@@ -132,9 +133,9 @@ func NewService(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Run serves until the context ends, and leaves components and machines running. It returns an error at once if the state
-// directory cannot be served: another service runs on it, it was never set up, or a file of the account is damaged. A damaged file of a
-// cluster keeps that cluster alone from running; its status says so.
+// Run serves until the context ends, and leaves components and machines running. It returns an error at once if the
+// state directory cannot be served: another service runs on it, it was never set up, or a file of the account is
+// damaged. A damaged file of a cluster keeps that cluster alone from running; its status says so.
 func (s *Service) Run(ctx context.Context) error {
 	release, err := lock(s.cfg.State.Lock())
 	if err != nil {
@@ -233,7 +234,8 @@ func makeKeysDir(path string) error {
 	return nil
 }
 
-// ensureKeys makes and renews what the account's components need. VPCs may have come and gone since they were looked at.
+// ensureKeys makes and renews what the account's components need. VPCs may have come and gone since they were looked
+// at.
 func (s *Service) ensureKeys(account component.Account, now time.Time) error {
 	var err error
 	if account.VPCs, err = networkrecord.Described(account.State); err != nil {

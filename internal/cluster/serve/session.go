@@ -41,15 +41,18 @@ type Session struct {
 	Wanted clusterconfig.Config
 	// Region that the account is to be in; empty for the one that it is in, or the default.
 	Region string
-	// IssuerHost is the host in the URLs of issuers, with a port unless that is 443; empty for the one that was chosen, or this host's own name.
+	// IssuerHost is the host in the URLs of issuers, with a port unless that is 443; empty for the one that was chosen,
+	// or this host's own name.
 	IssuerHost string
 	// IssuerByAddress is true when the account's address is to be the host, and nothing else; IssuerHost is empty then.
 	IssuerByAddress bool
 	// Egress is the way out of the default VPC of an account that is new; NAT if empty.
 	Egress egresspolicy.Mode
-	// BalancerRange is the range of the host that new load balancers have addresses of; not valid for the one that is kept, or the default.
+	// BalancerRange is the range of the host that new load balancers have addresses of; not valid for the one that is
+	// kept, or the default.
 	BalancerRange netip.Prefix
-	// HostRoot are the clusters that may have machines whose root is root on this host, from now on; nil for those that may now.
+	// HostRoot are the clusters that may have machines whose root is root on this host, from now on; nil for those that
+	// may now.
 	HostRoot hostroot.Clusters
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
@@ -66,7 +69,8 @@ type Outcome struct {
 	Unchanged bool
 	// Resumed is true when an account that was there had stopped: its machines boot, and their pods are started again.
 	Resumed bool
-	// Unnamed says why the issuers of the account, which was made, are at an address, which pods cannot reach; nil otherwise.
+	// Unnamed says why the issuers of the account, which was made, are at an address, which pods cannot reach; nil
+	// otherwise.
 	Unnamed error
 	// RangeChanged is true when new load balancers have addresses of another range now.
 	RangeChanged bool
@@ -74,8 +78,8 @@ type Outcome struct {
 	HostRootChanged bool
 }
 
-// Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells it
-// the wanted configuration.
+// Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells
+// it the wanted configuration.
 func (s Session) Start(ctx context.Context) (Outcome, error) {
 	binDir, err := FindPrograms()
 	if err != nil {
@@ -139,8 +143,8 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-// outdated reports whether the service that runs is of another program than this: it has been replaced since the service started, or another release
-// of Muster lies in another directory.
+// outdated reports whether the service that runs is of another program than this: it has been replaced since the
+// service started, or another release of Muster lies in another directory.
 func (s Session) outdated() bool {
 	own, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -153,8 +157,8 @@ func (s Session) outdated() bool {
 	return slices.ContainsFunc(running, func(p supervise.Process) bool { return p.Name == ProcessServe && p.Executable != own })
 }
 
-// save makes the record of a cluster that there is none of yet; its objects are made from it. From then on they say what the cluster is, and
-// the service keeps the record as they are.
+// save makes the record of a cluster that there is none of yet; its objects are made from it. From then on they say
+// what the cluster is, and the service keeps the record as they are.
 func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err error) {
 	cluster := s.Cluster()
 	saved, err := clusterconfig.Read(cluster.Record())
@@ -234,7 +238,8 @@ func (s Session) Cluster() statedir.Cluster {
 	return s.State.Cluster(v1alpha1.ClusterSlug(s.Wanted.Cluster.Spec.Name))
 }
 
-// Wait returns when everything that was asked for is there, and shows each status on the way: the account's, and the session's cluster's.
+// Wait returns when everything that was asked for is there, and shows each status on the way: the account's, and the
+// session's cluster's.
 func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(servicestatus.Status, servicestatus.Cluster)) (servicestatus.Status, servicestatus.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
@@ -278,11 +283,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// servingPatience is how long Joins waits for the last serving certificate: kubelets ask for it about when they turn Ready,
-// and until it is there `kubectl logs` fails. After a lost audit log the step may never be known.
+// servingPatience is how long Joins waits for the last serving certificate: kubelets ask for it about when they turn
+// Ready, and until it is there `kubectl logs` fails. After a lost audit log the step may never be known.
 const servingPatience = 5 * time.Second
 
-// Joins reads the way in of every machine of the cluster, by node name, and waits a moment for ways that are not complete yet.
+// Joins reads the way in of every machine of the cluster, by node name, and waits a moment for ways that are not
+// complete yet.
 func (s Session) Joins(ctx context.Context) ([]joinlog.Way, error) {
 	c, err := managementClient(s.State)
 	if err != nil {

@@ -13,7 +13,8 @@ type step struct {
 	do   func() error
 }
 
-// inOrder takes the steps of a start one after the other, until one fails. The log says at level debug which step it is at.
+// inOrder takes the steps of a start one after the other, until one fails. The log says at level debug which step it is
+// at.
 func inOrder(log *slog.Logger, steps []step) error {
 	for _, s := range steps {
 		log.Debug("starting", "step", s.name)

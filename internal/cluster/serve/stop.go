@@ -20,8 +20,8 @@ import (
 // machinesGrace is how long machines may take to shut down.
 const machinesGrace = 10 * time.Second
 
-// The order in which a cluster stops: first the processes that would start others again, then machines (Stop) while their API server still
-// answers, and etcd last. Stopping needs no running service, so it works after any crash.
+// The order in which a cluster stops: first the processes that would start others again, then machines (Stop) while
+// their API server still answers, and etcd last. Stopping needs no running service, so it works after any crash.
 var stopOrder = []struct {
 	what   string
 	grace  time.Duration
@@ -45,8 +45,8 @@ func isAnyComponent(names ...string) func(string) bool {
 	}
 }
 
-// Stop ends every process of a state directory, reports which it ended, removes their control groups, and unmounts machines' disks. It removes
-// nothing of the directory.
+// Stop ends every process of a state directory, reports which it ended, removes their control groups, and unmounts
+// machines' disks. It removes nothing of the directory.
 func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
 	for i, step := range stopOrder {
 		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.

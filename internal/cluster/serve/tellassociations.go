@@ -19,7 +19,8 @@ const (
 	associationRetry = 250 * time.Millisecond
 )
 
-// tellAssociations tells the pod identity webhook of each cluster which service accounts have an association, until the context ends.
+// tellAssociations tells the pod identity webhook of each cluster which service accounts have an association, until the
+// context ends.
 func (p PodIdentities) tellAssociations(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
@@ -40,8 +41,8 @@ func (p PodIdentities) tellAssociations(ctx context.Context) {
 	}
 }
 
-// tellAll tells all webhooks at once, so that none waits for another. It reports whether the associations are not known yet, or a webhook does not listen: then
-// the status says that this one does not run.
+// tellAll tells all webhooks at once, so that none waits for another. It reports whether the associations are not known
+// yet, or a webhook does not listen: then the status says that this one does not run.
 func (p PodIdentities) tellAll(ctx context.Context) (waits bool, err error) {
 	if !p.associations.HasSynced() {
 		return true, nil

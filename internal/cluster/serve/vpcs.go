@@ -30,8 +30,8 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 )
 
-// keepVPCs has the networks of the account be as their objects say until the context ends. Until it does, and while the management plane is
-// away, they are as they are described on disk.
+// keepVPCs has the networks of the account be as their objects say until the context ends. Until it does, and while the
+// management plane is away, they are as they are described on disk.
 func (s *Service) keepVPCs(ctx context.Context, scheme *runtime.Scheme, account component.Account) {
 	_ = retry(ctx, "keeping VPCs", s.say, func(ctx context.Context) error { return s.runVPCController(ctx, scheme, account) })
 }
@@ -100,7 +100,8 @@ type vpcProcesses struct {
 	named map[string]bool // VPCs whose services' address the identity service's certificate is good for
 }
 
-// Start implements [vpccontroller.Processes]. A VPC has a process for its way out if its description says that it has one.
+// Start implements [vpccontroller.Processes]. A VPC has a process for its way out if its description says that it has
+// one.
 func (p *vpcProcesses) Start(ctx context.Context, id string) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -17,9 +17,11 @@ import (
 	"muster.dev/muster/internal/plane/podwatch"
 )
 
-// tokenIssuers are whose tokens STS exchanges for credentials: the clusters of the account, whose keys are known, and issuers elsewhere.
+// tokenIssuers are whose tokens STS exchanges for credentials: the clusters of the account, whose keys are known, and
+// issuers elsewhere.
 type tokenIssuers struct {
-	// cluster finds what is known of the pods of the account's cluster with an issuer; errIssuerUnknown if it is no cluster's.
+	// cluster finds what is known of the pods of the account's cluster with an issuer; errIssuerUnknown if it is no
+	// cluster's.
 	cluster func(issuer string) (*podSource, error)
 	fetcher *issuerkeys.Fetcher
 }
@@ -29,8 +31,8 @@ var _ identityservice.Issuers = tokenIssuers{}
 // errIssuerUnknown means that no cluster of the account has an issuer.
 var errIssuerUnknown = errors.New("no cluster of the account has this issuer")
 
-// Keys returns the keys of an issuer. A cluster's are never fetched, so that nobody who answers at its address can sign for it: not while it
-// does not run, either.
+// Keys returns the keys of an issuer. A cluster's are never fetched, so that nobody who answers at its address can sign
+// for it: not while it does not run, either.
 func (t tokenIssuers) Keys(ctx context.Context, issuer, keyID string) (keys webidentity.Keys, own bool, err error) {
 	source, err := t.cluster(issuer)
 	switch {
@@ -59,8 +61,9 @@ func (t tokenIssuers) Exists(issuer string, to webidentity.Bound, issued time.Ti
 	return err
 }
 
-// podsOfIssuer finds what is known of the pods of the account's cluster with an issuer. Another spelling that IAM takes for the same provider is
-// the same issuer. The error is errIssuerUnknown only if every cluster has another one, clusters that do not run yet included.
+// podsOfIssuer finds what is known of the pods of the account's cluster with an issuer. Another spelling that IAM takes
+// for the same provider is the same issuer. The error is errIssuerUnknown only if every cluster has another one,
+// clusters that do not run yet included.
 func (s *Service) podsOfIssuer(text string) (*podSource, error) {
 	wanted := providerOf(text)
 	for _, h := range s.clusters() {

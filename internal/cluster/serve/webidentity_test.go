@@ -96,8 +96,8 @@ func TestTokenIssuers(t *testing.T) {
 	}
 }
 
-// Whoever answers at the address of a cluster's issuer must not be asked for its keys: not by another spelling of its URL, and not while the
-// cluster does not run.
+// Whoever answers at the address of a cluster's issuer must not be asked for its keys: not by another spelling of its
+// URL, and not while the cluster does not run.
 func TestIssuersOfClustersAreNeverFetched(t *testing.T) {
 	state := statedir.Dir(t.TempDir())
 	s := &Service{cfg: Config{State: state}, hosted: map[statedir.Cluster]*hosted{}}

@@ -11,7 +11,8 @@ import (
 	"muster.dev/muster/internal/plane/readiness"
 )
 
-// openMetadata notes machines whose instance metadata answers pods, and so gives them the role of the node: a note for each node group.
+// openMetadata notes machines whose instance metadata answers pods, and so gives them the role of the node: a note for
+// each node group.
 func openMetadata(machines []v1alpha1.Machine, cluster string) []string {
 	open := map[string]int32{}
 	for i := range machines {
@@ -35,7 +36,8 @@ func until(isolation v1alpha1.Isolation) string {
 	return "a machine keeps its isolation until it is replaced"
 }
 
-// otherIsolation notes machines with another isolation than their node group makes machines with by now: a note for each node group.
+// otherIsolation notes machines with another isolation than their node group makes machines with by now: a note for
+// each node group.
 func otherIsolation(groups []NodeGroup, machines []Machine) []string {
 	var notes []string
 	for _, g := range groups {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servicestatus is the status of a service: what it runs, what it waits for, and what an operator should know, as `muster status` prints it. [Observe]
-// reads clusters, node groups and machines from the caches of the controllers, and asks no API server.
+// Package servicestatus is the status of a service: what it runs, what it waits for, and what an operator should know,
+// as `muster status` prints it. [Observe] reads clusters, node groups and machines from the caches of the controllers,
+// and asks no API server.
 package servicestatus
 
 import (
@@ -24,11 +25,13 @@ type Status struct {
 	Started  time.Time `json:"started"`
 	// Message says what the service works at or what keeps it from working; empty when all is well.
 	Message string `json:"message,omitempty"`
-	// Notes are what an operator should know of an account that serves its clusters, such as that issuers are not served, and by whom their port is taken.
+	// Notes are what an operator should know of an account that serves its clusters, such as that issuers are not
+	// served, and by whom their port is taken.
 	Notes []string `json:"notes,omitempty"`
 	// UnlimitedMemory is why API servers run without a memory limit; empty if they have one.
 	UnlimitedMemory string `json:"unlimitedMemory,omitempty"`
-	// NoOwnUsers is why components of clusters run as the user of the service; empty if each gets a user of its own when it starts.
+	// NoOwnUsers is why components of clusters run as the user of the service; empty if each gets a user of its own
+	// when it starts.
 	NoOwnUsers string `json:"noOwnUsers,omitempty"`
 	// Components are the account's own; each cluster has its own besides.
 	Components []supervise.Status `json:"components"`
@@ -112,7 +115,8 @@ func (m Machine) Kept() bool {
 	return m.Phase == v1alpha1.MachineJoining && m.Reason != "" && m.Reason != readiness.ReasonJoining && m.Reason != readiness.ReasonNodeNotReady
 }
 
-// Ready reports whether everything that was asked for is there, and may stay: each cluster and every node of every group.
+// Ready reports whether everything that was asked for is there, and may stay: each cluster and every node of every
+// group.
 func (s Status) Ready() bool {
 	return !s.Looking && !slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return !c.AsAsked() })
 }
@@ -127,7 +131,8 @@ func (s Status) In(namespace string) (Cluster, bool) {
 	return Cluster{}, false
 }
 
-// AsAsked reports whether the cluster is ready, as its condition and each of its components say, and every node of every group is.
+// AsAsked reports whether the cluster is ready, as its condition and each of its components say, and every node of
+// every group is.
 func (c Cluster) AsAsked() bool {
 	if !c.Settled || !c.Ready || slices.ContainsFunc(c.Components, func(p supervise.Status) bool { return p.State != supervise.Ready }) {
 		return false

@@ -146,7 +146,8 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 	return is, nil
 }
 
-// leaving returns the machines of a node group that are being deleted, if the group is to have none: one of them may be the last node.
+// leaving returns the machines of a node group that are being deleted, if the group is to have none: one of them may be
+// the last node.
 func (r *updates) leaving(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1.Machine, error) {
 	if group == nil || group.Spec.ScalingConfig.DesiredSize > 0 {
 		return nil, nil
@@ -158,7 +159,8 @@ func (r *updates) leaving(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1a
 	return slices.DeleteFunc(all.Items, func(m v1alpha1.Machine) bool { return m.DeletionTimestamp.IsZero() }), nil
 }
 
-// apply changes the target, or stops the rollout that it has by the update, unless somebody else has changed it since it was read.
+// apply changes the target, or stops the rollout that it has by the update, unless somebody else has changed it since
+// it was read.
 func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts, stop bool) error {
 	if stop {
 		before := is.group.DeepCopy()

@@ -124,7 +124,8 @@ func (w *world) get(o client.Object) {
 	}
 }
 
-// A service that is killed at any write, before it or after it, is followed by one that ends the update, and the change is made once.
+// A service that is killed at any write, before it or after it, is followed by one that ends the update, and the change
+// is made once.
 func TestKilledBetweenTheWrites(t *testing.T) {
 	t.Parallel()
 	for kill := 1; kill <= 4; kill++ {

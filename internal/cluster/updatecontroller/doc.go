@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package updatecontroller is the controller of Updates: it makes the change that an Update asks for in its Cluster, NodeGroup or Addon, waits
-// until the change has taken effect, and says how it ended.
+// Package updatecontroller is the controller of Updates: it makes the change that an Update asks for in its Cluster,
+// NodeGroup or Addon, waits until the change has taken effect, and says how it ended.
 //
 //	in progress ──► (an older one of the same target? wait) ──► change the target ──► note when ──► wait for the effect ──► Successful
 //	                                                               └─ refused, or the target is gone ────────────┴──► Failed
 //
-// The write that changes the target puts the name of the Update on it, [v1alpha1.AnnotationUpdate]. So the change is made once: a size that
-// somebody sets afterwards is not set back.
+// The write that changes the target puts the name of the Update on it, [v1alpha1.AnnotationUpdate]. So the change is
+// made once: a size that somebody sets afterwards is not set back.
 //
 // What happens if:
 //

@@ -122,8 +122,9 @@ func (f facts) target(u *v1alpha1.Update) (object metav1.Object, what string) {
 	return object, what
 }
 
-// clusterEffect compares a cluster that was changed with what it is to be. Its condition Ready is about the generation that it names, also where
-// that is refused; the mode of its authenticator is a fact of its own, since components are ready before and after they are started anew.
+// clusterEffect compares a cluster that was changed with what it is to be. Its condition Ready is about the generation
+// that it names, also where that is refused; the mode of its authenticator is a fact of its own, since components are
+// ready before and after they are started anew.
 func clusterEffect(c *v1alpha1.Cluster, late bool) decision {
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 	current := ready != nil && ready.ObservedGeneration >= c.Generation && c.Status.ObservedGeneration >= c.Generation
@@ -142,8 +143,8 @@ func clusterEffect(c *v1alpha1.Cluster, late bool) decision {
 	return wait("the control plane takes the change: %s", messageOf(ready))
 }
 
-// grouped reports whether the API server's addresses are in the security groups that the cluster's spec asks for, and in no others. A cluster without
-// a VPC has none.
+// grouped reports whether the API server's addresses are in the security groups that the cluster's spec asks for, and
+// in no others. A cluster without a VPC has none.
 func grouped(c *v1alpha1.Cluster) bool {
 	if c.Status.ClusterSecurityGroupID == "" {
 		return true
@@ -171,8 +172,8 @@ func groupEffect(g *v1alpha1.NodeGroup, late bool) decision {
 	return wait("%s", messageOf(ready))
 }
 
-// aboutLastNode has an update that succeeds say which machine's pods are not waited for beyond their grace period. It waits until the machines that are
-// being deleted say so, which they do as soon as they begin to drain.
+// aboutLastNode has an update that succeeds say which machine's pods are not waited for beyond their grace period. It
+// waits until the machines that are being deleted say so, which they do as soon as they begin to drain.
 func aboutLastNode(d decision, leaving []v1alpha1.Machine, late bool) decision {
 	if d.step != stepSucceed {
 		return d
@@ -190,7 +191,8 @@ func aboutLastNode(d decision, leaving []v1alpha1.Machine, late bool) decision {
 	return d
 }
 
-// addonEffect looks at an add-on that was changed. Its controller has looked at the change, too, once it has observed the generation.
+// addonEffect looks at an add-on that was changed. Its controller has looked at the change, too, once it has observed
+// the generation.
 func addonEffect(a *v1alpha1.Addon, late bool) decision {
 	code, message := codeUnreachable, "the controller of add-ons has not looked at it yet"
 	if len(a.Status.Issues) > 0 {

@@ -36,8 +36,8 @@ type world struct {
 	fails   string
 	writes  int
 	deleted []string
-	// before is done before a binding is applied or deleted, or a status written: it is what somebody else does meanwhile. Its result, if
-	// any, is the API server's answer.
+	// before is done before a binding is applied or deleted, or a status written: it is what somebody else does
+	// meanwhile. Its result, if any, is the API server's answer.
 	before func(c client.Client) error
 }
 
@@ -158,8 +158,8 @@ func policy(name string, namespaces ...string) accessv1alpha1.AccessPolicy {
 	return p
 }
 
-// A group is called after the name of its entry. The bindings of an entry of that name go with it even if nobody reconciles: by the
-// garbage collector.
+// A group is called after the name of its entry. The bindings of an entry of that name go with it even if nobody
+// reconciles: by the garbage collector.
 func TestBindingsBelongToTheVeryEntry(t *testing.T) {
 	w := newWorld(t, namespace("dev-a"))
 	for _, uid := range []types.UID{"uid-1", "uid-2"} {
@@ -297,8 +297,8 @@ func TestOneThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
 	}
 }
 
-// Writes by others between reading and writing are not failures: none of it is an error, which would be a line in the log, and all of it
-// comes out right in the end.
+// Writes by others between reading and writing are not failures: none of it is an error, which would be a line in the
+// log, and all of it comes out right in the end.
 func TestWhatOthersDoMeanwhileIsNoError(t *testing.T) {
 	ctx := t.Context()
 	view := []accessv1alpha1.AccessPolicy{policy("AmazonEKSViewPolicy")}

@@ -29,7 +29,8 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// Add adds the part to a manager of the cluster that the entries are about. Several replicas need the manager's leader election.
+// Add adds the part to a manager of the cluster that the entries are about. Several replicas need the manager's leader
+// election.
 func Add(mgr manager.Manager, config Config) error {
 	r, err := New(mgr.GetClient(), config)
 	if err != nil {

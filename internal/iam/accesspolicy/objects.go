@@ -40,8 +40,9 @@ func (b Binding) of(object client.Object) bool {
 	return b.Namespace == object.GetNamespace() && b.Name == object.GetName()
 }
 
-// owner has the garbage collector remove a binding when its entry is gone, or another by its name, even while nobody reconciles: the group
-// is called after the entry's name, so the next one of that name would have what the binding gives.
+// owner has the garbage collector remove a binding when its entry is gone, or another by its name, even while nobody
+// reconciles: the group is called after the entry's name, so the next one of that name would have what the binding
+// gives.
 func owner(entry *accessv1alpha1.AccessEntry) *acmetav1.OwnerReferenceApplyConfiguration {
 	return acmetav1.OwnerReference().WithAPIVersion(accessv1alpha1.GroupVersion.String()).WithKind("AccessEntry").WithName(entry.Name).WithUID(entry.UID)
 }

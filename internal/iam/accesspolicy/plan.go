@@ -74,7 +74,8 @@ func (p *Plan) namespaces(wanted, there []string) []string {
 	return slices.Compact(out)
 }
 
-// means reports whether a name or a pattern means a namespace. An invalid name, other than *, means none: path.Match knows more.
+// means reports whether a name or a pattern means a namespace. An invalid name, other than *, means none: path.Match
+// knows more.
 func means(pattern, namespace string) bool {
 	if strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-*") != "" {
 		return false

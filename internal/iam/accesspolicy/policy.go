@@ -23,9 +23,9 @@ type Policy struct {
 	ClusterRole string
 }
 
-// Policies are those that can be used. Four are what Kubernetes itself calls cluster-admin, admin, edit and view (User-facing roles),
-// which EKS's follow and which also know the kinds that others add to the cluster. EKS's AmazonEKSAdminViewPolicy reads everything,
-// secrets too, and has a role of its own.
+// Policies are those that can be used. Four are what Kubernetes itself calls cluster-admin, admin, edit and view
+// (User-facing roles), which EKS's follow and which also know the kinds that others add to the cluster. EKS's
+// AmazonEKSAdminViewPolicy reads everything, secrets too, and has a role of its own.
 func Policies() []Policy {
 	return []Policy{
 		{"AmazonEKSClusterAdminPolicy", "cluster-admin"},
@@ -64,8 +64,8 @@ func Lookup(arn string) (Policy, error) {
 	return Policy{}, fmt.Errorf("%s %s; there are %s; for anything else give the entry a group and bind that by RBAC", name, why, strings.Join(names, ", "))
 }
 
-// Roles are the cluster roles that a cluster must have for the policies, beside those it has anyway. The installation of muster makes
-// them: the part that binds them may not change them.
+// Roles are the cluster roles that a cluster must have for the policies, beside those it has anyway. The installation
+// of muster makes them: the part that binds them may not change them.
 func Roles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},

@@ -45,8 +45,8 @@ func New(c client.Client, config Config) (*Reconciler, error) {
 	return &Reconciler{client: c, log: config.Log, now: config.Now}, nil
 }
 
-// Reconcile makes what is missing and removes what nothing asks for any more. Permissions that are not allowed any more go first, and one
-// thing that fails keeps nothing else from being done.
+// Reconcile makes what is missing and removes what nothing asks for any more. Permissions that are not allowed any more
+// go first, and one thing that fails keeps nothing else from being done.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.Name
 	entry := &accessv1alpha1.AccessEntry{}

@@ -13,8 +13,9 @@ type Result struct {
 	Outcome   *identity.Outcome  `json:"outcome,omitempty"`
 }
 
-// Check checks entries as an authenticator with these options would read them. With a principal it also explains what that one would become:
-// without an id it is supposed to be the one that its access entry was made for, and a note says so.
+// Check checks entries as an authenticator with these options would read them. With a principal it also explains what
+// that one would become: without an id it is supposed to be the one that its access entry was made for, and a note says
+// so.
 func (e *Entries) Check(options identity.Options, principal *identity.Principal) Result {
 	options.PrincipalIDs = options.PrincipalIDs || e.principalIDs
 	table, wrong := identity.NewTable(options, e.accessEntries, e.mappings)

@@ -73,7 +73,8 @@ func (e *Entries) note(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
 }
 
-// leaving reports whether an object is being deleted: authenticators take no notice of it any more, however long finalizers keep it.
+// leaving reports whether an object is being deleted: authenticators take no notice of it any more, however long
+// finalizers keep it.
 func (e *Entries) leaving(object metav1.Object, kind string) bool {
 	if object.GetDeletionTimestamp() == nil {
 		return false

@@ -29,7 +29,8 @@ func (e *Entries) AddManifest(name string, data []byte) error {
 	return nil
 }
 
-// AddMounted adds the mappings of a file that is mounted into the authenticator. An entry that cannot be read is a problem of e.
+// AddMounted adds the mappings of a file that is mounted into the authenticator. An entry that cannot be read is a
+// problem of e.
 func (e *Entries) AddMounted(data []byte) {
 	mappings, problems := identity.ParseFile(data)
 	e.mappings, e.problems = append(e.mappings, mappings...), append(e.problems, problems...)
@@ -81,7 +82,8 @@ func (e *Entries) object(data []byte) error {
 	return nil
 }
 
-// decode reads an object and calls use. Unknown fields become problems; an object that cannot be read becomes a problem and is left out.
+// decode reads an object and calls use. Unknown fields become problems; an object that cannot be read becomes a problem
+// and is left out.
 func (e *Entries) decode(data []byte, object any, source identity.Source, name string, use func()) {
 	problems, ok := strictyaml.FromJSON(data, object)
 	for _, problem := range problems {

@@ -17,8 +17,8 @@ import (
 // sourceServiceAccount is the source of problems with the annotations by which service accounts have IAM roles (IRSA).
 const sourceServiceAccount identity.Source = "ServiceAccount"
 
-// The annotations, and the least and most that a token lasts, in seconds: the API server issues none for less (pkg/apis/authentication/validation), and EKS's
-// webhook none for more.
+// The annotations, and the least and most that a token lasts, in seconds: the API server issues none for less
+// (pkg/apis/authentication/validation), and EKS's webhook none for more.
 const (
 	annotationRole     = "eks.amazonaws.com/role-arn"
 	annotationLifetime = "eks.amazonaws.com/token-expiration"
@@ -27,7 +27,8 @@ const (
 	maxLifetime        = 86400
 )
 
-// AddServiceAccounts checks the annotations of service accounts that name IAM roles for their pods. Others count as no entries.
+// AddServiceAccounts checks the annotations of service accounts that name IAM roles for their pods. Others count as no
+// entries.
 func (e *Entries) AddServiceAccounts(all []corev1.ServiceAccount) {
 	for i := range all {
 		a := &all[i]

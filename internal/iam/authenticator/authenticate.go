@@ -33,12 +33,14 @@ type Config struct {
 	Most, MostNo int
 	// Scrubbed are accounts whose principals are not logged.
 	Scrubbed []string
-	// Audiences that tokens are good for. If it is empty, the answer names no audiences, and the API server takes the tokens for good for itself.
+	// Audiences that tokens are good for. If it is empty, the answer names no audiences, and the API server takes the
+	// tokens for good for itself.
 	Audiences []string
-	// Mapped, if not nil, is called for each principal that is let in, at least on its first token. It must not take long.
+	// Mapped, if not nil, is called for each principal that is let in, at least on its first token. It must not take
+	// long.
 	Mapped func(Decision)
-	// Refused, if not nil, is called for tokens of sessions that were refused before their maker was known, some times a second at
-	// most. It must not take long.
+	// Refused, if not nil, is called for tokens of sessions that were refused before their maker was known, some times
+	// a second at most. It must not take long.
 	Refused func(keyservice.Refused)
 	Metrics *Metrics
 	Logger  *slog.Logger
@@ -122,7 +124,8 @@ type person struct {
 	last atomic.Pointer[judged]
 }
 
-// judged is what a table made of a person. Tables do not change, so it is true as long as the table is the one that counts.
+// judged is what a table made of a person. Tables do not change, so it is true as long as the table is the one that
+// counts.
 type judged struct {
 	table    *identity.Table
 	decision Decision
@@ -143,7 +146,8 @@ func (a *Authenticator) decide(p *person, table *identity.Table) Decision {
 	return d
 }
 
-// identify finds the maker of a token, or the access key that it claims to be made with. The cheapest check comes first.
+// identify finds the maker of a token, or the access key that it claims to be made with. The cheapest check comes
+// first.
 func (a *Authenticator) identify(ctx context.Context, token string) (id *person, claim string, cached bool, err error) {
 	now := a.config.Now()
 	if len(token) > ststoken.MaxSize || !strings.HasPrefix(token, ststoken.Prefix) {
@@ -193,8 +197,8 @@ func (a *Authenticator) ask(ctx context.Context, h hash, t ststoken.Token, live 
 		q = &asking{done: make(chan struct{}), changes: changes, err: errors.New("verifying ended without an answer")}
 		a.asking[h] = q
 		a.mu.Unlock()
-		// Here and not in a goroutine, whose stack would have to grow first. If this caller hangs up meanwhile, it is finished for the
-		// others.
+		// Here and not in a goroutine, whose stack would have to grow first. If this caller hangs up meanwhile, it is
+		// finished for the others.
 		a.verify(context.WithoutCancel(ctx), h, t, live, q)
 		return q.id, q.cached, q.err
 	}

@@ -19,9 +19,9 @@ import (
 // maxFile is how large a file of mappings may be.
 const maxFile = 8 << 20
 
-// file is the mounted file of mappings. A new version counts at once, also if the file is replaced or a symlink on the way to it
-// points elsewhere, as the kubelet does for ConfigMaps. While it cannot be read, the last version counts; when it is gone, it maps nobody,
-// as a program that starts without it lets nobody in either.
+// file is the mounted file of mappings. A new version counts at once, also if the file is replaced or a symlink on the
+// way to it points elsewhere, as the kubelet does for ConfigMaps. While it cannot be read, the last version counts;
+// when it is gone, it maps nobody, as a program that starts without it lets nobody in either.
 type file struct {
 	source watchfile.File
 	change func()

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// followed tells once that objects are not followed any more, and once that they are again: requests for them are made again all the
-// time, for hours if somebody took the right to read them away.
+// followed tells once that objects are not followed any more, and once that they are again: requests for them are made
+// again all the time, for hours if somebody took the right to read them away.
 type followed struct {
 	inner  cache.ListerWatcherWithContext
 	kind   string

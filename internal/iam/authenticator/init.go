@@ -40,17 +40,19 @@ const (
 	clientKeyFile         = "client-key.pem"
 )
 
-// How long certificates are good for. An API server reads its webhook's kubeconfig when it starts and never again, so they last as
-// long as a control plane without care might run; to replace them, remove the directory, run init and start API servers again.
+// How long certificates are good for. An API server reads its webhook's kubeconfig when it starts and never again, so
+// they last as long as a control plane without care might run; to replace them, remove the directory, run init and
+// start API servers again.
 const (
 	certificateYears = 10
 	renewBefore      = 30 * 24 * time.Hour
 )
 
-// Init makes certificates for the authenticator and for API servers, and the kubeconfig by which those ask. Files that are good for
-// another month are kept, so that it may be run before each start. It tells which files it wrote.
+// Init makes certificates for the authenticator and for API servers, and the kubeconfig by which those ask. Files that
+// are good for another month are kept, so that it may be run before each start. It tells which files it wrote.
 //
-// Each of the two certificates is trusted by itself, with no authority behind it: there is no key left that could make another.
+// Each of the two certificates is trusted by itself, with no authority behind it: there is no key left that could make
+// another.
 func Init(c InitConfig) (written []string, err error) {
 	at, err := netip.ParseAddrPort(c.Address)
 	if err != nil {
@@ -155,8 +157,8 @@ func template(name string, now time.Time, usage x509.ExtKeyUsage, address netip.
 	return t
 }
 
-// webhookConfig is the kubeconfig for --authentication-token-webhook-config-file. Everything is in it, so that an API server in a
-// pod needs one file mounted.
+// webhookConfig is the kubeconfig for --authentication-token-webhook-config-file. Everything is in it, so that an API
+// server in a pod needs one file mounted.
 func webhookConfig(address string, server, client pair) ([]byte, error) {
 	read := map[string][]byte{}
 	for _, name := range []string{server.certificate, client.certificate, client.key} {

@@ -118,7 +118,8 @@ const (
 	lastPause     = 5 * time.Minute
 )
 
-// KeepStatus writes the status of access entries and IAMIdentityMapping objects, until ctx is done. Only one of several replicas runs it.
+// KeepStatus writes the status of access entries and IAMIdentityMapping objects, until ctx is done. Only one of several
+// replicas runs it.
 func (s *Sources) KeepStatus(ctx context.Context, apply ApplyStatus) {
 	k := statusKeeper{sources: s, apply: apply, applied: map[string]applied{}}
 	s.tellStatus()
@@ -166,7 +167,8 @@ type applied struct {
 	status       any
 }
 
-// all writes every status that is not as it should be. A failure does not keep other statuses from being written; the first failure is returned.
+// all writes every status that is not as it should be. A failure does not keep other statuses from being written; the
+// first failure is returned.
 func (k *statusKeeper) all(ctx context.Context) error {
 	m := k.sources.made.Load()
 	if m == nil {
@@ -262,7 +264,8 @@ func (s *Sources) mode() identity.Mode {
 	return s.config.Options.Mode
 }
 
-// sameSpec reports whether an update is about nothing that a mapping is made of: an API server counts generations of specifications.
+// sameSpec reports whether an update is about nothing that a mapping is made of: an API server counts generations of
+// specifications.
 func sameSpec(before, after any) bool {
 	a, ok := before.(metav1.Object)
 	b, too := after.(metav1.Object)

@@ -12,9 +12,9 @@ import (
 	"muster.dev/muster/internal/iam/identity"
 )
 
-// quota bounds the lines about refused tokens: anybody with access to the API server can send tokens by the thousand, good ones of
-// unrelated AWS accounts too, and the disk is the cluster's. Those about a principal that was let in before have a share of their own, so
-// that no flood hides that a key was revoked. Every admission is written.
+// quota bounds the lines about refused tokens: anybody with access to the API server can send tokens by the thousand,
+// good ones of unrelated AWS accounts too, and the disk is the cluster's. Those about a principal that was let in
+// before have a share of their own, so that no flood hides that a key was revoked. Every admission is written.
 type quota struct {
 	mu      sync.Mutex
 	from    time.Time

@@ -13,11 +13,12 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// hash names a token. It is a cryptographic one: with two tokens of one hash, an attacker could pass for another principal.
+// hash names a token. It is a cryptographic one: with two tokens of one hash, an attacker could pass for another
+// principal.
 type hash = [sha256.Size]byte
 
-// memory has the makers of tokens. Both halves are bounded, and the second one holds all that a flood of tokens can fill: bad ones, and
-// those of principals that are not let in, as many as there are in all AWS accounts.
+// memory has the makers of tokens. Both halves are bounded, and the second one holds all that a flood of tokens can
+// fill: bad ones, and those of principals that are not let in, as many as there are in all AWS accounts.
 type memory struct {
 	shards [shards]shard
 	// changes is how often something was forgotten. An answer from before a change is not put in after it.
@@ -77,7 +78,8 @@ func (m *memory) outlasting(h hash, now time.Time) (*person, bool) {
 	return r.id, ok && now.Before(r.id.OutageUntil)
 }
 
-// put remembers what was found out, unless something changed since. A refusal takes the token out of what is remembered as good.
+// put remembers what was found out, unless something changed since. A refusal takes the token out of what is remembered
+// as good.
 func (m *memory) put(h hash, r remembered, changes uint64) {
 	s := m.shard(h)
 	s.mu.Lock()

@@ -25,8 +25,8 @@ const (
 // ErrMode means that the mode cannot be had: trying again does not help.
 var ErrMode = errors.New("authentication mode refused")
 
-// RecordMode writes down the mode that counts from now on. Modes go one way, as on EKS: after somebody's access entry was removed, an old
-// aws-auth must not let them in again. Going back is refused.
+// RecordMode writes down the mode that counts from now on. Modes go one way, as on EKS: after somebody's access entry
+// was removed, an old aws-auth must not let them in again. Going back is refused.
 func RecordMode(ctx context.Context, client kubernetes.Interface, namespace string, mode identity.Mode) error {
 	order := []identity.Mode{identity.ModeConfigMap, identity.ModeAPIAndConfigMap, identity.ModeAPI}
 	want := slices.Index(order, mode)

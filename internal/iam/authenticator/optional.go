@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// optional lists and watches objects of a kind that may not be installed: then there are none, and it is looked for now and then.
+// optional lists and watches objects of a kind that may not be installed: then there are none, and it is looked for now
+// and then.
 type optional struct {
 	inner   cache.ListerWatcherWithContext
 	missing atomic.Bool

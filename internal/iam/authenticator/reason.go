@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// reasonHeader tells why somebody was refused. The body is as that of aws-iam-authenticator, which says nothing; API servers do not look
-// at the header, and every client that may ask at all may know.
+// reasonHeader tells why somebody was refused. The body is as that of aws-iam-authenticator, which says nothing; API
+// servers do not look at the header, and every client that may ask at all may know.
 const reasonHeader = "Muster-Refused"
 
 // Reason is the rule that refused, its evidence and the fix.

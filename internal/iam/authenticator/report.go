@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// TrialHeader in a request says that the token is not a login but a trial on behalf of somebody else. Its outcome is not
-// reported.
+// TrialHeader in a request says that the token is not a login but a trial on behalf of somebody else. Its outcome is
+// not reported.
 const TrialHeader = "Muster-Trial"
 
 // Bounds of reports. Anybody who reaches the API server can have tokens refused by the thousand.
@@ -49,8 +49,8 @@ func (r *reports) due(accessKeyID string, now time.Time) bool {
 	return true
 }
 
-// report tells of a token that was refused before its maker was known, if it names a session. The maker of a token that a mapping refuses
-// is known, and found by a query; the maker of a bad token is known to its sender alone.
+// report tells of a token that was refused before its maker was known, if it names a session. The maker of a token that
+// a mapping refuses is known, and found by a query; the maker of a bad token is known to its sender alone.
 func (a *Authenticator) report(r *http.Request, token string, d Decision) {
 	if a.config.Refused == nil || d.Status != http.StatusForbidden || d.Identity != nil || r.Header.Get(TrialHeader) != "" {
 		return

@@ -49,8 +49,9 @@ func readReview(raw []byte) (review, error) {
 	if r.Spec.Token == "" {
 		return review{}, fmt.Errorf("%w with a token", errReview)
 	}
-	// kube-apiserver takes " x" for no token at all and calls its holder anonymous, or panics (v1.36.3). It never sends such a one, and
-	// another client should not hear anything that could be taken for an answer about the token behind the space.
+	// kube-apiserver takes " x" for no token at all and calls its holder anonymous, or panics (v1.36.3). It never sends
+	// such a one, and another client should not hear anything that could be taken for an answer about the token behind
+	// the space.
 	if strings.TrimSpace(r.Spec.Token) != r.Spec.Token {
 		return review{}, fmt.Errorf("%w with a token that neither begins nor ends with a space", errReview)
 	}
@@ -76,8 +77,8 @@ func (r review) answer(d Decision, audiences []string) authenticationv1.TokenRev
 	return out
 }
 
-// audiences are those that both sides name. An answer without any says that the token is good for the API server itself, which
-// then compares that with what was asked for (TokenReviewStatus.audiences in the API reference).
+// audiences are those that both sides name. An answer without any says that the token is good for the API server
+// itself, which then compares that with what was asked for (TokenReviewStatus.audiences in the API reference).
 func audiences(asked, own []string) (both []string, ok bool) {
 	if len(own) == 0 || len(asked) == 0 {
 		return nil, true

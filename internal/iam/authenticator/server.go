@@ -21,17 +21,20 @@ import (
 
 // ServerConfig says what is served where.
 type ServerConfig struct {
-	// Address of the webhook: TLS, POST /authenticate, /healthz and /readyz; and /metrics if callers must have certificates.
+	// Address of the webhook: TLS, POST /authenticate, /healthz and /readyz; and /metrics if callers must have
+	// certificates.
 	Address string
-	// Certificate and Key are files of the serving certificate, read again when they change, as is ClientCA, whose certificates
-	// callers must have. Without it everybody may ask, so that the address has to be loopback.
+	// Certificate and Key are files of the serving certificate, read again when they change, as is ClientCA, whose
+	// certificates callers must have. Without it everybody may ask, so that the address has to be loopback.
 	Certificate, Key, ClientCA string
 	// Health is an address without TLS for /healthz and /readyz, which tell nothing worth hiding; nothing if "".
 	Health string
-	// Metrics is an address of /metrics; nothing if "". It is TLS, with the webhook's certificate, on loopback too, where every local user could read it; and
-	// only for clients that may get the path /metrics from the API server, which Client asks.
+	// Metrics is an address of /metrics; nothing if "". It is TLS, with the webhook's certificate, on loopback too,
+	// where every local user could read it; and only for clients that may get the path /metrics from the API server,
+	// which Client asks.
 	Metrics string
-	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens; tokens alone do if "".
+	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside
+	// tokens; tokens alone do if "".
 	MetricsClientCA string
 	// Client reviews clients that read /metrics.
 	Client   kubernetes.Interface
@@ -77,7 +80,8 @@ func (s *Server) open(ctx context.Context, files *httpserve.Files) (err error) {
 	if s.config.ClientCA != "" { // without it every local user gets this far
 		webhook.Handle("GET /metrics", httpserve.Metrics(s.config.Gatherer, s.config.Logger))
 	}
-	// An API server asks all on one connection, and makes another for each question above this, just when there are too many.
+	// An API server asks all on one connection, and makes another for each question above this, just when there are too
+	// many.
 	s.ports.Handle(tls.NewListener(s.webhook, files.Config()), webhook).HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10_000}
 	if s.config.Health != "" {
 		if s.health, err = s.ports.Open(ctx, "health", s.config.Health); err != nil {

@@ -133,8 +133,8 @@ func (s *Sources) change() {
 	}
 }
 
-// Table returns the mappings as they are now, or nil while they have not all been read: the first match decides, so half of them
-// could make somebody another user.
+// Table returns the mappings as they are now, or nil while they have not all been read: the first match decides, so
+// half of them could make somebody another user.
 func (s *Sources) Table() *identity.Table { return s.table.Load() }
 
 // InstanceMatters reports whether an entry would make a node of a principal, were it proven to be an instance.
@@ -251,8 +251,8 @@ func trustsOf(table identity.Table) map[string]identity.Trust {
 	return out
 }
 
-// objectsOf are the objects of an informer, the oldest first: one that is made later cannot take a principal from another. An object that
-// is being deleted is gone, however long finalizers keep it.
+// objectsOf are the objects of an informer, the oldest first: one that is made later cannot take a principal from
+// another. An object that is being deleted is gone, however long finalizers keep it.
 func objectsOf[T metav1.Object](informer cache.SharedIndexInformer) []T {
 	if informer == nil {
 		return nil

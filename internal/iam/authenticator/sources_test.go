@@ -194,7 +194,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// A finalizer keeps an object that was deleted, for as long as somebody likes; the principal that it let in is out at once.
+// A finalizer keeps an object that was deleted, for as long as somebody likes; the principal that it let in is out at
+// once.
 func TestWhatIsBeingDeletedMapsNobody(t *testing.T) {
 	entries, mappings, maps := fcache.NewFakeControllerSource(), fcache.NewFakeControllerSource(), fcache.NewFakeControllerSource()
 	s := following(t, func(c *SourcesConfig) { c.AccessEntries, c.IdentityMappings, c.AWSAuth = entries, mappings, maps })
@@ -232,7 +233,8 @@ func TestWhatIsBeingDeletedMapsNobody(t *testing.T) {
 	until(t, "it is nobody", func() bool { return becomes(t, s, alice) == "" })
 }
 
-// Only principals that an entry would make a node are looked up as instances: all others are somebody's session, or a stranger's.
+// Only principals that an entry would make a node are looked up as instances: all others are somebody's session, or a
+// stranger's.
 func TestOfWhomItMattersThatTheyAreInstances(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, `

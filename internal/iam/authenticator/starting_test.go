@@ -17,7 +17,8 @@ import (
 	"muster.dev/muster/internal/platform/watchretry"
 )
 
-// An API server that was just started asks whoever wants custom resources to come again in five seconds. Mappings are followed sooner.
+// An API server that was just started asks whoever wants custom resources to come again in five seconds. Mappings are
+// followed sooner.
 func TestMappingsOfAServerThatStarts(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]func(*rest.Config) (cache.ListerWatcher, error){

@@ -76,8 +76,9 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// mappingStatus is that of an IAMIdentityMapping: its ARN as aws-iam-authenticator writes it there, so that the two do not quarrel in a
-// cluster that has both for a while, and the id of the principal if it has come by. A mapping that is not used has none.
+// mappingStatus is that of an IAMIdentityMapping: its ARN as aws-iam-authenticator writes it there, so that the two do
+// not quarrel in a cluster that has both for a while, and the id of the principal if it has come by. A mapping that is
+// not used has none.
 func mappingStatus(m *iamv1alpha1.IAMIdentityMapping, problems []identity.Problem, came visitor) iamv1alpha1.IAMIdentityMappingStatus {
 	for _, p := range problems {
 		if p.Unused {

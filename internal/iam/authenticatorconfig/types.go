@@ -59,18 +59,21 @@ type Configuration struct {
 // Server is where TokenReviews are answered.
 type Server struct {
 	BindAddress string `json:"bindAddress,omitempty"` // 127.0.0.1:21362 if absent
-	// StateDir has what `muster authenticator init` made: certificate.pem, key.pem and client-ca.pem. It stands for the three below.
+	// StateDir has what `muster authenticator init` made: certificate.pem, key.pem and client-ca.pem. It stands for the
+	// three below.
 	StateDir    string `json:"stateDir,omitempty"`
 	Certificate string `json:"certificate,omitempty"`
 	Key         string `json:"key,omitempty"`
-	// ClientCA is the authority of the certificates that callers must have. Without one any client that reaches the address may ask, so
-	// it must be loopback.
+	// ClientCA is the authority of the certificates that callers must have. Without one any client that reaches the
+	// address may ask, so it must be loopback.
 	ClientCA string `json:"clientCA,omitempty"`
 	// HealthAddress serves /healthz and /readyz without TLS; 127.0.0.1:21363 if absent, "none" for nowhere.
 	HealthAddress string `json:"healthAddress,omitempty"`
-	// MetricsAddress serves /metrics with the server's certificate, for clients that may get that path from the API server; nowhere if absent.
+	// MetricsAddress serves /metrics with the server's certificate, for clients that may get that path from the API
+	// server; nowhere if absent.
 	MetricsAddress string `json:"metricsAddress,omitempty"`
-	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens; tokens alone do if absent.
+	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside
+	// tokens; tokens alone do if absent.
 	MetricsClientCA string `json:"metricsClientCA,omitempty"`
 	// Audiences that tokens are good for: those of the API server's --api-audiences. Without any it decides.
 	Audiences []string `json:"audiences,omitempty"`
@@ -80,7 +83,8 @@ type Server struct {
 type STS struct {
 	// Regions that AWS has and the partition's pattern does not.
 	Regions []string `json:"regions,omitempty"`
-	// Hosts that tokens may be made for beside those of AWS: HOST, HOST:PORT, http:// or https:// in front, =REGION behind.
+	// Hosts that tokens may be made for beside those of AWS: HOST, HOST:PORT, http:// or https:// in front, =REGION
+	// behind.
 	Hosts []string `json:"hosts,omitempty"`
 	// HostsOnly leaves AWS's hosts out: for an STS that is not AWS's, whose accounts are others' there.
 	HostsOnly bool `json:"hostsOnly,omitempty"`
@@ -100,7 +104,8 @@ type Muster struct {
 	Address string `json:"address,omitempty"`
 	// CA has the account's authority in PEM, which the service's certificate is of.
 	CA string `json:"ca"`
-	// Credential has the certificate, of that authority too, and the key by which the service knows whose authenticator this is.
+	// Credential has the certificate, of that authority too, and the key by which the service knows whose authenticator
+	// this is.
 	Credential string `json:"credential"`
 	// StaleAfter is how long after the last word of the service what it said of a token may be used on; 3s if absent.
 	StaleAfter Duration `json:"staleAfter,omitempty"`
@@ -132,10 +137,11 @@ type Mapping struct {
 	FileOnly bool `json:"fileOnly,omitempty"`
 	// RolePatterns allows * in the names of roles, and sso entries.
 	RolePatterns bool `json:"rolePatterns,omitempty"`
-	// TrustedSessionNames are of roles whose sessions a service names, and not the caller of AssumeRole: such a session is the node of
-	// its name.
+	// TrustedSessionNames are of roles whose sessions a service names, and not the caller of AssumeRole: such a session
+	// is the node of its name.
 	TrustedSessionNames []TrustedSessionNames `json:"trustedSessionNames,omitempty"`
-	// ReservedPrefixes are the user names that a source may not give, by source: AccessEntry, IAMIdentityMapping, aws-auth, file.
+	// ReservedPrefixes are the user names that a source may not give, by source: AccessEntry, IAMIdentityMapping,
+	// aws-auth, file.
 	ReservedPrefixes map[string][]string `json:"reservedPrefixes,omitempty"`
 	// Namespace in which the mode is recorded; muster-system if absent.
 	Namespace string `json:"namespace,omitempty"`
@@ -170,7 +176,7 @@ type Limits struct {
 // AccessPolicies says whether RBAC is kept as access entries' policies say.
 type AccessPolicies struct {
 	Enabled bool `json:"enabled,omitempty"`
-	// Alone says that there is one authenticator in the cluster. Several authenticators agree by a lease which of them writes; a killed authenticator
-	// holds the lease for fifteen seconds.
+	// Alone says that there is one authenticator in the cluster. Several authenticators agree by a lease which of them
+	// writes; a killed authenticator holds the lease for fifteen seconds.
 	Alone bool `json:"alone,omitempty"`
 }

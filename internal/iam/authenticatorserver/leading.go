@@ -27,7 +27,8 @@ import (
 	"muster.dev/muster/internal/platform/leaderlease"
 )
 
-// accessLease is the lease by which replicas agree which one writes: the status of entries, and the RBAC of access policies.
+// accessLease is the lease by which replicas agree which one writes: the status of entries, and the RBAC of access
+// policies.
 const accessLease = "muster-access-policies"
 
 // leading is what one replica does for all. All of them answer the API servers.
@@ -58,8 +59,8 @@ func (t leaseTimes) orDefault() leaseTimes {
 // leadAgain is the pause between two tries to lead.
 const leadAgain = 2 * time.Second
 
-// keep does it, as long as this replica leads, until ctx is done. A failure does not keep tokens from being answered: the work is begun
-// again, and the failure told once.
+// keep does it, as long as this replica leads, until ctx is done. A failure does not keep tokens from being answered:
+// the work is begun again, and the failure told once.
 func (l leading) keep(ctx context.Context) {
 	told, start := "", time.Now()
 	for ctx.Err() == nil {
@@ -77,8 +78,8 @@ func (l leading) keep(ctx context.Context) {
 	}
 }
 
-// run leads once the lease is this replica's, until ctx is done or the lease is seen to be another's. Whatever the leader writes it writes
-// through a fence, which lets nothing pass on a lease that has run out.
+// run leads once the lease is this replica's, until ctx is done or the lease is seen to be another's. Whatever the
+// leader writes it writes through a fence, which lets nothing pass on a lease that has run out.
 func (l leading) run(ctx context.Context) error {
 	if err := l.allowed(ctx); err != nil {
 		return err
@@ -106,7 +107,8 @@ func (l leading) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("making a client of leases: %w", err)
 		}
-		// With an identity that lasts as long as the process, one that lost its own lease in an outage need not wait until it ends.
+		// With an identity that lasts as long as the process, one that lost its own lease in an outage need not wait
+		// until it ends.
 		lock := &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: accessLease}, Client: leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: l.identity},

@@ -62,7 +62,8 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A leader that was stopped for long finds its lease taken, and does not try to get it back while it acts on: the first look ends it.
+// A leader that was stopped for long finds its lease taken, and does not try to get it back while it acts on: the first
+// look ends it.
 func TestALeaderEndsWhenAnotherHasItsLease(t *testing.T) {
 	t.Parallel()
 	server := &leaseServer{}
@@ -102,7 +103,8 @@ func TestALeaderEndsWhenAnotherHasItsLease(t *testing.T) {
 	}
 }
 
-// Before that look nothing is written: what was stopped longer than the lease lasts runs for a moment as if no time had passed.
+// Before that look nothing is written: what was stopped longer than the lease lasts runs for a moment as if no time had
+// passed.
 func TestNothingIsWrittenOnALeaseThatRanOut(t *testing.T) {
 	t.Parallel()
 	server := &leaseServer{}

@@ -43,8 +43,8 @@ func (r *toldRefusals) take() (of []string, all []keyservice.Refused) {
 	return of, all
 }
 
-// An authenticator and an identity service as they run beside a cluster: what a machine is refused for comes to the machine, and what a
-// stranger makes up in its name does not.
+// An authenticator and an identity service as they run beside a cluster: what a machine is refused for comes to the
+// machine, and what a stranger makes up in its name does not.
 func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	path, err := os.MkdirTemp("", "mr-") //nolint:usetesting // the paths of sockets must be short
 	if err != nil {
@@ -121,7 +121,8 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	for _, mistake := range []struct{ name, token, rule, saw string }{
 		{"another host", ststest.TokenFor(t, key, "demo", "sts.example.internal", region, now), "host", "sts.example.internal"},
 	} {
-		// The stranger's report names the same access key: one that is not the machine's must not use up the bound for good.
+		// The stranger's report names the same access key: one that is not the machine's must not use up the bound for
+		// good.
 		eventually(t, mistake.name+" is told", func() bool {
 			review(mistake.token, http.StatusForbidden)
 			of, all := heard.take()

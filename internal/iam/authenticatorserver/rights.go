@@ -24,8 +24,8 @@ const (
 	fixPolicyRights = "give it the rights in deploy/manifests/authenticator-access-policies.yaml; it goes on by itself then"
 )
 
-// follow reads the mappings once the mode is recorded: nobody is let in by a mode that the cluster has left. It ends the program if
-// it has, and tries again while the API server cannot be asked.
+// follow reads the mappings once the mode is recorded: nobody is let in by a mode that the cluster has left. It ends
+// the program if it has, and tries again while the API server cannot be asked.
 func (p *authenticatorParts) follow(ctx context.Context, stop context.CancelCauseFunc) {
 	if p.recordMode != nil && !p.admitted(ctx, stop) {
 		return
@@ -34,7 +34,8 @@ func (p *authenticatorParts) follow(ctx context.Context, stop context.CancelCaus
 	p.sources.Run(ctx)
 }
 
-// admitted waits until the mode is recorded and every source may be read, and says once what is missing if that takes long.
+// admitted waits until the mode is recorded and every source may be read, and says once what is missing if that takes
+// long.
 func (p *authenticatorParts) admitted(ctx context.Context, stop context.CancelCauseFunc) bool {
 	told, began, pause := false, time.Now(), 50*time.Millisecond
 	for {
@@ -73,8 +74,8 @@ func readable(ctx context.Context, sources []cache.ListerWatcher) error {
 	return nil
 }
 
-// allowed reports whether the authenticator may do what one does for all. The parts that do it would be refused, and say so, again and
-// again.
+// allowed reports whether the authenticator may do what one does for all. The parts that do it would be refused, and
+// say so, again and again.
 func (l leading) allowed(ctx context.Context) error {
 	api, err := kubernetes.NewForConfig(l.cluster)
 	if err != nil {

@@ -46,7 +46,8 @@ func (l *lines) worrying() []string {
 	return out
 }
 
-// Beside a new cluster the authenticator starts before its rights are there, and API servers see one of them after the other.
+// Beside a new cluster the authenticator starts before its rights are there, and API servers see one of them after the
+// other.
 func TestAnAuthenticatorWaitsForItsRightsInSilence(t *testing.T) {
 	alice := ststest.User("alice", 1)
 	api := newAPIServer(t, "")
@@ -87,7 +88,8 @@ func TestAnAuthenticatorWaitsForItsRightsInSilence(t *testing.T) {
 	}
 }
 
-// In an outage a replica loses its lease while nobody can take it over. It is the same replica afterwards, and does not wait for itself.
+// In an outage a replica loses its lease while nobody can take it over. It is the same replica afterwards, and does not
+// wait for itself.
 func TestAReplicaTakesUpItsOwnLease(t *testing.T) {
 	for holder, want := range map[string]bool{"this": true, "another": false} {
 		t.Run(holder, func(t *testing.T) {

@@ -44,7 +44,8 @@ type Config struct {
 	Logger     *slog.Logger
 	// Instances makes the way to look up instances, if the file has a section ec2. Each call of EC2 is told to onCall.
 	Instances func(ctx context.Context, from authenticatorconfig.EC2, onCall func(), logger *slog.Logger) (Describe, error)
-	// patience is how long the cluster may take to give the authenticator its rights, as both may start at once; rightsTime if 0.
+	// patience is how long the cluster may take to give the authenticator its rights, as both may start at once;
+	// rightsTime if 0.
 	patience time.Duration
 	// listening is told the addresses, if not nil.
 	listening func(*authenticator.Server)
@@ -157,8 +158,8 @@ func (p *authenticatorParts) assemble(ctx context.Context) error {
 	return nil
 }
 
-// reportRefusals reports to the identity service in the background. Reports that it has no time for are left out: a refused client comes
-// again.
+// reportRefusals reports to the identity service in the background. Reports that it has no time for are left out: a
+// refused client comes again.
 func (p *authenticatorParts) reportRefusals() func(keyservice.Refused) {
 	waiting := make(chan keyservice.Refused, 64)
 	p.background = append(p.background, func(ctx context.Context) {
@@ -221,7 +222,8 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		})
-		// All of them in every mode: a principal that is refused because the mode does not ask a source that names it is told so.
+		// All of them in every mode: a principal that is refused because the mode does not ask a source that names it
+		// is told so.
 		if config.AccessEntries, err = authenticator.AccessEntries(cluster); err != nil {
 			return err
 		}
@@ -246,7 +248,8 @@ func (p *authenticatorParts) assembleVerifier(ctx context.Context) error {
 		Remember: p.File.Cache.RememberKeys, Busy: p.metrics.Busy,
 	}
 	if p.File.Backend == authenticatorconfig.BackendMuster {
-		// The account answers in less than a millisecond, forged tokens too: those of a known key do not keep its owner's out.
+		// The account answers in less than a millisecond, forged tokens too: those of a known key do not keep its
+		// owner's out.
 		gate.QueuePerKey = max(1, p.File.Limits.Queue/2)
 		var err error
 		if p.client, err = keyservice.NewClient(keyservice.ClientConfig{

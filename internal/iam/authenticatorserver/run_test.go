@@ -27,7 +27,8 @@ import (
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
 )
 
-// authenticatorConfigOf reads a file that has what all of these tests need beside what is given. It tells where the certificates are.
+// authenticatorConfigOf reads a file that has what all of these tests need beside what is given. It tells where the
+// certificates are.
 func authenticatorConfigOf(t *testing.T, more string) (c Config, state string) {
 	t.Helper()
 	state = filepath.Join(t.TempDir(), "state")

@@ -140,8 +140,8 @@ func (d door) says(t *testing.T, what, token string, want int) {
 	}
 }
 
-// Everything that a's authenticator holds is tried at b's door, at STS and at the account: the tokens it was shown, what it was answered about
-// them, and its files.
+// Everything that a's authenticator holds is tried at b's door, at STS and at the account: the tokens it was shown,
+// what it was answered about them, and its files.
 func TestWhatOneClustersAuthenticatorHoldsIsWorthNothingElsewhere(t *testing.T) {
 	account := newMusterAccount(t)
 	a, b := account.door(t, "a", "a"), account.door(t, "b", "b")
@@ -272,8 +272,8 @@ func TestWhatOneClustersAuthenticatorHoldsIsWorthNothingElsewhere(t *testing.T) 
 	}
 }
 
-// A machine of a and one of b have the same role, which both clusters take for that of their nodes. With its credentials a's machine signs a
-// token for b.
+// A machine of a and one of b have the same role, which both clusters take for that of their nodes. With its
+// credentials a's machine signs a token for b.
 func TestAMachineOfOneClusterIsNoNodeOfAnother(t *testing.T) {
 	account := newMusterAccount(t)
 	a, b := account.door(t, "a", "a"), account.door(t, "b", "b")

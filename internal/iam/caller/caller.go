@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller names the callers of the account in client certificates, and reads the names: the authenticator of one cluster, or instance
-// metadata, which gives machines their credentials. The name in the certificate counts; names that a caller writes into a request do not.
+// Package caller names the callers of the account in client certificates, and reads the names: the authenticator of one
+// cluster, or instance metadata, which gives machines their credentials. The name in the certificate counts; names that
+// a caller writes into a request do not.
 package caller
 
 import (
@@ -13,7 +14,8 @@ import (
 // ServerName is what the account's certificate is for, wherever it answers.
 const ServerName = "account.muster.internal"
 
-// The common names of callers. That of an authenticator ends in the id of its cluster, whose name is the organization, behind the prefix.
+// The common names of callers. That of an authenticator ends in the id of its cluster, whose name is the organization,
+// behind the prefix.
 const (
 	authenticator = "muster:authenticator:"
 	metadata      = "muster:metadata"
@@ -29,7 +31,8 @@ const (
 type Caller struct {
 	// Cluster whose authenticator it is; empty for any other.
 	Cluster string
-	// ID is what that cluster and none before or after it of the same name has: that of its issuer, capital letters and digits.
+	// ID is what that cluster and none before or after it of the same name has: that of its issuer, capital letters and
+	// digits.
 	ID string
 	// Metadata reports that it may have the credentials of instances.
 	Metadata bool
@@ -60,7 +63,8 @@ func (c Caller) String() string {
 	return "an unknown caller"
 }
 
-// Of reads a certificate whose signature and use were verified. A certificate that names two callers, or no caller, is an error.
+// Of reads a certificate whose signature and use were verified. A certificate that names two callers, or no caller, is
+// an error.
 func Of(certificate *x509.Certificate) (Caller, error) {
 	name, organizations := certificate.Subject.CommonName, certificate.Subject.Organization
 	if name == metadata && len(organizations) == 0 {

@@ -21,8 +21,8 @@ const (
 // maxInfo is far more than a client says: with provideClusterInfo the cluster's authorities are in it.
 const maxInfo = 1 << 20
 
-// Version reads which version the client wants. A client that says nothing is a person, or older than the variable: it gets v1beta1, as
-// from aws-iam-authenticator.
+// Version reads which version the client wants. A client that says nothing is a person, or older than the variable: it
+// gets v1beta1, as from aws-iam-authenticator.
 func Version(info string) (string, error) {
 	if info == "" {
 		return V1Beta1, nil

@@ -21,15 +21,15 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Cache keeps tokens in files of a directory: each is good for a quarter of an hour, and making the next may take an assumed role or
-// a person with a second factor.
+// Cache keeps tokens in files of a directory: each is good for a quarter of an hour, and making the next may take an
+// assumed role or a person with a second factor.
 type Cache struct {
 	// Dir is made with mode 0700.
 	Dir string
 	// Environ is the environment: a token made with other settings of AWS's is another.
 	Environ []string
-	// KeyID is the access key that the token is made with. A client that was refused asks for a token once more, and nothing tells
-	// that from the first time: a user with a new key must not get a token of the old one.
+	// KeyID is the access key that the token is made with. A client that was refused asks for a token once more, and
+	// nothing tells that from the first time: a user with a new key must not get a token of the old one.
 	KeyID string
 }
 
@@ -50,7 +50,8 @@ type cached struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Get is the token that is kept for a request. Whatever is wrong with what is kept is an error that need not stop anybody.
+// Get is the token that is kept for a request. Whatever is wrong with what is kept is an error that need not stop
+// anybody.
 func (c Cache) Get(r Request, now time.Time) (Token, bool, error) {
 	raw, err := readPrivate(c.path(r))
 	if errors.Is(err, fs.ErrNotExist) {

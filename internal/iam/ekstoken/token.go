@@ -59,7 +59,8 @@ func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 const (
 	// clusterHeader is signed, so that a token for one cluster is of no use at another.
 	clusterHeader = "x-k8s-aws-id"
-	// signedFor is what aws-iam-authenticator and the AWS CLI write. Authenticators count 15 minutes from the date all the same.
+	// signedFor is what aws-iam-authenticator and the AWS CLI write. Authenticators count 15 minutes from the date all
+	// the same.
 	signedFor = "60"
 	// lifetime is what they tell kubectl: a minute less than authenticators allow.
 	lifetime = 14 * time.Minute

@@ -35,16 +35,16 @@ func (e *OutOfRange) Error() string {
 	return fmt.Sprintf("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value %s", e.Saw, e.Field, bound)
 }
 
-// TooManyItems says that a request has more tags, or keys of tags, than one request may have, as the front of every AWS service does. It is the parameter with
-// a small first letter.
+// TooManyItems says that a request has more tags, or keys of tags, than one request may have, as the front of every AWS
+// service does. It is the parameter with a small first letter.
 type TooManyItems string
 
 func (e TooManyItems) Error() string {
 	return fmt.Sprintf("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", string(e), MaxTags)
 }
 
-// CheckAssume checks how long a session of the role may be. A chained session is asked for with temporary credentials, a user's own from
-// GetSessionToken among them.
+// CheckAssume checks how long a session of the role may be. A chained session is asked for with temporary credentials,
+// a user's own from GetSessionToken among them.
 func CheckAssume(role Role, d time.Duration, chained bool) error {
 	most := role.MaxSession
 	if most < MinRoleSession || most > MaxRoleSession {

@@ -4,8 +4,8 @@ package iam
 
 import "strings"
 
-// LinkedRolePath begins the path of service-linked roles and of the policies that AWS attaches to them. The name of the service follows
-// in a role's path: /aws-service-role/eks.amazonaws.com/.
+// LinkedRolePath begins the path of service-linked roles and of the policies that AWS attaches to them. The name of the
+// service follows in a role's path: /aws-service-role/eks.amazonaws.com/.
 const LinkedRolePath = "/aws-service-role/"
 
 // LinkedService is a service that has a service-linked role.

@@ -102,8 +102,9 @@ func CheckUserName(s string) error {
 	return checkName("UserName", s, 1, MaxUserName, wordly, wordPattern)
 }
 
-// reservedRoles begins the names of the roles that IAM Identity Center makes. Clusters can let these in by the name of the permission set
-// in it (aws-iam-authenticator, pkg/config, SSOArnLike), so a user that may make roles must not be able to make one.
+// reservedRoles begins the names of the roles that IAM Identity Center makes. Clusters can let these in by the name of
+// the permission set in it (aws-iam-authenticator, pkg/config, SSOArnLike), so a user that may make roles must not be
+// able to make one.
 const reservedRoles = "AWSReservedSSO_"
 
 // CheckRoleName checks the name of a role that somebody makes.
@@ -143,7 +144,8 @@ func CheckAccountID(s string) error {
 	return nil
 }
 
-// CheckAlias checks the alias of an account: 3 to 63 small letters, digits and hyphens, none of them first, last or twice in a row.
+// CheckAlias checks the alias of an account: 3 to 63 small letters, digits and hyphens, none of them first, last or
+// twice in a row.
 func CheckAlias(s string) error {
 	err := checkName("AccountAlias", s, 3, 63, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' },
 		"small letters, digits and hyphens")

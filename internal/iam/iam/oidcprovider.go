@@ -36,7 +36,8 @@ type OIDCProvider struct {
 // ARN names the provider.
 func (p OIDCProvider) ARN() arn.ARN { return global("iam", p.Account, "oidc-provider/"+p.URL) }
 
-// ProviderURL reads the URL of a provider and returns its host and path, which ARNs and the keys of trust policies have.
+// ProviderURL reads the URL of a provider and returns its host and path, which ARNs and the keys of trust policies
+// have.
 func ProviderURL(s string) (string, error) {
 	invalid := func(rule string) (string, error) { return "", &Invalid{"Url", quoted(s), rule} }
 	if s == "" || len(s) > MaxProviderURL {

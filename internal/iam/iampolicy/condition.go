@@ -78,8 +78,8 @@ func operatorOf(name string) (operator, bool) {
 	return operator{}, false
 }
 
-// fitsKey reports whether values of the key can be compared in that way. Text operators take all but lists; of a key that is not known here
-// nobody can tell.
+// fitsKey reports whether values of the key can be compared in that way. Text operators take all but lists; of a key
+// that is not known here nobody can tell.
 func (f family) fitsKey(of valueType) bool {
 	if of == anyType {
 		return true
@@ -132,8 +132,8 @@ func (o operator) parse(text string, variables bool) (v value, err error) {
 	return v, err
 }
 
-// matches compares one value of the request. known is false when a variable has no value, and err says that the request's value is not
-// what it should be.
+// matches compares one value of the request. known is false when a variable has no value, and err says that the
+// request's value is not what it should be.
 func (o operator) matches(v value, got string, find lookup) (fits, known bool, err error) {
 	switch o.family {
 	case stringFamily, likeFamily:
@@ -225,7 +225,8 @@ func parseBinary(text string) ([]byte, error) {
 	return raw, nil
 }
 
-// parseNumber reads a decimal number; fractions and exponents as words of strconv would take days to compute are refused by size.
+// parseNumber reads a decimal number; fractions and exponents as words of strconv would take days to compute are
+// refused by size.
 func parseNumber(text string) (*big.Rat, error) {
 	number, ok := new(big.Rat), len(text) <= 32 && strings.Trim(text, "0123456789.-") == ""
 	if ok {
@@ -305,7 +306,8 @@ func (c condition) holds(context map[string][]string, find lookup) (bool, error)
 	return c.each != "any", nil
 }
 
-// hits compares one value of the request with all of the condition: with any of them, or with a negated operator with none.
+// hits compares one value of the request with all of the condition: with any of them, or with a negated operator with
+// none.
 func (c condition) hits(text string, find lookup) (bool, error) {
 	for _, v := range c.values {
 		fits, known, err := c.matches(v, text, find)

@@ -20,7 +20,8 @@ type Facts struct {
 	Tags        map[string]string
 }
 
-// NewContext makes the condition keys that follow from the caller and the connection. Add those of the action with small letters or any case.
+// NewContext makes the condition keys that follow from the caller and the connection. Add those of the action with
+// small letters or any case.
 func NewContext(c Caller, f Facts) map[string][]string {
 	context := map[string][]string{}
 	set := func(key, value string) {

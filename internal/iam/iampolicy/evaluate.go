@@ -97,7 +97,8 @@ func (s Statement) applies(r Request, trust bool) (bool, string) {
 	return true, fmt.Sprintf("%s by a statement", s.Effect)
 }
 
-// outside reports whether NotResource leaves the resource to the statement. When a variable has no value nobody can tell: no Allow, but a Deny.
+// outside reports whether NotResource leaves the resource to the statement. When a variable has no value nobody can
+// tell: no Allow, but a Deny.
 func (s Statement) outside(resource string, find lookup) bool {
 	for _, p := range s.notResources {
 		fits, known := p.matchARN(resource, find)
@@ -124,8 +125,8 @@ func Decide(policies []Named, r Request) Decision {
 	return best
 }
 
-// Decide reports whether the caller's own policies allow the request: its identity policies, its permissions boundary and its session
-// policies, each of those that there are. A Deny of any of them comes first.
+// Decide reports whether the caller's own policies allow the request: its identity policies, its permissions boundary
+// and its session policies, each of those that there are. A Deny of any of them comes first.
 func (rights Rights) Decide(r Request) Decision {
 	identity := Decision{Verdict: Allow, Reason: "the account's root may do everything"}
 	if !rights.Root {
@@ -167,9 +168,9 @@ func together(all []Decision) Decision {
 	return all[0]
 }
 
-// Assume reports whether the caller may take the role: a principal that the trust policy names needs nothing more in the role's own
-// account; one that it lets in by naming the account, or that comes from another, needs an identity policy that allows it too. r.Resource
-// is the role's ARN.
+// Assume reports whether the caller may take the role: a principal that the trust policy names needs nothing more in
+// the role's own account; one that it lets in by naming the account, or that comes from another, needs an identity
+// policy that allows it too. r.Resource is the role's ARN.
 func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision {
 	if rights.Root && r.Caller.Service == "" {
 		return Decision{Reason: "an account's root may not take roles: use a user"}

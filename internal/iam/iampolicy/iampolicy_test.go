@@ -274,7 +274,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that nothing panics, that what is read is written and read again as the same, and that no Allow comes of a Deny document.
+// FuzzParse holds that nothing panics, that what is read is written and read again as the same, and that no Allow comes
+// of a Deny document.
 func FuzzParse(f *testing.F) {
 	f.Add(1, statement(`"Effect":"Allow","Action":["iam:Get*"],"Resource":"arn:aws:iam::*:user/${aws:username}","Condition":{"ForAllValues:StringLike":{"aws:TagKeys":["a*"]}}`))
 	f.Add(5, trustOf(`{"AWS":["111122223333","*","AIDAAAAAAAAAAAAAAAAAA","arn:aws:sts::111122223333:assumed-role/a/bc"],"Service":"ec2.amazonaws.com"}`))

@@ -25,9 +25,10 @@ type keyType struct {
 	many bool // only ForAllValues and ForAnyValue can judge it
 }
 
-// keyOf knows the condition keys that requests to IAM and STS carry, in any case. NewContext gives those of the caller and the connection;
-// the service gives the rest when an action has them: tags, the parameters of AssumeRole, the policy that is attached. Another key is
-// kept, as on AWS, and is absent from every request: Document.Warnings names it.
+// keyOf knows the condition keys that requests to IAM and STS carry, in any case. NewContext gives those of the caller
+// and the connection; the service gives the rest when an action has them: tags, the parameters of AssumeRole, the
+// policy that is attached. Another key is kept, as on AWS, and is absent from every request: Document.Warnings names
+// it.
 func keyOf(name string) (t keyType, carried bool) {
 	lower := strings.ToLower(name)
 	switch lower {
@@ -58,8 +59,8 @@ func keyOf(name string) (t keyType, carried bool) {
 	return keyType{}, false
 }
 
-// providerKey reports whether a condition key is about a token of an OpenID Connect provider: HOST/PATH:sub or HOST/PATH:aud. Services have
-// neither dots nor slashes in their names.
+// providerKey reports whether a condition key is about a token of an OpenID Connect provider: HOST/PATH:sub or
+// HOST/PATH:aud. Services have neither dots nor slashes in their names.
 func providerKey(lower string) bool {
 	at := strings.LastIndexByte(lower, ':')
 	return at > 0 && strings.ContainsAny(lower[:at], "./") && (lower[at+1:] == "sub" || lower[at+1:] == "aud")
@@ -68,7 +69,8 @@ func providerKey(lower string) bool {
 // maxKey is more than the longest key: an encryption context or a tag, whose own key has 128 characters.
 const maxKey = 512
 
-// checkConditionKey checks the form of a key in a condition. AWS takes one without a service, too, which no request carries.
+// checkConditionKey checks the form of a key in a condition. AWS takes one without a service, too, which no request
+// carries.
 func checkConditionKey(name string) error {
 	if name == "" || len(name) > maxKey || strings.Contains(name, ":") || strings.ContainsAny(name, "{}") {
 		return CheckKey(name)
@@ -76,7 +78,8 @@ func checkConditionKey(name string) error {
 	return nil
 }
 
-// CheckKey checks the form of a condition key: that of a service, a colon, and a name, which may have tags and colons in it.
+// CheckKey checks the form of a condition key: that of a service, a colon, and a name, which may have tags and colons
+// in it.
 func CheckKey(name string) error {
 	service, rest, ok := strings.Cut(name, ":")
 	if !ok || service == "" || rest == "" || strings.ContainsAny(name, "{}") || service != strings.TrimSpace(service) {

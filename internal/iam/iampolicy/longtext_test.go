@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-// White space does not count against the limits of documents, inside of texts either: reading one must cost no more than its length.
+// White space does not count against the limits of documents, inside of texts either: reading one must cost no more
+// than its length.
 func TestLongTextsAreReadAtOnce(t *testing.T) {
 	spaces := strings.Repeat(" ", 130_000)
 	for what, text := range map[string]string{

@@ -10,21 +10,22 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// The documents say what AWS's say in their versions of March 2026, by the same actions, resources and conditions; statements have no Sid
-// here, and those that differ in their actions only are one. ReadOnlyAccess alone allows less than AWS's, which lists some 400 services.
+// The documents say what AWS's say in their versions of March 2026, by the same actions, resources and conditions;
+// statements have no Sid here, and those that differ in their actions only are one. ReadOnlyAccess alone allows less
+// than AWS's, which lists some 400 services.
 //
 //go:embed managed/*.json
 var managedDocuments embed.FS
 
-// The paths of AWS-managed policies: "/" for those that anybody attaches, the others for roles that services assume and for
-// service-linked roles.
+// The paths of AWS-managed policies: "/" for those that anybody attaches, the others for roles that services assume and
+// for service-linked roles.
 const (
 	pathServiceRole = "/service-role/"
 	pathLinkedRole  = iam.LinkedRolePath
 )
 
-// AWSManaged are the policies that AWS manages and muster knows: each that begins with AmazonEKS, and those that guides to EKS attach
-// beside it.
+// AWSManaged are the policies that AWS manages and muster knows: each that begins with AmazonEKS, and those that guides
+// to EKS attach beside it.
 func AWSManaged() []iam.Policy {
 	policies := []iam.Policy{
 		managed("AdministratorAccess", "/", "Everything.", allow(`"*"`)),

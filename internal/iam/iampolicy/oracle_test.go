@@ -18,8 +18,9 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-// The oracle judges documents as encoding/json reads them, by the tables of the IAM user guide and with other means than the package: path
-// and regular expressions instead of globs, float64 instead of fractions. It knows documents of the generator alone.
+// The oracle judges documents as encoding/json reads them, by the tables of the IAM user guide and with other means
+// than the package: path and regular expressions instead of globs, float64 instead of fractions. It knows documents of
+// the generator alone.
 
 type oracleStatement struct {
 	Effect, Action string
@@ -179,7 +180,8 @@ func oracle(text, action, resource string, context map[string][]string) string {
 		if filled, ok := oracleFill(s.Resource, context); !ok || !oracleARN(filled, resource) {
 			continue
 		}
-		// One that does not hold decides, whatever cannot be told besides; the package asks them in order, which does not show.
+		// One that does not hold decides, whatever cannot be told besides; the package asks them in order, which does
+		// not show.
 		all, unknown := true, false
 		for operator, keys := range s.Condition {
 			for key, values := range keys {

@@ -17,8 +17,8 @@ const (
 // maxText is how long a document may be with its white space, by IAM's API reference.
 const maxText = 131072
 
-// limit is how many characters a document of that kind may have. The limits of inline policies are for all inline policies of one user or role
-// together.
+// limit is how many characters a document of that kind may have. The limits of inline policies are for all inline
+// policies of one user or role together.
 func (k Kind) limit() int {
 	switch k {
 	case Managed:
@@ -31,7 +31,8 @@ func (k Kind) limit() int {
 	return 0
 }
 
-// Size is how many characters count against the limit of a kind: IAM leaves white space out, and STS does not for session policies.
+// Size is how many characters count against the limit of a kind: IAM leaves white space out, and STS does not for
+// session policies.
 func Size(k Kind, text string) int {
 	n := utf8.RuneCountInString(text)
 	if k != Session {
@@ -241,7 +242,8 @@ func (s *Statement) parseConditions(n node, variables bool) error {
 	return nil
 }
 
-// checkOperator refuses an unknown operator that has no keys. A known operator without keys is a condition that always holds, as on AWS.
+// checkOperator refuses an unknown operator that has no keys. A known operator without keys is a condition that always
+// holds, as on AWS.
 func checkOperator(f field) error {
 	if len(f.value.fields) > 0 {
 		return nil // each of its keys is checked with it

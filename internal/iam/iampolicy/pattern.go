@@ -28,8 +28,9 @@ type glob []piece
 // lookup finds the value of a variable.
 type lookup func(key string) (string, bool)
 
-// parseGlob reads a pattern. With wild, * and ? are wildcards. With variables, ${key} is replaced at each request, and ${*}, ${?} and
-// ${$} are those characters themselves; without, which is the language of before 2012, ${ is text like any other.
+// parseGlob reads a pattern. With wild, * and ? are wildcards. With variables, ${key} is replaced at each request, and
+// ${*}, ${?} and ${$} are those characters themselves; without, which is the language of before 2012, ${ is text like
+// any other.
 func parseGlob(text string, wild, variables bool) (glob, error) {
 	var g glob
 	var runes []rune
@@ -133,7 +134,8 @@ func matchRunes(pattern, text []rune) bool {
 	return p == len(pattern)
 }
 
-// pattern matches actions (one glob, of small letters) or ARNs (a glob for each of the six parts). Without globs it matches everything.
+// pattern matches actions (one glob, of small letters) or ARNs (a glob for each of the six parts). Without globs it
+// matches everything.
 type pattern []glob
 
 // parseAction reads "*" or "iam:Get*". The service is written out.
@@ -207,7 +209,8 @@ func splitARN(text string, variables bool) ([]string, error) {
 	return parts, nil
 }
 
-// matchARN reports whether the ARN fits. The resource "*", of actions that have none, fits only a pattern for everything.
+// matchARN reports whether the ARN fits. The resource "*", of actions that have none, fits only a pattern for
+// everything.
 func (p pattern) matchARN(text string, find lookup) (fits, known bool) {
 	if p == nil {
 		return true, true

@@ -122,8 +122,8 @@ func (d Document) mapPrincipals(change func(Principal) (Principal, error)) (Docu
 	return d, nil
 }
 
-// Bind puts the unique id of each user and role that a trust policy names in the place of its ARN. Keep Bind's result, never what was
-// written: a user that is deleted and made again under the old name has another id, and is not trusted.
+// Bind puts the unique id of each user and role that a trust policy names in the place of its ARN. Keep Bind's result,
+// never what was written: a user that is deleted and made again under the old name has another id, and is not trusted.
 func (d Document) Bind(in Directory) (Document, error) {
 	return d.mapPrincipals(func(p Principal) (Principal, error) {
 		switch p.Kind {

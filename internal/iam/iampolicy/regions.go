@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// CheckRegions refuses resources of IAM that name a region, as IAM does where a document is written: IAM has no regions, so such a statement would
-// never match, and a Deny among them would deny nothing. Documents that were kept before are read all the same.
+// CheckRegions refuses resources of IAM that name a region, as IAM does where a document is written: IAM has no
+// regions, so such a statement would never match, and a Deny among them would deny nothing. Documents that were kept
+// before are read all the same.
 func (d Document) CheckRegions() error {
 	for i, s := range d.Statements {
 		for _, list := range []struct {

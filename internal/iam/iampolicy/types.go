@@ -82,7 +82,8 @@ type Caller struct {
 	RoleARN arn.ARN // of an assumed role, with the path, which the session does not tell
 	Session string  // of an assumed role
 	Service string  // the service that asks, such as ec2.amazonaws.com, and then nothing of the above
-	// Federated is the ARN of the identity provider whose token is exchanged for credentials, and then nothing of the above.
+	// Federated is the ARN of the identity provider whose token is exchanged for credentials, and then nothing of the
+	// above.
 	Federated string
 }
 
@@ -126,9 +127,10 @@ const (
 	TrustLayer
 )
 
-// Naming is how a trust policy names the caller, the closer the more. By the account alone an identity policy must allow the request, too.
-// As a role, or as anyone, it needs none in the role's own account, and the caller's bounds still apply. A user or a session that is
-// named itself is not bound by what merely does not allow it (IAM user guide, "Policy evaluation logic").
+// Naming is how a trust policy names the caller, the closer the more. By the account alone an identity policy must
+// allow the request, too. As a role, or as anyone, it needs none in the role's own account, and the caller's bounds
+// still apply. A user or a session that is named itself is not bound by what merely does not allow it (IAM user guide,
+// "Policy evaluation logic").
 type Naming int
 
 // The ways.

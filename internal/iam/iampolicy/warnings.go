@@ -16,8 +16,8 @@ type Warning struct {
 
 func (w Warning) String() string { return w.Path + ": " + w.Why }
 
-// Warnings are about the statements that concern IAM and STS: the condition keys and variables that no request to these carries, and the
-// effect of each. Statements about other services alone have no effect here, and are not warned of.
+// Warnings are about the statements that concern IAM and STS: the condition keys and variables that no request to these
+// carries, and the effect of each. Statements about other services alone have no effect here, and are not warned of.
 func (d Document) Warnings() []Warning {
 	var all []Warning
 	for i, s := range d.Statements {
@@ -73,7 +73,8 @@ func (s Statement) warnings(path string, variables bool) []Warning {
 // PodsService is the principal by which EKS gives roles to pods.
 const PodsService = "pods.eks.amazonaws.com"
 
-// givesPods reports whether a statement lets EKS give a role to pods, which is with the cluster as its source, and a condition key is about that.
+// givesPods reports whether a statement lets EKS give a role to pods, which is with the cluster as its source, and a
+// condition key is about that.
 func (s Statement) givesPods(key string) bool {
 	return (strings.EqualFold(key, "aws:SourceArn") || strings.EqualFold(key, "aws:SourceAccount")) &&
 		slices.Contains(s.Principals, Principal{Service, PodsService})

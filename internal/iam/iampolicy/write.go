@@ -37,8 +37,8 @@ type writtenStatement struct {
 	Condition   map[string]map[string]words `json:",omitempty"`
 }
 
-// Text writes the document as JSON. Parse reads it back to the same meaning; white space, the order of elements and whether a single
-// value stood in a list are not kept.
+// Text writes the document as JSON. Parse reads it back to the same meaning; white space, the order of elements and
+// whether a single value stood in a list are not kept.
 func (d Document) Text() (string, error) {
 	w := written{Version: d.Version, ID: d.ID}
 	for _, s := range d.Statements {

@@ -8,8 +8,8 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 )
 
-// groupsOf returns the groups that an access entry of nodes has by its type. Windows nodes may configure kube-proxy, and Fargate nodes run it. No
-// type has system:bootstrappers: a node asks for its certificate as a node.
+// groupsOf returns the groups that an access entry of nodes has by its type. Windows nodes may configure kube-proxy,
+// and Fargate nodes run it. No type has system:bootstrappers: a node asks for its certificate as a node.
 func groupsOf(t EntryType) []string {
 	switch t {
 	case TypeEC2Linux, TypeHybridLinux:
@@ -60,7 +60,8 @@ func (e AccessEntry) draft(c *compiler) draft {
 	return d
 }
 
-// automatic is the user name of an entry that gives none: the ARN of a user; of a role that of its session, as STS would say it.
+// automatic is the user name of an entry that gives none: the ARN of a user; of a role that of its session, as STS
+// would say it.
 func automatic(a arn.ARN) string {
 	if a.IsZero() {
 		return "-" // the entry is not used anyway
@@ -85,7 +86,8 @@ func (m Mapping) draft() draft {
 	}
 	if m.Source == SourceIdentityMapping {
 		d.fields = fields{"spec.arn", "spec.arn", "spec.username", "spec.groups"}
-		// One field is for both, so what is in it says which. aws-iam-authenticator takes the ARN of a session for its role's here.
+		// One field is for both, so what is in it says which. aws-iam-authenticator takes the ARN of a session for its
+		// role's here.
 		d.kind = KindRole
 		if a, err := arn.Parse(m.ARN); err == nil {
 			if canonical, err := a.Canonical(); err == nil {
@@ -99,8 +101,9 @@ func (m Mapping) draft() draft {
 	return d
 }
 
-// asUpstreamReads reads what aws-iam-authenticator takes in its files beside ARNs of roles and users: the ARN of a session stands for its
-// role (MountedFile), and an id for the principal that has it (DynamicFile with dynamicfileUserIDStrict).
+// asUpstreamReads reads what aws-iam-authenticator takes in its files beside ARNs of roles and users: the ARN of a
+// session stands for its role (MountedFile), and an id for the principal that has it (DynamicFile with
+// dynamicfileUserIDStrict).
 func (d *draft) asUpstreamReads() {
 	a, err := arn.Parse(d.arn)
 	if _, _, session := a.AssumedRole(); err == nil && session && d.kind == KindRole {

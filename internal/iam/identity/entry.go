@@ -43,13 +43,14 @@ type AccessEntry struct {
 	// Name is that of its object.
 	Name         string
 	PrincipalARN string
-	// PrincipalID is the id of the principal that the entry was made for. When it is set, a role that was deleted and made again
-	// under the same name is another principal.
+	// PrincipalID is the id of the principal that the entry was made for. When it is set, a role that was deleted and
+	// made again under the same name is another principal.
 	PrincipalID string
 	Type        EntryType // empty is STANDARD
 	Username    string    // empty is the one that EKS makes up
 	Groups      []string
-	// Policies are the ARNs of its access policies. They say nothing here but that the user is in [PolicyGroup] of this entry.
+	// Policies are the ARNs of its access policies. They say nothing here but that the user is in [PolicyGroup] of this
+	// entry.
 	Policies []string
 }
 
@@ -90,5 +91,6 @@ type Mapping struct {
 // PolicyGroupPrefix begins the groups to which access policies are bound. No source may give such a group.
 const PolicyGroupPrefix = "muster:access-entry:"
 
-// PolicyGroup is the group of the principals that are mapped by the access entry of that name, if it has access policies.
+// PolicyGroup is the group of the principals that are mapped by the access entry of that name, if it has access
+// policies.
 func PolicyGroup(entry string) string { return PolicyGroupPrefix + entry }

@@ -4,8 +4,8 @@ package identity
 
 import "fmt"
 
-// Explain is Map with a check for every entry up to the one that decides, those that name others too. Its cost grows with the
-// number of entries.
+// Explain is Map with a check for every entry up to the one that decides, those that name others too. Its cost grows
+// with the number of entries.
 func (t Table) Explain(p Principal) Outcome {
 	k, path, _ := keyOf(p.CanonicalARN)
 	if f := inconsistent(p, k); f != nil {

@@ -9,8 +9,9 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 )
 
-// key is the index by which a principal is found. There is no path in it: STS never says a role's, and IAM has no two roles, nor two
-// users, of one name in an account, whatever their paths and their case (IAM and STS quotas, "IAM name requirements").
+// key is the index by which a principal is found. There is no path in it: STS never says a role's, and IAM has no two
+// roles, nor two users, of one name in an account, whatever their paths and their case (IAM and STS quotas, "IAM name
+// requirements").
 type key struct {
 	partition, account string
 	kind               Kind
@@ -50,8 +51,8 @@ func permissionSet(name string) (string, bool) {
 	return set, true
 }
 
-// glob reports whether a name fits a pattern, in which * stands for any number of characters. Neither has a slash in it, nor another
-// character that path.Match takes for more than itself.
+// glob reports whether a name fits a pattern, in which * stands for any number of characters. Neither has a slash in
+// it, nor another character that path.Match takes for more than itself.
 func glob(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return ok && err == nil

@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// Map returns the user that a principal becomes. It does no I/O, and its cost does not depend on the number of entries, but for patterns
-// of the principal's own account. Its result is shared with others, so it is for reading only.
+// Map returns the user that a principal becomes. It does no I/O, and its cost does not depend on the number of entries,
+// but for patterns of the principal's own account. Its result is shared with others, so it is for reading only.
 func (t Table) Map(p Principal) Outcome {
 	k, path, _ := keyOf(p.CanonicalARN)
 	if f := inconsistent(p, k); f != nil {
@@ -120,8 +120,8 @@ func (p Problem) told() string {
 	return "its " + p.Field + " " + p.Saw
 }
 
-// inconsistent returns a fault if the parts of STS's answer, as the backend reports it, contradict each other. That happens only if a backend is
-// wrong.
+// inconsistent returns a fault if the parts of STS's answer, as the backend reports it, contradict each other. That
+// happens only if a backend is wrong.
 func inconsistent(p Principal, k key) *fault {
 	const fix = "this is a defect of the STS backend; report it"
 	switch {

@@ -4,8 +4,8 @@ package identity
 
 import "muster.dev/muster/internal/aws/arn"
 
-// Instance is the instance that a session belongs to. The STS backend has proven it: muster's own issued the session through the
-// instance's profile, or EC2 was asked. It is never what the caller said, such as the name of its session.
+// Instance is the instance that a session belongs to. The STS backend has proven it: muster's own issued the session
+// through the instance's profile, or EC2 was asked. It is never what the caller said, such as the name of its session.
 type Instance struct {
 	ID             string `json:"id"`
 	PrivateDNSName string `json:"privateDNSName"`
@@ -32,8 +32,8 @@ type Principal struct {
 	AccessKeyID string `json:"accessKeyID,omitempty"`
 	// Instance is nil unless the session has been proven to be an instance's.
 	Instance *Instance `json:"instance,omitempty"`
-	// Machine is the machine that the first credentials of a chain of sessions were given to, its own role's or those of roles assumed since.
-	// It is nil where they began elsewhere, and with AWS's STS, which does not say.
+	// Machine is the machine that the first credentials of a chain of sessions were given to, its own role's or those
+	// of roles assumed since. It is nil where they began elsewhere, and with AWS's STS, which does not say.
 	Machine *Machine `json:"machine,omitempty"`
 }
 

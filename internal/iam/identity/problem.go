@@ -7,7 +7,8 @@ import "strings"
 // Problem is something wrong with an entry, or with a source as a whole.
 type Problem struct {
 	Source Source `json:"source"`
-	// Entry is how people find it: mapRoles[2], or the name of an object. It is empty where the source as a whole is meant.
+	// Entry is how people find it: mapRoles[2], or the name of an object. It is empty where the source as a whole is
+	// meant.
 	Entry string `json:"entry,omitempty"`
 	// Field is what is wrong in it.
 	Field string `json:"field,omitempty"`

@@ -207,7 +207,8 @@ func TestTheSecondOfTwoForOnePrincipalIsTold(t *testing.T) {
 	if diff := cmp.Diff(want, told(problems)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Not where the first is for another principal of the name, nor where it is of another source, nor where it is not used.
+	// Not where the first is for another principal of the name, nor where it is of another source, nor where it is not
+	// used.
 	first.PrincipalID = "AROAEXAMPLEEXAMPLE000"
 	third := second
 	third.Source = identity.SourceFile

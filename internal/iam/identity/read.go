@@ -39,8 +39,8 @@ func (r *reader) problem(entry, field string, f fault, unused bool) {
 	r.problems = append(r.problems, Problem{Source: r.source, Entry: entry, Field: field, Saw: f.saw, Fix: f.fix, Unused: unused})
 }
 
-// ParseAWSAuth reads the data of the ConfigMap kube-system/aws-auth. The problems are those of its form; the content of the entries is
-// judged by [NewTable].
+// ParseAWSAuth reads the data of the ConfigMap kube-system/aws-auth. The problems are those of its form; the content of
+// the entries is judged by [NewTable].
 func ParseAWSAuth(data map[string]string) ([]Mapping, []Problem) {
 	r := &reader{source: SourceAWSAuth}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -56,8 +56,8 @@ func ParseAWSAuth(data map[string]string) ([]Mapping, []Problem) {
 	return r.mappings, r.problems
 }
 
-// ParseFile reads a mounted file: mapRoles, mapUsers and mapAccounts at its top, or under server as in the configuration of
-// aws-iam-authenticator, in YAML or JSON.
+// ParseFile reads a mounted file: mapRoles, mapUsers and mapAccounts at its top, or under server as in the
+// configuration of aws-iam-authenticator, in YAML or JSON.
 func ParseFile(data []byte) ([]Mapping, []Problem) {
 	r := &reader{source: SourceFile}
 	if len(data) > maxSource {
@@ -120,7 +120,8 @@ func (r *reader) unknownList(name string) {
 	r.problem("", clip(name), fault{"is not known", "the lists are " + strings.Join(lists(), ", ")}, true)
 }
 
-// text reads one list that is written as text. If it is not YAML, those of its items that are YAML by themselves are read.
+// text reads one list that is written as text. If it is not YAML, those of its items that are YAML by themselves are
+// read.
 func (r *reader) text(name, text string) {
 	if len(text) > maxSource {
 		r.problem("", name, fault{fmt.Sprintf("has %d bytes", len(text)), fmt.Sprintf("at most %d are allowed", maxSource)}, true)
@@ -158,7 +159,8 @@ func (r *reader) text(name, text string) {
 	}
 }
 
-// split takes a list apart at the lines that begin with the dash of its first item, without understanding what is between.
+// split takes a list apart at the lines that begin with the dash of its first item, without understanding what is
+// between.
 func split(text string) []string {
 	var items []string
 	dash := ""

@@ -73,7 +73,8 @@ func (e *entryReader) refuse(field string, f fault) {
 	e.problem(e.name, field, f, true)
 }
 
-// fields reads what is in an entry of roles or users, whatever the case of the fields' names, as aws-iam-authenticator does.
+// fields reads what is in an entry of roles or users, whatever the case of the fields' names, as aws-iam-authenticator
+// does.
 func (e *entryReader) fields(m *Mapping, fields map[string]any) {
 	arnField := string(m.Kind) + "arn"
 	seen := map[string]bool{}
@@ -166,8 +167,8 @@ func (e *entryReader) texts(field string, value any) []string {
 	return out
 }
 
-// account reads 12 digits, also where YAML took them for a number. A number that began with a zero has lost it, and is not
-// completed: YAML may have read it in base eight.
+// account reads 12 digits, also where YAML took them for a number. A number that began with a zero has lost it, and is
+// not completed: YAML may have read it in base eight.
 func (e *entryReader) account(field string, value any) string {
 	if n, ok := value.(json.Number); ok && isAccount(n.String()) {
 		return n.String()

@@ -75,8 +75,9 @@ const (
 	nodeSession = "name the session after the node: lower-case letters, digits, - and ."
 )
 
-// elsewhere refuses a node's name, and groups that ask for one, to a machine that was launched for another cluster, whichever roles it has
-// assumed since. Its role may be that of this cluster's machines, too, and whoever has its credentials would be one of them.
+// elsewhere refuses a node's name, and groups that ask for one, to a machine that was launched for another cluster,
+// whichever roles it has assumed since. Its role may be that of this cluster's machines, too, and whoever has its
+// credentials would be one of them.
 func (r *rule) elsewhere(p Principal) *refusal {
 	m := p.Machine
 	if !r.nodes || m == nil || m.Cluster == "" || m.Cluster == r.cluster {
@@ -86,8 +87,9 @@ func (r *rule) elsewhere(p Principal) *refusal {
 		"the session is of machine %s, which was launched for cluster %q, and this is cluster %q", m.ID, m.Cluster, r.cluster)
 }
 
-// proven refuses a node's name to a principal that is not proven to be that node. That a session has the name of an instance proves
-// nothing: any principal that may assume the role chooses it (aws-iam-authenticator, README, on {{SessionName}}).
+// proven refuses a node's name to a principal that is not proven to be that node. That a session has the name of an
+// instance proves nothing: any principal that may assume the role chooses it (aws-iam-authenticator, README, on
+// {{SessionName}}).
 func (r *rule) proven(p Principal) *refusal {
 	const fix = ownInstance
 	i := p.Instance

@@ -13,8 +13,8 @@ const (
 	groupBootstrappers = "system:bootstrappers"
 )
 
-// DefaultReserved are the prefixes that no user name of a source may have. EKS reserves system: too in access entries; in aws-auth it
-// has always been allowed, and nodes need it there.
+// DefaultReserved are the prefixes that no user name of a source may have. EKS reserves system: too in access entries;
+// in aws-auth it has always been allowed, and nodes need it there.
 func DefaultReserved(s Source) []string {
 	others := []string{"eks:", "aws:", "amazon:", "iam:"}
 	if s == SourceAccessEntry {

@@ -20,7 +20,8 @@ type Options struct {
 	PrincipalIDs bool
 	// RolePatterns allows mappings of many roles at once: sso, and * in the name of a role.
 	RolePatterns bool
-	// Reserved are the prefixes that user names of a source must not have; a source that is not in it has [DefaultReserved].
+	// Reserved are the prefixes that user names of a source must not have; a source that is not in it has
+	// [DefaultReserved].
 	Reserved map[Source][]string
 	// Trusted are the roles whose sessions' names are trusted to be those of their nodes.
 	Trusted []TrustedSessions
@@ -61,8 +62,8 @@ type Table struct {
 	patterns  map[scope][]int32
 }
 
-// NewTable makes a table of entries, and says what is wrong with them. The entries of each source are taken in the order given,
-// accounts last; the sources in their own order, whatever the order of mappings.
+// NewTable makes a table of entries, and says what is wrong with them. The entries of each source are taken in the
+// order given, accounts last; the sources in their own order, whatever the order of mappings.
 func NewTable(options Options, entries []AccessEntry, mappings []Mapping) (Table, []Problem) {
 	c := compiler{options: options}
 	t := Table{
@@ -100,7 +101,8 @@ func NewTable(options Options, entries []AccessEntry, mappings []Mapping) (Table
 	return t, c.problems
 }
 
-// add reads an entry and lists it where it is looked for. Entries that are not used are listed too, for the sake of explaining.
+// add reads an entry and lists it where it is looked for. Entries that are not used are listed too, for the sake of
+// explaining.
 func (t *Table) add(c *compiler, d draft) {
 	r := c.compile(d)
 	r.idle = !t.mode.Asks(d.source)

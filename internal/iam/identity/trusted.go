@@ -11,9 +11,9 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 )
 
-// TrustedSessions says of a role that a service names its sessions, and not the caller that assumes it, so that each is the node of its
-// name. Nothing that STS says shows whether that is so. It is therefore for the authenticator's operator to say, and never for an
-// entry.
+// TrustedSessions says of a role that a service names its sessions, and not the caller that assumes it, so that each is
+// the node of its name. Nothing that STS says shows whether that is so. It is therefore for the authenticator's
+// operator to say, and never for an entry.
 type TrustedSessions struct {
 	Role arn.ARN
 	// Names of its sessions that are trusted; one * in a name stands for any number of characters.
@@ -48,8 +48,9 @@ func CheckTrustedName(name string) error {
 	return nil
 }
 
-// ofInstance reports whether a name is of the form that instances have, by their ids and their private DNS names (EC2, "instance hostname
-// types"). No session becomes such a node because its name is trusted, so that none takes the name of an instance.
+// ofInstance reports whether a name is of the form that instances have, by their ids and their private DNS names (EC2,
+// "instance hostname types"). No session becomes such a node because its name is trusted, so that none takes the name
+// of an instance.
 func ofInstance(name string) bool {
 	return strings.HasPrefix(name, "i-") || strings.HasPrefix(name, "ip-")
 }
@@ -97,7 +98,8 @@ func (c *compiler) trust(all []TrustedSessions) {
 	}
 }
 
-// sessions looks at an entry that names nodes after their sessions: whether what it names is one role whose sessions are trusted.
+// sessions looks at an entry that names nodes after their sessions: whether what it names is one role whose sessions
+// are trusted.
 func (c *compiler) sessions(d draft) {
 	t := c.trusted[c.rule.key] // an entry for many roles has a key that is nobody's
 	switch {
@@ -124,7 +126,8 @@ func sessionField(d draft) string {
 	return d.fields.username
 }
 
-// samePath reports whether two paths may be of one role: "/" is also that of a role of which none is said, as STS says none.
+// samePath reports whether two paths may be of one role: "/" is also that of a role of which none is said, as STS says
+// none.
 func samePath(a, b string) bool { return a == "/" || b == "/" || a == b }
 
 // unproven refuses a node's name to a session that is not proven to be an instance's, unless its name is trusted.

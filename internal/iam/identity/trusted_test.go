@@ -295,8 +295,8 @@ func isTrusted(all []identity.TrustedSessions, p identity.Principal) bool {
 func TestOnlyTrustedSessionsAreNodesWithoutProof(t *testing.T) {
 	trusted, others := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		// Parts that are all drawn at random are trusted once in a hundred times. Mostly one part is, and the others are the first of their kind,
-		// which are trusted.
+		// Parts that are all drawn at random are trusted once in a hundred times. Mostly one part is, and the others
+		// are the first of their kind, which are trusted.
 		const parts = 6
 		free, n := rapid.IntRange(0, parts).Draw(rt, "free part"), 0
 		draw := func(rt *rapid.T, what string, of ...string) string {

@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// Passwords, SSH keys, certificates, service-specific credentials and MFA devices do not exist here. Tools ask for a user's before they
-// delete the user, and are told that there are none.
+// Passwords, SSH keys, certificates, service-specific credentials and MFA devices do not exist here. Tools ask for a
+// user's before they delete the user, and are told that there are none.
 
 type listSSHKeysOut struct {
 	listPage

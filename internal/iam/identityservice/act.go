@@ -55,7 +55,8 @@ const (
 
 var rights = map[mode]awsfront.Rights{open: awsfront.Everybody, judged: awsfront.Itself, unsigned: awsfront.Itself}
 
-// register adds an action to the front: its resource, and its effect if the caller may. All errors of the two are made ones of IAM's.
+// register adds an action to the front: its resource, and its effect if the caller may. All errors of the two are made
+// ones of IAM's.
 func register[In, Out any](s *Service, front *awsfront.Front, api, action string, m mode, about func(*call, In) (target, error), do func(*call, In) (*Out, error)) {
 	spec := awsfront.Spec[In, Out]{
 		Rights: rights[m], Unsigned: m == unsigned,
@@ -159,8 +160,8 @@ func (c *call) request(action string, t target) iampolicy.Request {
 	return iampolicy.Request{Caller: caller, Action: action, Resource: t.resource, Context: conditions}
 }
 
-// rights are the policies that bound what a caller may do. A policy that cannot be found or read might be one that denies, so that the
-// caller may do nothing then.
+// rights are the policies that bound what a caller may do. A policy that cannot be found or read might be one that
+// denies, so that the caller may do nothing then.
 func (s *Service) rights(state *State, p principal) (iampolicy.Rights, error) {
 	var rights iampolicy.Rights
 	inline := iampolicy.UserInline

@@ -29,7 +29,8 @@ type admitted struct {
 	userAgent string
 }
 
-// Unsigned is the caller of AssumeRoleWithWebIdentity, whose sender the token proves. All other actions need a signature, whatever is registered.
+// Unsigned is the caller of AssumeRoleWithWebIdentity, whose sender the token proves. All other actions need a
+// signature, whatever is registered.
 func (s *Service) Unsigned(r *http.Request, service, action string) (awsfront.Caller, error) {
 	if service != apiSTS || action != actionWebIdentity {
 		return nil, iamfault.Errorf(iamfault.MissingAuthenticationToken, "Request is missing Authentication Token")
@@ -38,7 +39,8 @@ func (s *Service) Unsigned(r *http.Request, service, action string) (awsfront.Ca
 	return Caller{admitted: s.came(r, s.config.Now())}, nil
 }
 
-// sender finds the sender of a request: the key must exist, the signature must be made with it, for this service, and now.
+// sender finds the sender of a request: the key must exist, the signature must be made with it, for this service, and
+// now.
 func (s *Service) sender(ctx context.Context, r *http.Request, service string, body []byte) (admitted, error) {
 	now := s.config.Now()
 	record := awsfront.RecordOf(ctx)
@@ -97,7 +99,8 @@ func (s *Service) came(r *http.Request, now time.Time) admitted {
 	return a
 }
 
-// scoped reports whether a signature is for a service and a region that it is in. STS and IAM may be signed for the global region everywhere.
+// scoped reports whether a signature is for a service and a region that it is in. STS and IAM may be signed for the
+// global region everywhere.
 func (s *Service) scoped(signed sigv4.Signed, service string) error {
 	if signed.Service != service {
 		return iamfault.Errorf(iamfault.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", service)

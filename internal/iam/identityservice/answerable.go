@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-// answerable turns any error into one that may be answered. An unknown error becomes an InternalFailure that tells nothing.
+// answerable turns any error into one that may be answered. An unknown error becomes an InternalFailure that tells
+// nothing.
 func answerable(err error) error {
 	var (
 		known     *awsfault.Error

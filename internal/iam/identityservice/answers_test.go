@@ -26,7 +26,8 @@ const (
 	linkedRole = "AWSServiceRoleForAmazonEKSNodegroup"
 )
 
-// TestAnswersOnTheWire pins what every action of STS and IAM answers, and every refusal, byte by byte: status, headers and body.
+// TestAnswersOnTheWire pins what every action of STS and IAM answers, and every refusal, byte by byte: status, headers
+// and body.
 func TestAnswersOnTheWire(t *testing.T) {
 	r := newRecorder(t)
 	type step struct{ who, action, form string }

@@ -59,8 +59,9 @@ func (a anyToken) good(lives map[string]bool) bool {
 	return isSigned && isForSTS && isForRole && isThere && a.ends > 0
 }
 
-// TestNoTokenButTheOneYieldsCredentials shows tokens of any issuer, signed by anybody, for any audience, of any namespace and of pods that are there or
-// not, for roles that trust one service account each. Credentials come of those by which all of it fits, and of no other.
+// TestNoTokenButTheOneYieldsCredentials shows tokens of any issuer, signed by anybody, for any audience, of any
+// namespace and of pods that are there or not, for roles that trust one service account each. Credentials come of those
+// by which all of it fits, and of no other.
 func TestNoTokenButTheOneYieldsCredentials(t *testing.T) {
 	w, i := federation(t)
 	second := secondURL

@@ -56,7 +56,8 @@ func (s *Service) registerBoundaries(front *awsfront.Front) {
 	})
 }
 
-// boundedBy adds the condition key by which a policy that delegates the making of roles sees to it that these are bounded.
+// boundedBy adds the condition key by which a policy that delegates the making of roles sees to it that these are
+// bounded.
 func boundedBy(t target, policy *string) target {
 	if policy != nil && *policy != "" {
 		t.context["iam:permissionsboundary"] = []string{*policy}
@@ -168,7 +169,8 @@ func holderOfRole(r iam.Role) policyHolder { return policyHolder{"Role", r.Path,
 // usedAsBoundary is a PolicyUsageFilter.
 const usedAsBoundary = "PermissionsBoundary"
 
-// usersBy returns the users and roles that use a policy in the way that a PolicyUsageFilter says, or in either way without.
+// usersBy returns the users and roles that use a policy in the way that a PolicyUsageFilter says, or in either way
+// without.
 func (c *call) usersBy(filter *string) (func(policy string) []policyHolder, error) {
 	switch {
 	case filter == nil:

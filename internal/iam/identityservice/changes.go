@@ -89,7 +89,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// InstancesChanged says that instances came, went or changed. An implementation of Instances calls it after Lookup answers accordingly.
+// InstancesChanged says that instances came, went or changed. An implementation of Instances calls it after Lookup
+// answers accordingly.
 func (s *Service) InstancesChanged(ids ...string) { s.hub.tell(keyservice.Change{Instances: ids}) }
 
 // Run tells authenticators of changes, and renews the keys that sessions are sealed with, until the context ends.
@@ -116,8 +117,8 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// difference is what authenticators must forget when one state follows another: entities that ended, and new ones, since they remember a
-// "no" too. The permissions of a role or user are nothing to them.
+// difference is what authenticators must forget when one state follows another: entities that ended, and new ones,
+// since they remember a "no" too. The permissions of a role or user are nothing to them.
 func difference(old, now *State) keyservice.Change {
 	if old == nil {
 		return keyservice.Change{All: true}

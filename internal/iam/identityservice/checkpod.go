@@ -22,8 +22,8 @@ func (s *Service) CheckPod(ctx context.Context, in PodRole) error {
 	return withCause(err)
 }
 
-// CheckWebIdentity says why AssumeRoleWithWebIdentity would not give a role for a token of an issuer with a subject and one audience; nil if it would. No
-// token is verified.
+// CheckWebIdentity says why AssumeRoleWithWebIdentity would not give a role for a token of an issuer with a subject and
+// one audience; nil if it would. No token is verified.
 func (s *Service) CheckWebIdentity(ctx context.Context, role, issuer, subject, audience string) error {
 	state, err := s.config.Store.State()
 	if err != nil {

@@ -30,13 +30,14 @@ func clusterRoleTag(namespace string) iam.Tag {
 	return iam.Tag{Key: "muster.dev/node-role-of", Value: namespace}
 }
 
-// ErrForeignRole reports that the name of a cluster's node role belongs to a role that was not made for the cluster. To give machines and entries
-// to such a role would be a gift to whoever made it.
+// ErrForeignRole reports that the name of a cluster's node role belongs to a role that was not made for the cluster. To
+// give machines and entries to such a role would be a gift to whoever made it.
 var ErrForeignRole = errors.New("a role of that name exists and was not made for the nodes of the cluster")
 
-// MakeClusterNodeRole makes the node role of a cluster, with the policies that EKS gives to nodes, and an instance profile of the same name. It goes
-// on with what an earlier call made. In a cluster whose nodes had the account's role until now (heir), the new role has the policies that the
-// account's role has at the moment, so that what runs on the nodes may do what it did.
+// MakeClusterNodeRole makes the node role of a cluster, with the policies that EKS gives to nodes, and an instance
+// profile of the same name. It goes on with what an earlier call made. In a cluster whose nodes had the account's role
+// until now (heir), the new role has the policies that the account's role has at the moment, so that what runs on the
+// nodes may do what it did.
 func MakeClusterNodeRole(ctx context.Context, store Store, account, namespace string, heir bool, now time.Time) error {
 	state, err := store.State()
 	if err != nil {
@@ -96,8 +97,9 @@ func FindClusterNodeRole(store Store, account, namespace string) (role iam.Role,
 	return role, found && madeForCluster(role.Tags, namespace), nil
 }
 
-// RemoveClusterNodeRole removes the node role of a deleted cluster and the instance profiles that were made for it. A role that somebody put into a
-// profile of their own stays. The next cluster of that name must not inherit the policies of the role.
+// RemoveClusterNodeRole removes the node role of a deleted cluster and the instance profiles that were made for it. A
+// role that somebody put into a profile of their own stays. The next cluster of that name must not inherit the policies
+// of the role.
 func RemoveClusterNodeRole(ctx context.Context, store Store, namespace string, role iam.Role) error {
 	state, err := store.State()
 	if err != nil {

@@ -18,7 +18,8 @@ func denied(who, action string, t target, d iampolicy.Decision) error {
 	return iamfault.Because(errors.New(d.Policy+": "+d.Reason), iamfault.AccessDenied, "User: "+who+" is not authorized to perform: "+action+onResource(action, t)+because(action, d))
 }
 
-// onResource is what a refusal says of the resource. EC2 and Auto Scaling say nothing where it is any, and EFS never names it.
+// onResource is what a refusal says of the resource. EC2 and Auto Scaling say nothing where it is any, and EFS never
+// names it.
 func onResource(action string, t target) string {
 	service, _, _ := strings.Cut(action, ":")
 	switch {

@@ -27,9 +27,9 @@ func managedPolicy(name string) string {
 	return iam.Policy{Account: iam.AWSAccount, Path: "/", Name: name}.ARN().String()
 }
 
-// First makes an account that can be used: with a user that may do everything, whose access key is in a file. The account itself comes
-// last: once it is there nothing is made any more, and a user or key that somebody deletes does not come back. Whatever kills it in
-// between, the next run goes on with what it finds.
+// First makes an account that can be used: with a user that may do everything, whose access key is in a file. The
+// account itself comes last: once it is there nothing is made any more, and a user or key that somebody deletes does
+// not come back. Whatever kills it in between, the next run goes on with what it finds.
 func First(ctx context.Context, store Store, account, credentials string, now time.Time) (made bool, err error) {
 	state, err := store.State()
 	if err != nil {

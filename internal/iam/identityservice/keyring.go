@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// sealLifetime is how long one key seals; after that a new one does, and the old one opens what it sealed until that has ended.
+	// sealLifetime is how long one key seals; after that a new one does, and the old one opens what it sealed until
+	// that has ended.
 	sealLifetime = 30 * 24 * time.Hour
 	// maxSession is the longest that any session lasts (GetSessionToken).
 	maxSession = 36 * time.Hour
@@ -34,8 +35,8 @@ type sealKey struct {
 // keyring has the newest key last.
 type keyring []sealKey
 
-// OpenSealer reads the keys that sessions are sealed with, makes the first one, and replaces one that is old. Without the file every
-// session that was ever issued has ended; with a damaged one that must be somebody's decision.
+// OpenSealer reads the keys that sessions are sealed with, makes the first one, and replaces one that is old. Without
+// the file every session that was ever issued has ended; with a damaged one that must be somebody's decision.
 func OpenSealer(path string, now time.Time) (*Sealer, error) {
 	s := &Sealer{path: path}
 	return s, s.Renew(now)

@@ -45,8 +45,8 @@ type KubernetesConfig struct {
 	Log    *slog.Logger
 }
 
-// Kubernetes is the Store whose entities are objects of the management plane. Reads come from informers and from what was written here
-// since they last heard; writes go straight to the API server.
+// Kubernetes is the Store whose entities are objects of the management plane. Reads come from informers and from what
+// was written here since they last heard; writes go straight to the API server.
 type Kubernetes struct {
 	client  client.WithWatch
 	log     *slog.Logger
@@ -253,8 +253,8 @@ func (k *Kubernetes) create(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// Update replaces an entity. A new name of a user is a new object: it is made before the old one goes, and says that the old one counts
-// no more, so that whatever happens in between the user has one name.
+// Update replaces an entity. A new name of a user is a new object: it is made before the old one goes, and says that
+// the old one counts no more, so that whatever happens in between the user has one name.
 func (k *Kubernetes) Update(ctx context.Context, from *State, e Entity) error {
 	old, ok := k.find(from, e)
 	if !ok {
@@ -361,7 +361,8 @@ func (k *Kubernetes) remove(ctx context.Context, old client.Object) error {
 	return nil
 }
 
-// find is the object of an entity as it was in a state. An old name of a user has another object with the same unique id.
+// find is the object of an entity as it was in a state. An old name of a user has another object with the same unique
+// id.
 func (k *Kubernetes) find(from *State, e Entity) (client.Object, bool) {
 	unique := ID(e)
 	k.mu.Lock()

@@ -80,8 +80,8 @@ func (s *Service) createLinkedRole(c *call, in createLinkedRoleIn) (*roleOut, er
 	return &roleOut{c.infoOfRole(r, true)}, s.config.Store.Create(c.ctx, r)
 }
 
-// deleteLinkedRole deletes at once: no service here keeps a role. The task's id names the role by its unique id, so that the status of
-// the task can be told without a record of it.
+// deleteLinkedRole deletes at once: no service here keeps a role. The task's id names the role by its unique id, so
+// that the status of the task can be told without a record of it.
 func (s *Service) deleteLinkedRole(c *call, in roleIn) (*deleteLinkedRoleOut, error) {
 	r, err := c.findRole(in.RoleName)
 	if err != nil {

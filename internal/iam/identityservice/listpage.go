@@ -25,12 +25,13 @@ type listPage struct {
 // marking makes the markers of one request's list, and reads those that pages of the same request ended with.
 type marking interface {
 	Seal(last string) (string, error)
-	// Open returns the key behind which the next page begins; false for a marker that no page of such a request ended with.
+	// Open returns the key behind which the next page begins; false for a marker that no page of such a request ended
+	// with.
 	Open(marker string) (last string, ok bool)
 }
 
-// pageBy sorts items by their key, which is unique, and cuts the page that begins behind the marker. A marker names the last key that was
-// given out, so items that come and go between two pages shift nothing.
+// pageBy sorts items by their key, which is unique, and cuts the page that begins behind the marker. A marker names the
+// last key that was given out, so items that come and go between two pages shift nothing.
 func pageBy[T any](items []T, key func(T) string, markers marking, marker *string, most *int32) ([]T, listPage, error) {
 	size := defaultItems
 	if most != nil {

@@ -33,7 +33,8 @@ type sealedLogin struct {
 
 var _ registrylogin.Backend = (*Service)(nil)
 
-// Login makes a password for the image registry, by which that knows the caller. It is worth nothing once the caller's key, session, user or role is.
+// Login makes a password for the image registry, by which that knows the caller. It is worth nothing once the caller's
+// key, session, user or role is.
 func (s *Service) Login(by awsfront.Caller) (password string, expires time.Time, err error) {
 	c, ok := by.(Caller)
 	if !ok {

@@ -14,8 +14,9 @@ import (
 	"muster.dev/muster/internal/aws/awsshape"
 )
 
-// A marker names the last item of a page. It is sealed with the account, the action and the parameters of the request, as the tokens of other
-// services' lists are: one that somebody makes up, or that another list ended with, is refused. It holds nothing that the page did not.
+// A marker names the last item of a page. It is sealed with the account, the action and the parameters of the request,
+// as the tokens of other services' lists are: one that somebody makes up, or that another list ended with, is refused.
+// It holds nothing that the page did not.
 const (
 	markerVersion = 1
 	markerHeader  = 5 // the version, and which key sealed it

@@ -13,14 +13,16 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// nodeProfileTag is on the instance profiles that were made for node groups whose role had none. They go when no group uses them.
+// nodeProfileTag is on the instance profiles that were made for node groups whose role had none. They go when no group
+// uses them.
 func nodeProfileTag() iam.Tag { return iam.Tag{Key: "muster.dev/made-for", Value: "node groups"} }
 
 // nodeProfilePrefix comes before a role's name if a profile of that name carries another role.
 const nodeProfilePrefix = "muster-"
 
-// NodeProfile makes an instance profile that carries a role, as EKS does for a node group: by the role's name, or with a prefix if that
-// is taken. One that was made for a role that was deleted is given the new one; machines of a role that exists must not get another.
+// NodeProfile makes an instance profile that carries a role, as EKS does for a node group: by the role's name, or with
+// a prefix if that is taken. One that was made for a role that was deleted is given the new one; machines of a role
+// that exists must not get another.
 func NodeProfile(ctx context.Context, store Store, account, roleID string, now time.Time) (string, error) {
 	state, err := store.State()
 	if err != nil {

@@ -29,8 +29,8 @@ const (
 // plainLength is the longest name that is an object's name as it is; a longer or stranger one is told by a hash.
 const plainLength = 63
 
-// objectName is the name of the object of an entity: the account and the name, which must be a DNS name for Kubernetes. It is the same
-// for two names that differ in capitals, so that the API server keeps names unique.
+// objectName is the name of the object of an entity: the account and the name, which must be a DNS name for Kubernetes.
+// It is the same for two names that differ in capitals, so that the API server keeps names unique.
 func objectName(account, name string) string {
 	lower := strings.ToLower(name)
 	plain := len(lower) <= plainLength && lower[0] != '-' && lower[len(lower)-1] != '-' &&
@@ -155,7 +155,8 @@ func fill(into client.Object, e Entity) error {
 	return nil
 }
 
-// entity reads an object. An object that contradicts itself is an error: its author did not mean what the service would make of it.
+// entity reads an object. An object that contradicts itself is an error: its author did not mean what the service would
+// make of it.
 func entity(o client.Object) (Entity, error) {
 	var e Entity
 	var arn string

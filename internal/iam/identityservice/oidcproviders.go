@@ -159,7 +159,8 @@ func checkProvider(p iam.OIDCProvider) error {
 	return firstError(iam.CheckClientIDs(p.ClientIDs), iam.CheckThumbprints(p.Thumbprints), iam.CheckTags(p.Tags))
 }
 
-// createProvider keeps a provider without asking its issuer for anything. IAM would fetch a missing thumbprint; here the list stays empty.
+// createProvider keeps a provider without asking its issuer for anything. IAM would fetch a missing thumbprint; here
+// the list stays empty.
 func (s *Service) createProvider(c *call, in createProviderIn) (*createProviderOut, error) {
 	url, err := iam.ProviderURL(in.Url)
 	if err != nil {
@@ -190,7 +191,8 @@ func (s *Service) changeProvider(c *call, name string, change func(iam.OIDCProvi
 	return nil, s.config.Store.Update(c.ctx, c.state, p)
 }
 
-// deleteProvider is not an error for one that is not there, as the API reference has it. Roles may go on naming the provider.
+// deleteProvider is not an error for one that is not there, as the API reference has it. Roles may go on naming the
+// provider.
 func (s *Service) deleteProvider(c *call, in providerIn) (*none, error) {
 	a, err := arn.Parse(in.OpenIDConnectProviderArn)
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
-// restarting is a management plane whose API server goes away and is started again. While it is away its watches end and it refuses
-// connections. Once it is back it says of each watch of before that its resource version is
-// too old, as the watch cache of a new API server does.
+// restarting is a management plane whose API server goes away and is started again. While it is away its watches end
+// and it refuses connections. Once it is back it says of each watch of before that its resource version is too old, as
+// the watch cache of a new API server does.
 type restarting struct {
 	client.WithWatch
 
@@ -88,8 +88,8 @@ func (r *restarting) Watch(ctx context.Context, list client.ObjectList, o ...cli
 	return w, err
 }
 
-// After an outage of a minute, a key that was removed while nobody could hear of it is refused within a second; so is the user that was
-// deleted and made again under the name.
+// After an outage of a minute, a key that was removed while nobody could hear of it is refused within a second; so is
+// the user that was deleted and made again under the name.
 func TestRemovedInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plane := newPlane(t)

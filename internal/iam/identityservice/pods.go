@@ -19,16 +19,17 @@ import (
 // podSession is how long the credentials of a pod last. Those of a target role are chained, and last for an hour.
 const podSession = 6 * time.Hour
 
-// PodRoot is the pod that the first of a chain of sessions was made for, and by which pod identity association. Everything that the trust
-// policy of the role is asked about follows from it, so that it is asked again at each use of the session.
+// PodRoot is the pod that the first of a chain of sessions was made for, and by which pod identity association.
+// Everything that the trust policy of the role is asked about follows from it, so that it is asked again at each use of
+// the session.
 type PodRoot struct {
 	Cluster        string `json:"c"` // its name
 	Namespace      string `json:"n"`
 	Pod            string `json:"p"`
 	UID            string `json:"u"`
 	ServiceAccount string `json:"s"`
-	// Association is the id of the association, and Grant says what it granted, in the words of who made the root: see Pods. Both are empty for a pod
-	// that has its session by no association.
+	// Association is the id of the association, and Grant says what it granted, in the words of who made the root: see
+	// Pods. Both are empty for a pod that has its session by no association.
 	Association string `json:"a,omitempty"`
 	Grant       string `json:"g,omitempty"`
 	// Untagged leaves EKS's tags out of the session.
@@ -67,15 +68,16 @@ func (s *Service) clusterARN(name string) string {
 
 // Pods are the pods of the account's clusters that have identities. It must answer at once.
 type Pods interface {
-	// Holds is nil while the pod is there with its service account, and its association grants what it did; the reason otherwise. Without an
-	// answer it is an error that wraps ErrNotReady.
+	// Holds is nil while the pod is there with its service account, and its association grants what it did; the reason
+	// otherwise. Without an answer it is an error that wraps ErrNotReady.
 	Holds(root PodRoot) error
 }
 
 // PodRole is what a pod identity association gives a pod.
 type PodRole struct {
 	Root PodRoot
-	// Role is the ARN of the association's role, and Target that of the role whose credentials the pod gets instead; empty without one.
+	// Role is the ARN of the association's role, and Target that of the role whose credentials the pod gets instead;
+	// empty without one.
 	Role, Target string
 	ExternalID   string // sts:ExternalId for the trust policy of the target role
 	Policy       string // a session policy; empty without one
@@ -90,9 +92,10 @@ type PodCredentials struct {
 	ARN, RoleID string
 }
 
-// AssumeForPod gives a pod the credentials of its association's role, if the trust policy of the role lets pods.eks.amazonaws.com in, or those of the
-// target role, if that lets the role in. The caller has made sure whose pod it is. Refusals are *awsfault.Error, with STS's codes; the refusal of a
-// role that does not trust has the reason as its cause.
+// AssumeForPod gives a pod the credentials of its association's role, if the trust policy of the role lets
+// pods.eks.amazonaws.com in, or those of the target role, if that lets the role in. The caller has made sure whose pod
+// it is. Refusals are *awsfault.Error, with STS's codes; the refusal of a role that does not trust has the reason as
+// its cause.
 func (s *Service) AssumeForPod(ctx context.Context, in PodRole) (PodCredentials, error) {
 	given, err := s.assumeForPod(ctx, in)
 	if err != nil {
@@ -192,7 +195,8 @@ func (s *Service) podRole(state *State, text string) (iam.Role, error) {
 	return role, nil
 }
 
-// trustsPods reports whether the trust policy of a role lets EKS give it to a pod: with tags it takes sts:TagSession, too.
+// trustsPods reports whether the trust policy of a role lets EKS give it to a pod: with tags it takes sts:TagSession,
+// too.
 func (s *Service) trustsPods(role iam.Role, root PodRoot, now time.Time) error {
 	source := s.clusterARN(root.Cluster)
 	conditions := map[string][]string{

@@ -140,7 +140,8 @@ func TestNoRoleForAPod(t *testing.T) {
 	}
 }
 
-// A role of another account that lets EKS in lets in that of its own account: nobody there was asked about a cluster elsewhere.
+// A role of another account that lets EKS in lets in that of its own account: nobody there was asked about a cluster
+// elsewhere.
 func TestNoRoleOfAnotherAccountForAPod(t *testing.T) {
 	w, _ := podWorld(t)
 	far := own.Role{ID: "AROAABCDEFGHIJKLMNOPQ", Account: "111122223333", Path: "/", Name: "app", Trust: fmt.Sprintf(podTrust, ""), MaxSession: time.Hour, Created: time.Now()}

@@ -66,8 +66,8 @@ func (p principal) caller() iampolicy.Caller {
 	return c
 }
 
-// refused is why credentials are not good. The reason is for logs and the authenticator's operator; their sender is told the code's own
-// sentence, which says less.
+// refused is why credentials are not good. The reason is for logs and the authenticator's operator; their sender is
+// told the code's own sentence, which says less.
 type refused struct {
 	code   iamfault.Code
 	reason string

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// Policies for services that are not here are kept as they are written. The files have the actions and condition keys of what the EBS driver,
-// the load balancer controller, Cluster Autoscaler, Karpenter, S3's and KMS's guides publish.
+// Policies for services that are not here are kept as they are written. The files have the actions and condition keys
+// of what the EBS driver, the load balancer controller, Cluster Autoscaler, Karpenter, S3's and KMS's guides publish.
 func TestPublishedPoliciesAreKept(t *testing.T) {
 	w := newWorld(t, nil)
 	c, ctx := w.iam(w.admin()), t.Context()
@@ -80,7 +80,8 @@ func TestAbsentKeys(t *testing.T) {
 	}
 }
 
-// A trust policy may say on whose behalf a service asks, as the page on the authenticator recommends. Instances' requests do not say it.
+// A trust policy may say on whose behalf a service asks, as the page on the authenticator recommends. Instances'
+// requests do not say it.
 func TestTrustWithASource(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, condition := range map[string]string{

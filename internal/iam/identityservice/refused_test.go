@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/iam/keyservice"
 )
 
-// Only the holder of a session token that was sealed for an instance, under the access key that belongs to it, says something about an
-// instance.
+// Only the holder of a session token that was sealed for an instance, under the access key that belongs to it, says
+// something about an instance.
 func TestRefusedTokensAreTheInstances(t *testing.T) {
 	var told []string
 	w := newWorld(t, func(c *identityservice.Config) {

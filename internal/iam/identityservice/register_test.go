@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/aws/awsactions"
 )
 
-// Each action of STS and IAM has inputs and outputs of the table, and says what it is about where the list has it decided by resources or keys.
+// Each action of STS and IAM has inputs and outputs of the table, and says what it is about where the list has it
+// decided by resources or keys.
 func TestActionsFitTheTables(t *testing.T) {
 	if err := newWorld(t, nil).front.Check(); err != nil {
 		t.Error(err)

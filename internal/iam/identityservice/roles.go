@@ -59,7 +59,8 @@ func shownTrust(state *State, text string) string {
 	return shown
 }
 
-// boundTrust is a trust policy as it is kept: the users and roles that it names are meant by what they are, not by how they are called.
+// boundTrust is a trust policy as it is kept: the users and roles that it names are meant by what they are, not by how
+// they are called.
 func (c *call) boundTrust(text string) (string, error) {
 	document, err := c.read(iampolicy.Trust, text)
 	if err != nil {

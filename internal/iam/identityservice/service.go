@@ -42,7 +42,8 @@ type Config struct {
 	// Issuers, if not nil, are those whose tokens are exchanged for credentials, as far as IAM has them as providers.
 	Issuers Issuers
 
-	// Refused, if not nil, is told of tokens of an instance's session that a cluster's authenticator refused. It must not take long.
+	// Refused, if not nil, is told of tokens of an instance's session that a cluster's authenticator refused. It must
+	// not take long.
 	Refused func(cluster, instance string, r keyservice.Refused)
 
 	// Account of the instances' profiles; DefaultAccount if empty.
@@ -59,7 +60,8 @@ type Service struct {
 	hub    hub
 	used   usage
 	limits limits // of access keys
-	// subjects are those of OpenID Connect providers, counted apart: whoever has a provider has as many subjects as they like.
+	// subjects are those of OpenID Connect providers, counted apart: whoever has a provider has as many subjects as
+	// they like.
 	subjects limits
 	parsed   parsed
 	managed  map[string]iam.Policy // AWS's own, by ARN

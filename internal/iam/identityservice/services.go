@@ -26,7 +26,8 @@ func (c Caller) Principal() arn.ARN { return c.holder }
 // Account is the caller's.
 func (c Caller) Account() string { return c.admitted.account }
 
-// Instance is the id of the instance whose own credentials, those of instance metadata, the request was signed with; empty for any other caller.
+// Instance is the id of the instance whose own credentials, those of instance metadata, the request was signed with;
+// empty for any other caller.
 func (c Caller) Instance() string {
 	if c.admitted.instance == nil {
 		return ""
@@ -37,7 +38,8 @@ func (c Caller) Instance() string {
 // errNotOurs is a defect of the program.
 var errNotOurs = errors.New("the caller did not come in here")
 
-// Front makes the front of the account's AWS APIs: the service is its gate, and has registered the actions of STS and IAM. Others register theirs there.
+// Front makes the front of the account's AWS APIs: the service is its gate, and has registered the actions of STS and
+// IAM. Others register theirs there.
 func (s *Service) Front(c awsfront.Config) (*awsfront.Front, error) {
 	c.Gate = s
 	if c.Now == nil {
@@ -57,8 +59,8 @@ func (s *Service) Front(c awsfront.Config) (*awsfront.Front, error) {
 	return front, nil
 }
 
-// Admit finds the sender of a request for a service. The body is what was read of the request's, to the end. Refusals are *awsfault.Error, with
-// the codes of STS and IAM.
+// Admit finds the sender of a request for a service. The body is what was read of the request's, to the end. Refusals
+// are *awsfault.Error, with the codes of STS and IAM.
 func (s *Service) Admit(r *http.Request, service string, body []byte) (awsfront.Caller, error) {
 	a, err := s.sender(r.Context(), r, service, body)
 	if err != nil {
@@ -75,9 +77,9 @@ func (s *Service) Admit(r *http.Request, service string, body []byte) (awsfront.
 	return c, nil
 }
 
-// Authorize asks the caller's policies, as they are now, about an action such as eks:DescribeCluster and a resource, which is an ARN or "*".
-// The conditions are those of the request and the resource beside the global ones, by their names in lower case. Refusals are
-// *awsfault.Error. A request of STS or IAM is decided by the state that it works on.
+// Authorize asks the caller's policies, as they are now, about an action such as eks:DescribeCluster and a resource,
+// which is an ARN or "*". The conditions are those of the request and the resource beside the global ones, by their
+// names in lower case. Refusals are *awsfault.Error. A request of STS or IAM is decided by the state that it works on.
 func (s *Service) Authorize(c awsfront.Caller, action string, about awsfront.Target) error {
 	caller, ok := c.(Caller)
 	if !ok {

@@ -22,7 +22,8 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 )
 
-// zoo is a service of the account beside STS and IAM. It tells who asks, and decides about the resource "cage" of type big.
+// zoo is a service of the account beside STS and IAM. It tells who asks, and decides about the resource "cage" of type
+// big.
 func zoo(w *world) {
 	w.others["zoo"] = http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -35,9 +35,10 @@ type Session struct {
 	Tags   SessionTags
 	// Chained sessions were made with the credentials of another role.
 	Chained bool
-	// RootKey is the long-lived key that the first of the chain was made with; RootInstance and RootRole the instance and its role; RootPod and
-	// RootRole the pod and the role of its association; RootIssuer and RootRole the issuer of the token that it was exchanged for and the role,
-	// and RootBound what the token was bound to: nothing if the issuer is not a cluster of the account. One of the four is set.
+	// RootKey is the long-lived key that the first of the chain was made with; RootInstance and RootRole the instance
+	// and its role; RootPod and RootRole the pod and the role of its association; RootIssuer and RootRole the issuer of
+	// the token that it was exchanged for and the role, and RootBound what the token was bound to: nothing if the
+	// issuer is not a cluster of the account. One of the four is set.
 	RootKey, RootInstance, RootRole, RootIssuer string
 	RootPod                                     PodRoot
 	RootBound                                   webidentity.Bound
@@ -56,8 +57,8 @@ func (s Session) GoString() string { return s.String() }
 // LogValue keeps the secret out of logs.
 func (s Session) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// sealedSession is what is sealed. Names are short because the token goes into every request, and into Kubernetes tokens, which have
-// at most 4,096 bytes.
+// sealedSession is what is sealed. Names are short because the token goes into every request, and into Kubernetes
+// tokens, which have at most 4,096 bytes.
 type sealedSession struct {
 	AccessKeyID  string     `json:"a"`
 	Secret       string     `json:"s"`

@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// SessionTags are the tags of a role's session: those that were passed to AssumeRole, and those that the session inherits.
+// SessionTags are the tags of a role's session: those that were passed to AssumeRole, and those that the session
+// inherits.
 type SessionTags struct {
 	Own []iam.Tag
 	// Transitive tags go on to each session that is made with this one's credentials.

@@ -89,8 +89,9 @@ func (s *Service) registerSimulations(front *awsfront.Front) {
 		})
 }
 
-// simulate judges each action on each resource by the policies of a user or role, and those that are passed, as a request would be. Nothing
-// is known of such a request but what the caller says of it, and the principal that would send it.
+// simulate judges each action on each resource by the policies of a user or role, and those that are passed, as a
+// request would be. Nothing is known of such a request but what the caller says of it, and the principal that would
+// send it.
 func (s *Service) simulate(c *call, in simulation, source string, page listIn) (*simulateOut, error) {
 	if err := in.check(); err != nil {
 		return nil, err

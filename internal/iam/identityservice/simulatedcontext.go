@@ -15,13 +15,14 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-// contextTypes are the types that a ContextKeyType may be. Operators say how values are compared, so that the type adds nothing to them.
+// contextTypes are the types that a ContextKeyType may be. Operators say how values are compared, so that the type adds
+// nothing to them.
 var contextTypes = []string{
 	"string", "stringList", "numeric", "numericList", "boolean", "booleanList", "ip", "ipList", "binary", "binaryList", "date", "dateList",
 }
 
-// simulatedContext are the condition keys of a simulated request: the time, those of the user or role that would send it, and over them
-// those that are passed.
+// simulatedContext are the condition keys of a simulated request: the time, those of the user or role that would send
+// it, and over them those that are passed.
 func (c *call) simulatedContext(p principal, entries []contextEntry) (map[string][]string, error) {
 	conditions := map[string][]string{
 		"aws:currenttime": {c.now.UTC().Format(time.RFC3339)}, "aws:epochtime": {strconv.FormatInt(c.now.Unix(), 10)},

@@ -51,7 +51,8 @@ type Held struct {
 	Revision string
 }
 
-// NewState is for stores: it puts entities together. Of two with one id or name the first one counts; the caller has made sure that there are none.
+// NewState is for stores: it puts entities together. Of two with one id or name the first one counts; the caller has
+// made sure that there are none.
 func NewState(entities []Held) *State {
 	s := &State{
 		accounts: map[string]iam.Account{}, users: map[string]iam.User{}, keys: map[string]iam.AccessKey{}, roles: map[string]iam.Role{},

@@ -9,21 +9,24 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// Entity is one of iam.Account, iam.User, iam.AccessKey, iam.Role, iam.InstanceProfile, iam.Policy and iam.OIDCProvider, by value.
+// Entity is one of iam.Account, iam.User, iam.AccessKey, iam.Role, iam.InstanceProfile, iam.Policy and
+// iam.OIDCProvider, by value.
 type Entity any
 
 // Store keeps entities. Writes are one entity each, whole or not at all.
 type Store interface {
 	// State is what is known now. It never blocks and the value never changes; the error is ErrNotReady.
 	State() (*State, error)
-	// Changed gives a channel on which a value comes after State has changed; stop takes it back. Changes may be told as one.
+	// Changed gives a channel on which a value comes after State has changed; stop takes it back. Changes may be told
+	// as one.
 	Changed() (changed <-chan struct{}, stop func())
 
 	// Create keeps a new entity; ErrExists if one of that name is there.
 	Create(ctx context.Context, e Entity) error
 	// Update replaces an entity that was read from that state; ErrConflict if it has changed since, or is gone.
 	Update(ctx context.Context, from *State, e Entity) error
-	// Delete removes an entity that was read from that state; ErrConflict if it has changed since. One that is gone is not an error.
+	// Delete removes an entity that was read from that state; ErrConflict if it has changed since. One that is gone is
+	// not an error.
 	Delete(ctx context.Context, from *State, e Entity) error
 }
 
@@ -58,8 +61,8 @@ func ID(e Entity) string {
 	return ""
 }
 
-// name is what an entity is told by among the living: kind, account and name, whose capitals do not count. Keys and accounts have none
-// but their id.
+// name is what an entity is told by among the living: kind, account and name, whose capitals do not count. Keys and
+// accounts have none but their id.
 func name(e Entity) nameKey {
 	switch e := e.(type) {
 	case iam.User:

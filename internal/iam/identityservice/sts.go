@@ -234,7 +234,8 @@ func unsupported(what, instead string) error {
 	return iamfault.Errorf(iamfault.ValidationError, "muster does not support %s: %s", what, instead)
 }
 
-// instanceLike tells what could pass for the name that an instance's session has: authenticators make node names of those.
+// instanceLike tells what could pass for the name that an instance's session has: authenticators make node names of
+// those.
 func instanceLike(name string) bool {
 	rest, ok := strings.CutPrefix(strings.ToLower(name), "i-")
 	return ok && (len(rest) == 8 || len(rest) == 17) && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz_") == ""

@@ -46,7 +46,8 @@ type listTagsOut struct {
 // tagging is how the tags of one kind of entity are reached.
 type tagging struct {
 	about func(c *call, name string) target
-	// find returns the tags of an entity, and the entity with other tags. changing is false if they are to be read only.
+	// find returns the tags of an entity, and the entity with other tags. changing is false if they are to be read
+	// only.
 	find func(c *call, name string, changing bool) (has []iam.Tag, with func([]iam.Tag) Entity, err error)
 }
 

@@ -29,8 +29,9 @@ const (
 
 var _ keyservice.Backend = (*Service)(nil)
 
-// Verify finds the principal that made a token for a cluster, the one whose authenticator asks. The key that checks it is derived here and
-// stays here: SigV4 binds a key to a day, a region and a service, and to no cluster, so that its holder could make tokens for all of them.
+// Verify finds the principal that made a token for a cluster, the one whose authenticator asks. The key that checks it
+// is derived here and stays here: SigV4 binds a key to a day, a region and a service, and to no cluster, so that its
+// holder could make tokens for all of them.
 func (s *Service) Verify(_ context.Context, cluster, host, query string) (keyservice.Maker, error) {
 	now := s.config.Now()
 	token, err := ststoken.Read(host, query, cluster, now)
@@ -95,8 +96,8 @@ func unknownOf(err error) error {
 	return err
 }
 
-// RoleCredentials gives the credentials of an instance's role to the instance metadata service, which knows by the address which
-// instance asks. They are the same until an hour before their end.
+// RoleCredentials gives the credentials of an instance's role to the instance metadata service, which knows by the
+// address which instance asks. They are the same until an hour before their end.
 func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyservice.RoleCredentials, error) {
 	now := s.config.Now()
 	state, err := s.config.Store.State()

@@ -14,7 +14,8 @@ const (
 	maxWarning  = 300
 )
 
-// read reads a document that is to be kept. Managed policies must be of the newest version, as on AWS; inline and trust policies may be of either. Contents with another effect here than on AWS go into the request's line of the log,
+// read reads a document that is to be kept. Managed policies must be of the newest version, as on AWS; inline and trust
+// policies may be of either. Contents with another effect here than on AWS go into the request's line of the log,
 // because IAM's answers have no place for it.
 func (c *call) read(k iampolicy.Kind, text string) (iampolicy.Document, error) {
 	document, err := iampolicy.Parse(k, text)

@@ -22,11 +22,12 @@ import (
 
 // Issuers are those whose tokens may be exchanged for credentials.
 type Issuers interface {
-	// Keys finds the keys of an issuer, fetched anew if that may help to find the one of keyID. Own reports whether the issuer is that of a
-	// cluster of the account. An error means that the keys cannot be had now.
+	// Keys finds the keys of an issuer, fetched anew if that may help to find the one of keyID. Own reports whether the
+	// issuer is that of a cluster of the account. An error means that the keys cannot be had now.
 	Keys(ctx context.Context, issuer, keyID string) (keys webidentity.Keys, own bool, err error)
-	// Exists reports whether the pod and the service account that a token of a cluster of the account is bound to exist. The error is
-	// ErrGone if they do not, and another if nobody can tell. The token or the session was issued then: the pod of a new one may not have been heard of. It must not take long.
+	// Exists reports whether the pod and the service account that a token of a cluster of the account is bound to
+	// exist. The error is ErrGone if they do not, and another if nobody can tell. The token or the session was issued
+	// then: the pod of a new one may not have been heard of. It must not take long.
 	Exists(issuer string, to webidentity.Bound, issued time.Time) error
 }
 
@@ -67,8 +68,8 @@ type exchanged struct {
 	bound    webidentity.Bound // of a cluster of the account
 }
 
-// assumeRoleWithWebIdentity returns a session of a role for a token, if its issuer is a provider of the role's account and the trust
-// policy lets the token in. Nobody's signature is asked for.
+// assumeRoleWithWebIdentity returns a session of a role for a token, if its issuer is a provider of the role's account
+// and the trust policy lets the token in. Nobody's signature is asked for.
 func (s *Service) assumeRoleWithWebIdentity(c *call, in webIdentityIn) (*webIdentityOut, error) {
 	c.record.Resource = in.RoleArn
 	wanted, err := checkWebIdentity(in)
@@ -275,7 +276,8 @@ func tagsOfClaims(claims webidentity.Claims) []iam.Tag {
 	return tags
 }
 
-// rootedInToken checks what a session was exchanged for: it ends with the provider in IAM, the pod, and the service account.
+// rootedInToken checks what a session was exchanged for: it ends with the provider in IAM, the pod, and the service
+// account.
 func (s *Service) rootedInToken(state *State, session Session) error {
 	role, ok := state.RoleByID(session.RootRole)
 	if s.config.Issuers == nil || !ok {

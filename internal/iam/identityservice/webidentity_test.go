@@ -360,7 +360,8 @@ func TestSessionsEndWithWhatTheyRestOn(t *testing.T) {
 	w.wants("a pod that nobody can tell of", err, "IDPCommunicationError")
 }
 
-// BenchmarkAssumeRoleWithWebIdentity is the service's share of a request, beside the check of the token's signature, which is the floor.
+// BenchmarkAssumeRoleWithWebIdentity is the service's share of a request, beside the check of the token's signature,
+// which is the floor.
 func BenchmarkAssumeRoleWithWebIdentity(b *testing.B) {
 	w, i := federation(b)
 	token := i.token(b, ownURL, w.now(), nil)

@@ -18,10 +18,12 @@ var translated = map[netip.Prefix]int{
 	netip.MustParsePrefix("::/96"):        12, // IPv4-compatible (RFC 4291, section 2.5.5.1)
 }
 
-// RefuseAddress says why issuers cannot be at an address: it is this host's own, which the kernel is asked about, or has instance metadata, or is not one host's.
+// RefuseAddress says why issuers cannot be at an address: it is this host's own, which the kernel is asked about, or
+// has instance metadata, or is not one host's.
 func RefuseAddress(a netip.Addr) error { return refuse(a, routeKind) }
 
-// refuse is RefuseAddress with a function for the kind of the host's route to an address (RTN_UNICAST, RTN_LOCAL and so on).
+// refuse is RefuseAddress with a function for the kind of the host's route to an address (RTN_UNICAST, RTN_LOCAL and so
+// on).
 func refuse(a netip.Addr, kind func(netip.Addr) (int, error)) error {
 	a = a.Unmap()
 	if !allowed(a) {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostOf is a host with addresses of its own, and with routes to all others of the kinds given. As in a kernel, the longest prefix decides.
+// hostOf is a host with addresses of its own, and with routes to all others of the kinds given. As in a kernel, the
+// longest prefix decides.
 func hostOf(own string, kinds map[string]int) func(netip.Addr) (int, error) {
 	return func(a netip.Addr) (int, error) {
 		if a == netip.MustParseAddr(own) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package issuerkeys fetches the keys of OpenID Connect issuers that are not clusters of the account, such as a GitLab or another EKS: the
-// discovery document at ISSUER/.well-known/openid-configuration, and the key set that it names.
+// Package issuerkeys fetches the keys of OpenID Connect issuers that are not clusters of the account, such as a GitLab
+// or another EKS: the discovery document at ISSUER/.well-known/openid-configuration, and the key set that it names.
 //
-// It trusts the authorities of the system for TLS, and asks issuers only that IAM has as providers (the caller sees to that). It refuses redirects,
-// answers other than 200, documents of more than 256 KiB, and addresses of this host: loopback, link-local (instance metadata among them),
-// multicast and unspecified ones, and all that the kernel routes to the host itself, checked on the address that is dialled. Proxies are not used.
+// It trusts the authorities of the system for TLS, and asks issuers only that IAM has as providers (the caller sees to
+// that). It refuses redirects, answers other than 200, documents of more than 256 KiB, and addresses of this host:
+// loopback, link-local (instance metadata among them), multicast and unspecified ones, and all that the kernel routes
+// to the host itself, checked on the address that is dialled. Proxies are not used.
 //
 // What happens if
 //

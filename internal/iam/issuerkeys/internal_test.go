@@ -18,7 +18,8 @@ const (
 	keySet    = `{"keys":[{"kty":"EC","kid":"a","crv":"P-256","x":"axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY","y":"T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"}]}`
 )
 
-// A token may spell its issuer in many ways, before anything of it is proven: they are one issuer, which is asked once, by one name.
+// A token may spell its issuer in many ways, before anything of it is proven: they are one issuer, which is asked once,
+// by one name.
 func TestSpellingsAreOneIssuer(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	var urls []string
@@ -51,7 +52,8 @@ func TestSpellingsAreOneIssuer(t *testing.T) {
 	}
 }
 
-// Issuers that let themselves be waited for do not keep others waiting for longer than a fetch, and keys that are known are good meanwhile.
+// Issuers that let themselves be waited for do not keep others waiting for longer than a fetch, and keys that are known
+// are good meanwhile.
 func TestSlowIssuers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := New(Config{})

@@ -118,8 +118,9 @@ func (f *Fetcher) busy(ctx context.Context, e *entry, issuer string) (webidentit
 // errBusy means that other issuers take all the time that there is for fetching.
 var errBusy = fmt.Errorf("the keys of %d other issuers are being fetched: try again", maxFetches)
 
-// addressOf is where an issuer is asked, in one spelling: a token may write the same URL in many ways, and nobody has proven yet that it is the
-// issuer's. All count as one issuer, whose keys are good for the tokens that have the URL as the issuer writes it.
+// addressOf is where an issuer is asked, in one spelling: a token may write the same URL in many ways, and nobody has
+// proven yet that it is the issuer's. All count as one issuer, whose keys are good for the tokens that have the URL as
+// the issuer writes it.
 func addressOf(issuer string) string {
 	if url, err := iam.ProviderURL(issuer); err == nil {
 		return "https://" + url

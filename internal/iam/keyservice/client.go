@@ -32,7 +32,8 @@ type ClientConfig struct {
 	Timeout time.Duration
 	// StaleAfter is how long after the last event what was answered before may be used; StaleAfter if 0.
 	StaleAfter time.Duration
-	// QuietAfter is how long a stream may say nothing before another is begun; StaleAfter, the constant, or the field if that is less, if 0.
+	// QuietAfter is how long a stream may say nothing before another is begun; StaleAfter, the constant, or the field
+	// if that is less, if 0.
 	QuietAfter time.Duration
 	Now        func() time.Time // time.Now if nil
 	Logger     *slog.Logger

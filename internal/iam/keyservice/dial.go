@@ -21,8 +21,8 @@ func (c ClientConfig) dial(ctx context.Context) (net.Conn, error) {
 	return dialSocket(ctx, c.Socket)
 }
 
-// dialSocket connects to the socket and checks its listener: root, or the user of this process. Anybody else who got hold of the path is sent
-// nothing.
+// dialSocket connects to the socket and checks its listener: root, or the user of this process. Anybody else who got
+// hold of the path is sent nothing.
 func dialSocket(ctx context.Context, socket string) (net.Conn, error) {
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {

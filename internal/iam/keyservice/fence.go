@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fenceTime is how long the event of a change waits for answers from before it. An answer that has not left by then never leaves: its client does not
-// read, and a revocation does not wait for that client.
+// fenceTime is how long the event of a change waits for answers from before it. An answer that has not left by then
+// never leaves: its client does not read, and a revocation does not wait for that client.
 const fenceTime = 250 * time.Millisecond
 
 // fence keeps the order: no answer from before a change leaves after its event.
@@ -54,7 +54,8 @@ func (l *leaving) write() bool {
 	return l.writing
 }
 
-// drop has the answer not leave any more. It reports whether somebody is writing it, which fails then and ends the connection.
+// drop has the answer not leave any more. It reports whether somebody is writing it, which fails then and ends the
+// connection.
 func (l *leaving) drop() (writing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,7 +44,8 @@ func (f *fence) writes() bool {
 	return false
 }
 
-// unbuffered is a connection to a handler on which what is not read cannot be written: there are no buffers of a kernel to fill first.
+// unbuffered is a connection to a handler on which what is not read cannot be written: there are no buffers of a kernel
+// to fill first.
 func unbuffered(t *testing.T, h http.Handler) net.Conn {
 	t.Helper()
 	client, end := net.Pipe()

@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/iam/caller"
 )
 
-// places bounds connections: how many there are, and how many of them are one caller's, so that no cluster takes those of the others.
+// places bounds connections: how many there are, and how many of them are one caller's, so that no cluster takes those
+// of the others.
 type places struct {
 	net.Listener
 	logger *slog.Logger

@@ -15,8 +15,9 @@ const PathRefused = "/v1/refused"
 // CodeNotYet is the code of a "no" that ends by itself in a moment: the instance is being launched.
 const CodeNotYet = "InstanceNotReady"
 
-// Refused is a token of a session that an authenticator refused before it knew its maker, and why. Only the service, which sealed the
-// session token, can tell that the session is its claimed owner's; that its holder made the token is not proven.
+// Refused is a token of a session that an authenticator refused before it knew its maker, and why. Only the service,
+// which sealed the session token, can tell that the session is its claimed owner's; that its holder made the token is
+// not proven.
 type Refused struct {
 	AccessKeyID  string `json:"accessKeyID"`
 	SessionToken string `json:"sessionToken"`

@@ -25,16 +25,19 @@ import (
 const (
 	// answerTime is how long a client may take to ask, and to read an answer or an event.
 	answerTime = 2 * time.Second
-	// maxConnections is how many there may be at once, and maxOfOne of one caller: a cluster's authenticator has some tens of connections.
+	// maxConnections is how many there may be at once, and maxOfOne of one caller: a cluster's authenticator has some
+	// tens of connections.
 	maxConnections = 1024
 	maxOfOne       = 256
-	// renewTime is how long before the end of its certificate a caller is made to connect anew after each answer: it has another one by then.
+	// renewTime is how long before the end of its certificate a caller is made to connect anew after each answer: it
+	// has another one by then.
 	renewTime = 24 * time.Hour
 )
 
 // Backend is what a server answers from.
 type Backend interface {
-	// Verify finds out who made a token for that cluster; *Unknown if nobody did whom it knows. The request is as it was signed, byte by byte.
+	// Verify finds out who made a token for that cluster; *Unknown if nobody did whom it knows. The request is as it
+	// was signed, byte by byte.
 	Verify(ctx context.Context, cluster, host, query string) (Maker, error)
 	// RoleCredentials are those of an instance's profile; *Unknown if it has none.
 	RoleCredentials(ctx context.Context, instanceID string) (RoleCredentials, error)
@@ -59,14 +62,14 @@ type ServerConfig struct {
 	Backend Backend
 	// Credential of the account.
 	Credential Credential
-	// Clusters reports whether the account has the cluster of an authenticator, by its name and id: that of one that is gone is not answered,
-	// whatever cluster has its name by now.
+	// Clusters reports whether the account has the cluster of an authenticator, by its name and id: that of one that is
+	// gone is not answered, whatever cluster has its name by now.
 	Clusters func(who caller.Caller) bool
-	// Credentials has it give the credentials of instances, and not verify tokens: a client that may ask for the one need not ask for the
-	// other.
+	// Credentials has it give the credentials of instances, and not verify tokens: a client that may ask for the one
+	// need not ask for the other.
 	Credentials bool
-	// Peers are other users of this host that may connect besides root and this one, by a socket whose directory they are shown (package socketdir). Nil for
-	// none.
+	// Peers are other users of this host that may connect besides root and this one, by a socket whose directory they
+	// are shown (package socketdir). Nil for none.
 	Peers  func(user uint32) bool
 	Logger *slog.Logger
 	// Heartbeat is the longest time between two events; Heartbeat if 0.
@@ -96,8 +99,8 @@ func NewServer(c ServerConfig) (*Server, error) {
 	return &Server{config: c, tls: secured, fence: fence{limit: fenceTime, all: map[*leaving]struct{}{}}, now: time.Now}, nil
 }
 
-// Listen makes the socket, in place of one that a killed service left. Its directory must be private. Connections of other users are
-// closed before anything is read from them.
+// Listen makes the socket, in place of one that a killed service left. Its directory must be private. Connections of
+// other users are closed before anything is read from them.
 func (s *Server) Listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return nil, fmt.Errorf("making directory of the key service's socket: %w", err)

@@ -308,7 +308,8 @@ func TestWhoIsTrusted(t *testing.T) {
 	}
 }
 
-// An authenticator of the release before does not know that sessions end together, and must not take the event for a heartbeat.
+// An authenticator of the release before does not know that sessions end together, and must not take the event for a
+// heartbeat.
 func TestSessionsAreAllToWhomDoesNotKnowThem(t *testing.T) {
 	for query, want := range map[string]Change{"": {All: true}, "?" + querySessions: {Sessions: true}} {
 		b := &backend{}

@@ -18,8 +18,8 @@ const (
 	PathRoleCredentials = "/v1/role-credentials" //nolint:gosec // G101: a path
 	PathChanges         = "/v1/changes"
 
-	// querySessions is how a client of PathChanges says that it knows [Change.Sessions]. Clients of the release before do not say so, and are told
-	// All.
+	// querySessions is how a client of PathChanges says that it knows [Change.Sessions]. Clients of the release before
+	// do not say so, and are told All.
 	querySessions = "sessions"
 )
 
@@ -41,7 +41,8 @@ type Maker struct {
 	SessionName string
 	// Instance is set if and only if the credentials are those of that instance's own profile.
 	Instance *identity.Instance
-	// Machine is the machine whose credentials these are, or were before other roles were assumed with them; nil if they began elsewhere.
+	// Machine is the machine whose credentials these are, or were before other roles were assumed with them; nil if
+	// they began elsewhere.
 	Machine *identity.Machine
 	// ValidUntil is the end of the token, of the session, or of the answer, whichever comes first. It is never zero.
 	ValidUntil time.Time
@@ -52,8 +53,8 @@ type Verifier interface {
 	Verify(ctx context.Context, q Question) (Maker, error)
 }
 
-// Unknown is a "no": there is no such key, it may not be used now, or it did not make the token. Code is STS's: InvalidClientTokenId,
-// ExpiredToken, SignatureDoesNotMatch, AccessDenied.
+// Unknown is a "no": there is no such key, it may not be used now, or it did not make the token. Code is STS's:
+// InvalidClientTokenId, ExpiredToken, SignatureDoesNotMatch, AccessDenied.
 type Unknown struct {
 	Code, Reason string
 	// Rule that refused; empty if it is about the access key, whatever token is made with it.
@@ -69,8 +70,8 @@ type Change struct {
 	AccessKeyIDs []string `json:"accessKeyIDs,omitempty"` // AKIA…, ASIA…
 	UserIDs      []string `json:"userIDs,omitempty"`      // AIDA…, AROA…: all keys and sessions of a user or role
 	Instances    []string `json:"instances,omitempty"`    // i-…: all sessions of an instance
-	// Sessions are all but those of instances' own profiles: nobody knows which of them were made with a key that ended. Sessions of machines and
-	// access keys of users stay valid, also while the account is away.
+	// Sessions are all but those of instances' own profiles: nobody knows which of them were made with a key that
+	// ended. Sessions of machines and access keys of users stay valid, also while the account is away.
 	Sessions bool `json:"sessions,omitempty"`
 	All      bool `json:"all,omitempty"`
 }
@@ -80,15 +81,17 @@ func (c Change) Empty() bool {
 	return !c.All && !c.Sessions && len(c.AccessKeyIDs) == 0 && len(c.UserIDs) == 0 && len(c.Instances) == 0
 }
 
-// Event is one line of the stream. Sequence goes up by one with each event of a connection, from 1; an empty Change is a heartbeat.
-// A server that cannot keep up with a client (its buffer is full) tells All, or hangs up; it never leaves out a change.
+// Event is one line of the stream. Sequence goes up by one with each event of a connection, from 1; an empty Change is
+// a heartbeat. A server that cannot keep up with a client (its buffer is full) tells All, or hangs up; it never leaves
+// out a change.
 type Event struct {
 	Sequence uint64 `json:"sequence"`
 	Change
 }
 
-// Question asks who made a token: the presigned request in it, byte by byte as it was signed. The server answers in the order in which things
-// happened: an answer that was made before a change is on its way before the event of that change, or must not be given.
+// Question asks who made a token: the presigned request in it, byte by byte as it was signed. The server answers in the
+// order in which things happened: an answer that was made before a change is on its way before the event of that
+// change, or must not be given.
 type Question struct {
 	// Cluster that the token is said to be for: the value of its signed header x-k8s-aws-id.
 	Cluster string `json:"cluster"`

@@ -30,8 +30,8 @@ func (c *Client) Live() bool {
 
 func (c *Client) sinceStart() time.Duration { return max(1, c.config.Now().Sub(c.start)) }
 
-// Watch tells of changes until ctx is done. Each time that the stream begins anew it tells All first, since nobody knows what
-// happened in between. Tell must be quick; an event counts as heard when it has returned.
+// Watch tells of changes until ctx is done. Each time that the stream begins anew it tells All first, since nobody
+// knows what happened in between. Tell must be quick; an event counts as heard when it has returned.
 func (c *Client) Watch(ctx context.Context, tell func(Change)) {
 	pause, broken, ever := firstPause, false, false
 	for ctx.Err() == nil {

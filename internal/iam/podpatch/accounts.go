@@ -15,7 +15,8 @@ const (
 	Domain = "eks.amazonaws.com"
 	// Audience is that of tokens for STS.
 	Audience = "sts.amazonaws.com"
-	// DefaultExpiration is how long a token is good for, in seconds, and minExpiration the least that the API server gives.
+	// DefaultExpiration is how long a token is good for, in seconds, and minExpiration the least that the API server
+	// gives.
 	DefaultExpiration = int64(86400)
 	minExpiration     = int64(600)
 )
@@ -26,7 +27,8 @@ type Defaults struct {
 	Audience    string // Audience if empty
 	RegionalSTS bool
 	Expiration  int64 // seconds; DefaultExpiration if 0
-	// Partition and AccountID make an ARN of a role that is annotated by its name alone; empty: names are taken as they are.
+	// Partition and AccountID make an ARN of a role that is annotated by its name alone; empty: names are taken as they
+	// are.
 	Partition, AccountID string
 }
 
@@ -86,7 +88,8 @@ func ReadAccount(annotations map[string]string, d Defaults) (e Entry, warnings [
 	return e, warnings
 }
 
-// ReadConfigMap reads the key config of the ConfigMap pod-identity-webhook: entries by NAMESPACE/NAME, or */NAME for every namespace.
+// ReadConfigMap reads the key config of the ConfigMap pod-identity-webhook: entries by NAMESPACE/NAME, or */NAME for
+// every namespace.
 func ReadConfigMap(config string, d Defaults) (map[string]Entry, error) {
 	var raw map[string]*Entry
 	if err := json.Unmarshal([]byte(config), &raw); err != nil {
@@ -114,8 +117,8 @@ type Accounts struct {
 	Configured map[string]Entry
 }
 
-// Find finds the entry that counts: that of the annotations if they name a role, else the ConfigMap's, else */NAME there. Known is false if
-// neither says anything of the service account: it may come in a moment.
+// Find finds the entry that counts: that of the annotations if they name a role, else the ConfigMap's, else */NAME
+// there. Known is false if neither says anything of the service account: it may come in a moment.
 func (a Accounts) Find(namespace, name string) (e Entry, known bool) {
 	own, known := a.Account(namespace, name)
 	if known && own.RoleARN != "" {

@@ -100,7 +100,8 @@ func (r Rules) expiration(pod *corev1.Pod, expiration int64) int64 {
 	return expiration
 }
 
-// skipped are the containers that the pod's annotation names, in one line of CSV. Spaces count. A line that cannot be read skips none.
+// skipped are the containers that the pod's annotation names, in one line of CSV. Spaces count. A line that cannot be
+// read skips none.
 func (r Rules) skipped(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	text, ok := pod.Annotations[r.Domain+"/skip-containers"]

@@ -17,8 +17,8 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// TrustAnnotation has the account's authority in a pod. It is a file in the containers by the downward API: no object of the namespace is
-// needed, and nothing of the node.
+// TrustAnnotation has the account's authority in a pod. It is a file in the containers by the downward API: no object
+// of the namespace is needed, and nothing of the node.
 const TrustAnnotation = "muster.dev/aws-ca-bundle"
 
 const (

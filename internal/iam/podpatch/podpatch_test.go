@@ -44,7 +44,8 @@ func rules(change func(*podpatch.Rules)) podpatch.Rules {
 	return r.Complete()
 }
 
-// What the original gives is compared with it in test/awssdk/podwebhook. Here is what it does not give, and one of each kind to look at.
+// What the original gives is compared with it in test/awssdk/podwebhook. Here is what it does not give, and one of each
+// kind to look at.
 func TestPatch(t *testing.T) {
 	account := func(r *podpatch.Rules) {
 		r.Account = podpatch.Account{Trust: "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n", EndpointURL: "https://172.31.0.3"}

@@ -24,7 +24,8 @@ import (
 const (
 	// configMapName is the ConfigMap that names roles, and configKey the key in it.
 	configMapName, configKey = "pod-identity-webhook", "config"
-	// asksPerSecond and asksAtOnce bound what is asked of the API server about service accounts that are not known, as in the original.
+	// asksPerSecond and asksAtOnce bound what is asked of the API server about service accounts that are not known, as
+	// in the original.
 	asksPerSecond, asksAtOnce = 10, 20
 	askTimeout                = time.Second
 )
@@ -106,7 +107,8 @@ func (a *accounts) synced() bool {
 // heard takes what the watch tells.
 func (a *accounts) heard(s *corev1.ServiceAccount) { a.learn(s, false) }
 
-// learn takes a service account as it is, or, if that is only an answer, as it was when somebody asked: what the watch told meanwhile is newer.
+// learn takes a service account as it is, or, if that is only an answer, as it was when somebody asked: what the watch
+// told meanwhile is newer.
 func (a *accounts) learn(s *corev1.ServiceAccount, answer bool) {
 	e, warnings := podpatch.ReadAccount(s.Annotations, a.defaults)
 	for _, w := range warnings {
@@ -201,8 +203,8 @@ func (a *accounts) forget(key accountKey, told chan struct{}) {
 	}
 }
 
-// ask asks the API server for a service account that the watch has not told of. Others do the same work for the same pod's siblings at most
-// as often as the limit lets them.
+// ask asks the API server for a service account that the watch has not told of. Others do the same work for the same
+// pod's siblings at most as often as the limit lets them.
 func (a *accounts) ask(namespace, name string) {
 	if !a.limiter.Allow() {
 		return

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podwebhook is the pod identity webhook: the API server asks it about each new pod, and it answers with what package podpatch
-// changes in it. It is what amazon-eks-pod-identity-webhook is, in any cluster.
+// Package podwebhook is the pod identity webhook: the API server asks it about each new pod, and it answers with what
+// package podpatch changes in it. It is what amazon-eks-pod-identity-webhook is, in any cluster.
 //
-// It trusts the API server, the annotations of service accounts, its ConfigMap, and the file of pod identity associations, which its operator names. Where its
-// operator names a writer, too, it writes the file itself when that client tells it which service accounts have one, and keeps the last list. It
-// refuses nobody a pod: it answers "allowed" always, and the failure policy of its configuration is Ignore.
+// It trusts the API server, the annotations of service accounts, its ConfigMap, and the file of pod identity
+// associations, which its operator names. Where its operator names a writer, too, it writes the file itself when that
+// client tells it which service accounts have one, and keeps the last list. It refuses nobody a pod: it answers
+// "allowed" always, and the failure policy of its configuration is Ignore.
 //
 // What happens if
 //

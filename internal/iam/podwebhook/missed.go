@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// missedEvery is the pause between two searches for pods that the webhook was not asked about, and missedAgain after one that failed.
+	// missedEvery is the pause between two searches for pods that the webhook was not asked about, and missedAgain
+	// after one that failed.
 	missedEvery, missedAgain = 5 * time.Minute, 5 * time.Second
 	missedPage               = 500
 	// skipLabel keeps the API server from asking about a pod.
@@ -26,8 +27,8 @@ const (
 	reason    = "NoAWSIdentity"
 )
 
-// missed looks for pods that should have an identity and were made without it: the webhook was away then, and its failure policy lets such
-// pods in.
+// missed looks for pods that should have an identity and were made without it: the webhook was away then, and its
+// failure policy lets such pods in.
 type missed struct {
 	client  kubernetes.Interface
 	mutator *mutator
@@ -84,7 +85,8 @@ func (m *missed) look(ctx context.Context) error {
 	return failed
 }
 
-// tell says in an Event what a pod lacks. Every replica, and a webhook that was started again, gives it the same name, so that there is one.
+// tell says in an Event what a pod lacks. Every replica, and a webhook that was started again, gives it the same name,
+// so that there is one.
 func (m *missed) tell(ctx context.Context, pod *corev1.Pod, why string) error {
 	now := metav1.Now()
 	_, err := m.client.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
@@ -99,7 +101,8 @@ func (m *missed) tell(ctx context.Context, pod *corev1.Pod, why string) error {
 	return err
 }
 
-// lacks says what a pod lacks; nothing if it has what it should have, has ended, or was made before its service account's role.
+// lacks says what a pod lacks; nothing if it has what it should have, has ended, or was made before its service
+// account's role.
 func (m *missed) lacks(pod *corev1.Pod) string {
 	if _, skipped := pod.Labels[skipLabel]; skipped || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil {
 		return ""

@@ -158,7 +158,8 @@ func TestPodsGetTheirIdentities(t *testing.T) {
 	}
 }
 
-// A service account that comes a moment after its pod is waited for, and one that never comes keeps the pod no longer than the grace period.
+// A service account that comes a moment after its pod is waited for, and one that never comes keeps the pod no longer
+// than the grace period.
 func TestAServiceAccountThatIsLate(t *testing.T) {
 	w := begin(t, nil)
 	patch := make(chan string, 1)

@@ -38,7 +38,8 @@ const (
 	grace     = 2 * time.Second
 	// maxFile is how large the file of associations and that of authorities may be.
 	maxFile = 4 << 20
-	// maxTrust is how large the authorities may be that go into an annotation of each pod: annotations have 256 KiB at most.
+	// maxTrust is how large the authorities may be that go into an annotation of each pod: annotations have 256 KiB at
+	// most.
 	maxTrust = 64 << 10
 	filePoll = 10 * time.Second
 )
@@ -145,8 +146,8 @@ func serve(ctx context.Context, ports *httpserve.Set, c Config, m *mutator, read
 	return health.Addr(), nil
 }
 
-// serveMetrics opens the port of metrics, nil if there is none, for those who may get them: every local user reaches a loopback address, and every pod
-// another one.
+// serveMetrics opens the port of metrics, nil if there is none, for those who may get them: every local user reaches a
+// loopback address, and every pod another one.
 func serveMetrics(ctx context.Context, ports *httpserve.Set, c Config, client kubernetes.Interface, registry *prometheus.Registry) (net.Addr, error) {
 	s := c.File.Server
 	if s.Metrics == "" {

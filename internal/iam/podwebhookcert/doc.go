@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podwebhookcert keeps the serving certificate of the pod identity webhook in a cluster that has nobody else to do so: a certificate
-// authority in a Secret, which its replicas share, a certificate of it for each replica, and the authority in the webhook's configuration, where the
-// API server finds it. AWS's webhook asks for a certificate of the signer kubernetes.io/legacy-unknown instead, which nobody approves by default.
+// Package podwebhookcert keeps the serving certificate of the pod identity webhook in a cluster that has nobody else to
+// do so: a certificate authority in a Secret, which its replicas share, a certificate of it for each replica, and the
+// authority in the webhook's configuration, where the API server finds it. AWS's webhook asks for a certificate of the
+// signer kubernetes.io/legacy-unknown instead, which nobody approves by default.
 //
-// Whoever reads the Secret can pass for the webhook, which changes every new pod; so the Secret is in a namespace of its own, exists beforehand, and the
-// webhook may get and update that one and no other.
+// Whoever reads the Secret can pass for the webhook, which changes every new pod; so the Secret is in a namespace of
+// its own, exists beforehand, and the webhook may get and update that one and no other.
 //
 // What happens if
 //

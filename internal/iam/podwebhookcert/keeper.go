@@ -92,8 +92,8 @@ func (k *Keeper) round(ctx context.Context, now time.Time) error {
 	if k.issued != nil && !k.due(a, now) {
 		return nil
 	}
-	// An API server hears of an authority a moment after it was published. Until then the certificate of the earlier authority stays in use, because
-	// the API server trusts it already.
+	// An API server hears of an authority a moment after it was published. Until then the certificate of the earlier
+	// authority stays in use, because the API server trusts it already.
 	young := now.Before(a.certificate.NotBefore.Add(ahead + every))
 	if (published || young) && k.issued != nil && now.Before(k.issued.NotAfter) && believes(a, k.issued) {
 		return nil

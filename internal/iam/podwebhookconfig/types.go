@@ -32,11 +32,11 @@ type Configuration struct {
 	WebIdentity      WebIdentity `json:"webIdentity,omitzero"`
 	// ComposeRole makes an ARN of a role that is annotated by its name alone.
 	ComposeRole *ComposeRole `json:"composeRole,omitempty"`
-	// ConfigMapNamespace is where the ConfigMap pod-identity-webhook is, which names roles of service accounts without annotations; it is not
-	// read if absent.
+	// ConfigMapNamespace is where the ConfigMap pod-identity-webhook is, which names roles of service accounts without
+	// annotations; it is not read if absent.
 	ConfigMapNamespace string `json:"configMapNamespace,omitempty"`
-	// GracePeriod is how long a pod waits for a service account that is not known yet, such as 500ms, which is the default; with "none" a pod does
-	// not wait.
+	// GracePeriod is how long a pod waits for a service account that is not known yet, such as 500ms, which is the
+	// default; with "none" a pod does not wait.
 	GracePeriod          string               `json:"gracePeriod,omitempty"`
 	ContainerCredentials ContainerCredentials `json:"containerCredentials,omitzero"`
 	Account              Account              `json:"account,omitzero"`
@@ -49,10 +49,11 @@ type Server struct {
 	Key         string `json:"key"`                // file; may be the same
 	ClientCA    string `json:"clientCA,omitempty"` // callers must have a certificate of it
 	Health      string `json:"healthAddress"`      // IP address and port, without TLS for /healthz and /readyz
-	// Metrics is the IP address and port of /metrics, with the certificate of the server, for clients that may get that path from the API server; they are
-	// served nowhere if absent.
+	// Metrics is the IP address and port of /metrics, with the certificate of the server, for clients that may get that
+	// path from the API server; they are served nowhere if absent.
 	Metrics string `json:"metricsAddress,omitempty"`
-	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside tokens; tokens alone do if absent.
+	// MetricsClientCA is the file of the authority whose client certificates name users that may read metrics, beside
+	// tokens; tokens alone do if absent.
 	MetricsClientCA string `json:"metricsClientCA,omitempty"`
 	// Authority has the webhook write the file of its certificate and key itself, which are one file then.
 	Authority *Authority `json:"authority,omitempty"`
@@ -81,12 +82,14 @@ type ComposeRole struct {
 	AccountID string `json:"accountID"`
 }
 
-// ContainerCredentials are for pods whose service account has a pod identity association. The defaults of absent fields are EKS's.
+// ContainerCredentials are for pods whose service account has a pod identity association. The defaults of absent fields
+// are EKS's.
 type ContainerCredentials struct {
-	// File names the service accounts: {"identities":[{"namespace":"…","serviceAccount":"…"}]}. Nobody has an association if it is absent.
+	// File names the service accounts: {"identities":[{"namespace":"…","serviceAccount":"…"}]}. Nobody has an
+	// association if it is absent.
 	File string `json:"file,omitempty"`
-	// Writer is the common name of a client certificate by server.clientCA. Whoever has it replaces the file by a PUT of another one at AssociationsPath;
-	// nobody does if it is absent.
+	// Writer is the common name of a client certificate by server.clientCA. Whoever has it replaces the file by a PUT
+	// of another one at AssociationsPath; nobody does if it is absent.
 	Writer    string `json:"writer,omitempty"`
 	FullURI   string `json:"fullURI,omitempty"`
 	Audience  string `json:"audience,omitempty"`

@@ -20,8 +20,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Binder writes the id of the user or role into each access entry; an id is never given to another. EKS does so when an entry is made,
-// and refuses one for a principal that is not there. Here kubectl makes entries, so the binder follows right after.
+// Binder writes the id of the user or role into each access entry; an id is never given to another. EKS does so when an
+// entry is made, and refuses one for a principal that is not there. Here kubectl makes entries, so the binder follows
+// right after.
 //
 //	what happens                                        the entry
 //	its principal is there when it is made              is for that one, whatever becomes of the name
@@ -35,8 +36,8 @@ type Binder struct {
 	now        func() time.Time
 }
 
-// New returns a binder of the entries of one cluster. It reads users and roles from the management plane, past any cache: one that was
-// made a moment ago counts.
+// New returns a binder of the entries of one cluster. It reads users and roles from the management plane, past any
+// cache: one that was made a moment ago counts.
 func New(management client.Reader, cluster client.Client, log *slog.Logger) Binder {
 	return Binder{management: management, cluster: cluster, log: log, now: time.Now}
 }
@@ -110,7 +111,8 @@ func (p Binder) find(ctx context.Context, arn string) (principal, bool, error) {
 	return principal{}, false, nil
 }
 
-// since returns the later of two times: of the principal's creation, and of its object's, which is made anew for another name.
+// since returns the later of two times: of the principal's creation, and of its object's, which is made anew for
+// another name.
 func since(made, object metav1.Time) time.Time {
 	if object.After(made.Time) {
 		return object.Time

@@ -25,7 +25,8 @@ const (
 	path = "/v1/decide"
 	// maxBody bounds questions and answers, in bytes.
 	maxBody = 64 << 10
-	// answerTime is how long an answer may take; patience is how long a client goes on asking an account that is being restarted.
+	// answerTime is how long an answer may take; patience is how long a client goes on asking an account that is being
+	// restarted.
 	answerTime = 2 * time.Second
 	patience   = 5 * time.Second
 )

@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/iam/ststoken"
 )
 
-// FuzzParse asks of every text that it does no harm, and that a token which is accepted is spelled in the one way that it can be.
+// FuzzParse asks of every text that it does no harm, and that a token which is accepted is spelled in the one way that
+// it can be.
 func FuzzParse(f *testing.F) {
 	for _, w := range []wish{{}, {session: session}, {base: "http://127.0.0.1:4566", region: "local-1"}, {base: "https://[::1]:8443"}, {base: "https://plain.example:443"}} {
 		f.Add([]byte(w.presign(f)))
@@ -41,7 +42,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestAChangedTokenIsRefused changes each byte of a token's URL to others. The scheme is not signed, so only one is accepted.
+// TestAChangedTokenIsRefused changes each byte of a token's URL to others. The scheme is not signed, so only one is
+// accepted.
 func TestAChangedTokenIsRefused(t *testing.T) {
 	good := wish{session: session}.presign(t)
 	h := hosts(t)

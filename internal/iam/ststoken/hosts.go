@@ -25,8 +25,9 @@ type endpoint struct{ scheme, host string }
 // globalRegion is what requests to the global endpoint are signed for.
 const globalRegion = "us-east-1"
 
-// partitionHosts are the domains of STS and the beginnings of the names of regions, from the endpoint metadata of aws-sdk-go-v2
-// (service/sts/internal/endpoints), where a region is BEGINNING-WORD-NUMBER. The domains are the plain and the dualstack one.
+// partitionHosts are the domains of STS and the beginnings of the names of regions, from the endpoint metadata of
+// aws-sdk-go-v2 (service/sts/internal/endpoints), where a region is BEGINNING-WORD-NUMBER. The domains are the plain
+// and the dualstack one.
 func partitionHosts(partition string) (Hosts, bool) {
 	h := Hosts{partition: partition}
 	switch partition {
@@ -53,9 +54,9 @@ func partitionHosts(partition string) (Hosts, bool) {
 	return h, true
 }
 
-// NewHosts are all STS hosts of a partition (plain, FIPS and dualstack, of every region that its pattern allows and of the further
-// regions given), and the endpoints given: HOST, HOST:PORT, with http:// or https:// in front, and =REGION behind if tokens for it
-// must be signed for that region: https://sts.example.internal:8443=eu-west-1.
+// NewHosts are all STS hosts of a partition (plain, FIPS and dualstack, of every region that its pattern allows and of
+// the further regions given), and the endpoints given: HOST, HOST:PORT, with http:// or https:// in front, and =REGION
+// behind if tokens for it must be signed for that region: https://sts.example.internal:8443=eu-west-1.
 func NewHosts(partition string, regions, endpoints []string) (Hosts, error) {
 	h, ok := partitionHosts(partition)
 	if !ok {
@@ -82,7 +83,8 @@ func NewHosts(partition string, regions, endpoints []string) (Hosts, error) {
 	return h, nil
 }
 
-// Only are the endpoints that were given, without AWS's hosts. An STS that is not AWS's has accounts that AWS's may know as somebody else's.
+// Only are the endpoints that were given, without AWS's hosts. An STS that is not AWS's has accounts that AWS's may
+// know as somebody else's.
 func (h Hosts) Only() Hosts {
 	return Hosts{partition: h.partition, endpoints: h.endpoints}
 }

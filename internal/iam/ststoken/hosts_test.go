@@ -122,7 +122,8 @@ func TestHostsConfigured(t *testing.T) {
 	}
 }
 
-// An STS that is not AWS's numbers its accounts as it likes, and the owner of the account of that number at AWS is somebody else.
+// An STS that is not AWS's numbers its accounts as it likes, and the owner of the account of that number at AWS is
+// somebody else.
 func TestOnlyTheHostsConfigured(t *testing.T) {
 	h, err := ststoken.NewHosts("aws", []string{"default-region"}, []string{"sts.internal:8443=local-1"})
 	if err != nil {

@@ -17,8 +17,8 @@ func parameters() [9]string {
 	}
 }
 
-// checkParameters asks for each parameter once, in one spelling and with one encoding. Parameters that STS and this program could read in
-// two ways are how CVE-2022-2385 came about.
+// checkParameters asks for each parameter once, in one spelling and with one encoding. Parameters that STS and this
+// program could read in two ways are how CVE-2022-2385 came about.
 func checkParameters(query string) *tokenrefusal.Refusal {
 	names := parameters()
 	var there [len(names)]bool
@@ -55,8 +55,8 @@ func checkParameters(query string) *tokenrefusal.Refusal {
 	return nil
 }
 
-// isEncoded reports whether a value is spelled as it is in the canonical request, so that there is no second token with the same
-// signature.
+// isEncoded reports whether a value is spelled as it is in the canonical request, so that there is no second token with
+// the same signature.
 func isEncoded(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if isUnreserved(s[i]) {

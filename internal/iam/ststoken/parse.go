@@ -17,7 +17,8 @@ const dateLayout = "20060102T150405Z"
 // maxExpires of X-Amz-Expires, which is what aws-iam-authenticator allows.
 const maxExpires = 15 * time.Minute
 
-// Parse checks a token up to the point where the key is needed. clusterID is the cluster's own. Errors are *tokenrefusal.Refusal.
+// Parse checks a token up to the point where the key is needed. clusterID is the cluster's own. Errors are
+// *tokenrefusal.Refusal.
 func Parse(raw, clusterID string, hosts Hosts, now time.Time) (Token, error) {
 	if clusterID == "" {
 		return Token{}, tokenrefusal.New(RuleCluster, "none", "configure the id of this cluster: without one a token for any cluster would pass")
@@ -33,8 +34,8 @@ func Parse(raw, clusterID string, hosts Hosts, now time.Time) (Token, error) {
 	return t.read(clusterID, now)
 }
 
-// Read is Parse for the presigned request in a token that somebody else has parsed: nothing of what he found is taken for granted, but which
-// hosts tokens may be made for is his to say. The query is that of the request, byte by byte.
+// Read is Parse for the presigned request in a token that somebody else has parsed: nothing of what he found is taken
+// for granted, but which hosts tokens may be made for is his to say. The query is that of the request, byte by byte.
 func Read(host, query, clusterID string, now time.Time) (Token, error) {
 	switch {
 	case clusterID == "":

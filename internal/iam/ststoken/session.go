@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Session is the access key and the session token that a token names, whether or not it is one that Parse takes: to report the session of
-// a refused token. Nothing of it is proven. It reports false if there is no session token, or not exactly one of each. The session
-// token is a secret.
+// Session is the access key and the session token that a token names, whether or not it is one that Parse takes: to
+// report the session of a refused token. Nothing of it is proven. It reports false if there is no session token, or not
+// exactly one of each. The session token is a secret.
 func Session(raw string) (accessKeyID, sessionToken string, ok bool) {
 	text, refusal := decode(raw)
 	if refusal != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ststoken reads the tokens that the AWS CLI and aws-iam-authenticator make: a presigned GetCallerIdentity in base64. It checks
-// all that aws-iam-authenticator checks (pkg/token/token.go, Verify) and more: one spelling of each parameter, a signature that is
-// whole, its service and region, and a date that is not in the future.
+// Package ststoken reads the tokens that the AWS CLI and aws-iam-authenticator make: a presigned GetCallerIdentity in
+// base64. It checks all that aws-iam-authenticator checks (pkg/token/token.go, Verify) and more: one spelling of each
+// parameter, a signature that is whole, its service and region, and a date that is not in the future.
 package ststoken
 
 import (
@@ -28,8 +28,8 @@ const (
 	MaxAhead = 5 * time.Minute
 )
 
-// Token is a token that has the right form. Nothing in it is proven until Signed is verified. fmt, slog and JSON show its host and
-// credential only.
+// Token is a token that has the right form. Nothing in it is proven until Signed is verified. fmt, slog and JSON show
+// its host and credential only.
 type Token struct {
 	Scheme  string // https, or http for an endpoint configured so
 	Host    string // of STS as it was signed: with the port if it is not the scheme's own

@@ -306,7 +306,8 @@ func TestATokenStaysOutOfLogs(t *testing.T) {
 	}
 }
 
-// TestATokenOfAWSIAMAuthenticator has one that its version 0.6.13 made for region local-1: good for 0 seconds, by its own account.
+// TestATokenOfAWSIAMAuthenticator has one that its version 0.6.13 made for region local-1: good for 0 seconds, by its
+// own account.
 func TestATokenOfAWSIAMAuthenticator(t *testing.T) {
 	raw := ststoken.Encode("https://sts.local-1.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&" +
 		"X-Amz-Credential=AKIDEXAMPLEAAAAAAAAA%2F20261121%2Flocal-1%2Fsts%2Faws4_request&X-Amz-Date=20261121T151649Z&X-Amz-Expires=0&" +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokenrefusal is the reason for which a token is not accepted: the rule, what was seen, and the fix; never the token.
+// Package tokenrefusal is the reason for which a token is not accepted: the rule, what was seen, and the fix; never the
+// token.
 package tokenrefusal
 
 import "fmt"

@@ -30,7 +30,8 @@ type answer struct {
 	Code, Message        string
 }
 
-// document is the answer in JSON, and with other names in XML (STS's API reference, GetCallerIdentity; AWS's query protocol).
+// document is the answer in JSON, and with other names in XML (STS's API reference, GetCallerIdentity; AWS's query
+// protocol).
 type document struct {
 	Response struct {
 		Result struct {
@@ -135,8 +136,8 @@ func fixOf(code string) string {
 	return ""
 }
 
-// clean makes one short line of a text that somebody else wrote. STS repeats the canonical request in some messages, which holds the
-// session token, so nothing after its beginning is kept.
+// clean makes one short line of a text that somebody else wrote. STS repeats the canonical request in some messages,
+// which holds the session token, so nothing after its beginning is kept.
 func clean(text string, most int) string {
 	for _, end := range []string{"\n", "The Canonical String", "X-Amz-"} {
 		text, _, _ = strings.Cut(text, end)

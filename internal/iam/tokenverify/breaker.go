@@ -10,8 +10,9 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// A host that failed so often in a row is left alone for a while; then one question at a time finds out whether it is back. If a question has no
-// answer after probeTime, another one may be asked: the first may be lost though the host is back.
+// A host that failed so often in a row is left alone for a while; then one question at a time finds out whether it is
+// back. If a question has no answer after probeTime, another one may be asked: the first may be lost though the host is
+// back.
 const (
 	breakAfter = 5
 	breakFor   = 500 * time.Millisecond
@@ -82,8 +83,8 @@ func (b *breaker) over(began time.Time) {
 	}
 }
 
-// breakers are those of all hosts. Tokens name hosts, within the rules, and most of those that somebody makes up do not exist: hosts that
-// answered are kept apart from them, and nobody shares a breaker with anybody.
+// breakers are those of all hosts. Tokens name hosts, within the rules, and most of those that somebody makes up do not
+// exist: hosts that answered are kept apart from them, and nobody shares a breaker with anybody.
 type breakers struct {
 	mu       sync.Mutex
 	answered *lru.Map[string, *breaker]

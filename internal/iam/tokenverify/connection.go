@@ -102,8 +102,8 @@ func (c *connection) wrong(err error) error {
 // answered tells that some of an answer came.
 func (c *connection) answered() bool { return c.answer.read > 0 }
 
-// silent tells that nothing came behind the answer, which would be taken for the next one. The reader and TLS may hold what has left the
-// socket.
+// silent tells that nothing came behind the answer, which would be taken for the next one. The reader and TLS may hold
+// what has left the socket.
 func (c *connection) silent() bool {
 	if c.net.SetReadDeadline(longAgo()) != nil {
 		return false

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// direct speaks HTTP/1.1 on connections of its own, in the goroutine that asks. Go's transport has two more for each connection, and
-// handing questions and answers to and fro is most of what it costs (docs/benchmarks.md).
+// direct speaks HTTP/1.1 on connections of its own, in the goroutine that asks. Go's transport has two more for each
+// connection, and handing questions and answers to and fro is most of what it costs (docs/benchmarks.md).
 type direct struct {
 	dialer    net.Dialer
 	tls       *tls.Config

@@ -29,7 +29,8 @@ type wire struct {
 	said                   atomic.Int64 // questions to which all that there is to say has arrived at the one that asks
 }
 
-// onWire has say answer each question, with how many there were on this connection before. It hangs up when say returns false.
+// onWire has say answer each question, with how many there were on this connection before. It hangs up when say returns
+// false.
 func onWire(t *testing.T, say func(c net.Conn, before int) bool) *wire {
 	t.Helper()
 	w := &wire{STS: ststest.New(t)}

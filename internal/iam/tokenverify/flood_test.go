@@ -23,7 +23,8 @@ import (
 type oneRegion struct {
 	mu    sync.Mutex
 	asked map[string]int
-	// lookup is how long it takes to find out that there is no such region; took how long its answer takes, fail what comes instead.
+	// lookup is how long it takes to find out that there is no such region; took how long its answer takes, fail what
+	// comes instead.
 	lookup, took time.Duration
 	fail         error
 }
@@ -157,7 +158,8 @@ func TestOnlyWhoIsLetInIsAskedForTwice(t *testing.T) {
 	})
 }
 
-// When packets vanished, those of the question that is on its way are lost. Nobody waits for the end of its time when they do no more.
+// When packets vanished, those of the question that is on its way are lost. Nobody waits for the end of its time when
+// they do no more.
 func TestABlackHoleIsOverSoonAfterItIs(t *testing.T) {
 	for seconds := 30; seconds < 42; seconds += 3 { // somewhere in the time of a question that is on its way
 		synctest.Test(t, func(t *testing.T) {

@@ -25,8 +25,8 @@ type GateConfig struct {
 	Busy func(known bool)
 }
 
-// Gate is in front of the verifier. Access keys that are let in have a lane of their own, so that a flood of tokens of unknown keys holds
-// up itself alone. Others have two: where nobody ever answered, questions take long and there is
+// Gate is in front of the verifier. Access keys that are let in have a lane of their own, so that a flood of tokens of
+// unknown keys holds up itself alone. Others have two: where nobody ever answered, questions take long and there is
 // seldom anybody. Within a lane the keys take turns.
 type Gate struct {
 	config GateConfig
@@ -88,8 +88,8 @@ func (g *Gate) Admitted(key string) bool {
 	return known
 }
 
-// Enter waits for a turn; answered reports whether the server that is asked ever did. The error is ErrThrottled, or that of ctx. Leave
-// must be called once.
+// Enter waits for a turn; answered reports whether the server that is asked ever did. The error is ErrThrottled, or
+// that of ctx. Leave must be called once.
 func (g *Gate) Enter(ctx context.Context, key string, answered bool) (leave func(), err error) {
 	g.mu.Lock()
 	_, known := g.known.Get(key)

@@ -28,11 +28,11 @@ type Instance struct {
 type InstancesConfig struct {
 	// Describe asks for at most 200 instances. It is not called more often than its own limits allow.
 	Describe func(ctx context.Context, ids []string) (map[string]Instance, error)
-	// Needed reports whether it matters that somebody is an instance; it always does if nil. EC2 is asked about nobody else: everybody has an AWS
-	// account, and can name sessions there like instances.
+	// Needed reports whether it matters that somebody is an instance; it always does if nil. EC2 is asked about nobody
+	// else: everybody has an AWS account, and can name sessions there like instances.
 	Needed func(identity.Principal) bool
-	// Roles are the role ARNs of instance profiles, by the profile's ARN. Where it has any, a profile that is not in it is refused;
-	// otherwise profile and role need only be of one account.
+	// Roles are the role ARNs of instance profiles, by the profile's ARN. Where it has any, a profile that is not in it
+	// is refused; otherwise profile and role need only be of one account.
 	Roles   map[string]string
 	Window  time.Duration // in which questions are gathered; 20 ms if 0
 	MaxAge  time.Duration // of what EC2 said about an instance that runs; 30 s if 0. A fifth of that about others.
@@ -41,8 +41,9 @@ type InstancesConfig struct {
 	Now     func() time.Time
 }
 
-// Instances proves that sessions are instances': a session named i-… must be an instance that runs, with a profile of that role.
-// It does not make more of it than that: a principal that may assume the role by other means can choose the name of a session.
+// Instances proves that sessions are instances': a session named i-… must be an instance that runs, with a profile of
+// that role. It does not make more of it than that: a principal that may assume the role by other means can choose the
+// name of a session.
 type Instances struct {
 	verifier Verifier
 	config   InstancesConfig

@@ -22,13 +22,15 @@ import (
 type OwnConfig struct {
 	ClusterID string
 	Account   keyservice.Verifier
-	// Live reports whether changes are told now. While they are not, no refusal is remembered; see keyservice.Client.Live.
+	// Live reports whether changes are told now. While they are not, no refusal is remembered; see
+	// keyservice.Client.Live.
 	Live func() bool
 	Gate GateConfig
 	Now  func() time.Time // time.Now if nil
 }
 
-// Own asks muster's own account about each token. It holds no key, and does not remember makers of tokens: its caller does.
+// Own asks muster's own account about each token. It holds no key, and does not remember makers of tokens: its caller
+// does.
 type Own struct {
 	config OwnConfig
 	gate   *Gate
@@ -52,7 +54,8 @@ type refusal struct {
 }
 
 const (
-	// noneFor is how long a "no" of the account about an access key is remembered if nothing changes, and mostNone how many are.
+	// noneFor is how long a "no" of the account about an access key is remembered if nothing changes, and mostNone how
+	// many are.
 	noneFor  = 10 * time.Second
 	mostNone = 4096
 	// ruleKey is of refusals that are about the access key.
@@ -142,8 +145,8 @@ func (o *Own) ask(ctx context.Context, t ststoken.Token) (Identity, error) {
 	if t.Expires.Before(until) {
 		until = t.Expires
 	}
-	// While the account is away nobody can tell anew; what it said of this token is true until then unless something changed, and for that
-	// there is Live.
+	// While the account is away nobody can tell anew; what it said of this token is true until then unless something
+	// changed, and for that there is Live.
 	return Identity{Principal: p, ValidUntil: until, OutageUntil: until}, nil
 }
 

@@ -150,7 +150,8 @@ func TestWhatOwnRefuses(t *testing.T) {
 	}
 }
 
-// A "no" about an access key is the same for each token of it, until something changes. That somebody else signed is not about the key.
+// A "no" about an access key is the same for each token of it, until something changes. That somebody else signed is
+// not about the key.
 func TestANoAboutAnAccessKeyIsRememberedForAWhile(t *testing.T) {
 	user, now := ststest.User("alice", 1), time.Now()
 	k := newKeys()

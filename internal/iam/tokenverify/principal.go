@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/iam/identity"
 )
 
-// principalOf reads what GetCallerIdentity answers: the ARN, the account, and the user ID, which for sessions has the session's name
-// behind a colon. An answer whose parts do not agree is not used.
+// principalOf reads what GetCallerIdentity answers: the ARN, the account, and the user ID, which for sessions has the
+// session's name behind a colon. An answer whose parts do not agree is not used.
 func principalOf(name, account, userID, accessKeyID string) (identity.Principal, error) {
 	parsed, err := arn.Parse(name)
 	if err != nil {

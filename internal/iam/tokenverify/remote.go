@@ -18,8 +18,8 @@ import (
 // RemoteConfig says how STS is asked.
 type RemoteConfig struct {
 	ClusterID string
-	// Endpoints are where to send what is meant for a host, such as the address of a private endpoint: a URL by the host of tokens.
-	// The Host header stays the token's, since it is signed; TLS is checked against the URL's host.
+	// Endpoints are where to send what is meant for a host, such as the address of a private endpoint: a URL by the
+	// host of tokens. The Host header stays the token's, since it is signed; TLS is checked against the URL's host.
 	Endpoints map[string]string
 	RootCAs   *x509.CertPool // the system's if nil
 	Proxy     *url.URL       // none if nil, whatever the environment says

@@ -23,8 +23,8 @@ const (
 	maxHeader     = 32 << 10 // bytes
 )
 
-// way is how a question gets to a host and the answer back: GET / with that query, and nothing else that the caller chose. It goes
-// where it is sent and nowhere else, whatever the answer says. It may be used by many at once.
+// way is how a question gets to a host and the answer back: GET / with that query, and nothing else that the caller
+// chose. It goes where it is sent and nowhere else, whatever the answer says. It may be used by many at once.
 type way interface {
 	ask(ctx context.Context, to *url.URL, host, query string) (response, error)
 	close() // ends connections that nobody uses
@@ -71,8 +71,8 @@ type transport struct {
 	http   *http.Transport // a client would follow redirects
 }
 
-// newTransport is one of our own: Go's default keeps two idle connections for each host, so that every third caller pays for a
-// handshake, and takes a proxy from the environment.
+// newTransport is one of our own: Go's default keeps two idle connections for each host, so that every third caller
+// pays for a handshake, and takes a proxy from the environment.
 func newTransport(c RemoteConfig, config *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}
 	t := &http.Transport{

@@ -16,8 +16,8 @@ import (
 // Verifier finds the maker of a token. It may be called by many at once.
 type Verifier interface {
 	Verify(ctx context.Context, t ststoken.Token) (Identity, error)
-	// Admit says that the maker of a good token with an access key is let in: from now on its questions do not wait for strangers'. That
-	// a token is good is not enough, as everybody has an AWS account.
+	// Admit says that the maker of a good token with an access key is let in: from now on its questions do not wait for
+	// strangers'. That a token is good is not enough, as everybody has an AWS account.
 	Admit(accessKeyID string)
 	// Admitted reports whether that was told of an access key.
 	Admitted(accessKeyID string) bool
@@ -28,9 +28,11 @@ type Identity struct {
 	identity.Principal
 	// ValidUntil is until when the answer may be used again. It is never zero.
 	ValidUntil time.Time
-	// OutageUntil is until when the answer may be used while no newer answer can be had; zero if no longer than ValidUntil.
+	// OutageUntil is until when the answer may be used while no newer answer can be had; zero if no longer than
+	// ValidUntil.
 	OutageUntil time.Time
-	// Unproven says why Principal.Instance is nil although the session is named after an instance: *Refused or *Unavailable.
+	// Unproven says why Principal.Instance is nil although the session is named after an instance: *Refused or
+	// *Unavailable.
 	Unproven error
 }
 

@@ -148,8 +148,8 @@ func readAudiences(raw json.RawMessage) ([]string, error) {
 	return audiences, nil
 }
 
-// For finds the first of the token's audiences that is wanted. An authorized party takes their place, as for STS: the others of a list
-// may be anybody's. Errors are *tokenrefusal.Refusal.
+// For finds the first of the token's audiences that is wanted. An authorized party takes their place, as for STS: the
+// others of a list may be anybody's. Errors are *tokenrefusal.Refusal.
 func (c Claims) For(wanted ...string) (string, error) {
 	for _, audience := range c.EffectiveAudiences() {
 		if slices.Contains(wanted, audience) {
@@ -170,7 +170,8 @@ func (c Claims) EffectiveAudiences() []string {
 // subjectPrefix is what the subject of a service account begins with.
 const subjectPrefix = "system:serviceaccount:"
 
-// Bound returns what a token of Kubernetes is bound to; its subject must say the same. Errors are *tokenrefusal.Refusal.
+// Bound returns what a token of Kubernetes is bound to; its subject must say the same. Errors are
+// *tokenrefusal.Refusal.
 func (c Claims) Bound() (Bound, error) {
 	k := c.bound
 	switch {

@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/iam/webidentity"
 )
 
-// FuzzRead asks of every text that it does no harm, and that one which is accepted is a token that the issuer signed: another spelling of it is another text.
+// FuzzRead asks of every text that it does no harm, and that one which is accepted is a token that the issuer signed:
+// another spelling of it is another text.
 func FuzzRead(f *testing.F) {
 	signed := map[string]bool{}
 	for _, id := range []string{"ec", "rsa"} {

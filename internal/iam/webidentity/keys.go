@@ -61,7 +61,8 @@ type jwk struct {
 	E   string `json:"e"`
 }
 
-// ParseKeys reads a JSON Web Key Set (RFC 7517). Keys that are for something else, or of a kind that is not verified here, are left out.
+// ParseKeys reads a JSON Web Key Set (RFC 7517). Keys that are for something else, or of a kind that is not verified
+// here, are left out.
 func ParseKeys(raw []byte) (Keys, error) {
 	var set struct {
 		Keys []jwk `json:"keys"`

@@ -107,7 +107,8 @@ func (t *Token) readHeader(raw []byte) error {
 	return nil
 }
 
-// strict reads a JSON object whose keys are each there once and in the capitals that are expected. Keys that are not known are ignored.
+// strict reads a JSON object whose keys are each there once and in the capitals that are expected. Keys that are not
+// known are ignored.
 func strict(raw []byte, into any) error {
 	if !utf8.Valid(raw) {
 		return errors.New("bytes that are not UTF-8")

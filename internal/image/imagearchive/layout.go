@@ -20,7 +20,8 @@ const (
 	dockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
 )
 
-// nameAnnotation is where containerd and Docker keep an image's whole name; ocispec.AnnotationRefName often has the tag alone.
+// nameAnnotation is where containerd and Docker keep an image's whole name; ocispec.AnnotationRefName often has the tag
+// alone.
 const nameAnnotation = "io.containerd.image.name"
 
 // maxDepth bounds indexes in indexes.

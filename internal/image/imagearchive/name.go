@@ -10,7 +10,8 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Name is the whole name of an image as people call it: web:dev is docker.io/library/web:dev, and web is docker.io/library/web:latest.
+// Name is the whole name of an image as people call it: web:dev is docker.io/library/web:dev, and web is
+// docker.io/library/web:latest.
 func Name(text string) (string, error) {
 	named, err := reference.ParseNormalizedNamed(text)
 	if err != nil {
@@ -22,8 +23,8 @@ func Name(text string) (string, error) {
 	return reference.TagNameOnly(named).String(), nil
 }
 
-// nameOf chooses the name of an image: what was asked for, if there is one image; else the archive's whole name; else its reference, if that is more
-// than a tag.
+// nameOf chooses the name of an image: what was asked for, if there is one image; else the archive's whole name; else
+// its reference, if that is more than a tag.
 func nameOf(whole, refName, wanted string, alone bool) (string, error) {
 	tag := ""
 	if whole == "" && strings.ContainsAny(refName, ":/") {

@@ -11,9 +11,10 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// config reads the configuration of an image that machines can run, and returns the blob that it is in. A configuration without os or architecture,
-// as crane makes it of an empty base, is taken for this platform, as docker does, and is written again with both: containerd's CRI plugin unpacks no
-// layers of an image whose configuration does not name its platform (core/unpack/unpacker.go, Unpacker.unpack).
+// config reads the configuration of an image that machines can run, and returns the blob that it is in. A configuration
+// without os or architecture, as crane makes it of an empty base, is taken for this platform, as docker does, and is
+// written again with both: containerd's CRI plugin unpacks no layers of an image whose configuration does not name its
+// platform (core/unpack/unpacker.go, Unpacker.unpack).
 func (a *archive) config(descriptor ocispec.Descriptor) (ocispec.Image, ocispec.Descriptor, error) {
 	var config ocispec.Image
 	content, err := a.document(descriptor.Digest)

@@ -51,7 +51,8 @@ type archive struct {
 	platform ocispec.Platform
 }
 
-// Read reads the images of a file, or of a directory with an OCI image layout, for a platform. Name is the name of an image that has none.
+// Read reads the images of a file, or of a directory with an OCI image layout, for a platform. Name is the name of an
+// image that has none.
 func Read(ctx context.Context, from string, blobs Blobs, platform ocispec.Platform, name string) ([]loadedimages.Image, error) {
 	info, err := os.Stat(from)
 	if err != nil {

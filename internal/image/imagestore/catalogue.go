@@ -46,7 +46,8 @@ func (c catalogue) put(entry Entry) catalogue {
 	return catalogue{kept}
 }
 
-// remove takes a name away: everywhere, or from some clusters. An image that all clusters have cannot be taken from some.
+// remove takes a name away: everywhere, or from some clusters. An image that all clusters have cannot be taken from
+// some.
 func (c catalogue) remove(name string, namespaces []string) (catalogue, error) {
 	var kept []Entry
 	found := false
@@ -74,7 +75,8 @@ func (c catalogue) remove(name string, namespaces []string) (catalogue, error) {
 	return catalogue{kept}, nil
 }
 
-// of returns the images of one cluster. An image that was loaded for this cluster wins over an image of the same name for all clusters.
+// of returns the images of one cluster. An image that was loaded for this cluster wins over an image of the same name
+// for all clusters.
 func (c catalogue) of(namespace string) loadedimages.Index {
 	chosen := map[string]loadedimages.Image{}
 	for _, own := range []bool{false, true} {

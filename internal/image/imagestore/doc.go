@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagestore keeps the container images that `muster image load` loaded: blobs by their digests, which image each cluster has by a name, and
-// a directory for each cluster that its machines see (package loadedimages).
+// Package imagestore keeps the container images that `muster image load` loaded: blobs by their digests, which image
+// each cluster has by a name, and a directory for each cluster that its machines see (package loadedimages).
 //
 //	STATE/images/index.json                       which image a name is, and in which clusters
 //	STATE/images/blobs/sha256/HASH                every blob once
@@ -9,7 +9,8 @@
 //	STATE/clusters/NAMESPACE/images/index.json    the images of one cluster, as package loadedimages has it
 //	STATE/clusters/NAMESPACE/images/blobs/        hard links to their blobs
 //
-// A cluster's machines see its own directory alone, read-only. All files are private to the owner of the state directory.
+// A cluster's machines see its own directory alone, read-only. All files are private to the owner of the state
+// directory.
 //
 // What happens if
 //

@@ -60,7 +60,8 @@ func (w *world) load(name, layer string, namespaces ...string) {
 	}
 }
 
-// sees is what the machines of a cluster see: each name and the text of its layer. All blobs of the index must be there.
+// sees is what the machines of a cluster see: each name and the text of its layer. All blobs of the index must be
+// there.
 func (w *world) sees(cluster string) string {
 	w.t.Helper()
 	dir := w.state.Cluster(cluster).Images()

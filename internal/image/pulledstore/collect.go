@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/blobstore"
 )
 
-// Collect removes what was used longest ago, if there are more bytes than a bound, until a tenth of the bound is free. It reports how much it removed, and
-// how much there is then. Tags that lead to nothing any more go as well.
+// Collect removes what was used longest ago, if there are more bytes than a bound, until a tenth of the bound is free.
+// It reports how much it removed, and how much there is then. Tags that lead to nothing any more go as well.
 func (s *Store) Collect(bound int64) (blobs int, removed, left int64, err error) {
 	all, err := s.blobs().List()
 	if err != nil {
@@ -55,7 +55,8 @@ func (s *Store) tagFiles() ([]string, error) {
 	return files, nil
 }
 
-// roomForTag counts one more tag. If they are too many then, those used longest ago go until a tenth of the bound is free. The mutex is held.
+// roomForTag counts one more tag. If they are too many then, those used longest ago go until a tenth of the bound is
+// free. The mutex is held.
 func (s *Store) roomForTag() error {
 	if s.tags++; s.tags <= s.maxTags {
 		return nil

@@ -7,8 +7,9 @@
 //	DIR/tags/REGISTRY%2FNAME/TAG  the digest that a tag led to when its registry was last asked
 //	DIR/partial/                 what is being pulled
 //
-// It is a cache: everything in it can be pulled again. It takes only content that has the digest that it is called by, and believes nothing else about it. Content is
-// the same whichever registry it came from, so it is found by its digest alone.
+// It is a cache: everything in it can be pulled again. It takes only content that has the digest that it is called by,
+// and believes nothing else about it. Content is the same whichever registry it came from, so it is found by its digest
+// alone.
 //
 // What happens if
 //

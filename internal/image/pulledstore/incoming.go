@@ -48,7 +48,8 @@ func (i *Incoming) Write(part []byte) (int, error) {
 // Open opens what there is of it, to be read while it grows. It cannot be opened any more once it is kept or dropped.
 func (i *Incoming) Open() (*os.File, error) { return os.Open(i.file.Name()) }
 
-// Keep makes it a blob of the store, if it has the digest. Otherwise the error is a *blobstore.DigestError, and the blob is dropped.
+// Keep makes it a blob of the store, if it has the digest. Otherwise the error is a *blobstore.DigestError, and the
+// blob is dropped.
 func (i *Incoming) Keep(sum digest.Digest) error {
 	if got := i.digester.Digest(); got != sum {
 		return errors.Join(&blobstore.DigestError{Want: sum, Got: got}, i.Drop())

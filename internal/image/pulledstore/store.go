@@ -22,7 +22,8 @@ import (
 // ErrNotKept means that there is no such manifest or blob.
 var ErrNotKept = errors.New("it was not pulled yet")
 
-// maxTags is how many tags are kept. Each tag is a file, and a repository of somebody else's may have any number of tags, perhaps all of one image.
+// maxTags is how many tags are kept. Each tag is a file, and a repository of somebody else's may have any number of
+// tags, perhaps all of one image.
 const maxTags = 10_000
 
 // Store is what was pulled, in a directory.
@@ -35,7 +36,8 @@ type Store struct {
 	tags  int // how many there are at most
 }
 
-// Open opens the store in a directory, which it makes. Unfinished pulls of an earlier process are removed: only one process at a time has the store.
+// Open opens the store in a directory, which it makes. Unfinished pulls of an earlier process are removed: only one
+// process at a time has the store.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir, now: time.Now, maxTags: maxTags}
 	if err := os.RemoveAll(s.path("partial")); err != nil {

@@ -24,7 +24,8 @@ type failure struct {
 
 func (f *failure) Error() string { return f.code + ": " + f.message }
 
-// isAnswer reports whether an error is a registry's answer about an image. Any other means that the registry cannot be had.
+// isAnswer reports whether an error is a registry's answer about an image. Any other means that the registry cannot be
+// had.
 func isAnswer(err error) bool {
 	status, ok := errors.AsType[*upstream.StatusError](err)
 	return ok && status.Status < http.StatusInternalServerError && status.Status != http.StatusTooManyRequests
@@ -92,8 +93,8 @@ func (h *Handler) fail(q *request, err error) {
 }
 
 const (
-	// recallTime is how long the failure of a HEAD is the answer to a GET for the same. containerd sends the one right after the other, and a registry that
-	// does not answer would be waited for twice.
+	// recallTime is how long the failure of a HEAD is the answer to a GET for the same. containerd sends the one right
+	// after the other, and a registry that does not answer would be waited for twice.
 	recallTime = 5 * time.Second
 	// maxTold bounds the failures that are remembered.
 	maxTold = 1024
@@ -105,8 +106,9 @@ type told struct {
 	until   time.Time
 }
 
-// shown is a failure about a manifest in the form in which people see why it is. A pod's Event shows the words of an answer only if HEAD is answered with 403, and
-// the GET that follows is, too (containerd, core/remotes/docker/resolver.go); of every other code it shows the code alone. The code in the body is as before.
+// shown is a failure about a manifest in the form in which people see why it is. A pod's Event shows the words of an
+// answer only if HEAD is answered with 403, and the GET that follows is, too (containerd,
+// core/remotes/docker/resolver.go); of every other code it shows the code alone. The code in the body is as before.
 func (h *Handler) shown(q *request, f *failure) *failure {
 	if f.status >= http.StatusTooManyRequests {
 		f = &failure{http.StatusForbidden, f.code, f.message}
@@ -134,7 +136,8 @@ func (q *request) toldKey() toldKey {
 	return toldKey{q.place, client, q.URL.Path}
 }
 
-// recall is the failure with which a HEAD for the same was answered a moment ago, for the GET that follows it; nil if there was none.
+// recall is the failure with which a HEAD for the same was answered a moment ago, for the GET that follows it; nil if
+// there was none.
 func (h *Handler) recall(q *request) error {
 	if q.Method == http.MethodHead {
 		return nil

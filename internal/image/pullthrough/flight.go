@@ -23,7 +23,8 @@ const (
 	chunk      = 256 << 10
 	// lookInterval is how often a pull looks whether it still may.
 	lookInterval = time.Second
-	// maxFlights bounds the blobs that are pulled at once. A VPC may have as many as are left, for a registry may take an hour over each.
+	// maxFlights bounds the blobs that are pulled at once. A VPC may have as many as are left, for a registry may take
+	// an hour over each.
 	maxFlights = 64
 	// minRoom is what a pull leaves free on the host's disk, in bytes: etcd is on it, too.
 	minRoom = 1 << 30
@@ -135,8 +136,8 @@ func (h *Handler) fly(ctx context.Context, f *flight, c *client, vpc, repository
 	return f.end(func() error { return incoming.Keep(sum) })
 }
 
-// room returns an error if a blob of a size may not be pulled: all running pulls together stay within the bound of kept blobs, those of one VPC
-// within its share of the bound, and the disk keeps minRoom.
+// room returns an error if a blob of a size may not be pulled: all running pulls together stay within the bound of kept
+// blobs, those of one VPC within its share of the bound, and the disk keeps minRoom.
 func (h *Handler) room(vpc string, size, bound int64) error {
 	if !h.pulling.fits(vpc, size, bound) {
 		return errTooLarge(bound)
@@ -246,8 +247,8 @@ func (f *flight) wait(ctx context.Context) error {
 // grown is how many bytes of manifests are kept before it is looked whether all together are too many.
 const grown = 64 << 20
 
-// grew makes room for manifests each time that they have grown by a certain size: a registry may have any number of manifests whose blobs are never
-// pulled.
+// grew makes room for manifests each time that they have grown by a certain size: a registry may have any number of
+// manifests whose blobs are never pulled.
 func (h *Handler) grew(size, bound int64) {
 	if h.sinceCollected.Add(size) >= grown {
 		h.sinceCollected.Store(0)

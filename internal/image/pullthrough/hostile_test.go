@@ -80,7 +80,8 @@ func TestManifestsAreBounded(t *testing.T) {
 	}
 }
 
-// containerd shows people why a pull failed if HEAD and the GET that follows are answered with 403, which is told what the HEAD was told.
+// containerd shows people why a pull failed if HEAD and the GET that follows are answered with 403, which is told what
+// the HEAD was told.
 func TestReasonIsShown(t *testing.T) {
 	w := newWorld(t)
 	w.registry.Change(func(a http.ResponseWriter, _ *http.Request) bool {

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// copyPatience is how long a registry may take to answer about a tag if there is a copy, askPatience if there is none.
+	// copyPatience is how long a registry may take to answer about a tag if there is a copy, askPatience if there is
+	// none.
 	copyPatience = 5 * time.Second
 	askPatience  = 30 * time.Second
 )
@@ -72,7 +73,8 @@ func (h *Handler) ensureManifest(q *request, sum digest.Digest) error {
 	return err
 }
 
-// resolve finds what a tag leads to: what its registry says, or else what it said before. The manifest is in the store then.
+// resolve finds what a tag leads to: what its registry says, or else what it said before. The manifest is in the store
+// then.
 func (h *Handler) resolve(q *request) (digest.Digest, error) {
 	before, err := h.Store.Tag(q.name(), q.reference)
 	if err == nil {
@@ -175,8 +177,8 @@ func (h *Handler) pullManifest(q *request, c *client, reference string) (digest.
 	}
 }
 
-// checkManifest refuses what could be taken for something else by its media type: the same bytes are kept once, whichever registry sent them, with the media type of
-// the first.
+// checkManifest refuses what could be taken for something else by its media type: the same bytes are kept once,
+// whichever registry sent them, with the media type of the first.
 func checkManifest(mediaType string, content []byte) error {
 	var d struct {
 		MediaType string          `json:"mediaType"`
@@ -203,7 +205,8 @@ func checkManifest(mediaType string, content []byte) error {
 // maxBlobs bounds the blobs of an image that is made whole.
 const maxBlobs = 1000
 
-// makeWhole pulls what is missing of an image in the background. Machines ask for the same at the same time, but not for layers that they have.
+// makeWhole pulls what is missing of an image in the background. Machines ask for the same at the same time, but not
+// for layers that they have.
 func (h *Handler) makeWhole(q *request, manifest []byte) {
 	var d struct {
 		Config *ocispec.Descriptor  `json:"config"`

@@ -155,7 +155,8 @@ func (w *world) eventually(what string, ok func() bool) {
 	}
 }
 
-// What was pulled once is there without its registry, for machines of every VPC and after a restart; and layers that no machine asked for are, too.
+// What was pulled once is there without its registry, for machines of every VPC and after a restart; and layers that no
+// machine asked for are, too.
 func TestOffline(t *testing.T) {
 	w := newWorld(t)
 	sum := w.registry.Put("library/web", "v1", "config", "layer", "another layer")

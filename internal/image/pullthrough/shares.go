@@ -4,7 +4,8 @@ package pullthrough
 
 import "sync"
 
-// slots are places of which a VPC may have as many as are left: of N that take all they get each has limit/(N+1), and one more gets as much.
+// slots are places of which a VPC may have as many as are left: of N that take all they get each has limit/(N+1), and
+// one more gets as much.
 type slots struct {
 	limit int
 	taken int
@@ -29,7 +30,8 @@ func (s *slots) give(vpc string) {
 	}
 }
 
-// share is how many times what is left a VPC may have of the bytes that are being pulled: one alone four fifths of the bound, for a blob may be large.
+// share is how many times what is left a VPC may have of the bytes that are being pulled: one alone four fifths of the
+// bound, for a blob may be large.
 const share = 4
 
 // pulling counts the bytes that are being pulled.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry is the account's image registry, as ECR's is: the distribution protocol of OCI, with HTTP Basic authentication by the user AWS and a password
-// of ecr:GetAuthorizationToken, and each request decided by IAM. It runs in a process of its own, so that pushes and pulls outlive the service.
+// Package registry is the account's image registry, as ECR's is: the distribution protocol of OCI, with HTTP Basic
+// authentication by the user AWS and a password of ecr:GetAuthorizationToken, and each request decided by IAM. It runs
+// in a process of its own, so that pushes and pulls outlive the service.
 //
 //	client ──TLS──> route ──> whose password, which actions (package registrylogin) ──> package registrystore
 //
@@ -15,9 +16,11 @@
 //	PUT  NAME/manifests/REF            ecr:PutImage
 //	GET  NAME/tags/list                ecr:ListImages
 //
-// Whose VPC a connection of a relay is in is in its requests' context, for what answers machines besides (package pullthrough).
+// Whose VPC a connection of a relay is in is in its requests' context, for what answers machines besides (package
+// pullthrough).
 //
-// It trusts the account's answer about a password, and nothing that a client says: names and digests are checked before they become paths, a body is read after
-// its sender may send it, and content must have the digest that it is called by. Without a password everything is refused. Images are removed by ECR's API, as there:
-// DELETE is refused. While the account is away, requests are answered with 503 after some seconds.
+// It trusts the account's answer about a password, and nothing that a client says: names and digests are checked before
+// they become paths, a body is read after its sender may send it, and content must have the digest that it is called
+// by. Without a password everything is refused. Images are removed by ECR's API, as there: DELETE is refused. While the
+// account is away, requests are answered with 503 after some seconds.
 package registry

@@ -143,7 +143,8 @@ func (g *registry) ask(q *request, repository string, actions ...string) (regist
 	})
 }
 
-// authorize finds the sender of a request, who must be allowed every action. A HEAD of a blob is a part of pushes and of pulls: one of its actions does.
+// authorize finds the sender of a request, who must be allowed every action. A HEAD of a blob is a part of pushes and
+// of pulls: one of its actions does.
 func (g *registry) authorize(q *request, repository string, actions ...string) error {
 	answer, err := g.ask(q, repository, actions...)
 	if err != nil {

@@ -32,8 +32,8 @@ type route struct {
 	reference  string // a tag, a digest or the id of an upload
 }
 
-// parse reads a path of the distribution protocol. The name of a repository may have slashes, and parts that look like the rest of a path: what comes
-// last counts.
+// parse reads a path of the distribution protocol. The name of a repository may have slashes, and parts that look like
+// the rest of a path: what comes last counts.
 func parse(path string) route {
 	rest, ok := strings.CutPrefix(path, "/v2")
 	if !ok || rest != "" && rest[0] != '/' {

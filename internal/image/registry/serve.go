@@ -30,7 +30,8 @@ func Serve(ctx context.Context, listener net.Listener, config *tls.Config, handl
 	return serve(ctx, netutil.LimitListener(listener, maxConnections), config, handler, log)
 }
 
-// ServeRelayed is Serve for connections that the relays of VPCs pass on, each after a PROXY header that names its machine and VPC.
+// ServeRelayed is Serve for connections that the relays of VPCs pass on, each after a PROXY header that names its
+// machine and VPC.
 func ServeRelayed(ctx context.Context, listener net.Listener, config *tls.Config, handler http.Handler, log *slog.Logger) error {
 	return serve(ctx, newShared(proxyheader.NewListener(listener, log), log), config, handler, log) // which bounds those that have named nobody yet
 }

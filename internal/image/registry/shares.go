@@ -14,7 +14,8 @@ import (
 const (
 	// maxRelayed are the connections of all machines, maxPerClient those of one address.
 	maxRelayed, maxPerClient = 4096, 64
-	// fraction of what is left that one address may have: of N that take all they get, each has maxRelayed/(N+fraction), and one more gets as much.
+	// fraction of what is left that one address may have: of N that take all they get, each has
+	// maxRelayed/(N+fraction), and one more gets as much.
 	fraction = 8
 )
 
@@ -24,8 +25,9 @@ type client struct {
 	address netip.Addr
 }
 
-// shared accepts the connections that relays pass on, and closes those of a VPC or of an address that has its share: as much as is left for the VPC, and an eighth
-// of it for the address. So neither keeps others out, however many there are.
+// shared accepts the connections that relays pass on, and closes those of a VPC or of an address that has its share: as
+// much as is left for the VPC, and an eighth of it for the address. So neither keeps others out, however many there
+// are.
 type shared struct {
 	net.Listener
 	log *slog.Logger

@@ -53,7 +53,8 @@ func (g *registry) beginUpload(q *request) error {
 	return g.accepted(q, http.StatusAccepted, 0)
 }
 
-// mount gives the repository a blob of another one that the sender may pull from. If that cannot be, the blob is uploaded.
+// mount gives the repository a blob of another one that the sender may pull from. If that cannot be, the blob is
+// uploaded.
 func (g *registry) mount(q *request, from, sum string) (bool, error) {
 	if sum == "" || from == "" || registrystore.CheckName(from) != nil {
 		return false, nil //nolint:nilerr // the blob is uploaded

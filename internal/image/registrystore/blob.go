@@ -132,8 +132,8 @@ func (e *OffsetError) Error() string {
 	return fmt.Sprintf("the upload is at byte %d: the next part must begin there", e.At)
 }
 
-// Append adds a part to an upload, which must be at an offset unless that is negative, and returns where it is then. If a part breaks off, the bytes
-// that came are kept.
+// Append adds a part to an upload, which must be at an offset unless that is negative, and returns where it is then. If
+// a part breaks off, the bytes that came are kept.
 func (s *Store) Append(name, id string, offset int64, from io.Reader) (at int64, err error) {
 	path, err := s.upload(name, id)
 	if err != nil {
@@ -157,8 +157,9 @@ func (s *Store) Append(name, id string, offset int64, from io.Reader) (at int64,
 	return at + n, err
 }
 
-// hold opens the data of an upload for one request alone. Without that, a part that is still being sent when another request finishes the upload would go on
-// growing the blob that it has become, which all repositories with that digest share.
+// hold opens the data of an upload for one request alone. Without that, a part that is still being sent when another
+// request finishes the upload would go on growing the blob that it has become, which all repositories with that digest
+// share.
 func hold(path string, flags int) (*os.File, error) {
 	file, err := os.OpenFile(path, flags|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -41,7 +41,8 @@ func (s *Store) Collect(ctx context.Context) (blobs int, bytes int64, err error)
 
 func (s *Store) old(info fs.FileInfo) bool { return s.now().Sub(info.ModTime()) > restTime }
 
-// collectRemoved removes what is left of repositories whose removal was cut short: no removal is under way while the store is locked.
+// collectRemoved removes what is left of repositories whose removal was cut short: no removal is under way while the
+// store is locked.
 func (s *Store) collectRemoved() error {
 	return s.each("repositories", func(path string, entry fs.DirEntry) error {
 		if !strings.HasPrefix(entry.Name(), removing) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrystore keeps the repositories of the account's image registry on disk, for two processes: the registry, which images are pushed
-// to and pulled from, and the service, which answers ECR's API.
+// Package registrystore keeps the repositories of the account's image registry on disk, for two processes: the
+// registry, which images are pushed to and pulled from, and the service, which answers ECR's API.
 //
 //	DIR/blobs/sha256/HASH                         every blob once: layers, configurations, manifests
 //	DIR/repositories/NAME/repository.json         a repository; a slash in its name is %2F
@@ -10,8 +10,9 @@
 //	DIR/repositories/NAME/tags/TAG                the digest that a tag leads to
 //	DIR/uploads/ID/                               blobs that are being pushed
 //
-// It decides nothing about rights. A repository gives out only blobs that were pushed to it, or mounted from another: who knows a digest does not thereby
-// have the blob. A blob is taken if its content has the digest that was announced, a manifest if everything that it refers to is in its repository.
+// It decides nothing about rights. A repository gives out only blobs that were pushed to it, or mounted from another:
+// who knows a digest does not thereby have the blob. A blob is taken if its content has the digest that was announced,
+// a manifest if everything that it refers to is in its repository.
 //
 // What happens if
 //

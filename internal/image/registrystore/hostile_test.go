@@ -34,7 +34,8 @@ func (s stalled) Read(part []byte) (int, error) {
 	return copy(part, text), nil
 }
 
-// A part that is still being sent must not grow the blob that its upload has become: every repository with the digest has that file.
+// A part that is still being sent must not grow the blob that its upload has become: every repository with the digest
+// has that file.
 func TestFinishedBlobDoesNotGrow(t *testing.T) {
 	w := newWorld(t)
 	good := w.push("aa", "content")

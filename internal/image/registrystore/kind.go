@@ -9,8 +9,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// checkKind refuses a manifest that has members of an image and of an index: clients that go by its content read another image than those that go by its
-// media type (CVE-2021-41190). The rules are those of containerd's validateMediaType (core/images/image.go), so what is pushed can be pulled.
+// checkKind refuses a manifest that has members of an image and of an index: clients that go by its content read
+// another image than those that go by its media type (CVE-2021-41190). The rules are those of containerd's
+// validateMediaType (core/images/image.go), so what is pushed can be pulled.
 func checkKind(mediaType string, content []byte) error {
 	// A member that is null counts, too: it is there in the bytes.
 	var has struct {

@@ -23,10 +23,12 @@ import (
 	"muster.dev/muster/internal/platform/blobstore"
 )
 
-// MaxManifest bounds a manifest, in bytes; registries have to take those of 4 MiB (distribution-spec, "Pushing Manifests").
+// MaxManifest bounds a manifest, in bytes; registries have to take those of 4 MiB (distribution-spec, "Pushing
+// Manifests").
 const MaxManifest = 4 << 20
 
-// maxReferences bounds the layers of an image and the images of an index: each is looked up while no other process changes the store.
+// maxReferences bounds the layers of an image and the images of an index: each is looked up while no other process
+// changes the store.
 const maxReferences = 1000
 
 // Media types that Docker has for what OCI has, too.

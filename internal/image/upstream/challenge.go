@@ -18,7 +18,8 @@ var errChallenge = errors.New("the registry's WWW-Authenticate header cannot be 
 // maxChallenge bounds a header's value, in bytes.
 const maxChallenge = 4 << 10
 
-// parseChallenge reads the value of a WWW-Authenticate header with one challenge, as registries send them. A parameter that is there twice is refused.
+// parseChallenge reads the value of a WWW-Authenticate header with one challenge, as registries send them. A parameter
+// that is there twice is refused.
 func parseChallenge(value string) (challenge, error) {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(value), " ")
 	c := challenge{strings.ToLower(scheme), map[string]string{}}

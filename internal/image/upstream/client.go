@@ -50,7 +50,8 @@ type Config struct {
 	// Registry as it is called in the names of images: docker.io.
 	Registry string
 	Way      Way
-	// Credentials finds the user and password of a registry, which a redirect may have led to; both are empty if there are none. nil pulls as anybody.
+	// Credentials finds the user and password of a registry, which a redirect may have led to; both are empty if there
+	// are none. nil pulls as anybody.
 	Credentials func(registry string) (user, password string, err error)
 }
 
@@ -82,8 +83,9 @@ func New(c Config) (*Client, error) {
 	return made, nil
 }
 
-// redirect gives a request that a registry redirects what the new host itself has asked for: neither a password nor a token goes to a host because another
-// one leads there (containerd's resolver: core/remotes/docker/resolver.go, request.do).
+// redirect gives a request that a registry redirects what the new host itself has asked for: neither a password nor a
+// token goes to a host because another one leads there (containerd's resolver: core/remotes/docker/resolver.go,
+// request.do).
 func (c *Client) redirect(to *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
@@ -132,7 +134,8 @@ func (c *Client) Manifest(ctx context.Context, repository, reference string) (me
 	return strings.TrimSpace(mediaType), content, nil
 }
 
-// Blob opens a blob, whose size is -1 if the registry does not say. The caller closes it, and bounds and checks what it reads.
+// Blob opens a blob, whose size is -1 if the registry does not say. The caller closes it, and bounds and checks what it
+// reads.
 func (c *Client) Blob(ctx context.Context, repository string, sum digest.Digest) (body io.ReadCloser, size int64, err error) {
 	response, err := c.do(ctx, http.MethodGet, repository, "blobs/"+sum.String())
 	if err != nil {

@@ -134,7 +134,8 @@ func (t *transport) close() {
 	t.proxied.CloseIdleConnections()
 }
 
-// inside are the ends of names that are not of the public name space (RFC 6761, RFC 6762, RFC 8375; ICANN's "internal").
+// inside are the ends of names that are not of the public name space (RFC 6761, RFC 6762, RFC 8375; ICANN's
+// "internal").
 var inside = []string{"localhost", "local", "internal", "invalid", "onion", "home.arpa", "lan", "intranet", "corp", "home", "test", "in-addr.arpa", "ip6.arpa"}
 
 // privateName says why a name must not be given to a proxy, which finds its address by itself.

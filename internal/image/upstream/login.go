@@ -15,7 +15,8 @@ import (
 
 const (
 	maxToken = 64 << 10 // of an answer with a token, in bytes
-	// defaultTokenLife is that of a token whose answer does not say ("Token Authentication"), maxTokenLife the longest that is believed.
+	// defaultTokenLife is that of a token whose answer does not say ("Token Authentication"), maxTokenLife the longest
+	// that is believed.
 	defaultTokenLife = time.Minute
 	maxTokenLife     = time.Hour
 	// tokenMargin is how long before its end a token is not used any more.

@@ -13,8 +13,8 @@ import (
 // dockerHub is what docker's configuration calls docker.io.
 const dockerHub = "https://index.docker.io/v1/"
 
-// Password finds the user and password of a registry in the configuration of the docker command; both are empty if it has none. A password that is kept by a
-// credential helper is an error: no program is run for it.
+// Password finds the user and password of a registry in the configuration of the docker command; both are empty if it
+// has none. A password that is kept by a credential helper is an error: no program is run for it.
 func Password(dockerConfig []byte, registry string) (user, password string, err error) {
 	var config struct {
 		Auths map[string]struct {

@@ -15,11 +15,12 @@ type place struct {
 	registry, repository string
 }
 
-// repositoryPath is the path of a request about a repository (distribution-spec, "Endpoints"). The repository becomes part of a token's scope, so it holds
-// neither spaces nor colons.
+// repositoryPath is the path of a request about a repository (distribution-spec, "Endpoints"). The repository becomes
+// part of a token's scope, so it holds neither spaces nor colons.
 var repositoryPath = regexp.MustCompile(`^/v2/([a-z0-9][a-z0-9._/-]*)/(?:manifests|blobs)/[^/]+$`)
 
-// placeOf finds the place that a request is about. The repository is empty if the path is not one of the distribution-spec's.
+// placeOf finds the place that a request is about. The repository is empty if the path is not one of the
+// distribution-spec's.
 func placeOf(u *url.URL) place {
 	at := place{registry: u.Host}
 	if u.Host == dockerHost {

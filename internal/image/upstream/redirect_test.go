@@ -45,7 +45,8 @@ func leadTo(registry *upstreamtest.Registry, to string) {
 	})
 }
 
-// A host that a registry redirects to, and that asks for a password, gets neither the registry's password nor its token.
+// A host that a registry redirects to, and that asks for a password, gets neither the registry's password nor its
+// token.
 func TestRedirectGetsNoCredentials(t *testing.T) {
 	for what, challenge := range map[string]string{
 		"a password": `Basic realm="x"`,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package balancerstore keeps the load balancers of clusters: it gives them addresses in their VPC and on the host, writes them to the file of their VPC, and has
-// the process that serves them run while there are any.
+// Package balancerstore keeps the load balancers of clusters: it gives them addresses in their VPC and on the host,
+// writes them to the file of their VPC, and has the process that serves them run while there are any.
 //
-// An address in the VPC is in the list of the VPC before a machine can get it; an address on the host is chosen under one lock for all clusters. A balancer that
-// is to listen on the host and finds no address there serves in the VPC alone.
+// An address in the VPC is in the list of the VPC before a machine can get it; an address on the host is chosen under
+// one lock for all clusters. A balancer that is to listen on the host and finds no address there serves in the VPC
+// alone.
 package balancerstore
 
 import (
@@ -40,12 +41,14 @@ type Store struct {
 // New makes the store of an account whose processes are nil until they are supervised.
 func New(processes func() Processes) *Store { return &Store{processes: processes} }
 
-// Of returns the load balancers of one cluster, in its VPC, with addresses of the subnets that a store of machines knows.
+// Of returns the load balancers of one cluster, in its VPC, with addresses of the subnets that a store of machines
+// knows.
 func (s *Store) Of(config component.Config, network *vpc.Network, addresses *machine.Store) *Balancers {
 	return &Balancers{store: s, config: config, network: network, addresses: addresses}
 }
 
-// Balancers keeps the load balancers of one cluster in its VPC's file, and has the process that serves them run while there are any.
+// Balancers keeps the load balancers of one cluster in its VPC's file, and has the process that serves them run while
+// there are any.
 type Balancers struct {
 	store     *Store
 	config    component.Config
@@ -59,9 +62,9 @@ func (b *Balancers) List() ([]loadbalancer.Balancer, error) {
 	return slices.DeleteFunc(all, func(o loadbalancer.Balancer) bool { return o.Cluster != b.config.Cluster.Spec.Name }), err
 }
 
-// Ensure has the balancer of a Service serve what the spec says. A balancer that is new gets addresses that it keeps. The error is
-// [loadbalancer.ErrNoAddress] or [loadbalancer.ErrRangeFull] if there is none, in the VPC or on the host, and [loadbalancer.ErrTooMany] if the cluster has all
-// that it may have.
+// Ensure has the balancer of a Service serve what the spec says. A balancer that is new gets addresses that it keeps.
+// The error is [loadbalancer.ErrNoAddress] or [loadbalancer.ErrRangeFull] if there is none, in the VPC or on the host,
+// and [loadbalancer.ErrTooMany] if the cluster has all that it may have.
 func (b *Balancers) Ensure(of loadbalancer.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error) {
 	b.store.choosing.Lock() // two clusters could choose the same address on the host
 	defer b.store.choosing.Unlock()

@@ -37,8 +37,8 @@ func newAccount(t *testing.T) (statedir.Dir, account.Account) {
 	return dir, own
 }
 
-// Addresses on the host are unique in all VPCs, none is the account's own, and each is kept when the range changes. A balancer that does not listen
-// on the host takes none.
+// Addresses on the host are unique in all VPCs, none is the account's own, and each is kept when the range changes. A
+// balancer that does not listen on the host takes none.
 func TestAddressesOnTheHost(t *testing.T) {
 	dir, own := newAccount(t)
 	if err := vpc.Describe(dir.VPCs(), vpc.Description{ID: "vpc-0123456789abcdef0", CIDR: netip.MustParsePrefix("10.9.0.0/16"), Subnets: []vpc.Subnet{
@@ -130,7 +130,8 @@ func TestAddressesOnTheHost(t *testing.T) {
 	}
 }
 
-// A balancer that is to listen on the host, and finds no address there, serves in the VPC what its Service says by now, and those that it says.
+// A balancer that is to listen on the host, and finds no address there, serves in the VPC what its Service says by now,
+// and those that it says.
 func TestNoAddressOnTheHost(t *testing.T) {
 	dir, _ := newAccount(t)
 	if _, err := balancerrange.Keep(dir, netip.MustParsePrefix("198.51.100.0/30")); err != nil {

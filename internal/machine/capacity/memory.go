@@ -9,17 +9,20 @@ import (
 	"muster.dev/muster/internal/machine/instancetype"
 )
 
-// ControlPlaneMemory is what the host must have available before another control plane starts, in bytes: what its programs hold (etcd,
-// kube-apiserver, kube-controller-manager, kube-scheduler, certificate controller, authenticator, pod identity webhook, simulator). Half a minute
-// after the start, with Kubernetes v1.36.3 and three nodes, 845 MiB were resident: 369 MiB of its own, and pages of programs, which control planes
-// share. So there is as much again to grow.
+// ControlPlaneMemory is what the host must have available before another control plane starts, in bytes: what its
+// programs hold (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, certificate controller, authenticator,
+// pod identity webhook, simulator). Half a minute after the start, with Kubernetes v1.36.3 and three nodes, 845 MiB
+// were resident: 369 MiB of its own, and pages of programs, which control planes share. So there is as much again to
+// grow.
 const ControlPlaneMemory int64 = 768 << 20
 
-// ControlPlanes returns an error if the host has no memory left for one more control plane. available is MemAvailable of /proc/meminfo in
-// bytes (proc_meminfo(5)), as host.MemoryAvailable of internal/platform/host returns it, running is how many clusters have one already.
+// ControlPlanes returns an error if the host has no memory left for one more control plane. available is MemAvailable
+// of /proc/meminfo in bytes (proc_meminfo(5)), as host.MemoryAvailable of internal/platform/host returns it, running is
+// how many clusters have one already.
 //
-// The kernel's figure includes what running control planes use. It does not include what one that has just been started is about to use, for
-// the first half minute or so: a caller that starts several at once subtracts [ControlPlaneMemory] for each of them.
+// The kernel's figure includes what running control planes use. It does not include what one that has just been started
+// is about to use, for the first half minute or so: a caller that starts several at once subtracts [ControlPlaneMemory]
+// for each of them.
 func ControlPlanes(available int64, running int) error {
 	if available >= ControlPlaneMemory {
 		return nil
@@ -34,9 +37,9 @@ func ControlPlanes(available int64, running int) error {
 	return fmt.Errorf("the host has %d MiB of memory available, and the control plane of a cluster needs %d MiB: %s", max(available, 0)>>20, ControlPlaneMemory>>20, fix)
 }
 
-// Host is what a host has, and what the nodes of its local machines claim of it. The kubelet of a machine with an instance type reports what the type
-// has, whether the host has that or not; that of a machine without one takes the capacity of its node from the kernel, which shows it the whole
-// host. A figure that is not known is 0.
+// Host is what a host has, and what the nodes of its local machines claim of it. The kubelet of a machine with an
+// instance type reports what the type has, whether the host has that or not; that of a machine without one takes the
+// capacity of its node from the kernel, which shows it the whole host. A figure that is not known is 0.
 type Host struct {
 	CPUs   int   `json:"cpus"`
 	Memory int64 `json:"memoryBytes"`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostcheck says before a start what keeps this host from running the machines that are asked for: the local provider's needs, isolation, disk, inotify.
-// It changes nothing.
+// Package hostcheck says before a start what keeps this host from running the machines that are asked for: the local
+// provider's needs, isolation, disk, inotify. It changes nothing.
 package hostcheck
 
 import (
@@ -28,9 +28,9 @@ func Local(dir statedir.Dir, binDir string, in region.Region) error {
 	return err
 }
 
-// Isolation refuses node groups whose machines would be root on a host whose owner has not allowed it, and a host that cannot give machines ids of their
-// own unless the owner lets them do without. The clusters
-// that may be the host's equals are read from the directory if nil; explicit says that node groups are asked for now.
+// Isolation refuses node groups whose machines would be root on a host whose owner has not allowed it, and a host that
+// cannot give machines ids of their own unless the owner lets them do without. The clusters that may be the host's
+// equals are read from the directory if nil; explicit says that node groups are asked for now.
 func Isolation(dir statedir.Dir, wanted clusterconfig.Config, clusters hostroot.Clusters, explicit bool) error {
 	name := wanted.Cluster.Spec.Name
 	if clusters == nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package instancecontroller holds the controller of Machines of no cluster: instances that EC2's RunInstances made and whose user data names
-// no cluster of the account. It launches them, boots them again when they have stopped, and terminates them. Package nodegroup does the same
-// for the Machines of its cluster.
+// Package instancecontroller holds the controller of Machines of no cluster: instances that EC2's RunInstances made and
+// whose user data names no cluster of the account. It launches them, boots them again when they have stopped, and
+// terminates them. Package nodegroup does the same for the Machines of its cluster.
 //
 // Its status has what the provider assigned. Such a machine is Ready when it runs: nothing waits for a Node.
 //

@@ -2,9 +2,10 @@
 
 package instancetype
 
-// catalogue are the types, by family and size. The figures are what EC2's DescribeInstanceTypes says of them, as recorded in August 2026 by two
-// projects that agree: getmoto/moto, moto/ec2/resources/instance_types.json (0af643a5), and kubernetes/autoscaler,
-// cluster-autoscaler/cloudprovider/aws/ec2_instance_types.go (55c37cd5). Types of arm64, such as t4g, are left out: nothing here runs them.
+// catalogue are the types, by family and size. The figures are what EC2's DescribeInstanceTypes says of them, as
+// recorded in August 2026 by two projects that agree: getmoto/moto, moto/ec2/resources/instance_types.json (0af643a5),
+// and kubernetes/autoscaler, cluster-autoscaler/cloudprovider/aws/ec2_instance_types.go (55c37cd5). Types of arm64,
+// such as t4g, are left out: nothing here runs them.
 func catalogue() []Type {
 	return []Type{
 		{Name: "t3.small", VCPUs: 2, Cores: 1, MemoryMiB: 2048, Manufacturer: "Intel", ClockGHz: 2.5, Network: "Up to 5 Gigabit", Burstable: true, Current: true, FreeTier: true},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package instancetype has the EC2 instance types that machines can be: how many processors and how much memory each has, and how many
-// pods a node of it takes. The numbers of network interfaces and addresses are those of package nodeconfig, by which a kubelet's
-// limit of pods is computed, too: there is one table.
+// Package instancetype has the EC2 instance types that machines can be: how many processors and how much memory each
+// has, and how many pods a node of it takes. The numbers of network interfaces and addresses are those of package
+// nodeconfig, by which a kubelet's limit of pods is computed, too: there is one table.
 package instancetype
 
 import (

@@ -15,7 +15,8 @@ func TestCatalogue(t *testing.T) {
 	if len(all) < 15 || len(all) > 20 {
 		t.Errorf("there are %d types", len(all))
 	}
-	// What EC2 names a size has so many processors in every family, and each family so much memory for one; the small burstable ones differ.
+	// What EC2 names a size has so many processors in every family, and each family so much memory for one; the small
+	// burstable ones differ.
 	vcpus := map[string]int{"small": 2, "medium": 2, "large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16}
 	memory := map[byte]int64{'t': 4, 'm': 4, 'c': 2, 'r': 8}
 	seen := map[string]bool{}

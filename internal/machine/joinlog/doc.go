@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package joinlog reads the steps of each machine's join, with their times, from the audit log of the cluster's API server.
-// Nothing has to be installed on the machine, and nothing that the machine says about itself is used.
+// Package joinlog reads the steps of each machine's join, with their times, from the audit log of the cluster's API
+// server. Nothing has to be installed on the machine, and nothing that the machine says about itself is used.
 //
-// A [Tracker] turns events into steps and does no I/O; a [Follower] reads the log and feeds the tracker. The steps Launched
-// and Ready are not in the log: the machine controller, which launches machines and watches Nodes, adds them with [Merge].
+// A [Tracker] turns events into steps and does no I/O; a [Follower] reads the log and feeds the tracker. The steps
+// Launched and Ready are not in the log: the machine controller, which launches machines and watches Nodes, adds them
+// with [Merge].
 //
 // How an event finds its machine:
 //

@@ -19,7 +19,8 @@ import (
 
 const nodeUserPrefix = "system:node:"
 
-// event has the fields that are read of an audit.k8s.io/v1 Event. The API server's own type would bring the API server's packages along.
+// event has the fields that are read of an audit.k8s.io/v1 Event. The API server's own type would bring the API
+// server's packages along.
 type event struct {
 	Kind  string `json:"kind"`
 	Stage string `json:"stage"`
@@ -42,7 +43,8 @@ type event struct {
 	Reached        time.Time       `json:"stageTimestamp"`
 }
 
-// parse reads one line of an audit log. It reports false for what cannot be a step of a join, most of it without decoding it.
+// parse reads one line of an audit log. It reports false for what cannot be a step of a join, most of it without
+// decoding it.
 func parse(line []byte) (event, bool) {
 	if !bytes.Contains(line, []byte("certificatesigningrequests")) &&
 		!bytes.Contains(line, []byte(v1alpha1.BootstrapGroupPrefix)) &&
@@ -87,8 +89,8 @@ func (e event) node() string {
 	return name
 }
 
-// instance returns the machine of a node that came in by its role, or "". Its session is named after it, and the authenticator gives a
-// node's name only to a session that it knows to be that instance's own.
+// instance returns the machine of a node that came in by its role, or "". Its session is named after it, and the
+// authenticator gives a node's name only to a session that it knows to be that instance's own.
 func (e event) instance() string {
 	names := e.User.Extra["sessionName"]
 	if e.node() == "" || len(names) != 1 || !strings.HasPrefix(names[0], "i-") {

@@ -106,8 +106,8 @@ func (f *Follower) look(ctx context.Context) error {
 	return nil
 }
 
-// stat looks at the file that has the log's name and at the one that is open. The first is nil while nothing has the name:
-// then the log is being rotated, and the open file may still grow.
+// stat looks at the file that has the log's name and at the one that is open. The first is nil while nothing has the
+// name: then the log is being rotated, and the open file may still grow.
 func (f *Follower) stat() (current, mine os.FileInfo, err error) {
 	if mine, err = f.file.Stat(); err != nil {
 		return nil, nil, err

@@ -8,7 +8,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Merge adds the steps of more that records lacks: a step that was seen first stays. The result is in the order of v1alpha1.JoinSteps.
+// Merge adds the steps of more that records lacks: a step that was seen first stays. The result is in the order of
+// v1alpha1.JoinSteps.
 func Merge(records []v1alpha1.JoinRecord, more ...v1alpha1.JoinRecord) []v1alpha1.JoinRecord {
 	var merged []v1alpha1.JoinRecord
 	for _, step := range v1alpha1.JoinSteps() {
@@ -27,7 +28,8 @@ func Has(records []v1alpha1.JoinRecord, step v1alpha1.JoinStep) bool {
 	return slices.ContainsFunc(records, func(record v1alpha1.JoinRecord) bool { return record.Step == step })
 }
 
-// Next returns the first step that was not taken yet, or "" if all were. A machine that joins by a role makes no client certificate.
+// Next returns the first step that was not taken yet, or "" if all were. A machine that joins by a role makes no client
+// certificate.
 func Next(records []v1alpha1.JoinRecord, byRole bool) v1alpha1.JoinStep {
 	steps := slices.DeleteFunc(v1alpha1.JoinSteps(), func(step v1alpha1.JoinStep) bool {
 		return byRole && (step == v1alpha1.StepClientCSRCreated || step == v1alpha1.StepClientCSRApproved || step == v1alpha1.StepClientCSRIssued)

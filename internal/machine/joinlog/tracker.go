@@ -81,8 +81,8 @@ func (t *Tracker) observe(e event) (string, bool) {
 	return machine, reached
 }
 
-// created takes note of a CSR: one made with a bootstrap token, or one for a serving certificate. A client certificate that
-// a node renews is not a step of its join.
+// created takes note of a CSR: one made with a bootstrap token, or one for a serving certificate. A client certificate
+// that a node renews is not a step of its join.
 func (t *Tracker) created(e event, machine string) (string, bool) {
 	csr, ok := e.csr()
 	if !ok {

@@ -17,8 +17,8 @@ import (
 )
 
 // testdata/audit.log is what a kube-apiserver v1.36.3 wrote while one machine joined: a look at the CSRs, a client CSR
-// created, approved and issued, the Node, a serving CSR; and then what is no step of the join: a serving CSR that is denied,
-// a renewal of either certificate, and the Node once more, which fails.
+// created, approved and issued, the Node, a serving CSR; and then what is no step of the join: a serving CSR that is
+// denied, a renewal of either certificate, and the Node once more, which fails.
 const joined = "i-0123456789abcdef0"
 
 func sample(t testing.TB) [][]byte {

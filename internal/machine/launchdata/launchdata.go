@@ -21,8 +21,9 @@ import (
 	"muster.dev/muster/internal/plane/component"
 )
 
-// Renderer returns the function that renders a machine's user data: MIME multipart of the launch template's user data, and then muster's
-// own NodeConfig, which wins, as EKS does for managed node groups. The token is empty for a machine that joins by its role or has joined.
+// Renderer returns the function that renders a machine's user data: MIME multipart of the launch template's user data,
+// and then muster's own NodeConfig, which wins, as EKS does for managed node groups. The token is empty for a machine
+// that joins by its role or has joined.
 func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]byte, error), error) {
 	ca, err := os.ReadFile(c.Authority("cluster"))
 	if err != nil {

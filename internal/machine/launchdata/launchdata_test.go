@@ -168,7 +168,8 @@ spec:
 			}
 		})
 	}
-	// What is too long as it is goes compressed; what cannot be compressed enough, or read, is an error that names the field.
+	// What is too long as it is goes compressed; what cannot be compressed enough, or read, is an error that names the
+	// field.
 	long := "#!/bin/sh\n" + strings.Repeat("echo hello\n", 1400)
 	raw, err := writeUserData(t, launchedBy(&v1alpha1.NodeGroupLaunchTemplate{UserData: long}), "abcdef.0123456789abcdef")
 	if err != nil {

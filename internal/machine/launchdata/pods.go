@@ -11,9 +11,9 @@ import (
 	"muster.dev/muster/internal/node/userdata"
 )
 
-// Pods is how many pods an instance of a type takes that is launched with some user data: the kubelet's limit, by its NodeConfig or by its type.
-// Scripts may change the limit, so user data with a script counts for at least the kubelet's own default. User data that the machine cannot use does
-// not count.
+// Pods is how many pods an instance of a type takes that is launched with some user data: the kubelet's limit, by its
+// NodeConfig or by its type. Scripts may change the limit, so user data with a script counts for at least the kubelet's
+// own default. User data that the machine cannot use does not count.
 func Pods(raw []byte, instanceType string) int {
 	instance := render.Instance{Type: instanceType}
 	pods, err := render.MaxPods(nodeconfig.Spec{}, instance)

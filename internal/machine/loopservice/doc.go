@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loopservice attaches files, and mounts file systems of devices, for machines with ids of their own: it is the host's side of packages losetup and
-// devicemount.
+// Package loopservice attaches files, and mounts file systems of devices, for machines with ids of their own: it is the
+// host's side of packages losetup and devicemount.
 //
-// It trusts nothing that a machine says. A request is one line of bounded length; a file comes open, so no path of a machine is followed and nothing is
-// opened with the host's rights; a device is named only to be detached, and is one of the machine's own then or none. A mount goes to the machine open, which puts
-// it where it may.
+// It trusts nothing that a machine says. A request is one line of bounded length; a file comes open, so no path of a
+// machine is followed and nothing is opened with the host's rights; a device is named only to be detached, and is one
+// of the machine's own then or none. A mount goes to the machine open, which puts it where it may.
 //
 // What happens if
 //

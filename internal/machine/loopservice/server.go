@@ -39,7 +39,8 @@ type Machines interface {
 	AttachLoop(id string, file *os.File, readOnly bool) (loopdevice.Device, error)
 	// DetachLoop takes the file from one of the machine's devices.
 	DetachLoop(id string, number int) error
-	// MountDevice makes a mount of the file system on a block device that the machine is lent and has opened. Errors wrap the errno that mount(2) has for them.
+	// MountDevice makes a mount of the file system on a block device that the machine is lent and has opened. Errors
+	// wrap the errno that mount(2) has for them.
 	MountDevice(ctx context.Context, id string, device *os.File, fileSystem blockfs.Request) (*os.File, error)
 	// CheckLoops withdraws devices that somebody else has detached.
 	CheckLoops(id string) error
@@ -49,7 +50,8 @@ type Machines interface {
 type Server struct {
 	Machines Machines
 	Log      *slog.Logger
-	// Refused is told why a machine was not given a device, with the error of Machines.AttachLoop. A machine may have it called often.
+	// Refused is told why a machine was not given a device, with the error of Machines.AttachLoop. A machine may have
+	// it called often.
 	Refused func(ctx context.Context, machine string, err error)
 }
 
@@ -111,7 +113,8 @@ func (s *Server) warn(ctx context.Context, said map[string]string, id string, er
 	}
 }
 
-// answering answers the requests of one boot of a machine. Calls that hang on the machine are left behind when it stops: they end with the machine.
+// answering answers the requests of one boot of a machine. Calls that hang on the machine are left behind when it
+// stops: they end with the machine.
 type answering struct {
 	id, boot string
 	machines Machines

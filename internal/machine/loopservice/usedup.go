@@ -17,8 +17,9 @@ import (
 // reasonUsedUp is the reason of Events of a Machine that was refused a loop device since it has all that it may have.
 const reasonUsedUp = "LoopDevicesUsedUp"
 
-// UsedUp returns a function that records an Event of a Machine which has all the loop devices that it may have. A machine that asks again and again
-// has one Event, which the recorder counts on. Other refusals are the machine's own affair: it has the reason in its answer.
+// UsedUp returns a function that records an Event of a Machine which has all the loop devices that it may have. A
+// machine that asks again and again has one Event, which the recorder counts on. Other refusals are the machine's own
+// affair: it has the reason in its answer.
 func UsedUp(plane client.Reader, recorder events.EventRecorder) func(ctx context.Context, machine string, err error) {
 	return func(ctx context.Context, machine string, err error) {
 		if !errors.Is(err, local.ErrTooManyLoops) {

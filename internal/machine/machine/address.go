@@ -14,12 +14,13 @@ type Subnet struct {
 	VPC  string
 	Zone string
 	CIDR netip.Prefix
-	// Taken are addresses of the subnet that are not for machines, beside those that every subnet reserves: those of clusters' endpoints.
+	// Taken are addresses of the subnet that are not for machines, beside those that every subnet reserves: those of
+	// clusters' endpoints.
 	Taken []netip.Addr
 }
 
-// Allocate chooses what a machine is given in a subnet of which some addresses and ranges are used: the lowest address that nobody has, and the
-// highest range for a number of pods, if that is not 0.
+// Allocate chooses what a machine is given in a subnet of which some addresses and ranges are used: the lowest address
+// that nobody has, and the highest range for a number of pods, if that is not 0.
 func Allocate(subnet netip.Prefix, used []netip.Prefix, pods int) (address netip.Addr, podRange netip.Prefix, err error) {
 	const id = "subnet"
 	room := newRoom([]Subnet{{ID: id, CIDR: subnet}}, func(Subnet) []netip.Prefix { return used })

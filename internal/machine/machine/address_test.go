@@ -72,8 +72,9 @@ func prefixTexts(addresses ...string) []string {
 	return all
 }
 
-// Whatever comes and goes in a subnet: what is given is of the subnet, aligned, of the size that the pods need, nobody else's and no reserved
-// address; a subnet is full only when nothing fits; and when all is given back all can be had again.
+// Whatever comes and goes in a subnet: what is given is of the subnet, aligned, of the size that the pods need, nobody
+// else's and no reserved address; a subnet is full only when nothing fits; and when all is given back all can be had
+// again.
 func TestAllocations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subnet := netip.MustParsePrefix(rapid.SampledFrom([]string{"10.0.0.0/24", "10.0.3.64/26", "172.31.16.0/22", "10.0.0.0/28"}).Draw(t, "subnet"))

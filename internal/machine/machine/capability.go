@@ -11,14 +11,16 @@ import (
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
-// Reporter is a Provider whose machines keep logs ([v1alpha1.KeepLogs]) and report what keeps them from becoming nodes. Root on an instance writes the
-// report: it is for people, and what it says is believed only in so far as the instance is not well.
+// Reporter is a Provider whose machines keep logs ([v1alpha1.KeepLogs]) and report what keeps them from becoming nodes.
+// Root on an instance writes the report: it is for people, and what it says is believed only in so far as the instance
+// is not well.
 type Reporter interface {
 	// Report returns what the instance reports; false if it reports nothing.
 	Report(id string) (bootreport.Report, bool)
 }
 
-// Dialer is a Provider whose machines are in a network ([v1alpha1.JoinNetwork]). It reaches what an instance serves to itself alone, such as on lo.
+// Dialer is a Provider whose machines are in a network ([v1alpha1.JoinNetwork]). It reaches what an instance serves to
+// itself alone, such as on lo.
 type Dialer interface {
 	// DialInside connects from the inside of an instance. The address is an IP address with a port.
 	DialInside(ctx context.Context, id, network, address string) (net.Conn, error)
@@ -36,7 +38,8 @@ type Mounter interface {
 	Mount(id string, source *os.File, target string, readOnly bool) error
 	// Mounted reports whether the directory or device is mounted there.
 	Mounted(id string, source *os.File, target string) (bool, error)
-	// Unmount removes the mount, and the directory or file that it was mounted at. It is not an error if nothing is mounted.
+	// Unmount removes the mount, and the directory or file that it was mounted at. It is not an error if nothing is
+	// mounted.
 	Unmount(id, target string) error
 }
 

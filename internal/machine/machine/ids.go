@@ -13,7 +13,8 @@ import (
 // idsOfMachine is how many ids a machine has: as many as a system has that is alone on its host (16 bits).
 const idsOfMachine = 1 << 16
 
-// GiveIDs gives an instance that does not run ids of its own, and returns its record. An instance that has ids keeps them.
+// GiveIDs gives an instance that does not run ids of its own, and returns its record. An instance that has ids keeps
+// them.
 func (s *Store) GiveIDs(id string) (Record, error) {
 	unlock, err := s.lock()
 	if err != nil {

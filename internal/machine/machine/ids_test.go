@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// Machines with user namespaces share no ids, and those of one that is gone are the next one's. One without keeps the host's.
+// Machines with user namespaces share no ids, and those of one that is gone are the next one's. One without keeps the
+// host's.
 func TestMachinesShareNoIDs(t *testing.T) {
 	config := machine.StoreConfig{Dir: t.TempDir(), Subnets: machinetest.Subnets, Region: machinetest.Region()}
 	config.IDs = func() (userns.IDs, error) { return userns.IDs{First: 1 << 20, Count: 3 << 16}, nil }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// known are records that have been read, so that a look at all of them, as at each launch, reads the new ones alone. Files of records are replaced and never
-// changed, so one with the same inode and times has the same in it.
+// known are records that have been read, so that a look at all of them, as at each launch, reads the new ones alone.
+// Files of records are replaced and never changed, so one with the same inode and times has the same in it.
 type known struct {
 	mutex   sync.Mutex
 	records map[string]knownRecord // by path

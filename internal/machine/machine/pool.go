@@ -9,12 +9,13 @@ import (
 	"slices"
 )
 
-// reserved is how many addresses at the start of a subnet belong to no machine, as on EC2: the network address, the router, the
-// resolver (of the VPC, which is in its first subnet), and one for later. The last address is the broadcast address.
+// reserved is how many addresses at the start of a subnet belong to no machine, as on EC2: the network address, the
+// router, the resolver (of the VPC, which is in its first subnet), and one for later. The last address is the broadcast
+// address.
 const reserved = 4
 
-// pool is what is left of a subnet: single addresses are taken from its low end and ranges for pods from its high end, so that neither breaks
-// the other's room into pieces.
+// pool is what is left of a subnet: single addresses are taken from its low end and ranges for pods from its high end,
+// so that neither breaks the other's room into pieces.
 type pool struct {
 	name        string // for errors
 	subnet      netip.Prefix
@@ -24,7 +25,8 @@ type pool struct {
 
 type span struct{ first, last uint32 }
 
-// newPool makes the pool of a subnet, some of whose addresses and ranges are used. Used ranges outside the subnet do not count.
+// newPool makes the pool of a subnet, some of whose addresses and ranges are used. Used ranges outside the subnet do
+// not count.
 func newPool(subnet netip.Prefix, used []netip.Prefix) (*pool, error) {
 	if !subnet.IsValid() || !subnet.Addr().Is4() || subnet.Bits() == 0 {
 		return nil, fmt.Errorf("allocating address: %s is not a range of IPv4 addresses", subnet)
@@ -72,7 +74,8 @@ func (p *pool) address() (netip.Addr, error) {
 	return addressOf(candidate), nil
 }
 
-// podRange takes the highest range of a size that nobody has any of. Its last address may be the subnet's, which is no pod's either.
+// podRange takes the highest range of a size that nobody has any of. Its last address may be the subnet's, which is no
+// pod's either.
 func (p *pool) podRange(bits int) (netip.Prefix, error) {
 	full := fmt.Errorf("%w (%s): no /%d of it is left: delete machines, use a larger subnet, or let a node have fewer pods", ErrPodsFull, p.name, bits)
 	if bits < p.subnet.Bits() || bits > 32 {
@@ -112,7 +115,8 @@ func (p *pool) free() int {
 	return free
 }
 
-// notForPods are the addresses of a node's range that no pod has: the first and the last one, and that of the node in it.
+// notForPods are the addresses of a node's range that no pod has: the first and the last one, and that of the node in
+// it.
 const notForPods = 3
 
 // PodRangeBits is the length of the prefix of the smallest range that has addresses for a number of pods.

@@ -20,7 +20,8 @@ var ErrSubnetFull = errors.New("the subnet has too few free addresses")
 // ErrPodsFull is the [ErrSubnetFull] of a subnet that has no range for the pods that are asked for.
 var ErrPodsFull = fmt.Errorf("allocating addresses of pods: %w", ErrSubnetFull)
 
-// ErrDiskReserve says that an instance was stopped because its disk had taken room that the host needs, and is not booted before there is room again.
+// ErrDiskReserve says that an instance was stopped because its disk had taken room that the host needs, and is not
+// booted before there is room again.
 var ErrDiskReserve = errors.New("the host's disk has less room left than it needs itself")
 
 // State is what an instance is doing.
@@ -42,32 +43,41 @@ type LaunchRequest struct {
 	ID string
 	// UserData is what the instance is told when it asks. It may hold a token.
 	UserData []byte
-	// Type is the instance type that the instance says it is, DefaultType if empty. It keeps the one of its first launch.
+	// Type is the instance type that the instance says it is, DefaultType if empty. It keeps the one of its first
+	// launch.
 	Type string
-	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on it.
+	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on
+	// it.
 	HopLimit int
-	// SubnetID is the subnet that a new instance gets an address in; empty for the first one that has an address left. It stays in it.
+	// SubnetID is the subnet that a new instance gets an address in; empty for the first one that has an address left.
+	// It stays in it.
 	SubnetID string
 	// Cluster is the name of the cluster that a new instance is for: only the API server of that one is let to it.
 	Cluster string
-	// ImageID is the image that the instance says it was launched from; it keeps the one of its first launch. Empty says nothing.
+	// ImageID is the image that the instance says it was launched from; it keeps the one of its first launch. Empty
+	// says nothing.
 	ImageID string
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool
-	// Pods is how many pods a new instance is to have addresses for, in a range of its own of a subnet; 0 if they have none of a subnet.
+	// Pods is how many pods a new instance is to have addresses for, in a range of its own of a subnet; 0 if they have
+	// none of a subnet.
 	Pods int
-	// PodSubnetIDs are the subnets that the range may be of, by zone; empty for the subnet of the instance. See [Demand].
+	// PodSubnetIDs are the subnets that the range may be of, by zone; empty for the subnet of the instance. See
+	// [Demand].
 	PodSubnetIDs []string
-	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. An instance that runs already keeps its groups.
+	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. An instance that runs
+	// already keeps its groups.
 	SecurityGroups []string
-	// OwnIDs gives the instance a user namespace, in which its root is nobody on the host. An instance that was launched without a user namespace
-	// gets it at its next boot. An instance never loses it.
+	// OwnIDs gives the instance a user namespace, in which its root is nobody on the host. An instance that was
+	// launched without a user namespace gets it at its next boot. An instance never loses it.
 	OwnIDs bool
-	// HostRoot lets an instance that was launched without a user namespace boot without one where the host has none to give.
+	// HostRoot lets an instance that was launched without a user namespace boot without one where the host has none to
+	// give.
 	HostRoot bool
 }
 
-// DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of it.
+// DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of
+// it.
 const DefaultType = "local"
 
 // MaxHopLimit is EC2's (HttpPutResponseHopLimit).
@@ -96,7 +106,8 @@ type Instance struct {
 // Provider makes instances and ends them.
 type Provider interface {
 	// Launch makes sure that the instance exists and runs. A new one gets an address, which is on disk before anything
-	// boots; a stopped one boots again from its disk; a running one is left alone. The user data is replaced in every case.
+	// boots; a stopped one boots again from its disk; a running one is left alone. The user data is replaced in every
+	// case.
 	Launch(ctx context.Context, request LaunchRequest) (Instance, error)
 	// Get returns one instance, or ErrNotFound.
 	Get(ctx context.Context, id string) (Instance, error)

@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Providers are the providers that a service has, by name. Code asks them by a [v1alpha1.Capability] and never by a name of its own: that is how another
-// provider is used everywhere without a change of code.
+// Providers are the providers that a service has, by name. Code asks them by a [v1alpha1.Capability] and never by a
+// name of its own: that is how another provider is used everywhere without a change of code.
 type Providers map[v1alpha1.Provider]Provider
 
 // CannotError says that machines of a provider cannot do what they are asked to, and what to do about it.
@@ -47,7 +47,8 @@ func (p Providers) Find(name v1alpha1.Provider) (Provider, error) {
 	return provider, nil
 }
 
-// Ask returns a provider as T, the interface by which its machines do something. The error is that of Find, or a [CannotError].
+// Ask returns a provider as T, the interface by which its machines do something. The error is that of Find, or a
+// [CannotError].
 func Ask[T any](p Providers, name v1alpha1.Provider, do v1alpha1.Capability) (T, error) {
 	var able T
 	provider, err := p.Find(name)
@@ -64,8 +65,8 @@ func Ask[T any](p Providers, name v1alpha1.Provider, do v1alpha1.Capability) (T,
 	return able, nil
 }
 
-// AskAll returns all providers of the service whose machines do something, each as T, in the order of their names. Providers whose machines cannot are
-// left out.
+// AskAll returns all providers of the service whose machines do something, each as T, in the order of their names.
+// Providers whose machines cannot are left out.
 func AskAll[T any](p Providers, do v1alpha1.Capability) ([]T, error) {
 	var all []T
 	for _, name := range slices.Sorted(maps.Keys(p)) {

@@ -18,7 +18,8 @@ type Demand struct {
 	SubnetID string
 	// Pods is how many pods it needs a range of addresses for; 0 if it needs none.
 	Pods int
-	// PodSubnetIDs are the subnets that the range may be of: the first one in the machine's zone that has room. Empty means the machine's own.
+	// PodSubnetIDs are the subnets that the range may be of: the first one in the machine's zone that has room. Empty
+	// means the machine's own.
 	PodSubnetIDs []string
 }
 
@@ -30,7 +31,8 @@ type Grant struct {
 	PodSubnetID string
 }
 
-// Room is what is left of some subnets. Whatever is taken of it is written nowhere: the records of machines are what counts.
+// Room is what is left of some subnets. Whatever is taken of it is written nowhere: the records of machines are what
+// counts.
 type Room struct {
 	subnets []Subnet
 	used    func(Subnet) []netip.Prefix
@@ -52,8 +54,8 @@ func newRoom(subnets []Subnet, used func(Subnet) []netip.Prefix) *Room {
 	return &Room{subnets: subnets, used: used, pools: map[string]*pool{}}
 }
 
-// Take gives a machine what it needs. If it cannot have all, it gets nothing: the error is [ErrSubnetFull] or [ErrNoPodSubnet], or says that there
-// is no such subnet.
+// Take gives a machine what it needs. If it cannot have all, it gets nothing: the error is [ErrSubnetFull] or
+// [ErrNoPodSubnet], or says that there is no such subnet.
 func (r *Room) Take(d Demand) (Grant, error) {
 	subnet, err := r.subnet(d.SubnetID)
 	if err != nil {

@@ -80,8 +80,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Whatever machines come, with pods in one subnet or another: each has an address of its own subnet and a range of one for pods in its zone, no
-// two overlap, and a machine that gets nothing takes nothing from those after it.
+// Whatever machines come, with pods in one subnet or another: each has an address of its own subnet and a range of one
+// for pods in its zone, no two overlap, and a machine that gets nothing takes nothing from those after it.
 func TestRoomProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var usage []machine.Usage

@@ -22,7 +22,8 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// Record is what is remembered of an instance: it is written before anything boots, so that an address never belongs to two.
+// Record is what is remembered of an instance: it is written before anything boots, so that an address never belongs to
+// two.
 type Record struct {
 	ID             string     `json:"id"`
 	PrivateIP      netip.Addr `json:"privateIP"`
@@ -43,7 +44,8 @@ type Record struct {
 	// VPC and Subnet say where the address is: two VPCs may have the same ones.
 	VPC    string `json:"vpc"`
 	Subnet string `json:"subnet"`
-	// PodRange is the range of a subnet that its pods have their addresses of, assigned in the same write as its own; not valid if they have none.
+	// PodRange is the range of a subnet that its pods have their addresses of, assigned in the same write as its own;
+	// not valid if they have none.
 	PodRange netip.Prefix `json:"podRange,omitzero"`
 	// PodSubnet is the id of that subnet, if it is not the instance's own.
 	PodSubnet string `json:"podSubnet,omitempty"`
@@ -71,7 +73,8 @@ type StoreConfig struct {
 //	<dir>/<id>/instance.json   the record, the truth about the instance's name and address
 //	<dir>/<id>/user-data       what the instance is told when it asks
 //
-// An instance sees neither file. All of it is private to its owner. Writers, in other processes too, wait for each other: they could choose one address.
+// An instance sees neither file. All of it is private to its owner. Writers, in other processes too, wait for each
+// other: they could choose one address.
 type Store struct {
 	config StoreConfig
 	known  known
@@ -100,7 +103,8 @@ func NewStore(config StoreConfig) (*Store, error) {
 // Path is the directory of an instance.
 func (s *Store) Path(id string) string { return filepath.Join(s.config.Dir, id) }
 
-// Put makes sure that a provider has a record of an instance, with an address that no other has, and replaces the user data.
+// Put makes sure that a provider has a record of an instance, with an address that no other has, and replaces the user
+// data.
 func (s *Store) Put(provider string, request LaunchRequest) (Record, error) {
 	record, err := s.ensure(provider, request)
 	if err != nil {
@@ -235,8 +239,8 @@ func (s *Store) subnets() ([]Subnet, error) {
 	return subnets, nil
 }
 
-// Locked calls a function with the records of all providers. While it runs no address is given to anybody: what it decides by the addresses
-// that are taken is true when it is done.
+// Locked calls a function with the records of all providers. While it runs no address is given to anybody: what it
+// decides by the addresses that are taken is true when it is done.
 func (s *Store) Locked(fn func([]Record) error) error {
 	unlock, err := s.lock()
 	if err != nil {
@@ -250,8 +254,9 @@ func (s *Store) Locked(fn func([]Record) error) error {
 	return fn(records)
 }
 
-// Reserve chooses an address in each of some subnets for something that is not a machine, such as a cluster's endpoint, and has them kept
-// by a function. No machine gets one of them meanwhile, and none afterwards if the subnets say that they are taken.
+// Reserve chooses an address in each of some subnets for something that is not a machine, such as a cluster's endpoint,
+// and has them kept by a function. No machine gets one of them meanwhile, and none afterwards if the subnets say that
+// they are taken.
 func (s *Store) Reserve(ids []string, keep func([]netip.Addr) error) error {
 	unlock, err := s.lock()
 	if err != nil {
@@ -369,7 +374,8 @@ func (s *Store) UserData(id string) ([]byte, error) {
 	return raw, nil
 }
 
-// Delete removes everything of an instance; its record goes last, since its address is taken as long as anything is left.
+// Delete removes everything of an instance; its record goes last, since its address is taken as long as anything is
+// left.
 func (s *Store) Delete(id string) error {
 	entries, err := os.ReadDir(s.Path(id))
 	if errors.Is(err, fs.ErrNotExist) {

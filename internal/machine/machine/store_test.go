@@ -152,7 +152,8 @@ func TestStoreNeedsARegion(t *testing.T) {
 	}
 }
 
-// Addresses are of a subnet of a VPC: two VPCs with one range have the same ones, and a machine stays where it was launched.
+// Addresses are of a subnet of a VPC: two VPCs with one range have the same ones, and a machine stays where it was
+// launched.
 func TestAddressesAreOfAVPC(t *testing.T) {
 	small := netip.MustParsePrefix("10.0.0.0/28")
 	subnets := []machine.Subnet{

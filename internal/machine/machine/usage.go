@@ -44,7 +44,8 @@ func (s *Store) Usage(vpc string) ([]Usage, error) {
 	return found, nil
 }
 
-// usedOf lists what is used of a subnet and of the others of its VPC: what is taken, and addresses and ranges of machines.
+// usedOf lists what is used of a subnet and of the others of its VPC: what is taken, and addresses and ranges of
+// machines.
 func usedOf(subnet Subnet, records []Record) []netip.Prefix {
 	var used []netip.Prefix
 	for _, address := range subnet.Taken {

@@ -24,7 +24,8 @@ func roomFor(u machine.Usage, pods int) (n int) {
 	}
 }
 
-// A subnet has room for as many machines as get addresses in it, endpoints of clusters beside them, and another VPC's machines take none.
+// A subnet has room for as many machines as get addresses in it, endpoints of clusters beside them, and another VPC's
+// machines take none.
 func TestUsageAndRoom(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.0.0.0/28")
 	subnets := []machine.Subnet{
@@ -57,8 +58,8 @@ func TestUsageAndRoom(t *testing.T) {
 	}
 }
 
-// Ranges of pods take room from machines and from what counts as free; the range of a machine that is gone can be had again, and one that was
-// given is kept whatever a later launch asks for.
+// Ranges of pods take room from machines and from what counts as free; the range of a machine that is gone can be had
+// again, and one that was given is kept whatever a later launch asks for.
 func TestPodRanges(t *testing.T) {
 	subnets := []machine.Subnet{{ID: "subnet-1", VPC: "vpc-1", Zone: machinetest.Zone, CIDR: netip.MustParsePrefix("10.0.0.0/25")}}
 	s, err := machine.NewStore(machine.StoreConfig{Dir: t.TempDir(), Subnets: func() ([]machine.Subnet, error) { return subnets, nil }, Region: machinetest.Region()})

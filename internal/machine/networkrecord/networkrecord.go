@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networkrecord keeps the network of each cluster, as it was chosen once: its VPC, subnets, range of pods, security group, and the addresses of its API
-// server. It has the VPC lead to the API server, and describes the default VPC of a new account. Package clusternetwork says what may be chosen.
+// Package networkrecord keeps the network of each cluster, as it was chosen once: its VPC, subnets, range of pods,
+// security group, and the addresses of its API server. It has the VPC lead to the API server, and describes the default
+// VPC of a new account. Package clusternetwork says what may be chosen.
 //
 // What happens if
 //
@@ -38,8 +39,8 @@ import (
 // choosing is held while a network is chosen: two clusters could choose the same range.
 var choosing sync.Mutex
 
-// DescribeDefault describes the default VPC of an account that starts for the first time, so that nothing waits for the management plane. Its
-// objects are made later, as it is described. A default VPC that was deleted does not come back.
+// DescribeDefault describes the default VPC of an account that starts for the first time, so that nothing waits for the
+// management plane. Its objects are made later, as it is described. A default VPC that was deleted does not come back.
 func DescribeDefault(dir statedir.Dir, in region.Region, egress egresspolicy.Mode) error {
 	all, err := vpc.List(dir.VPCs())
 	if err != nil || len(all) > 0 {
@@ -98,8 +99,9 @@ func networks(all []vpc.Description) []clusternetwork.VPC {
 	return found
 }
 
-// Ensure returns the network of a cluster, which is chosen and recorded once and kept, and has its VPC lead to its API server. The
-// configuration needs its directory, its Cluster and its ports. A problem that people have to solve is a [*clusternetwork.Problem].
+// Ensure returns the network of a cluster, which is chosen and recorded once and kept, and has its VPC lead to its API
+// server. The configuration needs its directory, its Cluster and its ports. A problem that people have to solve is a
+// [*clusternetwork.Problem].
 func Ensure(c component.Config) (clusternetwork.Network, error) {
 	choosing.Lock()
 	defer choosing.Unlock()
@@ -121,8 +123,8 @@ func Ensure(c component.Config) (clusternetwork.Network, error) {
 
 func newSecurityGroupID() string { return "sg-" + randomID() }
 
-// choose resolves the network of a cluster without one, and records it. The addresses of its API server are in the VPC's list before
-// they are recorded: no machine gets one in between.
+// choose resolves the network of a cluster without one, and records it. The addresses of its API server are in the
+// VPC's list before they are recorded: no machine gets one in between.
 func choose(c component.Config) (clusternetwork.Network, error) {
 	if _, err := os.Stat(filepath.Join(c.Dir.Etcd(), "member")); !errors.Is(err, fs.ErrNotExist) {
 		return clusternetwork.Network{}, errors.Join(err,
@@ -161,7 +163,8 @@ func choose(c component.Config) (clusternetwork.Network, error) {
 	return n, nil
 }
 
-// arePodSubnets checks that the subnets for pods are still those of the VPC, while none can be removed: from then on they are in use.
+// arePodSubnets checks that the subnets for pods are still those of the VPC, while none can be removed: from then on
+// they are in use.
 func arePodSubnets(c component.Config, n clusternetwork.Network) error {
 	description, err := vpc.Read(c.State.VPCs(), n.VPCID)
 	if err != nil {
@@ -275,7 +278,8 @@ func write(dir statedir.Cluster, n clusternetwork.Network) error {
 	return atomicfile.Write(dir.Network(), append(raw, '\n'), 0o600)
 }
 
-// Plan is the network of a cluster for a dry run, and the VPCs beside it: what would be chosen at random is shown as zeros.
+// Plan is the network of a cluster for a dry run, and the VPCs beside it: what would be chosen at random is shown as
+// zeros.
 func Plan(dir statedir.Dir, c component.Config) (clusternetwork.Network, []component.VPC, error) {
 	all, err := vpc.List(dir.VPCs())
 	if err != nil {

@@ -207,7 +207,8 @@ func TestRecordOfANetwork(t *testing.T) {
 	}
 }
 
-// A cluster keeps the subnets that it has for its pods, and takes no address of them for itself; one that was deleted meanwhile is refused.
+// A cluster keeps the subnets that it has for its pods, and takes no address of them for itself; one that was deleted
+// meanwhile is refused.
 func TestPodSubnetsOfCluster(t *testing.T) {
 	account := newAccount(t)
 	all, err := vpc.List(account.State.VPCs())

@@ -52,8 +52,8 @@ func (p parts) hostRoot(cluster string) (bool, error) {
 	return err == nil && clusters.Allow(cluster), err
 }
 
-// Add adds the controllers to a manager of the management plane, with what they need: the cluster's cache, the watch of the
-// providers' instances, and the follower of the audit log. The manager's scheme must know the kinds of Scheme.
+// Add adds the controllers to a manager of the management plane, with what they need: the cluster's cache, the watch of
+// the providers' instances, and the follower of the audit log. The manager's scheme must know the kinds of Scheme.
 func Add(mgr manager.Manager, config Config) error {
 	config, err := config.withDefaults()
 	if err != nil {

@@ -19,15 +19,17 @@ import (
 )
 
 const (
-	// admittedAgain is how often it is asked whether the cluster still lets a machine in that is Ready. When it does not any more, the
-	// Node stays Ready for most of a minute, and nothing on it says why it then is not.
+	// admittedAgain is how often it is asked whether the cluster still lets a machine in that is Ready. When it does
+	// not any more, the Node stays Ready for most of a minute, and nothing on it says why it then is not.
 	admittedAgain = 15 * time.Second
 	refusedAgain  = 2 * time.Second
-	// heardFor is how long a refused token explains why its machine is not Ready. A kubelet that is refused tries again within seconds.
+	// heardFor is how long a refused token explains why its machine is not Ready. A kubelet that is refused tries again
+	// within seconds.
 	heardFor = 30 * time.Second
 )
 
-// admission asks whether the cluster lets the machine in by its role, sets the condition, and returns the time until the next question.
+// admission asks whether the cluster lets the machine in by its role, sets the condition, and returns the time until
+// the next question.
 func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance machine.Instance) time.Duration {
 	if m.Spec.InstanceProfile == "" || r.NodeRoles == nil {
 		return 0
@@ -62,9 +64,9 @@ func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance 
 	return again
 }
 
-// welcome notes the condition of a machine whose role credentials the cluster accepts. Only the machine's own requests show that it uses
-// them, and with a correct token. A refused token explains why a machine is not Ready, and nothing else: anybody with the machine's
-// session could have sent it.
+// welcome notes the condition of a machine whose role credentials the cluster accepts. Only the machine's own requests
+// show that it uses them, and with a correct token. A refused token explains why a machine is not Ready, and nothing
+// else: anybody with the machine's session could have sent it.
 func (r *machines) welcome(m *v1alpha1.Machine) time.Duration {
 	switch heard := r.memory.heardOf(m.Name, r.Now()); {
 	case m.Status.Phase == v1alpha1.MachineReady:

@@ -110,7 +110,8 @@ func TestMachineWhoseTokenIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever got hold of a session token can have tokens refused in the machine's name. Of a machine that is Ready that says nothing.
+// Whoever got hold of a session token can have tokens refused in the machine's name. Of a machine that is Ready that
+// says nothing.
 func TestReadyMachineIsNotSpoiltByRefusedTokens(t *testing.T) {
 	w := newWorld(t, newRoleMachine(), newTestNode("True"))
 	r := w.machines()

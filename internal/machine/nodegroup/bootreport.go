@@ -17,8 +17,9 @@ import (
 // reportAgain is how often a machine that runs and is not Ready is asked for its report.
 const reportAgain = 2 * time.Second
 
-// bootReport repeats in the condition of a machine that runs and is not Ready what the machine reports of itself, and makes an Event
-// of it if it differs from the one before. A report never makes a machine Ready. It returns when to ask again, or 0.
+// bootReport repeats in the condition of a machine that runs and is not Ready what the machine reports of itself, and
+// makes an Event of it if it differs from the one before. A report never makes a machine Ready. It returns when to ask
+// again, or 0.
 func (r *machines) bootReport(m *v1alpha1.Machine, instance machine.Instance, said string) time.Duration {
 	reporter, err := machine.Ask[machine.Reporter](r.Providers, m.Spec.Provider, v1alpha1.KeepLogs)
 	if err != nil || instance.State != machine.Running || m.Status.Phase == v1alpha1.MachineReady {

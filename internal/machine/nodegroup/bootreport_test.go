@@ -25,8 +25,9 @@ func (p reporting) Report(id string) (bootreport.Report, bool) {
 	return report, ok
 }
 
-// What a machine reports of its boot is in its condition, in one Event for each report and in the condition of its group; it is asked for
-// again and again. A report is not believed to be of a machine that is Ready, and none makes a machine Ready.
+// What a machine reports of its boot is in its condition, in one Event for each report and in the condition of its
+// group; it is asked for again and again. A report is not believed to be of a machine that is Ready, and none makes a
+// machine Ready.
 func TestMachineReports(t *testing.T) {
 	w := newWorld(t, newTestCluster(), newTestMachine())
 	p := reporting{w.provider, map[string]bootreport.Report{}}

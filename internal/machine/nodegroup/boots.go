@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// bootTime is the longest for which a machine counts as booting: many times what a boot takes. A machine that never comes up must not hold up
-	// others.
+	// bootTime is the longest for which a machine counts as booting: many times what a boot takes. A machine that never
+	// comes up must not hold up others.
 	bootTime = 20 * time.Second
 	// bootAgain is how often a machine that waits asks whether it may boot.
 	bootAgain = time.Second
 )
 
-// Boots paces the boots of local machines of all clusters of an account. A boot takes the host's processors for seconds: many at once are all late, and
-// the control plane with them. A nil *Boots lets all boot.
+// Boots paces the boots of local machines of all clusters of an account. A boot takes the host's processors for
+// seconds: many at once are all late, and the control plane with them. A nil *Boots lets all boot.
 type Boots struct {
 	most int
 
@@ -50,8 +50,8 @@ func (b *Boots) begin(id string, now time.Time) bool {
 	return true
 }
 
-// heard ends the boot of a machine whose kubelet said at a moment that the node is Ready. A kubelet's word from before the boot, when the machine ran
-// the last time, does not count. The moment has whole seconds, as Kubernetes has them.
+// heard ends the boot of a machine whose kubelet said at a moment that the node is Ready. A kubelet's word from before
+// the boot, when the machine ran the last time, does not count. The moment has whole seconds, as Kubernetes has them.
 func (b *Boots) heard(id string, at time.Time) {
 	if b == nil {
 		return

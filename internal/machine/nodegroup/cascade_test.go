@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// The finalizers are those that an API server of v1.36 leaves on each object after `kubectl delete --cascade=POLICY`, and those that it
-// left when only the controller's own was removed.
+// The finalizers are those that an API server of v1.36 leaves on each object after `kubectl delete --cascade=POLICY`,
+// and those that it left when only the controller's own was removed.
 func TestDeletedWithACascade(t *testing.T) {
 	for _, kind := range []struct {
 		own    string

@@ -22,8 +22,8 @@ const (
 	unhealthyAgain = time.Second
 )
 
-// clusters keeps the status of the one Cluster that is served. Package clustercontroller keeps the status of other Clusters, and of Clusters that are
-// being deleted.
+// clusters keeps the status of the one Cluster that is served. Package clustercontroller keeps the status of other
+// Clusters, and of Clusters that are being deleted.
 type clusters struct{ parts }
 
 // Reconcile looks at the cluster, every few seconds.

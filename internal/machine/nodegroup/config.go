@@ -35,8 +35,8 @@ import (
 
 // Config configures the controllers.
 type Config struct {
-	// ClusterName is the spec.name of the one cluster that this service runs. The controllers act on the NodeGroups in its namespace and on
-	// the Machines that name it.
+	// ClusterName is the spec.name of the one cluster that this service runs. The controllers act on the NodeGroups in
+	// its namespace and on the Machines that name it.
 	ClusterName string
 	// ImageID is the image that machines of groups are launched from; empty for that of the default release.
 	ImageID string
@@ -52,9 +52,11 @@ type Config struct {
 	Usage func() ([]machine.Usage, error)
 	// UserData renders what a machine boots with; the token is empty for a machine that has joined.
 	UserData func(m *v1alpha1.Machine, token string) ([]byte, error)
-	// NodeRoles prepare and check the IAM roles of machines that join by role; without them a group of such machines waits.
+	// NodeRoles prepare and check the IAM roles of machines that join by role; without them a group of such machines
+	// waits.
 	NodeRoles NodeRoles
-	// Admitted has a value when the set of admitted principals may have changed: all machines that joined by role are checked again. Nil: never.
+	// Admitted has a value when the set of admitted principals may have changed: all machines that joined by role are
+	// checked again. Nil: never.
 	Admitted <-chan struct{}
 	// Refused delivers the refusals of machines' tokens. Nil: none.
 	Refused <-chan Heard
@@ -62,7 +64,8 @@ type Config struct {
 	HostRoot func() (hostroot.Clusters, error)
 	// Health looks at the cluster.
 	Health func(ctx context.Context) Health
-	// Authorities carries out a request about kubelets' authorities, unless it is nil or was carried out before, and says what there is. Nil: nobody is asked.
+	// Authorities carries out a request about kubelets' authorities, unless it is nil or was carried out before, and
+	// says what there is. Nil: nobody is asked.
 	Authorities func(request *v1alpha1.KubeletAuthorityRequest) ([]v1alpha1.KubeletAuthority, *v1alpha1.KubeletAuthorityAnswer, error)
 	// AuditLog is the path of the cluster's audit log, from which the steps of joins are read.
 	AuditLog string
@@ -80,20 +83,22 @@ type Config struct {
 
 // NodeRoles knows the IAM roles that machines are launched with.
 type NodeRoles interface {
-	// Prepare returns the name of the instance profile that gives machines a role, which is named or an ARN, and makes the entry
-	// by which the cluster takes machines with the role for nodes. A *RoleProblem is for people to mend; ErrNotYet goes away in a moment.
+	// Prepare returns the name of the instance profile that gives machines a role, which is named or an ARN, and makes
+	// the entry by which the cluster takes machines with the role for nodes. A *RoleProblem is for people to mend;
+	// ErrNotYet goes away in a moment.
 	Prepare(ctx context.Context, role string) (instanceProfile string, err error)
 	// Tidy removes what Prepare made for groups that are gone.
 	Tidy(ctx context.Context) error
-	// Check asks the cluster whether it lets a machine in by its role. A *Refusal says that it does not; any other error says
-	// that the check failed.
+	// Check asks the cluster whether it lets a machine in by its role. A *Refusal says that it does not; any other
+	// error says that the check failed.
 	Check(ctx context.Context, machine *v1alpha1.Machine) error
 }
 
 // ErrNotYet says that the identity service has not made its first role, so that no role can be prepared.
 var ErrNotYet = errors.New("the identity service has not made its first role yet")
 
-// RoleProblem keeps a role from being that of nodes. Reason is in the words of EKS: IamNodeRoleNotFound, IamInstanceProfileNotFound.
+// RoleProblem keeps a role from being that of nodes. Reason is in the words of EKS: IamNodeRoleNotFound,
+// IamInstanceProfileNotFound.
 type RoleProblem struct{ Reason, Message string }
 
 func (p *RoleProblem) Error() string { return p.Message }
@@ -112,7 +117,8 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Heard reports that the cluster refused a token with the session of a machine. Anybody who has the session may have sent it.
+// Heard reports that the cluster refused a token with the session of a machine. Anybody who has the session may have
+// sent it.
 type Heard struct {
 	Machine string
 	Refusal
@@ -190,8 +196,9 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// ClusterOptions makes the cluster's cache hold what the controllers read and no more: of Secrets only machines' tokens, and
-// of Nodes not the long lists of images. The cluster need not be up when it is made: it serves the three kinds it always serves.
+// ClusterOptions makes the cluster's cache hold what the controllers read and no more: of Secrets only machines'
+// tokens, and of Nodes not the long lists of images. The cluster need not be up when it is made: it serves the three
+// kinds it always serves.
 func ClusterOptions(options *cluster.Options) {
 	tokens := labels.NewSelector()
 	if ofMachines, err := labels.NewRequirement(v1alpha1.LabelMachine, selection.Exists, nil); err == nil {

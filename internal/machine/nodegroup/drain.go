@@ -20,13 +20,15 @@ import (
 )
 
 const (
-	// drainTime is how long a machine that is deleted waits for its pods, as long as EKS waits for those of a managed node group.
+	// drainTime is how long a machine that is deleted waits for its pods, as long as EKS waits for those of a managed
+	// node group.
 	drainTime = 15 * time.Minute
-	// drainAgain is how often it is looked whether pods are gone, and blockedAgain how often a protected pod is asked for again, as often as
-	// kubectl drain does.
+	// drainAgain is how often it is looked whether pods are gone, and blockedAgain how often a protected pod is asked
+	// for again, as often as kubectl drain does.
 	drainAgain   = time.Second
 	blockedAgain = 5 * time.Second
-	// graceMore is how much longer than its grace period a pod is waited for: the kubelet kills it at the end of that, and says so.
+	// graceMore is how much longer than its grace period a pod is waited for: the kubelet kills it at the end of that,
+	// and says so.
 	graceMore = 10 * time.Second
 )
 
@@ -37,9 +39,10 @@ const (
 	reasonTimedOut = "TimedOut"
 )
 
-// drain cordons the node of a machine that is being deleted or replaced and evicts its pods, while all that it needs to end them is still its own. It
-// returns when to look again, or 0 when nothing keeps the machine any longer: its pods are gone, nobody is there who could end them, or
-// the time is up. When it began is in the condition Drained, so another process goes on where this one was killed.
+// drain cordons the node of a machine that is being deleted or replaced and evicts its pods, while all that it needs to
+// end them is still its own. It returns when to look again, or 0 when nothing keeps the machine any longer: its pods
+// are gone, nobody is there who could end them, or the time is up. When it began is in the condition Drained, so
+// another process goes on where this one was killed.
 func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) (time.Duration, error) {
 	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
 	if was != nil && was.Reason != reasonDraining {

@@ -23,8 +23,8 @@ import (
 	"muster.dev/muster/internal/plane/readiness"
 )
 
-// draining is a world with a machine that has pods of every kind and is being deleted, and answers evictions as an API server does: the
-// pod is marked, and goes when its kubelet has ended it.
+// draining is a world with a machine that has pods of every kind and is being deleted, and answers evictions as an API
+// server does: the pod is marked, and goes when its kubelet has ended it.
 func draining(t *testing.T) (*world, *machines) {
 	t.Helper()
 	w, r := joined(t)
@@ -160,7 +160,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// refusal is what upstream's API server answers to an eviction that a disruption budget forbids (pkg/registry/core/pod/storage/eviction.go).
+// refusal is what upstream's API server answers to an eviction that a disruption budget forbids
+// (pkg/registry/core/pod/storage/eviction.go).
 func refusal() error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
@@ -238,7 +239,8 @@ func TestDrainOfAClusterThatEnds(t *testing.T) {
 	}
 }
 
-// On the last node nothing that a disruption budget waits for can become ready elsewhere, unless something is to take the node's place.
+// On the last node nothing that a disruption budget waits for can become ready elsewhere, unless something is to take
+// the node's place.
 func TestDrainOfTheLastNode(t *testing.T) {
 	staying, going := newTestMachine(), newTestMachine()
 	staying.Name, going.Name, going.Finalizers = "i-fffffffffffffffff", "i-eeeeeeeeeeeeeeeee", []string{v1alpha1.FinalizerMachine}
@@ -370,8 +372,8 @@ func TestDrainPodThatDoesNotGo(t *testing.T) {
 	}
 }
 
-// denial is what upstream's API server answers to an eviction that a webhook denies with a message alone: it gives no reason (k8s.io/apiserver,
-// pkg/admission/plugin/webhook/errors).
+// denial is what upstream's API server answers to an eviction that a webhook denies with a message alone: it gives no
+// reason (k8s.io/apiserver, pkg/admission/plugin/webhook/errors).
 func denial() error {
 	return webhookerrors.ToStatusErr("pods.example.com", &metav1.Status{Message: "not on a Sunday"})
 }

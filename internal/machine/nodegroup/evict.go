@@ -17,8 +17,9 @@ import (
 // blocked is a pod that may not go yet, and why.
 type blocked struct{ pod, why string }
 
-// evictAll evicts a node's pods, and returns those that it still has to wait for and one of those that may not go yet. In a cluster that ends, and on
-// its last node, they are deleted, with the time that they ask for: of what a disruption budget keeps up there, nothing would be left.
+// evictAll evicts a node's pods, and returns those that it still has to wait for and one of those that may not go yet.
+// In a cluster that ends, and on its last node, they are deleted, with the time that they ask for: of what a disruption
+// budget keeps up there, nothing would be left.
 func (r *machines) evictAll(ctx context.Context, node *corev1.Node, nothingStays bool) (left []string, first blocked, err error) {
 	ask := r.evict
 	if nothingStays {
@@ -53,8 +54,8 @@ func (r *machines) evictAll(ctx context.Context, node *corev1.Node, nothingStays
 	return left, first, nil
 }
 
-// evictable reports whether a pod has something to end that goes on elsewhere. Pods of daemon sets would come back at once, static pods
-// are the machine's own, and those that are over need no eviction.
+// evictable reports whether a pod has something to end that goes on elsewhere. Pods of daemon sets would come back at
+// once, static pods are the machine's own, and those that are over need no eviction.
 func evictable(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -62,8 +63,9 @@ func evictable(pod *corev1.Pod) bool {
 	return !static && !over && (owner == nil || owner.Kind != "DaemonSet")
 }
 
-// evict asks for the eviction of one pod: of this very pod, not of another that has its name meanwhile. It returns why the pod may not
-// go yet, as for a disruption budget, or that it is gone. Any other refusal is the pod's own too: it must not hold up the rest.
+// evict asks for the eviction of one pod: of this very pod, not of another that has its name meanwhile. It returns why
+// the pod may not go yet, as for a disruption budget, or that it is gone. Any other refusal is the pod's own too: it
+// must not hold up the rest.
 func (r *machines) evict(ctx context.Context, pod *corev1.Pod) (why string, gone bool, err error) {
 	return refused(pod, r.cluster.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},

@@ -133,8 +133,8 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	if step := r.step(group, machines); !step.Delete && len(plan.Group(step.Size, scalable(group, machines))) == 0 {
 		return machines, nil
 	}
-	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says the
-	// same. This keeps a group from overshooting.
+	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says
+	// the same. This keeps a group from overshooting.
 	machines, _, err = r.list(ctx, r.managementLive, group)
 	if err != nil {
 		return nil, err
@@ -322,8 +322,9 @@ func lockedPatch(before client.Object) client.Patch {
 // catchUp is when a cache that is behind may have caught up.
 const catchUp = 20 * time.Millisecond
 
-// again turns an error into what the queue does next. A conflict is not an error: the cache is behind, and the next look is due
-// when it may have caught up. A problem is not one either: it is in the status, and the change that mends it is an event of its own.
+// again turns an error into what the queue does next. A conflict is not an error: the cache is behind, and the next
+// look is due when it may have caught up. A problem is not one either: it is in the status, and the change that mends
+// it is an event of its own.
 func again(err error) (reconcile.Result, error) {
 	var p *problem
 	switch {

@@ -353,7 +353,8 @@ func TestGroupOfNoCluster(t *testing.T) {
 	}
 }
 
-// Machines of another cluster, whose group has the same name, are not counted, not ended as orphans and not brought forward.
+// Machines of another cluster, whose group has the same name, are not counted, not ended as orphans and not brought
+// forward.
 func TestMachinesOfAnotherCluster(t *testing.T) {
 	foreign := newTestMachine()
 	foreign.Spec.ClusterName = "Muster"

@@ -117,7 +117,8 @@ func areReady(ready, desired int32) string {
 
 func machinesOf(n int32) string { return readiness.Of(n, n, "machine", "machines") }
 
-// refusedFor is how long a machine is refused before that is an issue of its group: an entry that was just made takes a moment to be heard of.
+// refusedFor is how long a machine is refused before that is an issue of its group: an entry that was just made takes a
+// moment to be heard of.
 const refusedFor = time.Minute
 
 // keptOut says which machine the cluster has refused for so long, and why; "" if none.

@@ -21,7 +21,8 @@ func newTestInstance() *v1alpha1.Machine {
 	return m
 }
 
-// A machine without a group boots with its own user data, and is given no bootstrap token, which would let anybody in who may make instances.
+// A machine without a group boots with its own user data, and is given no bootstrap token, which would let anybody in
+// who may make instances.
 func TestInstanceHasItsOwnUserData(t *testing.T) {
 	w := newWorld(t, newTestInstance())
 	mustReconcile(t, w.machines(), id)

@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 )
 
-// Local machines have a user namespace unless their group and the host's owner both say otherwise. Status says what a machine has.
+// Local machines have a user namespace unless their group and the host's owner both say otherwise. Status says what a
+// machine has.
 func TestLaunchesIsolated(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -86,7 +87,8 @@ func TestHostRootOfAGroupRefused(t *testing.T) {
 	}
 }
 
-// A machine that was Ready and has ended says at once why it is not booted again, however often it is looked, and whatever its Node still says.
+// A machine that was Ready and has ended says at once why it is not booted again, however often it is looked, and
+// whatever its Node still says.
 func TestHostRootOfAMachineThatDies(t *testing.T) {
 	w, r := joined(t)
 	m := w.machine(t)

@@ -15,10 +15,12 @@ import (
 	"muster.dev/muster/internal/plane/readiness"
 )
 
-// lateAfter is how long after its launch a machine is late that is not Ready: many times what a join takes, and less than `muster up` waits.
+// lateAfter is how long after its launch a machine is late that is not Ready: many times what a join takes, and less
+// than `muster up` waits.
 const lateAfter = 3 * time.Minute
 
-// untilLate is how long it is until a machine is late; 0 if it is late already, or never will be as it is Ready, or was.
+// untilLate is how long it is until a machine is late; 0 if it is late already, or never will be as it is Ready, or
+// was.
 func (r *machines) untilLate(m *v1alpha1.Machine) time.Duration {
 	i := slices.IndexFunc(m.Status.Join, func(record v1alpha1.JoinRecord) bool { return record.Step == v1alpha1.StepLaunched })
 	if i < 0 || joinlog.Has(m.Status.Join, v1alpha1.StepReady) {

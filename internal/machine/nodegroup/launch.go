@@ -26,8 +26,8 @@ import (
 // errQueued says that a machine waits until others have booted.
 var errQueued = errors.New("it waits to boot: as many machines are booting as this host can boot at once")
 
-// launch boots an instance, for the first time or once more, or hands a running one another token. It does nothing yet, and
-// says for how long, if the instance keeps dying, or, with errQueued, if the host boots as many as it can.
+// launch boots an instance, for the first time or once more, or hands a running one another token. It does nothing yet,
+// and says for how long, if the instance keeps dying, or, with errQueued, if the host boots as many as it can.
 func (r *machines) launch(
 	ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, was machine.Instance, t token.Token,
 ) (machine.Instance, time.Duration, error) {
@@ -182,7 +182,8 @@ const (
 	slowest   = 30 * time.Second
 )
 
-// pacer keeps an instance that dies at once from being booted without pause: the first time at once, then after 1 s, 2 s, 4 s.
+// pacer keeps an instance that dies at once from being booted without pause: the first time at once, then after 1 s, 2
+// s, 4 s.
 type pacer struct {
 	mu   sync.Mutex
 	past map[string]launches

@@ -302,7 +302,8 @@ func TestOrphanNode(t *testing.T) {
 	}
 }
 
-// Each call on the way in fails once, at each of its places; the next try must make up for it, and no error may show a token.
+// Each call on the way in fails once, at each of its places; the next try must make up for it, and no error may show a
+// token.
 func TestMachineEveryCallFails(t *testing.T) {
 	inbound := func(t *testing.T, w *world, try func() error) {
 		t.Helper()

@@ -21,15 +21,16 @@ import (
 	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
-// The labels and taints of a group change on the nodes that there are. The status of a machine has the labels and taints that the group put on its
-// Node before. Only these are changed; labels and taints of other people stay:
+// The labels and taints of a group change on the nodes that there are. The status of a machine has the labels and
+// taints that the group put on its Node before. Only these are changed; labels and taints of other people stay:
 //
 //	group changed ──► status.node.next says what the Node is being given ──► the Node is patched ──► status.node says that it has it
 //
-// A service that is killed in between patches the Node once more, with the same. A Node that registers late or anew has the labels and taints
-// of its machine's spec, and is brought up to date like the others.
+// A service that is killed in between patches the Node once more, with the same. A Node that registers late or anew has
+// the labels and taints of its machine's spec, and is brought up to date like the others.
 
-// mark gives the machine's Node the labels and taints of its group, a step at a time. It returns when the next step is due, or 0.
+// mark gives the machine's Node the labels and taints of its group, a step at a time. It returns when the next step is
+// due, or 0.
 func (r *machines) mark(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	if node == nil || machineOf(node) != m.Name || group == nil {
 		return 0, nil
@@ -58,8 +59,8 @@ func (r *machines) mark(ctx context.Context, m *v1alpha1.Machine, node *corev1.N
 	return 0, nil
 }
 
-// labelManaged gives a Node those of EKS's labels of managed nodes that it lacks. A Node registers with them, but for one of an earlier version of
-// Muster. Labels that are there stay as they are.
+// labelManaged gives a Node those of EKS's labels of managed nodes that it lacks. A Node registers with them, but for
+// one of an earlier version of Muster. Labels that are there stay as they are.
 func (r *machines) labelManaged(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node) error {
 	if node == nil || machineOf(node) != m.Name {
 		return nil

@@ -39,7 +39,8 @@ func withManaged(labels map[string]string) map[string]string {
 	return labels
 }
 
-// A Node of an earlier version has none of EKS's labels. It gets those that it lacks, once, and one that somebody has set stays.
+// A Node of an earlier version has none of EKS's labels. It gets those that it lacks, once, and one that somebody has
+// set stays.
 func TestANodeOfAnEarlierVersionIsLabelled(t *testing.T) {
 	node := newTestNode(corev1.ConditionTrue)
 	node.Labels = map[string]string{"eks.amazonaws.com/capacityType": "mine"}
@@ -121,7 +122,8 @@ func TestLabelsAndTaintsOfARunningNode(t *testing.T) {
 	w.has(t, map[string]string{"mine": "x"}, "mine:NoExecute")
 }
 
-// A service that is killed between any two steps is followed by one that ends the work, also if the group has changed once more meanwhile.
+// A service that is killed between any two steps is followed by one that ends the work, also if the group has changed
+// once more meanwhile.
 func TestMarkingIsKilled(t *testing.T) {
 	for _, call := range []string{"cluster patch *v1.Node", "management patch status *v1alpha1.Machine"} {
 		for nth := 1; nth <= 2; nth++ {

@@ -15,9 +15,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// A Machine refers to its group by spec.clusterName and spec.nodeGroup, and by spec.nodeGroupUID, which tells apart two groups of one name that were
-// there one after the other. These fields cannot be changed. Labels are people's to edit and decide nothing, and an owner reference cannot lead from
-// a Machine, which has no namespace, to a NodeGroup, which has one.
+// A Machine refers to its group by spec.clusterName and spec.nodeGroup, and by spec.nodeGroupUID, which tells apart two
+// groups of one name that were there one after the other. These fields cannot be changed. Labels are people's to edit
+// and decide nothing, and an owner reference cannot lead from a Machine, which has no namespace, to a NodeGroup, which
+// has one.
 //
 // No machine outlives its group:
 //
@@ -83,7 +84,8 @@ func (r *groups) stillWanted(ctx context.Context, reader client.Reader, group *v
 	return nil
 }
 
-// release lets a deleted group go if no machine refers to it any more. While one does, its going is an event of its own.
+// release lets a deleted group go if no machine refers to it any more. While one does, its going is an event of its
+// own.
 func (r *groups) release(ctx context.Context, group *v1alpha1.NodeGroup) error {
 	left, err := r.named(ctx, r.managementLive, client.ObjectKeyFromObject(group))
 	if err != nil || len(left) > 0 {
@@ -109,8 +111,8 @@ func (r *groups) gone(ctx context.Context, group client.ObjectKey) error {
 	return r.NodeRoles.Tidy(ctx)
 }
 
-// endOrphans deletes the machines that name a group and are not of the group that has this name now, if one has. It believes the API
-// server only: a cache may not show the group yet.
+// endOrphans deletes the machines that name a group and are not of the group that has this name now, if one has. It
+// believes the API server only: a cache may not show the group yet.
 func (r *groups) endOrphans(ctx context.Context, name client.ObjectKey) error {
 	group := &v1alpha1.NodeGroup{}
 	err := r.managementLive.Get(ctx, name, group)

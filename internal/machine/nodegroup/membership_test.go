@@ -20,7 +20,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// during runs do in the middle of the nth call of the management plane that has a name, before the plane carries it out.
+// during runs do in the middle of the nth call of the management plane that has a name, before the plane carries it
+// out.
 func (w *world) during(call string, nth int, do func()) {
 	seen := 0
 	w.faults.before = func(name string) {
@@ -150,7 +151,8 @@ func TestMachinesOfAGroupThatIsGoneAreEnded(t *testing.T) {
 	}
 }
 
-// A group of the same name is another one: it neither counts the machines of the one before nor is let go before they are.
+// A group of the same name is another one: it neither counts the machines of the one before nor is let go before they
+// are.
 func TestMachinesOfTheGroupBefore(t *testing.T) {
 	w := newWorld(t, newTestCluster(), newTestGroup(3))
 	mustReconcile(t, w.groups(), "workers")
@@ -237,8 +239,8 @@ func (s *snapshot) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return errors.New("not a list that the group controller asks its cache for")
 }
 
-// Whatever happens in which order, and whichever calls fail: the controller lets no group go that a machine refers to, and in the end
-// every machine that stays is of a group that exists, which has as many as it is to have.
+// Whatever happens in which order, and whichever calls fail: the controller lets no group go that a machine refers to,
+// and in the end every machine that stays is of a group that exists, which has as many as it is to have.
 func TestGroupsAndMachinesInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, newTestCluster(), newTestGroup(3))

@@ -14,8 +14,8 @@ import (
 // lag is how far the caches may be behind what this process wrote itself. It is seconds too long rather than too short.
 const lag = 10 * time.Second
 
-// memory is what this process did a moment ago and its caches may not show yet. Losing it costs some repeated work, no more:
-// a new process starts with caches that show everything that was done before it.
+// memory is what this process did a moment ago and its caches may not show yet. Losing it costs some repeated work, no
+// more: a new process starts with caches that show everything that was done before it.
 type memory struct {
 	mu      sync.Mutex
 	written map[string]string // machine → version that the last write gave it
@@ -45,8 +45,8 @@ func (m *memory) wrote(object *v1alpha1.Machine) {
 	m.written[object.Name] = object.ResourceVersion
 }
 
-// stale reports whether a Machine, read from the cache, is older than what was written. Versions of one kind can be compared
-// since Kubernetes 1.35 (KEP-5504); one that cannot be is taken for new.
+// stale reports whether a Machine, read from the cache, is older than what was written. Versions of one kind can be
+// compared since Kubernetes 1.35 (KEP-5504); one that cannot be is taken for new.
 func (m *memory) stale(object *v1alpha1.Machine) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

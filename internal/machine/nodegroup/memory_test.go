@@ -51,7 +51,8 @@ func TestMachineStaleCaches(t *testing.T) {
 	}
 }
 
-// Somebody removed the token of a machine that has not joined: it gets another as soon as that cannot be the cache's lag.
+// Somebody removed the token of a machine that has not joined: it gets another as soon as that cannot be the cache's
+// lag.
 func TestMachineTokenTakenAway(t *testing.T) {
 	w := newWorld(t, newTestMachine())
 	r := w.machines()

@@ -12,15 +12,18 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// A volume that is attached to a node, as those of EBS's driver are, goes to another node only when the first one mounts it no more. That is said by
-// status.volumesInUse of the Node, which the kubelet writes. kube-controller-manager remembers it of a Node that is deleted, and waits six minutes
-// (pkg/controller/volume/attachdetach: nodeDelete, ReconcilerMaxWaitForUnmountDuration). So the Node of a machine that has volumes goes after its
-// instance, and says first what is true then: nothing is mounted.
+// A volume that is attached to a node, as those of EBS's driver are, goes to another node only when the first one
+// mounts it no more. That is said by status.volumesInUse of the Node, which the kubelet writes. kube-controller-manager
+// remembers it of a Node that is deleted, and waits six minutes (pkg/controller/volume/attachdetach: nodeDelete,
+// ReconcilerMaxWaitForUnmountDuration). So the Node of a machine that has volumes goes after its instance, and says
+// first what is true then: nothing is mounted.
 //
-// The taint node.kubernetes.io/out-of-service would have the same effect, for as long as the Node is there. But the name of a Node whose instance is
-// gone may be the next machine's at any moment, so such a Node must not be kept until a driver has detached everything.
+// The taint node.kubernetes.io/out-of-service would have the same effect, for as long as the Node is there. But the
+// name of a Node whose instance is gone may be the next machine's at any moment, so such a Node must not be kept until
+// a driver has detached everything.
 
-// leaveNode deletes the Node of a machine that is about to end. A Node with volumes stays until the instance has ended, and gets no new pods.
+// leaveNode deletes the Node of a machine that is about to end. A Node with volumes stays until the instance has ended,
+// and gets no new pods.
 func (r *machines) leaveNode(ctx context.Context, m *v1alpha1.Machine) error {
 	node, err := r.nodeNow(ctx, m)
 	if err != nil || node == nil {

@@ -42,7 +42,8 @@ func readyOf(node *corev1.Node) corev1.NodeCondition {
 	return node.Status.Conditions[i]
 }
 
-// node returns the machine's Node, or nil. A Node that an earlier machine left under the same name does not count, and is removed.
+// node returns the machine's Node, or nil. A Node that an earlier machine left under the same name does not count, and
+// is removed.
 func (r *machines) node(ctx context.Context, m *v1alpha1.Machine) (*corev1.Node, error) {
 	if m.Status.NodeName == "" {
 		return nil, nil //nolint:nilnil // a missing Node is not an error
@@ -138,8 +139,8 @@ func (r *machines) routeOwn(ctx context.Context, routes Routes, instance machine
 	return nil
 }
 
-// unroute removes the machine's route, if it has one. That of a range which it was launched with goes with the machine, and may lead to another
-// one by now.
+// unroute removes the machine's route, if it has one. That of a range which it was launched with goes with the machine,
+// and may lead to another one by now.
 func (r *machines) unroute(ctx context.Context, m *v1alpha1.Machine) error {
 	if routes, ok := r.Routes[m.Spec.Provider]; ok && !r.Network.PodsInSubnets && m.Status.PodCIDR != "" {
 		prefix, err := netip.ParsePrefix(m.Status.PodCIDR)

@@ -30,8 +30,9 @@ const (
 	rangeLater = 30 * time.Second
 )
 
-// nodeRanges writes into each Node its range of pods' addresses, once, in a cluster whose machines' pods have addresses of their subnets: that of the
-// machine, or, of a Node that is no machine of the VPC's, a /24 of the cluster's range. It does what kube-controller-manager does in other clusters.
+// nodeRanges writes into each Node its range of pods' addresses, once, in a cluster whose machines' pods have addresses
+// of their subnets: that of the machine, or, of a Node that is no machine of the VPC's, a /24 of the cluster's range.
+// It does what kube-controller-manager does in other clusters.
 type nodeRanges struct {
 	parts
 	// given are ranges that were written a moment ago, and by whose Node: what is read from memory may not say so yet.
@@ -92,8 +93,8 @@ func (r *nodeRanges) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// machineOf is the machine of a Node whose pods have a range of its subnet, or nil. Nodes are known by the names that the provider has given to
-// machines; until the name is told, by the machine that the Node says it is.
+// machineOf is the machine of a Node whose pods have a range of its subnet, or nil. Nodes are known by the names that
+// the provider has given to machines; until the name is told, by the machine that the Node says it is.
 func (r *nodeRanges) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Machine, error) {
 	var all v1alpha1.MachineList
 	if err := r.management.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {

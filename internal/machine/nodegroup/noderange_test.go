@@ -126,7 +126,8 @@ func TestOwnRangeMayBeAnothers(t *testing.T) {
 	}
 }
 
-// Nodes that are no machine of the VPC's have the first ranges of the cluster's that nobody has; what was written a moment ago counts before it can be read.
+// Nodes that are no machine of the VPC's have the first ranges of the cluster's that nobody has; what was written a
+// moment ago counts before it can be read.
 func TestRangesOfOtherNodes(t *testing.T) {
 	taken := host("taken")
 	taken.Spec.PodCIDR = "10.244.1.0/24"

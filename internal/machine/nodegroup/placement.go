@@ -21,10 +21,12 @@ const (
 	reasonPodZone  = "Ec2SubnetInvalidConfiguration"
 )
 
-// roomAgain is how often it is looked whether there are addresses for machines that found none, or a subnet that was missing.
+// roomAgain is how often it is looked whether there are addresses for machines that found none, or a subnet that was
+// missing.
 const roomAgain = 5 * time.Second
 
-// place chooses the subnets of new machines of a group, whose machines are given. There may be fewer than were asked for, and then a *problem says why.
+// place chooses the subnets of new machines of a group, whose machines are given. There may be fewer than were asked
+// for, and then a *problem says why.
 func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, count int) ([]string, error) {
 	pods, err := r.podsOf(group)
 	if err != nil {
@@ -79,7 +81,8 @@ func (r parts) demand(subnet string, pods int) machine.Demand {
 	return machine.Demand{SubnetID: subnet, Pods: pods, PodSubnetIDs: r.Network.PodSubnetIDs()}
 }
 
-// subnets are those that machines of a group may be launched in now, and what is left of the VPC's subnets by those that are coming already.
+// subnets are those that machines of a group may be launched in now, and what is left of the VPC's subnets by those
+// that are coming already.
 func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, pods int) ([]plan.Subnet, *machine.Room, error) {
 	usage, err := r.Usage()
 	if err != nil {

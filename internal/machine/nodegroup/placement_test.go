@@ -115,7 +115,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// Where pods have subnets of their own, machines of a zone share what is left of them, and the one that has no room is named.
+// Where pods have subnets of their own, machines of a zone share what is left of them, and the one that has no room is
+// named.
 func TestPlacementOfPodsInOtherSubnets(t *testing.T) {
 	const podsA, podsB = "subnet-000000000000000aa", "subnet-000000000000000bb"
 	group := newTestGroup(9)

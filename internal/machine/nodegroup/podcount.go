@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/machine/launchdata"
 )
 
-// pods is how many pods a machine with some user data is to have addresses of its subnet for: none if the cluster has a range for pods, or if the
-// machine runs none.
+// pods is how many pods a machine with some user data is to have addresses of its subnet for: none if the cluster has a
+// range for pods, or if the machine runs none.
 func (r parts) pods(m *v1alpha1.Machine, userData []byte) int {
 	if _, routed := r.Routes[m.Spec.Provider]; !routed || !r.Network.PodsInSubnets {
 		return 0

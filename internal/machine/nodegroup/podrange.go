@@ -17,8 +17,8 @@ import (
 // podRangeBits is the size of the range that kube-controller-manager gives to each Node (--node-cidr-mask-size).
 const podRangeBits = 24
 
-// podRanges are the ranges that machines have been found to have, by range. They are Status.PodCIDR of the machines before it can be
-// read there: of two machines at the same moment one is second.
+// podRanges are the ranges that machines have been found to have, by range. They are Status.PodCIDR of the machines
+// before it can be read there: of two machines at the same moment one is second.
 type podRanges struct {
 	mu sync.Mutex
 	of map[netip.Prefix]string
@@ -46,9 +46,9 @@ func (p *podRanges) free(to netip.Prefix, machine string) {
 	}
 }
 
-// podRange is the range of addresses of the Node's pods. A node may write any range into its own Node while that has none
-// (NodeRestriction does not look at it), and would be sent what is meant for another machine or its pods: the credentials of the
-// other's role, too. So it must be a range that the cluster gives to nodes, and no other machine's.
+// podRange is the range of addresses of the Node's pods. A node may write any range into its own Node while that has
+// none (NodeRestriction does not look at it), and would be sent what is meant for another machine or its pods: the
+// credentials of the other's role, too. So it must be a range that the cluster gives to nodes, and no other machine's.
 func (r *machines) podRange(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node) (netip.Prefix, error) {
 	refuse := func(why string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("the Node %s claims the pod range %.64q, but %s: nothing is routed to it; if no administrator wrote that, the machine may be compromised: delete it",

@@ -16,8 +16,8 @@ import (
 // fieldNodeName is the field by which the API server finds the pods of a node.
 const fieldNodeName = "spec.nodeName"
 
-// podsOf lists the pods that are bound to a machine whose Node is gone, or stays for its volumes. It is asked while the name still is the
-// machine's own: later, another machine may have its address, and pods of its own.
+// podsOf lists the pods that are bound to a machine whose Node is gone, or stays for its volumes. It is asked while the
+// name still is the machine's own: later, another machine may have its address, and pods of its own.
 func (r *machines) podsOf(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Pod, error) {
 	if m.Status.NodeName == "" {
 		return nil, nil
@@ -37,8 +37,8 @@ func (r *machines) podsOf(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Po
 	return pods.Items, nil
 }
 
-// deletePods removes the pods of a machine that has ended. Nobody else could say that they have: upstream waits a minute for
-// a node to come back (podgc), while Services send to them and no others take their place.
+// deletePods removes the pods of a machine that has ended. Nobody else could say that they have: upstream waits a
+// minute for a node to come back (podgc), while Services send to them and no others take their place.
 func (r *machines) deletePods(ctx context.Context, pods []corev1.Pod) error {
 	for i := range pods {
 		pod := &pods[i]

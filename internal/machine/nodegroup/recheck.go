@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// gather is how long changes are gathered before machines are asked for: an edit of aws-auth comes with others, and the authenticator
-	// hears of it when this program does.
+	// gather is how long changes are gathered before machines are asked for: an edit of aws-auth comes with others, and
+	// the authenticator hears of it when this program does.
 	gather = 100 * time.Millisecond
-	// recheckPause is the least time between two rounds of questions. A round that found the authenticator before it had heard is made
-	// good by the next.
+	// recheckPause is the least time between two rounds of questions. A round that found the authenticator before it
+	// had heard is made good by the next.
 	recheckPause = time.Second
 )
 
@@ -32,8 +32,8 @@ type rechecker struct {
 	log        *slog.Logger
 }
 
-// Start asks until the context ends. Each change makes two rounds, the first at once and the second when the authenticator has heard of
-// it for certain; of changes that come faster than that some are of one round.
+// Start asks until the context ends. Each change makes two rounds, the first at once and the second when the
+// authenticator has heard of it for certain; of changes that come faster than that some are of one round.
 func (r *rechecker) Start(ctx context.Context) error {
 	for {
 		select {

@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// A change has machines that joined by role asked for at once and once more, and a storm of changes does not ask more often.
+// A change has machines that joined by role asked for at once and once more, and a storm of changes does not ask more
+// often.
 func TestRecheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes       int

@@ -22,7 +22,8 @@ import (
 	"muster.dev/muster/internal/plane/readiness"
 )
 
-// remove waits for the pods of a machine that is being deleted, and then ends it. It returns when to look again, if at all.
+// remove waits for the pods of a machine that is being deleted, and then ends it. It returns when to look again, if at
+// all.
 func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
 	if !held(m, v1alpha1.FinalizerMachine) {
 		return 0, nil
@@ -89,7 +90,8 @@ func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// cutOff takes from a machine all that lets it take part in the cluster, while its name and addresses are still its own.
+// cutOff takes from a machine all that lets it take part in the cluster, while its name and addresses are still its
+// own.
 func (r *machines) cutOff(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) error {
 	if m.Status.NodeName == "" { // the service may have died between launching it and writing that down
 		instance, err := provider.Get(ctx, m.Name)

@@ -163,8 +163,8 @@ func mounting(t *testing.T) (*world, *machines) {
 	return w, r
 }
 
-// A Node with volumes stays until the instance has ended, and says that nothing is mounted before it goes: kube-controller-manager remembers that
-// of a Node that is deleted.
+// A Node with volumes stays until the instance has ended, and says that nothing is mounted before it goes:
+// kube-controller-manager remembers that of a Node that is deleted.
 func TestRemoveWithVolumes(t *testing.T) {
 	w, r := mounting(t)
 	var atEnd, atDelete *corev1.Node

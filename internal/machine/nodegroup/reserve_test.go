@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 )
 
-// A machine that was stopped for the reserve of the host's disk says so, also while its node does not know yet, is tried again, and boots when it may.
+// A machine that was stopped for the reserve of the host's disk says so, also while its node does not know yet, is
+// tried again, and boots when it may.
 func TestStoppedForReserve(t *testing.T) {
 	w := newWorld(t, newTestMachine())
 	r := w.machines()

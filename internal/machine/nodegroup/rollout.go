@@ -20,17 +20,19 @@ import (
 	"muster.dev/muster/internal/plane/readiness"
 )
 
-// A rollout replaces the machines of a group that were not made for it. Package plan says what is next. The group's controller makes and deletes
-// machines and names in its status the one to be drained; the machines' controller drains that one, as it drains those that are deleted:
+// A rollout replaces the machines of a group that were not made for it. Package plan says what is next. The group's
+// controller makes and deletes machines and names in its status the one to be drained; the machines' controller drains
+// that one, as it drains those that are deleted:
 //
 //	group: spec.rollout ──► one machine more ──► status.rollout.draining: X          Drained is True ──► delete X ──► it is gone ──► the next
 //	machine X:                                            └──► cordon, evict ──────────────┘
 //
-// All of it is in the objects, so a service that is killed is followed by one that goes on where it was. A rollout that fails or is stopped leaves
-// the machines that there are, and the one that was being drained takes pods again.
+// All of it is in the objects, so a service that is killed is followed by one that goes on where it was. A rollout that
+// fails or is stopped leaves the machines that there are, and the one that was being drained takes pods again.
 
 const (
-	// rolloutPatience is the time that a rollout may take for a step: a new machine to become Ready, a machine to go. Draining has a bound of its own.
+	// rolloutPatience is the time that a rollout may take for a step: a new machine to become Ready, a machine to go.
+	// Draining has a bound of its own.
 	rolloutPatience = 20 * time.Minute
 	// rolloutAgain is how often it is looked whether that is over.
 	rolloutAgain = 10 * time.Second
@@ -124,7 +126,8 @@ func (r *groups) replace(ctx context.Context, group *v1alpha1.NodeGroup, machine
 	return r.carryOut(ctx, group, machines, plan.Action{Delete: name, Reason: fmt.Sprintf("rollout %s replaces it", group.Spec.Rollout.ID)})
 }
 
-// evacuate drains a machine that is being replaced, while it lives. If the rollout ends before the machine is replaced, its node takes pods again.
+// evacuate drains a machine that is being replaced, while it lives. If the rollout ends before the machine is replaced,
+// its node takes pods again.
 func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	if isDraining(m, group) {
 		wait, err := r.drain(ctx, m, provider)

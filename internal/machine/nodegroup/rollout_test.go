@@ -15,7 +15,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// rolling is a world with a group of one machine that is to be replaced. Each step is by a controller that has just been started.
+// rolling is a world with a group of one machine that is to be replaced. Each step is by a controller that has just
+// been started.
 func rolling(t *testing.T, force bool) *world {
 	t.Helper()
 	group, m := newTestGroup(1), newTestMachine()
@@ -177,7 +178,8 @@ func TestAMachineThatIsReplaced(t *testing.T) {
 	}
 }
 
-// A machine that the cluster refuses for a while is an issue of its group, in EKS's word and with the rule that refused it.
+// A machine that the cluster refuses for a while is an issue of its group, in EKS's word and with the rule that refused
+// it.
 func TestAGroupWhoseMachineIsRefused(t *testing.T) {
 	m := newTestMachine()
 	w := newWorld(t, newTestGroup(1), m, newTestCluster())

@@ -25,8 +25,8 @@ func scalable(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Mac
 	return observed
 }
 
-// endNamed deletes the machines that spec.autoScaling.ending names, and reports whether there was one. The write that named them has made the
-// group smaller, so that none is replaced and no other ends in its place.
+// endNamed deletes the machines that spec.autoScaling.ending names, and reports whether there was one. The write that
+// named them has made the group smaller, so that none is replaced and no other ends in its place.
 func (r *groups) endNamed(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) (bool, error) {
 	ending := group.Spec.ScalingGroup().Ending
 	ended := false

@@ -27,13 +27,15 @@ import (
 	"muster.dev/muster/internal/node/bootstraptoken"
 )
 
-// strangers deletes Nodes that pass for machines of the service and are not machines of this cluster, each time that one appears: such as one
-// that a machine of another cluster made, by a hole that nobody knows of. A Node writes its provider id itself, and its name is the one that the
-// API server took it for, so the name is compared with what the service gave its machines. Nodes of other names are not its business:
-// hosts that joined, people's own, and those that tests make.
+// strangers deletes Nodes that pass for machines of the service and are not machines of this cluster, each time that
+// one appears: such as one that a machine of another cluster made, by a hole that nobody knows of. A Node writes its
+// provider id itself, and its name is the one that the API server took it for, so the name is compared with what the
+// service gave its machines. Nodes of other names are not its business: hosts that joined, people's own, and those that
+// tests make.
 type strangers struct{ parts }
 
-// The forms of names that EC2 gives instances (EC2's user guide, "EC2 instance hostnames and domains"), and of their ids.
+// The forms of names that EC2 gives instances (EC2's user guide, "EC2 instance hostnames and domains"), and of their
+// ids.
 var (
 	byAddress  = regexp.MustCompile(`^ip(-[0-9]{1,3}){4}\.(ec2\.internal|[a-z0-9-]+\.compute\.internal)$`)
 	byInstance = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})(\.(ec2\.internal|[a-z0-9-]+\.compute\.internal))?$`)
@@ -61,8 +63,8 @@ func addStrangers(mgr manager.Manager, p parts) error {
 		Complete(&strangers{parts: p})
 }
 
-// nodeLeftBehind is the Node of a machine that is gone: whoever has the machine's certificate may have made it once more at the last moment, when the
-// machine counted as one of the cluster's yet.
+// nodeLeftBehind is the Node of a machine that is gone: whoever has the machine's certificate may have made it once
+// more at the last moment, when the machine counted as one of the cluster's yet.
 func (p parts) nodeLeftBehind(_ context.Context, object client.Object) []reconcile.Request {
 	m, ok := object.(*v1alpha1.Machine)
 	if !ok || !p.ours(m) || m.Status.NodeName == "" {
@@ -80,7 +82,8 @@ func namedAsMachine(name string) bool {
 	return byAddress.MatchString(name) || byInstance.MatchString(name)
 }
 
-// Reconcile looks at one Node. If a cache has no Machine for the Node, the API server is asked before the Node is deleted.
+// Reconcile looks at one Node. If a cache has no Machine for the Node, the API server is asked before the Node is
+// deleted.
 func (r *strangers) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := r.cluster.Get(ctx, request.NamespacedName, node); err != nil {
@@ -105,7 +108,8 @@ func (r *strangers) Reconcile(ctx context.Context, request reconcile.Request) (r
 	return again(r.banish(ctx, node))
 }
 
-// isMachine reports whether a Node is a machine of this cluster, or an instance of no cluster, which access entries decide about.
+// isMachine reports whether a Node is a machine of this cluster, or an instance of no cluster, which access entries
+// decide about.
 func (r *strangers) isMachine(ctx context.Context, reader client.Reader, node *corev1.Node) (bool, error) {
 	var all v1alpha1.MachineList
 	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {

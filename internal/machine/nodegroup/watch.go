@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 )
 
-// watcher looks at all instances of all providers in one place, and nudges the machines whose instances changed state. It
-// gathers the steps of joins too, which come in bursts, so that a burst is one nudge.
+// watcher looks at all instances of all providers in one place, and nudges the machines whose instances changed state.
+// It gathers the steps of joins too, which come in bursts, so that a burst is one nudge.
 type watcher struct {
 	providers machine.Providers
 	interval  time.Duration
@@ -84,7 +84,8 @@ func (w *watcher) look(ctx context.Context) []string {
 		now := make(map[string]machine.State, len(instances))
 		for _, instance := range instances {
 			now[instance.ID] = instance.State
-			// A stopped instance has to be booted. It may have been booted and have died since the last look, which saw it stopped, too.
+			// A stopped instance has to be booted. It may have been booted and have died since the last look, which saw
+			// it stopped, too.
 			if was, ok := w.seen[name][instance.ID]; !ok || was != instance.State || instance.State == machine.Stopped {
 				changed[instance.ID] = struct{}{}
 			}

@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Differences lists the fields in which a node group differs from the requested one of the same cluster, "" if there are none. A value with the
-// same effect is not a difference, such as a default that only one of them names.
+// Differences lists the fields in which a node group differs from the requested one of the same cluster, "" if there
+// are none. A value with the same effect is not a difference, such as a default that only one of them names.
 func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	is, asked := &there.Spec, &wanted.Spec
 	var differences []string
@@ -35,8 +35,8 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	return strings.Join(differences, "; ")
 }
 
-// Isolation returns what separates a machine of a provider from the host, by the default if the machine or its group does not say. Simulated machines run nothing
-// and have none: "".
+// Isolation returns what separates a machine of a provider from the host, by the default if the machine or its group
+// does not say. Simulated machines run nothing and have none: "".
 func Isolation(provider v1alpha1.Provider, isolation v1alpha1.Isolation) v1alpha1.Isolation {
 	if !provider.Can(v1alpha1.RunPods) {
 		return ""

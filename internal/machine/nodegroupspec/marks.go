@@ -29,8 +29,9 @@ func (m Marks) Equal(other Marks) bool {
 	return !slices.ContainsFunc(m.Taints, func(t v1alpha1.NodeTaint) bool { return !slices.Contains(other.Taints, t) })
 }
 
-// Mark changes the labels and taints of a node that differ between the group's marks before and now. Labels and taints of others stay, also a label
-// or taint of the group's to which somebody gave another value. The node's own slices and maps may be changed.
+// Mark changes the labels and taints of a node that differ between the group's marks before and now. Labels and taints
+// of others stay, also a label or taint of the group's to which somebody gave another value. The node's own slices and
+// maps may be changed.
 func Mark(node *corev1.Node, before, now Marks) {
 	for key, value := range before.Labels {
 		if _, keep := now.Labels[key]; !keep && node.Labels[key] == string(value) {

@@ -14,9 +14,10 @@ type Subnet struct {
 	Machines int // of the group, that count
 }
 
-// Place chooses the subnets of a number of new machines, one for each, so that the group is spread over availability zones: each is in a zone
-// with the fewest machines of the group, in the subnet there with the fewest. take has one more machine in a subnet, and is false if that is
-// full: it gets no more. If all are full there are fewer than were asked for.
+// Place chooses the subnets of a number of new machines, one for each, so that the group is spread over availability
+// zones: each is in a zone with the fewest machines of the group, in the subnet there with the fewest. take has one
+// more machine in a subnet, and is false if that is full: it gets no more. If all are full there are fewer than were
+// asked for.
 func Place(count int, subnets []Subnet, take func(id string) bool) []string {
 	open := slices.Clone(subnets)
 	zones := map[string]int{}

@@ -51,8 +51,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// No subnet gets more than it has room for, nothing is left out while there is room, and no machine goes to a zone that had more of the group
-// than another with room.
+// No subnet gets more than it has room for, nothing is left out while there is room, and no machine goes to a zone that
+// had more of the group than another with room.
 func TestPlaceSpreads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var subnets []plan.Subnet

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compares the desired size of a node group with its machines, and returns the actions to take, each with its reason; and
-// it returns the next step of a rollout.
-// It is pure: values in, values out.
+// Package plan compares the desired size of a node group with its machines, and returns the actions to take, each with
+// its reason; and it returns the next step of a rollout. It is pure: values in, values out.
 package plan
 
 import (
@@ -33,8 +32,9 @@ type Action struct {
 	Reason string // a clause for people, as "the group has 2 of 3 machines"
 }
 
-// Group returns what brings a group to its desired size: nothing if it is there, else either one action that creates or one
-// for each machine to delete, the most dispensable first. Protected machines are not deleted, also if there are too many then.
+// Group returns what brings a group to its desired size: nothing if it is there, else either one action that creates or
+// one for each machine to delete, the most dispensable first. Protected machines are not deleted, also if there are too
+// many then.
 func Group(desired int, machines []Machine) []Action {
 	desired = max(desired, 0)
 	counted := make([]Machine, 0, len(machines))
@@ -71,8 +71,9 @@ func has(counted, desired int) string {
 	return fmt.Sprintf("the group has %d of %d %s", counted, desired, noun)
 }
 
-// dispensable orders machines by how little is lost with them: those that have not joined run no pods, those that are not
-// Ready serve none, and of the rest the newest have had the least time to gather any. Names settle the order of the rest.
+// dispensable orders machines by how little is lost with them: those that have not joined run no pods, those that are
+// not Ready serve none, and of the rest the newest have had the least time to gather any. Names settle the order of the
+// rest.
 func dispensable(a, b Machine) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),

@@ -78,8 +78,8 @@ func counted(list []plan.Machine) int {
 	return n
 }
 
-// Carrying out a plan reaches the desired size in one go, leaves nothing to plan, never creates and deletes at once, never
-// has more than desired because of a creation, and never deletes when there are too few.
+// Carrying out a plan reaches the desired size in one go, leaves nothing to plan, never creates and deletes at once,
+// never has more than desired because of a creation, and never deletes when there are too few.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := machines().Draw(t, "machines")

@@ -10,7 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Lookup finds the IPv4 addresses of a name for a client in the VPC, as if it had sent a query; none if there is no such name.
+// Lookup finds the IPv4 addresses of a name for a client in the VPC, as if it had sent a query; none if there is no
+// such name.
 func (s *Server) Lookup(ctx context.Context, client netip.Addr, name string) ([]netip.Addr, error) {
 	if _, ok := dns.IsDomainName(name); !ok {
 		return nil, nil

@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	// maxOutside bounds the queries that wait for the host's name servers, maxOutsidePerMachine those of one machine with its pods: a machine may send from any
-	// address of its pods.
+	// maxOutside bounds the queries that wait for the host's name servers, maxOutsidePerMachine those of one machine
+	// with its pods: a machine may send from any address of its pods.
 	maxOutside, maxOutsidePerMachine = 512, 128
-	// askPatience is how long one of the host's name servers may take, outsidePatience all of them: clients ask again after five seconds.
+	// askPatience is how long one of the host's name servers may take, outsidePatience all of them: clients ask again
+	// after five seconds.
 	askPatience, outsidePatience = 2 * time.Second, 4500 * time.Millisecond
 )
 
@@ -34,8 +35,8 @@ type outside struct {
 	each  map[netip.Addr]int
 }
 
-// ask has the first of the servers answer that can. The query is made anew: nothing of a client's but its question and whether it wants
-// signatures leaves the VPC.
+// ask has the first of the servers answer that can. The query is made anew: nothing of a client's but its question and
+// whether it wants signatures leaves the VPC.
 func (o *outside) ask(ctx context.Context, servers []string, machine netip.Addr, query *dns.Msg) (*dns.Msg, error) {
 	if !o.take(machine) {
 		return nil, errTooMany
@@ -161,7 +162,8 @@ func clientOf(from net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// staysInside are domains that nobody outside is asked about: of single hosts and networks (RFC 6303, RFC 6761, RFC 6762, RFC 7686), and of clusters.
+// staysInside are domains that nobody outside is asked about: of single hosts and networks (RFC 6303, RFC 6761, RFC
+// 6762, RFC 7686), and of clusters.
 var staysInside = func() map[string]bool {
 	domains := map[string]bool{}
 	for _, domain := range []string{
@@ -181,7 +183,8 @@ var staysInside = func() map[string]bool {
 	return domains
 }()
 
-// isInside reports whether a name is one that nobody outside is asked about. A name of one label is meant for a search domain.
+// isInside reports whether a name is one that nobody outside is asked about. A name of one label is meant for a search
+// domain.
 func (s *Server) isInside(name string) bool {
 	name = strings.ToLower(dns.Fqdn(name))
 	starts := dns.Split(name)

@@ -208,7 +208,8 @@ func TestServersThatFail(t *testing.T) {
 	}
 }
 
-// Whether there is a way out is looked at while the server runs, and when it cannot be found out nobody outside is asked.
+// Whether there is a way out is looked at while the server runs, and when it cannot be found out nobody outside is
+// asked.
 func TestWayOutComesAndGoes(t *testing.T) {
 	upstream := hostServer(t, worldOf)
 	var open atomic.Bool

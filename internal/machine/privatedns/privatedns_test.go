@@ -239,8 +239,8 @@ func (r *recorder) RemoteAddr() net.Addr { return r.from }
 
 func (r *recorder) WriteMsg(m *dns.Msg) error { r.reply = m; return nil }
 
-// The records are read once a second at most, however much is asked; what changed is known a second later; and what cannot be read leaves
-// the names as they were.
+// The records are read once a second at most, however much is asked; what changed is known a second later; and what
+// cannot be read leaves the names as they were.
 func TestRecordsAreReadSeldom(t *testing.T) {
 	now := time.Unix(1_000, 0)
 	var reads atomic.Int32

@@ -37,8 +37,8 @@ type Config struct {
 	ServicesAt netip.Addr
 	// Domain is that of machines' names: a name in it is a machine's or nobody's.
 	Domain string
-	// Outside are the name servers to ask for names that are neither machines' nor services', as "192.0.2.1:53"; none where there is no way
-	// out. It is called as often as Machines. If nil there is none.
+	// Outside are the name servers to ask for names that are neither machines' nor services', as "192.0.2.1:53"; none
+	// where there is no way out. It is called as often as Machines. If nil there is none.
 	Outside func() ([]string, error)
 	// Balancers lists the names of load balancers and where they are; nil for none. It is called as Machines is.
 	Balancers func() (map[string]netip.Addr, error)
@@ -78,7 +78,8 @@ func NewServer(config Config) (*Server, error) {
 	return &Server{config: config, domain: strings.ToLower(dns.Fqdn(config.Domain))}, nil
 }
 
-// Serve answers on both sockets until the context ends, and closes them. MachineOf is the machine that an address belongs to, its own or a pod's.
+// Serve answers on both sockets until the context ends, and closes them. MachineOf is the machine that an address
+// belongs to, its own or a pod's.
 func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net.Listener, machineOf func(netip.Addr) netip.Addr) error {
 	servers := []*dns.Server{
 		{PacketConn: packets, UDPSize: udpSize},
@@ -111,7 +112,8 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 	return fmt.Errorf("serving names of machines: %w", err)
 }
 
-// answer answers one query. It has one question by now, and responses and updates are refused ([dns.DefaultMsgAcceptFunc]).
+// answer answers one query. It has one question by now, and responses and updates are refused
+// ([dns.DefaultMsgAcceptFunc]).
 func (s *Server) answer(ctx context.Context, w dns.ResponseWriter, query *dns.Msg, machineOf func(netip.Addr) netip.Addr) {
 	reply, isOutside := s.reply(ctx, query, func() netip.Addr { return machineOf(clientOf(w.RemoteAddr())) })
 	if isOutside {
@@ -120,7 +122,8 @@ func (s *Server) answer(ctx context.Context, w dns.ResponseWriter, query *dns.Ms
 	_ = w.WriteMsg(reply) // a client that did not wait asks again
 }
 
-// reply makes the reply to a query, and reports whether somebody outside knows it. Machine is called if somebody outside is asked.
+// reply makes the reply to a query, and reports whether somebody outside knows it. Machine is called if somebody
+// outside is asked.
 func (s *Server) reply(ctx context.Context, query *dns.Msg, machine func() netip.Addr) (reply *dns.Msg, isOutside bool) {
 	known, servers := s.known()
 	if known == nil {
@@ -158,7 +161,8 @@ func (s *Server) tellOff(err error) {
 	s.toldOff = err.Error()
 }
 
-// known is the zone as of a second ago at most, and the servers to ask outside. While the records cannot be read it is as it was.
+// known is the zone as of a second ago at most, and the servers to ask outside. While the records cannot be read it is
+// as it was.
 func (s *Server) known() (*zone, []string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

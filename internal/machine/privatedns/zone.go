@@ -15,7 +15,8 @@ import (
 const (
 	// ttl is how many seconds an answer may be kept: an address goes to another machine once its machine is gone.
 	ttl = 60
-	// negativeTTL is how many seconds a name may be taken for one that does not exist: the machine may be launched any moment.
+	// negativeTTL is how many seconds a name may be taken for one that does not exist: the machine may be launched any
+	// moment.
 	negativeTTL = 5
 )
 
@@ -25,8 +26,8 @@ type zone struct {
 	exists  map[string]bool     // names with records, and those that such a name ends with
 }
 
-// newZone makes the zone of some machines, of services at an address, and of load balancers. Of two machines with one name or address, which the records do not
-// hold, both are in it.
+// newZone makes the zone of some machines, of services at an address, and of load balancers. Of two machines with one
+// name or address, which the records do not hold, both are in it.
 func newZone(machines []machine.Record, services []string, at netip.Addr, balancers map[string]netip.Addr) *zone {
 	z := &zone{records: map[string][]dns.RR{}, exists: map[string]bool{".": true}}
 	for _, name := range services {
@@ -65,7 +66,8 @@ func (z *zone) add(record dns.RR) {
 	}
 }
 
-// answer fills in the reply to a query with one question. A query with fewer questions than its header counts gets here, too.
+// answer fills in the reply to a query with one question. A query with fewer questions than its header counts gets
+// here, too.
 func (z *zone) answer(query *dns.Msg) *dns.Msg {
 	if len(query.Question) != 1 {
 		return new(dns.Msg).SetRcodeFormatError(query)
@@ -102,7 +104,8 @@ func (z *zone) answer(query *dns.Msg) *dns.Msg {
 	if !z.exists[name] {
 		reply.Rcode = dns.RcodeNameError
 	}
-	// The SOA says how long "no" is good (RFC 2308, section 5). All names are in one zone, as there is nobody else to ask.
+	// The SOA says how long "no" is good (RFC 2308, section 5). All names are in one zone, as there is nobody else to
+	// ask.
 	reply.Ns = []dns.RR{&dns.SOA{
 		Hdr: header(".", dns.TypeSOA, negativeTTL), Ns: "localhost.", Mbox: "nobody.invalid.",
 		Serial: 1, Refresh: 3600, Retry: 600, Expire: 86400, Minttl: negativeTTL,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminated remembers instances that are gone: EC2 describes them for an hour as terminated, and Auto Scaling tells of their end. Each is
-// an AWSRecord with the name of its Machine. The controllers that end machines make them before they let a Machine go, so that an instance is at every moment
-// either a Machine or remembered; [Sweep] removes them.
+// Package terminated remembers instances that are gone: EC2 describes them for an hour as terminated, and Auto Scaling
+// tells of their end. Each is an AWSRecord with the name of its Machine. The controllers that end machines make them
+// before they let a Machine go, so that an instance is at every moment either a Machine or remembered; [Sweep] removes
+// them.
 package terminated
 
 import (

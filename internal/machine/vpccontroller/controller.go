@@ -51,8 +51,8 @@ type Networks interface {
 
 // Processes runs a process for each VPC.
 type Processes interface {
-	// Start has the processes of a VPC run from now on that its description asks for, and does not wait for them. A process that the description does
-	// not ask for has ended when Start returns. Doing it twice changes nothing.
+	// Start has the processes of a VPC run from now on that its description asks for, and does not wait for them. A
+	// process that the description does not ask for has ended when Start returns. Doing it twice changes nothing.
 	Start(ctx context.Context, id string) error
 	// Stop ends the processes of a VPC for good, and returns when they have ended.
 	Stop(ctx context.Context, id string) error
@@ -61,7 +61,8 @@ type Processes interface {
 // lookAgain is how often it is looked whether what keeps an object from being deleted is gone.
 const lookAgain = 2 * time.Second
 
-// judgeAgain is how soon it is looked again whether a VPC that was refused may be: the range of load balancers may be another one by then.
+// judgeAgain is how soon it is looked again whether a VPC that was refused may be: the range of load balancers may be
+// another one by then.
 const judgeAgain = 15 * time.Second
 
 // reconciler reconciles one VPC with all its subnets.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vpccontroller is the controller of VPCs and their subnets: it keeps the description of each network on disk as its objects say, makes
-// and removes the network, and has a process of its own run for each.
+// Package vpccontroller is the controller of VPCs and their subnets: it keeps the description of each network on disk
+// as its objects say, makes and removes the network, and has a process of its own run for each.
 //
-// It checks rules that the API server cannot check (see plan): a subnet is within its VPC's range, apart from the other subnets and in a zone of the
-// region. A subnet that breaks a rule is refused in its condition Ready, and changes nothing.
+// It checks rules that the API server cannot check (see plan): a subnet is within its VPC's range, apart from the other
+// subnets and in a zone of the region. A subnet that breaks a rule is refused in its condition Ready, and changes
+// nothing.
 //
 // What happens if:
 //

@@ -14,8 +14,9 @@ import (
 	"muster.dev/muster/internal/network/vpc"
 )
 
-// First makes the objects of the default VPC as it is described, if there are none: it is described before the management plane is there. The
-// VPC comes last: one that is there had its subnets, and if this was cut short the next call goes on.
+// First makes the objects of the default VPC as it is described, if there are none: it is described before the
+// management plane is there. The VPC comes last: one that is there had its subnets, and if this was cut short the next
+// call goes on.
 func First(ctx context.Context, api client.Client, described []vpc.Description) error {
 	for _, description := range described {
 		if !description.Default {

@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// A VPC that has an address of the host's load balancers is not made, until they are elsewhere; one that was made before goes on.
+// A VPC that has an address of the host's load balancers is not made, until they are elsewhere; one that was made
+// before goes on.
 func TestVPCOverTheHostsBalancers(t *testing.T) {
 	w := newWorld(t)
 	w.vpc(one, "10.0.0.0/16", false)

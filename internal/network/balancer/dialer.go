@@ -14,15 +14,16 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// dialer connects to targets of a cluster from an address of the VPC. An error that is [vpc.ErrForbidden] means that the target is not the
-// cluster's.
+// dialer connects to targets of a cluster from an address of the VPC. An error that is [vpc.ErrForbidden] means that
+// the target is not the cluster's.
 type dialer interface {
 	Dial(ctx context.Context, cluster string, source netip.Addr, target netip.AddrPort) (net.Conn, error)
 	DialUDP(cluster string, source netip.Addr, target netip.AddrPort) (*net.UDPConn, error)
 }
 
 const (
-	// admittedFor is how long a target that was admitted is not looked up again: an address goes to another cluster's machine no sooner.
+	// admittedFor is how long a target that was admitted is not looked up again: an address goes to another cluster's
+	// machine no sooner.
 	admittedFor = time.Second
 	maxAdmitted = 16384
 )

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package balancer passes connections of clients to the targets of load balancers: the process `muster balancer`, one for each VPC that has any.
+// Package balancer passes connections of clients to the targets of load balancers: the process `muster balancer`, one
+// for each VPC that has any.
 //
 //	host     an address of its loopback, or of a range     \
 //	                                                        >  muster balancer  --->  pods, or node ports
 //	VPC      an address in it for each balancer            /
 //
-// The list of load balancers is a file, which the service writes and the [Server] follows ([vpc.Network.Balancers]). It needs nothing else, so
-// traffic goes on while the service and the API servers are away.
+// The list of load balancers is a file, which the service writes and the [Server] follows ([vpc.Network.Balancers]). It
+// needs nothing else, so traffic goes on while the service and the API servers are away.
 //
-// It trusts the file, which only its owner can write, but not the addresses of targets in it, which come from EndpointSlices: [vpc.Dialer]
-// admits machines and pods of the balancer's own cluster and nothing else.
+// It trusts the file, which only its owner can write, but not the addresses of targets in it, which come from
+// EndpointSlices: [vpc.Dialer] admits machines and pods of the balancer's own cluster and nothing else.
 //
-// A balancer can have an address that other hosts reach, if the owner of the host chose such a range. It believes nothing about a client but the
-// address that its packets come from; source ranges are compared with that.
+// A balancer can have an address that other hosts reach, if the owner of the host chose such a range. It believes
+// nothing about a client but the address that its packets come from; source ranges are compared with that.
 //
 //	a target refuses or does not answer    the connection goes to the next one: nothing of it was passed on yet
 //	a target fails its checks              it gets no connections while another one passes

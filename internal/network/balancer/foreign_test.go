@@ -23,7 +23,8 @@ import (
 // ownHost says that a test runs in a network namespace of its own, which is its host.
 const ownHost = "MUSTER_TEST_OWN_HOST"
 
-// onOwnHost runs the test again in a network namespace of its own, so that it can give the host addresses, and reports whether this is that run.
+// onOwnHost runs the test again in a network namespace of its own, so that it can give the host addresses, and reports
+// whether this is that run.
 func onOwnHost(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(ownHost) != "" {
@@ -45,7 +46,8 @@ func onOwnHost(t *testing.T) bool {
 	return false
 }
 
-// An address that the host does not have is said to be missing. It is listened on once the host has it, and clients are seen as who they are.
+// An address that the host does not have is said to be missing. It is listened on once the host has it, and clients are
+// seen as who they are.
 func TestAnAddressThatTheHostGetsLater(t *testing.T) {
 	if !onOwnHost(t) {
 		return

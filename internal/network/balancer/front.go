@@ -17,7 +17,8 @@ import (
 // namespace is the network namespace of a VPC.
 type namespace = *os.File
 
-// maxConnections of a balancer are TCP connections and flows of UDP together. Each takes two file descriptors, and pipes while it is busy.
+// maxConnections of a balancer are TCP connections and flows of UDP together. Each takes two file descriptors, and
+// pipes while it is busy.
 const maxConnections = 8192
 
 // front is one balancer.
@@ -78,7 +79,8 @@ func (f *front) update(wanted loadbalancer.Balancer, place namespace) error {
 	return errors.Join(errs...)
 }
 
-// take takes a place for a client, unless all are taken, or the client has as many as are left: so one more gets some, whatever the others take.
+// take takes a place for a client, unless all are taken, or the client has as many as are left: so one more gets some,
+// whatever the others take.
 func (f *front) take(client netip.Addr) bool {
 	if !f.clients.add(client, cap(f.slots)-len(f.slots)) {
 		return false

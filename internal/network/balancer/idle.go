@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitSilence finds dead peers by keep-alive, and gives up on one that does not acknowledge what it was sent (tcp(7), TCP_USER_TIMEOUT).
+// limitSilence finds dead peers by keep-alive, and gives up on one that does not acknowledge what it was sent (tcp(7),
+// TCP_USER_TIMEOUT).
 func limitSilence(connection net.Conn) {
 	tcp, ok := connection.(*net.TCPConn)
 	if !ok {
@@ -24,8 +25,8 @@ func limitSilence(connection net.Conn) {
 	}
 }
 
-// watchIdle calls a function when neither of two connections has sent or got a byte for so long, and not at all once what it returns is called.
-// The kernel knows when that was, so a byte costs nothing here.
+// watchIdle calls a function when neither of two connections has sent or got a byte for so long, and not at all once
+// what it returns is called. The kernel knows when that was, so a byte costs nothing here.
 func watchIdle(limit time.Duration, expired func(), connections ...net.Conn) (stop func()) {
 	if limit <= 0 {
 		return func() {}

@@ -19,7 +19,8 @@ import (
 const (
 	// lookAgain is how often ports that could not be opened are tried again.
 	lookAgain = 5 * time.Second
-	// quiet is how long the file must have rested before it is read: it is replaced as a whole, and a target that goes must be known at once.
+	// quiet is how long the file must have rested before it is read: it is replaced as a whole, and a target that goes
+	// must be known at once.
 	quiet = 5 * time.Millisecond
 	// lockName is the lock that the one balancer process of a VPC holds, in the VPC's directory.
 	lockName = "balancer.lock"

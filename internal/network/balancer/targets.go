@@ -18,7 +18,8 @@ import (
 const (
 	// avoidedFor is how long a target that did not take a connection is the second choice.
 	avoidedFor = 2 * time.Second
-	// maxFails is how many checks in a row a target fails before it is unhealthy. One passed check makes it healthy again.
+	// maxFails is how many checks in a row a target fails before it is unhealthy. One passed check makes it healthy
+	// again.
 	maxFails = 2
 	// maxClients is how many client addresses keep their target.
 	maxClients = 65536
@@ -71,8 +72,9 @@ func (t *targets) set(list []loadbalancer.Target, affinity time.Duration) {
 	t.list, t.affinity = replaced, affinity
 }
 
-// choose lists the targets in the order in which a connection of a client is to try them: those that take new connections, pass their checks and
-// took the last connection; those that did not; those that fail their checks; those that are draining.
+// choose lists the targets in the order in which a connection of a client is to try them: those that take new
+// connections, pass their checks and took the last connection; those that did not; those that fail their checks; those
+// that are draining.
 func (t *targets) choose(client netip.Addr) []netip.AddrPort {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -116,7 +116,8 @@ func (p *port) serve(client *net.TCPConn) {
 	pass(p.ctx, client, backend, time.Duration(settings.IdleSeconds)*time.Second)
 }
 
-// connect tries targets until one takes the connection; nil if none does. Nothing of the client's has been read yet, so any of them will do.
+// connect tries targets until one takes the connection; nil if none does. Nothing of the client's has been read yet, so
+// any of them will do.
 func (p *port) connect(client netip.Addr) net.Conn {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
@@ -152,8 +153,8 @@ func addressOf(address net.Addr) netip.AddrPort {
 // halfCloser is a connection of which one direction can end before the other.
 type halfCloser interface{ CloseWrite() error }
 
-// pass passes bytes between two connections until both directions have ended, or nothing has been sent for too long, and closes them. The end of
-// one direction is passed on as such.
+// pass passes bytes between two connections until both directions have ended, or nothing has been sent for too long,
+// and closes them. The end of one direction is passed on as such.
 func pass(ctx context.Context, client, backend net.Conn, idle time.Duration) {
 	closeBoth := func() { _, _ = client.Close(), backend.Close() }
 	defer closeBoth()
@@ -170,7 +171,8 @@ func pass(ctx context.Context, client, backend net.Conn, idle time.Duration) {
 	<-done
 }
 
-// oneWay passes the bytes of one direction. A broken one breaks the other, too, with a reset: an end would look like a whole answer.
+// oneWay passes the bytes of one direction. A broken one breaks the other, too, with a reset: an end would look like a
+// whole answer.
 func oneWay(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if end, ok := to.(halfCloser); ok && err == nil && end.CloseWrite() == nil {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// flowIdle is how long a client's packets go to one target after the last of them, as with AWS's network load balancers.
+	// flowIdle is how long a client's packets go to one target after the last of them, as with AWS's network load
+	// balancers.
 	flowIdle = 120 * time.Second
 	// maxFlows is how many clients of one place have a target at a time.
 	maxFlows = 2048
@@ -23,7 +24,8 @@ const (
 	maxPacket = 65536
 )
 
-// flows are those of the clients of one place. A flow is a socket of the VPC, so that the answers to one client are told from another's.
+// flows are those of the clients of one place. A flow is a socket of the VPC, so that the answers to one client are
+// told from another's.
 type flows struct {
 	port   *port
 	socket *net.UDPConn

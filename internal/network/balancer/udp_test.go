@@ -131,7 +131,8 @@ func TestUDPWhoMaySend(t *testing.T) {
 	}
 }
 
-// Clients of UDP and connections of TCP have the same places: those of one balancer must not take everything that the process has.
+// Clients of UDP and connections of TCP have the same places: those of one balancer must not take everything that the
+// process has.
 func TestUDPTakesPlaces(t *testing.T) {
 	w := newWorld(t)
 	w.packets(machineA, machineA+":53", "a")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// These tests make network namespaces, which needs root. Beside those they use addresses of the host's loopback that balancers have.
+// These tests make network namespaces, which needs root. Beside those they use addresses of the host's loopback that
+// balancers have.
 
 package balancer
 

@@ -18,7 +18,8 @@ import (
 const prefix = "service.beta.kubernetes.io/aws-load-balancer-"
 
 const (
-	// defaultIdleSeconds is an hour. A dead peer is found long before, by keep-alive; this is for connections that a client has forgotten.
+	// defaultIdleSeconds is an hour. A dead peer is found long before, by keep-alive; this is for connections that a
+	// client has forgotten.
 	defaultIdleSeconds = 3600
 	maxIdleSeconds     = 86400
 	// defaultAffinitySeconds is what the API server fills in (ClientIPServiceAffinitySeconds' default).
@@ -42,7 +43,8 @@ type request struct {
 	ignored, refused []string
 }
 
-// refusals are annotations that change what a client gets: who is let in, or what is spoken. Serving without them would be another service.
+// refusals are annotations that change what a client gets: who is let in, or what is spoken. Serving without them would
+// be another service.
 var refusals = map[string]string{
 	"ssl-cert":                          "the balancer does not end TLS: let the pods or an ingress controller do it",
 	"ssl-ports":                         "the balancer does not end TLS: let the pods or an ingress controller do it",

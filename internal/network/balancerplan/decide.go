@@ -22,7 +22,8 @@ type Verdict string
 const (
 	// Serve means that the Service has a balancer as the spec says.
 	Serve Verdict = "Serve"
-	// Refuse means that it is a balancer's Service that cannot be served as it asks. It keeps its addresses, and nothing listens there.
+	// Refuse means that it is a balancer's Service that cannot be served as it asks. It keeps its addresses, and
+	// nothing listens there.
 	Refuse Verdict = "Refuse"
 	// Release means that it has no balancer, or no more.
 	Release Verdict = "Release"
@@ -55,7 +56,8 @@ var classes = []string{"service.k8s.aws/nlb", "eks.amazonaws.com/nlb"}
 // Classes are the values of spec.loadBalancerClass that are served, beside none.
 func Classes() []string { return slices.Clone(classes) }
 
-// Ours reports whether a Service is to be served: it is of type LoadBalancer, and of no class or one of AWS's for network load balancers.
+// Ours reports whether a Service is to be served: it is of type LoadBalancer, and of no class or one of AWS's for
+// network load balancers.
 func Ours(service *corev1.Service) bool {
 	class := service.Spec.LoadBalancerClass
 	return service.Spec.Type == corev1.ServiceTypeLoadBalancer && (class == nil || slices.Contains(classes, *class))

@@ -44,8 +44,8 @@ func portNumber(port int32) uint16 {
 	return uint16(port)
 }
 
-// podTargets are the pods behind a port. An endpoint's conditions mean what the API's documentation says: an unknown "ready" is taken for true, and
-// an unknown "serving" for "ready".
+// podTargets are the pods behind a port. An endpoint's conditions mean what the API's documentation says: an unknown
+// "ready" is taken for true, and an unknown "serving" for "ready".
 func podTargets(port corev1.ServicePort, endpoints []discoveryv1.EndpointSlice) []loadbalancer.Target {
 	found := map[netip.AddrPort]bool{} // → draining
 	for _, slice := range endpoints {
@@ -96,8 +96,8 @@ func slicePort(port corev1.ServicePort, ports []discoveryv1.EndpointPort) uint16
 	return 0
 }
 
-// nodeTargets are the nodes, at the port that kube-proxy opens on each. Whether a node is Ready does not matter: a kubelet that does not answer
-// says nothing about the pods (KEP-3458). Checks find out.
+// nodeTargets are the nodes, at the port that kube-proxy opens on each. Whether a node is Ready does not matter: a
+// kubelet that does not answer says nothing about the pods (KEP-3458). Checks find out.
 func nodeTargets(port corev1.ServicePort, nodes []corev1.Node) []loadbalancer.Target {
 	found := map[netip.AddrPort]bool{}
 	number := portNumber(port.NodePort)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package balancerrange keeps the range of the host's addresses that new load balancers have, in loadbalancers.json, and says which addresses of the host are
-// taken. No VPC of the account has an address of the range: pods could not tell it from a machine's.
+// Package balancerrange keeps the range of the host's addresses that new load balancers have, in loadbalancers.json,
+// and says which addresses of the host are taken. No VPC of the account has an address of the range: pods could not
+// tell it from a machine's.
 //
 // What happens if
 //
@@ -66,7 +67,8 @@ func Read(dir statedir.Dir) (netip.Prefix, error) {
 	return within, nil
 }
 
-// OfHost are the addresses of the host that machines may reach load balancers by: the range of new ones, and those that there are. No VPC has them.
+// OfHost are the addresses of the host that machines may reach load balancers by: the range of new ones, and those that
+// there are. No VPC has them.
 func OfHost(dir statedir.Dir) ([]netip.Prefix, error) {
 	within, err := Read(dir)
 	if err != nil {
@@ -112,7 +114,8 @@ func Taken(dir statedir.Dir) (map[netip.Addr]bool, error) {
 	return taken, nil
 }
 
-// Check refuses a range that is a VPC's, also one of the default VPC that a new account will have. A range that is not valid stands for none.
+// Check refuses a range that is a VPC's, also one of the default VPC that a new account will have. A range that is not
+// valid stands for none.
 func Check(dir statedir.Dir, within netip.Prefix) error {
 	if !within.IsValid() {
 		return nil
@@ -132,7 +135,8 @@ func Check(dir statedir.Dir, within netip.Prefix) error {
 	return nil
 }
 
-// Keep records the range that was asked for, if it is valid. A service that runs reads it before it gives a load balancer an address.
+// Keep records the range that was asked for, if it is valid. A service that runs reads it before it gives a load
+// balancer an address.
 func Keep(dir statedir.Dir, within netip.Prefix) (changed bool, err error) {
 	if !within.IsValid() {
 		return false, nil

@@ -34,12 +34,13 @@ type Network struct {
 	Subnets []Subnet `json:"subnets"`
 	// Addresses are the API server's, in two of the subnets, in different zones. The first one is told to machines.
 	Addresses []netip.Addr `json:"addresses"`
-	// PodCIDR is a range of pods' addresses, a /24 for each node. If PodsInSubnets, it is for nodes that are no machine of the VPC's alone.
+	// PodCIDR is a range of pods' addresses, a /24 for each node. If PodsInSubnets, it is for nodes that are no machine
+	// of the VPC's alone.
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// PodsInSubnets reports whether pods of machines have addresses of the machines' subnets, a range for each machine.
 	PodsInSubnets bool `json:"podsInSubnets,omitempty"`
-	// PodSubnets are the subnets of the pods' ranges, one or more in each zone of the cluster's subnets. The list is empty if pods have ranges of
-	// their machines' subnets.
+	// PodSubnets are the subnets of the pods' ranges, one or more in each zone of the cluster's subnets. The list is
+	// empty if pods have ranges of their machines' subnets.
 	PodSubnets []Subnet `json:"podSubnets,omitempty"`
 	// SecurityGroupID is the id of the cluster's own security group.
 	SecurityGroupID string `json:"securityGroupID,omitempty"`
@@ -110,7 +111,8 @@ func nth(cidr netip.Prefix, n int) netip.Addr {
 	return address
 }
 
-// Reserved lists the addresses that no node has: the first four of the VPC and of each subnet of the cluster and of its pods, and the API server's.
+// Reserved lists the addresses that no node has: the first four of the VPC and of each subnet of the cluster and of its
+// pods, and the API server's.
 func (n Network) Reserved() []netip.Prefix {
 	ranges := []netip.Prefix{first(n.VPCCIDR)}
 	for _, subnet := range slices.Concat(n.Subnets, n.PodSubnets) {

@@ -46,9 +46,10 @@ type Taken struct {
 // minZones is how many zones the subnets of a cluster must be in, as on EKS: its API server has an address in two.
 const minZones = 2
 
-// Resolve chooses the network of a cluster that has none yet: the subnets that its spec names, or all of the default VPC but those for pods; the
-// range of pods that it names, or else the VPC's own for pods of machines, and for those of other nodes the first one that nobody in the VPC has.
-// It gives no addresses to the API server. An error is a [*Problem].
+// Resolve chooses the network of a cluster that has none yet: the subnets that its spec names, or all of the default
+// VPC but those for pods; the range of pods that it names, or else the VPC's own for pods of machines, and for those of
+// other nodes the first one that nobody in the VPC has. It gives no addresses to the API server. An error is a
+// [*Problem].
 func Resolve(spec v1alpha1.ClusterNetwork, vpcs []VPC, taken []Taken) (Network, error) {
 	within, subnets, err := choose(spec, vpcs)
 	if err != nil {
@@ -111,7 +112,8 @@ func choose(spec v1alpha1.ClusterNetwork, vpcs []VPC) (VPC, []Subnet, error) {
 	return within, subnets, nil
 }
 
-// choosePodSubnets finds the subnets that a spec names for pods, in its order: one or more in each zone of the cluster's subnets.
+// choosePodSubnets finds the subnets that a spec names for pods, in its order: one or more in each zone of the
+// cluster's subnets.
 func choosePodSubnets(spec v1alpha1.ClusterNetwork, within VPC, subnets []Subnet) ([]Subnet, error) {
 	const path = "spec.network.podSubnetIDs"
 	if len(spec.PodSubnetIDs) == 0 {
@@ -192,7 +194,8 @@ func podRange(spec v1alpha1.ClusterNetwork, within VPC, taken []Taken) (netip.Pr
 	return netip.Prefix{}, problem(ReasonNoPodRange, "spec.network.podCIDR: every /16 of 10.0.0.0/8 that is chosen by itself overlaps another range of %s: name one", within.ID)
 }
 
-// podRanges are the ranges that are chosen from, in this order: 10.244.0.0/16 and those above it, then those from 10.128.0.0/16 on.
+// podRanges are the ranges that are chosen from, in this order: 10.244.0.0/16 and those above it, then those from
+// 10.128.0.0/16 on.
 func podRanges() []netip.Prefix {
 	const first, lowest, end = 244, 128, 256
 	var ranges []netip.Prefix
@@ -206,7 +209,8 @@ func podRanges() []netip.Prefix {
 	return ranges
 }
 
-// EndpointPairs lists pairs of subnets in different zones, in which the API server may have its addresses, in the order in which they are tried.
+// EndpointPairs lists pairs of subnets in different zones, in which the API server may have its addresses, in the order
+// in which they are tried.
 func (n Network) EndpointPairs() [][]string {
 	var pairs [][]string
 	for i, a := range n.Subnets {

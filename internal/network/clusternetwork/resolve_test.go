@@ -111,7 +111,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Subnets for pods are of the cluster's VPC, in each zone of its subnets, and not among those that are chosen for machines.
+// Subnets for pods are of the cluster's VPC, in each zone of its subnets, and not among those that are chosen for
+// machines.
 func TestPodSubnets(t *testing.T) {
 	t.Parallel()
 	const podsA, podsA2, podsB = "subnet-000000000000000e1", "subnet-000000000000000e2", "subnet-000000000000000e3"

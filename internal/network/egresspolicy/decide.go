@@ -18,8 +18,8 @@ const (
 	RefusedHost     Refusal = "host-address"
 )
 
-// Refuse decides about a destination. own are the ranges of the VPC and of its pods, whose addresses mean somebody else outside. Whether
-// the address is one of the host's is for the caller to find out.
+// Refuse decides about a destination. own are the ranges of the VPC and of its pods, whose addresses mean somebody else
+// outside. Whether the address is one of the host's is for the caller to find out.
 func (p Policy) Refuse(destination netip.Addr, own []netip.Prefix) Refusal {
 	destination = destination.Unmap()
 	switch {

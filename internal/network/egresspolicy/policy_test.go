@@ -102,7 +102,8 @@ func TestPolicyOnDisk(t *testing.T) {
 	}
 }
 
-// Whatever lists say, what is never reached is not, in no form of an address; and a policy that is taken is the same in every form.
+// Whatever lists say, what is never reached is not, in no form of an address; and a policy that is taken is the same in
+// every form.
 func FuzzRefuse(f *testing.F) {
 	f.Add("10.20.0.0/16", "0.0.0.0/0", []byte{10, 20, 0, 1})
 	f.Add("0.0.0.0/0", "", []byte{127, 0, 0, 1})

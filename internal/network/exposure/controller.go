@@ -29,7 +29,8 @@ import (
 // component is the source of the Events.
 const component = "muster"
 
-// ClusterOptions makes the cluster's cache hold no Services but those that this package speaks of. The cluster need not be up when it is made.
+// ClusterOptions makes the cluster's cache hold no Services but those that this package speaks of. The cluster need not
+// be up when it is made.
 func ClusterOptions(options *cluster.Options) {
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		mapper := meta.NewDefaultRESTMapper(nil)
@@ -44,8 +45,8 @@ func ClusterOptions(options *cluster.Options) {
 	}
 }
 
-// Add adds the controller to a manager, which starts the cluster, too. The cluster is made with ClusterOptions. If the cluster has no load balancers at
-// all, none says why; it is empty otherwise.
+// Add adds the controller to a manager, which starts the cluster, too. The cluster is made with ClusterOptions. If the
+// cluster has no load balancers at all, none says why; it is empty otherwise.
 func Add(mgr manager.Manager, plane cluster.Cluster, none string) error {
 	if plane == nil {
 		return errors.New("the controller of Services' notices needs a cluster")

@@ -96,7 +96,8 @@ func TestDecideWithoutLoadBalancers(t *testing.T) {
 	}
 }
 
-// An Event is written once, however often the Service is looked at and whoever does it, and again when the API server has dropped it.
+// An Event is written once, however often the Service is looked at and whoever does it, and again when the API server
+// has dropped it.
 func TestReconcile(t *testing.T) {
 	now := made
 	var failure error

@@ -32,8 +32,8 @@ func class(service *corev1.Service) string {
 	return *service.Spec.LoadBalancerClass
 }
 
-// decide returns the notice that is due for a Service, or nil, and when to look again, or 0. The reason why there are no load balancers at all, if
-// that is so, is none.
+// decide returns the notice that is due for a Service, or nil, and when to look again, or 0. The reason why there are
+// no load balancers at all, if that is so, is none.
 func decide(service *corev1.Service, none string, now time.Time) (*notice, time.Duration) {
 	if !service.DeletionTimestamp.IsZero() {
 		return nil, 0

@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// Balancer is one load balancer: whose it is, its addresses, which it keeps as long as its Service exists, and what it serves.
+// Balancer is one load balancer: whose it is, its addresses, which it keeps as long as its Service exists, and what it
+// serves.
 type Balancer struct {
 	// Cluster is the cluster's name, Namespace and Service name the Service, and UID is the Service's.
 	Cluster   string `json:"cluster"`
@@ -20,7 +21,8 @@ type Balancer struct {
 	DNSName string `json:"dnsName"`
 	// Address is its address in the VPC. Its connections to targets come from it, too.
 	Address netip.Addr `json:"address"`
-	// HostAddress is its address on the host. A balancer has no such address until it listens on the host. Internal balancers never do.
+	// HostAddress is its address on the host. A balancer has no such address until it listens on the host. Internal
+	// balancers never do.
 	HostAddress netip.Addr `json:"hostAddress"`
 	Spec
 }
@@ -31,7 +33,8 @@ type Spec struct {
 	Internal bool `json:"internal,omitempty"`
 	// SourceRanges are the addresses that clients may have, as the balancer sees them; everybody if empty.
 	SourceRanges []netip.Prefix `json:"sourceRanges,omitempty"`
-	// AffinitySeconds is how long the connections of one client address go to one target after the last of them began; 0 for no affinity.
+	// AffinitySeconds is how long the connections of one client address go to one target after the last of them began;
+	// 0 for no affinity.
 	AffinitySeconds int32 `json:"affinitySeconds,omitempty"`
 	// IdleSeconds is how long a TCP connection without a byte is kept.
 	IdleSeconds int32 `json:"idleSeconds,omitempty"`
@@ -59,7 +62,8 @@ type Listener struct {
 
 // Check is how the health of a listener's targets is found out.
 type Check struct {
-	// Protocol is TCP for a connection, HTTP for a GET that must be answered with 200, and empty for none: a target is as it is said to be.
+	// Protocol is TCP for a connection, HTTP for a GET that must be answered with 200, and empty for none: a target is
+	// as it is said to be.
 	Protocol string `json:"protocol,omitempty"`
 	// Port is asked at the target's address; 0 for the target's own.
 	Port uint16 `json:"port,omitempty"`
@@ -75,14 +79,16 @@ const (
 // Target is where a listener's connections go.
 type Target struct {
 	Address netip.AddrPort `json:"address"`
-	// Draining targets keep the connections that they have. They get new ones only if no other target is left, as with kube-proxy.
+	// Draining targets keep the connections that they have. They get new ones only if no other target is left, as with
+	// kube-proxy.
 	Draining bool `json:"draining,omitempty"`
 }
 
 // MaxListeners is how many ports a balancer may have, as AWS's network load balancers do.
 const MaxListeners = 50
 
-// MaxPerCluster is how many balancers a cluster may have: as many as AWS gives an account of network load balancers in a region unless it asks for more.
+// MaxPerCluster is how many balancers a cluster may have: as many as AWS gives an account of network load balancers in
+// a region unless it asks for more.
 const MaxPerCluster = 50
 
 // ErrTooMany means that a cluster has [MaxPerCluster] balancers.

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// DNSName is the name in the VPC of the balancer of a Service, in the form of AWS's: the names are cut to 8 characters, and what makes it
-// unique follows from the cluster and the UID, so that it is the same whenever it is asked for.
+// DNSName is the name in the VPC of the balancer of a Service, in the form of AWS's: the names are cut to 8 characters,
+// and what makes it unique follows from the cluster and the UID, so that it is the same whenever it is asked for.
 func DNSName(cluster, namespace, service, uid, region string) string {
 	sum := sha256.Sum256([]byte(cluster + "/" + uid))
 	digits := hex.EncodeToString(sum[:])

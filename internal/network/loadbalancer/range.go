@@ -10,8 +10,8 @@ import (
 	"net/netip"
 )
 
-// DefaultRange is what addresses on the host are chosen from unless the account says otherwise. The account's own address is in another part of
-// the loopback.
+// DefaultRange is what addresses on the host are chosen from unless the account says otherwise. The account's own
+// address is in another part of the loopback.
 var DefaultRange = netip.MustParsePrefix("127.128.0.0/10")
 
 // A range has from 2 to 16 million addresses.
@@ -48,8 +48,8 @@ func ParseRange(text string) (netip.Prefix, error) {
 	return within, nil
 }
 
-// checkHostAddress refuses an address on the host that no range has. The range that it was chosen from is not compared, since the range may have
-// changed since.
+// checkHostAddress refuses an address on the host that no range has. The range that it was chosen from is not compared,
+// since the range may have changed since.
 func checkHostAddress(address netip.Addr) error {
 	if !address.Is4() {
 		return fmt.Errorf("its address on the host %s is not one of IPv4", address)
@@ -65,8 +65,9 @@ func checkHostAddress(address netip.Addr) error {
 // ErrRangeFull means that every address of the range is taken.
 var ErrRangeFull = errors.New("no address is left for load balancers on the host")
 
-// HostAddress chooses an address on the host for the Service with a UID: the first one from where its UID falls in the range that is not taken.
-// The range's first and last addresses, and those that end in 0 and 255, are left out: they may be a network's and its broadcasts'.
+// HostAddress chooses an address on the host for the Service with a UID: the first one from where its UID falls in the
+// range that is not taken. The range's first and last addresses, and those that end in 0 and 255, are left out: they
+// may be a network's and its broadcasts'.
 func HostAddress(within netip.Prefix, uid string, taken func(netip.Addr) bool) (netip.Addr, error) {
 	first, size := within.Masked().Addr().As4(), uint64(1)<<(32-within.Bits())
 	base := uint64(binary.BigEndian.Uint32(first[:]))

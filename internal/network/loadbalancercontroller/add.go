@@ -35,7 +35,8 @@ import (
 // workers is how many Services are handled at once.
 const workers = 4
 
-// ClusterOptions makes the cluster's cache hold Services, EndpointSlices and, of Nodes, what decisions need. The cluster need not be up when it is made.
+// ClusterOptions makes the cluster's cache hold Services, EndpointSlices and, of Nodes, what decisions need. The
+// cluster need not be up when it is made.
 func ClusterOptions(options *cluster.Options) {
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		mapper := meta.NewDefaultRESTMapper(nil)

@@ -23,7 +23,8 @@ import (
 const finalizer = "service.kubernetes.io/load-balancer-cleanup"
 
 const (
-	// openingAgain is the time between two looks at a balancer whose ports are not open yet, and servedAgain at one that serves.
+	// openingAgain is the time between two looks at a balancer whose ports are not open yet, and servedAgain at one
+	// that serves.
 	openingAgain = 200 * time.Millisecond
 	servedAgain  = 10 * time.Second
 	// failedAgain is the time until another look at ports that could not be opened.
@@ -38,9 +39,9 @@ const (
 type Balancers interface {
 	// List lists those of the cluster.
 	List() ([]loadbalancer.Balancer, error)
-	// Ensure has the balancer of a Service serve what the spec says. A new balancer gets addresses and keeps them. The errors [loadbalancer.ErrNoAddress] and
-	// [loadbalancer.ErrRangeFull] mean that no address is free in the VPC or on the host; [loadbalancer.ErrTooMany] means that the cluster has as
-	// many balancers as it may have.
+	// Ensure has the balancer of a Service serve what the spec says. A new balancer gets addresses and keeps them. The
+	// errors [loadbalancer.ErrNoAddress] and [loadbalancer.ErrRangeFull] mean that no address is free in the VPC or on
+	// the host; [loadbalancer.ErrTooMany] means that the cluster has as many balancers as it may have.
 	Ensure(of loadbalancer.Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error)
 	// Release removes those that match, and frees their addresses.
 	Release(ctx context.Context, match func(loadbalancer.Balancer) bool) error
@@ -144,8 +145,8 @@ func (r *reconciler) release(ctx context.Context, service *corev1.Service) (reco
 	return reconcile.Result{}, nil
 }
 
-// foreign reports whether a Service is another controller's: of type LoadBalancer, and of a class that is not served here. A class cannot be
-// changed, so this one never was.
+// foreign reports whether a Service is another controller's: of type LoadBalancer, and of a class that is not served
+// here. A class cannot be changed, so this one never was.
 func foreign(service *corev1.Service) bool {
 	return service.Spec.Type == corev1.ServiceTypeLoadBalancer && !balancerplan.Ours(service)
 }

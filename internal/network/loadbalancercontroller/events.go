@@ -21,7 +21,8 @@ import (
 const (
 	// component is the source of the Events.
 	component = "muster"
-	// repeat is how long after an Event it is written again if it still holds; the API server keeps Events for an hour (--event-ttl).
+	// repeat is how long after an Event it is written again if it still holds; the API server keeps Events for an hour
+	// (--event-ttl).
 	repeat = 61 * time.Minute
 	// maxSaid is how many Events are remembered. A forgotten Event is written again, which changes nothing.
 	maxSaid = 4096

@@ -12,8 +12,8 @@ import (
 // Table is the name of the table, of the family inet.
 const Table = "muster-security-groups"
 
-// Ruleset renders the state for `nft -f`: the whole table in one transaction, in place of the one that is there. The same state, in
-// whichever order, gives the same text.
+// Ruleset renders the state for `nft -f`: the whole table in one transaction, in place of the one that is there. The
+// same state, in whichever order, gives the same text.
 func Ruleset(s State) (string, error) {
 	if err := s.validate(); err != nil {
 		return "", fmt.Errorf("rendering security groups: %w", err)
@@ -50,7 +50,8 @@ func (t *text) chain(name string, rules []string) {
 type renderer struct {
 	state  State
 	groups map[string]Group
-	// links and addresses are those of the members of the groups that rules name; ranges the links of machines with an address in a range.
+	// links and addresses are those of the members of the groups that rules name; ranges the links of machines with an
+	// address in a range.
 	links, addresses, ranges map[string][]string
 	// lists are the different lists of groups that members have; a member's list is named by its place.
 	lists []string
@@ -129,7 +130,8 @@ func (r *renderer) sets(out *text) {
 // rangeSet names the set of the links of machines in a range.
 func rangeSet(cidr string) string { return "links-in-" + strings.ReplaceAll(cidr, "/", "-") }
 
-// chains renders the rules of each group that has members, with the receivers' chain between those of senders and those of receivers.
+// chains renders the rules of each group that has members, with the receivers' chain between those of senders and those
+// of receivers.
 func (r *renderer) chains(out *text) {
 	used := map[string]Group{}
 	for _, list := range r.lists {
@@ -271,8 +273,8 @@ func (r *renderer) hooks(out *text) {
 		input = append(input, "iifname "+quote(r.state.WayOut)+" drop")
 	}
 	hook("input", append(append(input, services...), "iifname vmap @from-links")...)
-	// Endpoints first: from one to another, or to a load balancer, a packet stays in the namespace, and is asked about like any other. And the router's own
-	// errors: of packets that it has no way for, or that are too large for one.
+	// Endpoints first: from one to another, or to a load balancer, a packet stays in the namespace, and is asked about
+	// like any other. And the router's own errors: of packets that it has no way for, or that are too large for one.
 	hook("output", "ip saddr vmap @from-endpoints", `oifname "lo" accept`, "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept")
 }
 

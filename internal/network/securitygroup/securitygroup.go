@@ -55,7 +55,8 @@ type State struct {
 	Own     []netip.Addr
 	Groups  []Group
 	Members []Member
-	// WayOut is the link over which packets leave the VPC, if there is one: what its sender's groups let through goes, and only answers come.
+	// WayOut is the link over which packets leave the VPC, if there is one: what its sender's groups let through goes,
+	// and only answers come.
 	WayOut string
 }
 

@@ -144,7 +144,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The order of what a state has, and what it has twice, changes nothing: a ruleset is put in force only when it differs.
+// The order of what a state has, and what it has twice, changes nothing: a ruleset is put in force only when it
+// differs.
 func TestOrderIsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := states().Draw(t, "state")

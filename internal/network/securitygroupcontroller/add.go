@@ -81,8 +81,8 @@ func requests(ids ...string) []reconcile.Request {
 	return all
 }
 
-// hasInterface reports whether a machine has an interface in its VPC: simulated ones send nothing. Their groups are looked at with all others when one of
-// these is deleted.
+// hasInterface reports whether a machine has an interface in its VPC: simulated ones send nothing. Their groups are
+// looked at with all others when one of these is deleted.
 func hasInterface(object client.Object) bool {
 	m, ok := object.(*v1alpha1.Machine)
 	return !ok || m.Spec.Provider.Can(v1alpha1.JoinNetwork)

@@ -24,8 +24,8 @@ import (
 
 // Networks has rules in force.
 type Networks interface {
-	// Enforce has the groups of a VPC in force in one step, with the machines that are in them and the groups of clusters' API servers, by the
-	// cluster's name. The error is [fs.ErrNotExist] if the VPC is not made.
+	// Enforce has the groups of a VPC in force in one step, with the machines that are in them and the groups of
+	// clusters' API servers, by the cluster's name. The error is [fs.ErrNotExist] if the VPC is not made.
 	Enforce(id string, groups []securitygroup.Group, interfaces []vpc.Interface, endpoints map[string][]string) error
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package securitygroupcontroller is the controller of SecurityGroups: it keeps the rules of each VPC in force as the objects say, and makes the
-// groups that VPCs and clusters come with.
+// Package securitygroupcontroller is the controller of SecurityGroups: it keeps the rules of each VPC in force as the
+// objects say, and makes the groups that VPCs and clusters come with.
 //
 // What happens if:
 //

@@ -141,7 +141,8 @@ func some(users []string) string {
 	return strings.Join(users, ", ")
 }
 
-// groupsOf are the groups that a machine is in: those that it names, or that of its cluster for one of a node group, or the VPC's default.
+// groupsOf are the groups that a machine is in: those that it names, or that of its cluster for one of a node group, or
+// the VPC's default.
 func groupsOf(m *v1alpha1.Machine, vpcID string, clusters map[string]string) []string {
 	switch own := clusters[m.Spec.ClusterName]; {
 	case len(m.Spec.SecurityGroupIDs) > 0:

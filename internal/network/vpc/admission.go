@@ -14,8 +14,9 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// Dialer connects, in the namespace of a VPC, to machines and pods of the cluster that it is for, and to nothing else: what somebody writes into an
-// EndpointSlice leads neither to another cluster nor to the VPC's own services. Use it from several goroutines.
+// Dialer connects, in the namespace of a VPC, to machines and pods of the cluster that it is for, and to nothing else:
+// what somebody writes into an EndpointSlice leads neither to another cluster nor to the VPC's own services. Use it
+// from several goroutines.
 type Dialer struct {
 	network   *Network
 	namespace *os.File

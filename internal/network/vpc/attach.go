@@ -23,9 +23,10 @@ const (
 // linkName names the VPC's end of a machine's pair of links: by its address, since that is what is unique in the VPC.
 func linkName(ip netip.Addr) string { return fmt.Sprintf("%s%x", linkPrefix, ip.As4()) }
 
-// Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the router. The range of its pods in
-// the VPC leads to it from then on. Its security groups are in force from the first packet on. The link, routes and tracked connections that an
-// earlier machine with that address left behind are removed.
+// Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the
+// router. The range of its pods in the VPC leads to it from then on. Its security groups are in force from the first
+// packet on. The link, routes and tracked connections that an earlier machine with that address left behind are
+// removed.
 func (n *Network) Attach(machine *os.File, own Interface) error {
 	ip := own.Address
 	if err := n.free(ip); err != nil {
@@ -51,7 +52,8 @@ func (n *Network) Attach(machine *os.File, own Interface) error {
 	return nil
 }
 
-// free checks that an address can be a machine's: it is in a subnet, and not one of the VPC's own, of an endpoint's or of a load balancer's.
+// free checks that an address can be a machine's: it is in a subnet, and not one of the VPC's own, of an endpoint's or
+// of a load balancer's.
 func (n *Network) free(ip netip.Addr) error {
 	subnet, err := n.subnetOf(ip)
 	if err != nil {
@@ -81,8 +83,8 @@ func (n *Network) free(ip netip.Addr) error {
 	return nil
 }
 
-// plug makes the pair of links, one end in each namespace, so that neither is ever seen on the host. The VPC's ends have no addresses, and
-// all the same hardware address, the router's: each is alone with its machine.
+// plug makes the pair of links, one end in each namespace, so that neither is ever seen on the host. The VPC's ends
+// have no addresses, and all the same hardware address, the router's: each is alone with its machine.
 func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = linkName(ip)
@@ -115,8 +117,8 @@ func (n *Network) equip(h *netlink.Handle, ip netip.Addr) error {
 	if err != nil {
 		return fmt.Errorf("finding link %s: %w", machineLink, err)
 	}
-	// The route knows only the router on the link: a machine that asks others for an address believes any answer, and the router
-	// need not ask.
+	// The route knows only the router on the link: a machine that asks others for an address believes any answer, and
+	// the router need not ask.
 	if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, 32))}); err != nil {
 		return fmt.Errorf("setting address: %w", err)
 	}
@@ -127,8 +129,9 @@ func (n *Network) equip(h *netlink.Handle, ip netip.Addr) error {
 	return n.knowGateways(h, link, ip)
 }
 
-// Detach removes the link of the machine with an address, and with it the routes over it, those to its pods too, and forgets the connections of
-// that address and of its pods' in the VPC that security groups let through. A missing link or VPC is not an error.
+// Detach removes the link of the machine with an address, and with it the routes over it, those to its pods too, and
+// forgets the connections of that address and of its pods' in the VPC that security groups let through. A missing link
+// or VPC is not an error.
 func (n *Network) Detach(ip netip.Addr) error {
 	pods, err := n.podRangeOf(ip)
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 const (
 	// MaxBalancersFile is how many bytes the file with the load balancers of a VPC may have.
 	MaxBalancersFile = 64 << 20
-	// balancersGroup is the security group that all load balancers of a VPC are in besides those of their clusters' API servers. Nobody made it: ids of groups that
-	// are made have 17 digits. A balancer itself says who may connect, and to a machine it gets as far as the machine's groups let it.
+	// balancersGroup is the security group that all load balancers of a VPC are in besides those of their clusters' API
+	// servers. Nobody made it: ids of groups that are made have 17 digits. A balancer itself says who may connect, and
+	// to a machine it gets as far as the machine's groups let it.
 	balancersGroup = "sg-00000000"
 )
 
@@ -39,7 +40,8 @@ func (n *Network) BalancersPath() string { return balancersFile.path(n) }
 // Balancers reads the load balancers of the VPC, sorted by cluster and UID.
 func (n *Network) Balancers() ([]loadbalancer.Balancer, error) { return balancersFile.read(n) }
 
-// SetBalancer adds a load balancer, or replaces that of the same Service. The process of the load balancers follows within a moment.
+// SetBalancer adds a load balancer, or replaces that of the same Service. The process of the load balancers follows
+// within a moment.
 func (n *Network) SetBalancer(balancer loadbalancer.Balancer) error {
 	return n.changeBalancers(func(all []loadbalancer.Balancer) []loadbalancer.Balancer {
 		for i, other := range all {
@@ -131,7 +133,8 @@ func groupOfBalancers() securitygroup.Group {
 	}}
 }
 
-// EnsureAddresses gives the namespace the addresses that endpoints and load balancers have, beside its own, and takes all others from it.
+// EnsureAddresses gives the namespace the addresses that endpoints and load balancers have, beside its own, and takes
+// all others from it.
 func (n *Network) EnsureAddresses(namespace *os.File) error {
 	unlock, err := n.lock() // so that two processes do not undo each other's
 	if err != nil {

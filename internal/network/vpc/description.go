@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Description is what is kept of a VPC on disk: all that its process, and the providers that attach machines, must know of it.
+// Description is what is kept of a VPC on disk: all that its process, and the providers that attach machines, must know
+// of it.
 type Description struct {
 	// Version is that of the file's format, 1.
 	Version int          `json:"version"`

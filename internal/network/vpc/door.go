@@ -31,14 +31,16 @@ type doors struct {
 	said      string // the last error logged
 }
 
-// door is one cluster's: the addresses of its API server, and the socket by which the API server reaches its machines and pods.
+// door is one cluster's: the addresses of its API server, and the socket by which the API server reaches its machines
+// and pods.
 type door struct {
 	Endpoint
 	relay     *Relay
 	network   *Network
 	namespace *os.File
 	owners    *owners
-	// slots bounds the connections to the API server and of it together, so that one cluster takes nothing of another's.
+	// slots bounds the connections to the API server and of it together, so that one cluster takes nothing of
+	// another's.
 	slots chan struct{}
 	// calls are those of the API server among them, and webhooks those of these calls that its users named by URL.
 	calls, webhooks atomic.Int32
@@ -174,10 +176,12 @@ func (d *door) listen(ctx context.Context) (parts []part, err error) {
 	return parts, nil
 }
 
-// podFraction is that of what is left for a machine's pods which one pod may have, as the machine's pod identity agent has it: a pod alone gets 43 connections.
+// podFraction is that of what is left for a machine's pods which one pod may have, as the machine's pod identity agent
+// has it: a pod alone gets 43 connections.
 const podFraction = 8
 
-// shares are those that machines have of the connections, and pods of those of their machine: a part of what is left, so that a few do not take all.
+// shares are those that machines have of the connections, and pods of those of their machine: a part of what is left,
+// so that a few do not take all.
 func (d *door) shares() *shares {
 	s := newShares(maxPerMachine)
 	s.podFraction = podFraction

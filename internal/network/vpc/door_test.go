@@ -73,7 +73,8 @@ func asked(t *testing.T, machine *os.File, address string) (net.Conn, string, er
 	return connection, said, err
 }
 
-// Clusters come and go while the VPC's process goes on: what is open for one is not touched by another that comes, changes or goes.
+// Clusters come and go while the VPC's process goes on: what is open for one is not touched by another that comes,
+// changes or goes.
 func TestClustersComeAndGo(t *testing.T) {
 	n := newNetwork(t)
 	machine := newMachine(t, n, firstMachine)
@@ -157,8 +158,8 @@ func TestClustersComeAndGo(t *testing.T) {
 	is("192.168.64.4:443", "one")
 }
 
-// An API server reaches the machines and the pods of its own cluster, and nothing of another's by any port; of a host that nobody launched, the
-// kubelet.
+// An API server reaches the machines and the pods of its own cluster, and nothing of another's by any port; of a host
+// that nobody launched, the kubelet.
 func TestADoorLeadsToItsOwnCluster(t *testing.T) {
 	n := newNetwork(t)
 	const theirs, host = "192.168.64.12", "192.168.64.13"

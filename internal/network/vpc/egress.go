@@ -14,8 +14,8 @@ import (
 // kubeletPort is where kubelets listen.
 const kubeletPort = 10250
 
-// serveEgress answers the API server on the unix socket of its network "cluster" (package connectproxy): kubelets, pods, aggregated APIs, and webhooks
-// that are Services.
+// serveEgress answers the API server on the unix socket of its network "cluster" (package connectproxy): kubelets,
+// pods, aggregated APIs, and webhooks that are Services.
 func (d *door) serveEgress(ctx context.Context, listener net.Listener) error {
 	proxy := connectproxy.Server{Dial: d.dialMachine, Take: d.takeCall, Give: d.giveCall}
 	return proxy.Serve(ctx, listener)
@@ -32,7 +32,8 @@ func (d *door) dialMachine(ctx context.Context, hostPort string) (net.Conn, erro
 	return dialVPC(ctx, d.namespace, d.Addresses[0], target)
 }
 
-// maxCalls of the API server's connections leave a quarter to machines: whoever may follow the log of one pod has the API server connect as often as he asks.
+// maxCalls of the API server's connections leave a quarter to machines: whoever may follow the log of one pod has the
+// API server connect as often as he asks.
 const maxCalls = maxConnections / 4 * 3
 
 // takeCall takes a place for a connection of the API server.
@@ -56,10 +57,10 @@ func (d *door) giveCall() {
 	d.calls.Add(-1)
 }
 
-// admit decides where an API server may connect to: the machines that were launched for its cluster and the cluster's pods, by address, so that
-// it is worth nothing at another cluster's machines. Of a host that joined by itself nobody knows which cluster it is in: it is reached at
-// its kubelet's port, and the kubelet asks for a certificate. Names are not resolved, and the VPC's own addresses are refused since they
-// lead back to API servers.
+// admit decides where an API server may connect to: the machines that were launched for its cluster and the cluster's
+// pods, by address, so that it is worth nothing at another cluster's machines. Of a host that joined by itself nobody
+// knows which cluster it is in: it is reached at its kubelet's port, and the kubelet asks for a certificate. Names are
+// not resolved, and the VPC's own addresses are refused since they lead back to API servers.
 func (d *door) admit(hostPort string) (netip.AddrPort, error) {
 	target, err := netip.ParseAddrPort(hostPort)
 	if err != nil {
@@ -75,8 +76,8 @@ func (d *door) admit(hostPort string) (netip.AddrPort, error) {
 	return target, nil
 }
 
-// reaches reports whether a target is a machine or a pod of a machine of the cluster that an endpoint is of, or, if strangers may be meant, the kubelet's port
-// of a machine of which nobody knows the cluster.
+// reaches reports whether a target is a machine or a pod of a machine of the cluster that an endpoint is of, or, if
+// strangers may be meant, the kubelet's port of a machine of which nobody knows the cluster.
 func (n *Network) reaches(e Endpoint, owners *owners, machines Machines, target netip.AddrPort, strangers bool) (bool, error) {
 	address := target.Addr()
 	switch {

@@ -29,7 +29,8 @@ type endpoint struct {
 	dial func(ctx context.Context, machine net.Conn) (net.Conn, error)
 	// slots bounds its connections: each takes file descriptors and two goroutines.
 	slots chan struct{}
-	// shares bounds those of one machine, pods included, and of one pod where they say so, so that none can take them all.
+	// shares bounds those of one machine, pods included, and of one pod where they say so, so that none can take them
+	// all.
 	shares *shares
 }
 
@@ -79,7 +80,8 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 	}
 }
 
-// dialIdentity connects to STS and IAM, or to what else the client asks for by its name, and names the machine that the connection is for.
+// dialIdentity connects to STS and IAM, or to what else the client asks for by its name, and names the machine that the
+// connection is for.
 func (r *Relay) dialIdentity(ctx context.Context, machine net.Conn) (net.Conn, error) {
 	source, err := netip.ParseAddrPort(machine.RemoteAddr().String())
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/platform/proxyheader"
 )
 
-// serveIdentity is what the identity service's socket is: whoever comes is told who they are, and then hears what they say.
+// serveIdentity is what the identity service's socket is: whoever comes is told who they are, and then hears what they
+// say.
 func serveIdentity(t *testing.T, socket string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
@@ -72,7 +73,8 @@ func greeting(t *testing.T, connection net.Conn) (string, error) {
 	}
 }
 
-// A machine reaches STS and IAM in the VPC, also while the service is being restarted, and the service is told which machine it is.
+// A machine reaches STS and IAM in the VPC, also while the service is being restarted, and the service is told which
+// machine it is.
 func TestMachinesReachTheIdentityService(t *testing.T) {
 	n := newNetwork(t)
 	machine := newMachine(t, n, "192.168.64.11")
@@ -154,7 +156,8 @@ func TestAMachineTakesNobodyElsesConnections(t *testing.T) {
 	}
 }
 
-// A pod that takes all connections it can get does not keep its machine from its own: the kubelet's credentials come by them.
+// A pod that takes all connections it can get does not keep its machine from its own: the kubelet's credentials come by
+// them.
 func TestAPodTakesNotAllOfItsMachine(t *testing.T) {
 	n := newNetwork(t)
 	machine := newMachine(t, n, "192.168.64.11")
@@ -200,7 +203,8 @@ func TestAPodTakesNotAllOfItsMachine(t *testing.T) {
 	}
 }
 
-// TestIssuersByTheirName has machines reach the socket of the name that they ask for by TLS, and all others the identity service.
+// TestIssuersByTheirName has machines reach the socket of the name that they ask for by TLS, and all others the
+// identity service.
 func TestIssuersByTheirName(t *testing.T) {
 	n := newNetwork(t)
 	machine := newMachine(t, n, "192.168.64.11")

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/network/securitygroup"
 )
 
-// Endpoint is what a cluster has in a VPC: addresses of its API server, as EKS's network interfaces are, and a door for the API server to
-// the cluster's machines and pods.
+// Endpoint is what a cluster has in a VPC: addresses of its API server, as EKS's network interfaces are, and a door for
+// the API server to the cluster's machines and pods.
 type Endpoint struct {
 	// Cluster is the cluster's name.
 	Cluster string `json:"cluster"`
@@ -27,7 +27,8 @@ type Endpoint struct {
 	EgressSocket string `json:"egressSocket"`
 	// WebhookSocket is the unix socket by which it reaches what its users name by URL. An earlier version wrote none.
 	WebhookSocket string `json:"webhookSocket,omitempty"`
-	// PodCIDR holds the addresses of the cluster's pods: webhooks and aggregated API servers run there. Clusters of one VPC have ranges of their own.
+	// PodCIDR holds the addresses of the cluster's pods: webhooks and aggregated API servers run there. Clusters of one
+	// VPC have ranges of their own.
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// PodSubnets are the ids of the subnets that the cluster keeps for its pods.
 	PodSubnets []string `json:"podSubnets,omitempty"`
@@ -48,7 +49,8 @@ func (e Endpoint) equal(other Endpoint) bool {
 		e.EgressSocket == other.EgressSocket && e.WebhookSocket == other.WebhookSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.PodSubnets, other.PodSubnets) && slices.Equal(e.SecurityGroups, other.SecurityGroups)
 }
 
-// sameDoor reports whether an endpoint is served as another one is: groups are the kernel's business, and who may have a subnet is that of its controller.
+// sameDoor reports whether an endpoint is served as another one is: groups are the kernel's business, and who may have
+// a subnet is that of its controller.
 func (e Endpoint) sameDoor(other Endpoint) bool {
 	e.SecurityGroups, other.SecurityGroups = nil, nil
 	e.PodSubnets, other.PodSubnets = nil, nil
@@ -82,7 +84,8 @@ func (n *Network) SetEndpoint(endpoint Endpoint) error {
 	})
 }
 
-// SetEndpointGroups says which security groups the endpoints of clusters are in, by the cluster's name. Endpoints of other clusters keep theirs.
+// SetEndpointGroups says which security groups the endpoints of clusters are in, by the cluster's name. Endpoints of
+// other clusters keep theirs.
 func (n *Network) SetEndpointGroups(groups map[string][]string) error {
 	return n.changeEndpoints(func(all []Endpoint) []Endpoint {
 		for i := range all {

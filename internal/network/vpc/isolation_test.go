@@ -94,7 +94,8 @@ func listenUDP(t *testing.T, namespace *os.File, address string) <-chan netip.Ad
 	return heard
 }
 
-// A machine sends by its own address and those of its pods; what it sends in another's name reaches nobody, machines or the VPC's services.
+// A machine sends by its own address and those of its pods; what it sends in another's name reaches nobody, machines or
+// the VPC's services.
 func TestSourcesAreChecked(t *testing.T) {
 	n := newNetwork(t)
 	routerMAC := n.routerMAC(netip.MustParseAddr(secondMachine))
@@ -154,7 +155,8 @@ func TestSourcesAreChecked(t *testing.T) {
 	}
 }
 
-// Machines share no link: whatever one puts on its own, to everybody or to the other's hardware address, the other does not see it.
+// Machines share no link: whatever one puts on its own, to everybody or to the other's hardware address, the other does
+// not see it.
 func TestMachinesShareNoLink(t *testing.T) {
 	n := newNetwork(t)
 	victim, forger := newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
@@ -194,7 +196,8 @@ func TestMachinesShareNoLink(t *testing.T) {
 	}
 }
 
-// The router answers who asks where it is, by ARP, and for nobody else. What it knows of machines is not changed by what they say.
+// The router answers who asks where it is, by ARP, and for nobody else. What it knows of machines is not changed by
+// what they say.
 func TestTheRouterBelievesNobody(t *testing.T) {
 	n := newNetwork(t)
 	newMachine(t, n, firstMachine)

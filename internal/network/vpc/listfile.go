@@ -17,7 +17,8 @@ import (
 // listVersion is the version of the format of lists.
 const listVersion = 1
 
-// listFile is a file below a VPC's directory that holds a list. The processes of the VPC read it again whenever it changes.
+// listFile is a file below a VPC's directory that holds a list. The processes of the VPC read it again whenever it
+// changes.
 type listFile[T any] struct {
 	name string // of the file
 	key  string // of the list in it

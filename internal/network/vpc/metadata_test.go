@@ -49,7 +49,8 @@ func serveMetadata(t *testing.T, n *Network, known directory) (stop func()) {
 	return runRelay(t, config)
 }
 
-// answer asks the metadata service from a namespace, by one request on a connection of its own. From is the address to ask from.
+// answer asks the metadata service from a namespace, by one request on a connection of its own. From is the address to
+// ask from.
 func answer(namespace *os.File, from, method, path, header string, patience time.Duration) (string, error) {
 	var connection net.Conn
 	deadline := time.Now().Add(patience)
@@ -118,7 +119,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// Answers go one hop: a pod behind a machine gets none, whatever address it asks from, unless the machine has a limit of two.
+// Answers go one hop: a pod behind a machine gets none, whatever address it asks from, unless the machine has a limit
+// of two.
 func TestHopLimit(t *testing.T) {
 	n := newNetwork(t)
 	machine := newMachine(t, n, firstMachine)
@@ -126,7 +128,8 @@ func TestHopLimit(t *testing.T) {
 	if err := n.SetRoute(Route{PodCIDR: netip.MustParsePrefix("10.244.1.0/24"), Machine: netip.MustParseAddr(firstMachine)}); err != nil {
 		t.Fatal(err)
 	}
-	// The service is told that the pod's address is a machine's, as if the machine had translated it: only the hops are left.
+	// The service is told that the pod's address is a machine's, as if the machine had translated it: only the hops are
+	// left.
 	machines := func(hops int) directory {
 		return directory{netip.MustParseAddr(firstMachine): hops, netip.MustParseAddr("10.244.1.2"): hops}
 	}

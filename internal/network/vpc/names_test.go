@@ -46,7 +46,8 @@ func resolve(t *testing.T, namespace *os.File, at netip.Addr, network, name stri
 	return reply
 }
 
-// Machines resolve each other's names at the second address of the VPC and at the link-local one, also after the relay was started again.
+// Machines resolve each other's names at the second address of the VPC and at the link-local one, also after the relay
+// was started again.
 func TestNames(t *testing.T) {
 	n := newNetwork(t)
 	first, second := newMachine(t, n, "192.168.64.11"), newMachine(t, n, "192.168.64.12")

@@ -227,8 +227,8 @@ func (n *Network) Open() (*os.File, error) {
 	return file, nil
 }
 
-// configure gives the namespace its own addresses, and has it forward between machines what security groups let through. The addresses are on
-// lo, so that every machine finds them at its link.
+// configure gives the namespace its own addresses, and has it forward between machines what security groups let
+// through. The addresses are on lo, so that every machine finds them at its link.
 func (n *Network) configure() error {
 	file, err := n.Open()
 	if err != nil {
@@ -294,8 +294,9 @@ func (n *Network) own() []netip.Addr {
 	return all
 }
 
-// setRouting sets the switches of the calling thread's network namespace. rp_filter drops every packet that comes from another link than the
-// one that answers to its source address would take (RFC 3704, strict), and so all packets of a link to which no route leads.
+// setRouting sets the switches of the calling thread's network namespace. rp_filter drops every packet that comes from
+// another link than the one that answers to its source address would take (RFC 3704, strict), and so all packets of a
+// link to which no route leads.
 func setRouting() error {
 	for _, setting := range []struct{ name, value string }{
 		{"ipv4/conf/all/rp_filter", "1"},

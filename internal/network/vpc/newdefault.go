@@ -15,8 +15,8 @@ const (
 	defaultSubnetBits = 20
 )
 
-// NewDefault describes the default VPC of a new account, with a subnet in each zone. makeID makes an id with a prefix. The first zone has the
-// smallest id of a subnet: it gets the first machine.
+// NewDefault describes the default VPC of a new account, with a subnet in each zone. makeID makes an id with a prefix.
+// The first zone has the smallest id of a subnet: it gets the first machine.
 func NewDefault(zones []string, egress egresspolicy.Mode, makeID func(prefix string) string) Description {
 	cidr := netip.MustParsePrefix(defaultCIDR)
 	description := Description{ID: makeID("vpc-"), CIDR: cidr, Default: true, Egress: egresspolicy.Policy{Mode: egress}}

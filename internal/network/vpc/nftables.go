@@ -23,8 +23,8 @@ import (
 // nftPatience is how long nft may take: it waits for other programs that change rules in the namespace.
 const nftPatience = 30 * time.Second
 
-// putInForce has a ruleset in force in a namespace. Which one is, is written beside lo, where it goes with the namespace: after any end of
-// any process the next one knows it.
+// putInForce has a ruleset in force in a namespace. Which one is, is written beside lo, where it goes with the
+// namespace: after any end of any process the next one knows it.
 func putInForce(h *netlink.Handle, namespace *os.File, ruleset string) error {
 	sum := sha256.Sum256([]byte(ruleset))
 	digest := "security groups " + hex.EncodeToString(sum[:])
@@ -44,8 +44,9 @@ func putInForce(h *netlink.Handle, namespace *os.File, ruleset string) error {
 	return nil
 }
 
-// loadRules has the kernel take a ruleset as one transaction, in the calling thread's namespace, and sets how connections are tracked. It ends by
-// itself soon: one that is cut short by its caller would leave a machine without rules.
+// loadRules has the kernel take a ruleset as one transaction, in the calling thread's namespace, and sets how
+// connections are tracked. It ends by itself soon: one that is cut short by its caller would leave a machine without
+// rules.
 //
 //nolint:contextcheck,nolintlint // see above; the second, since only the analyzer itself reads the first here
 func loadRules(ruleset string) error {
@@ -87,7 +88,8 @@ func CheckPrograms() error {
 	return nil
 }
 
-// forgetConnections forgets the tracked connections of a range of addresses: a later machine with one of them must be let through by rules of its own.
+// forgetConnections forgets the tracked connections of a range of addresses: a later machine with one of them must be
+// let through by rules of its own.
 func forgetConnections(namespace *os.File, of netip.Prefix) error {
 	return withNetfilter(namespace, func(h *netlink.Handle) error {
 		filters := make([]netlink.CustomConntrackFilter, 0, 2)

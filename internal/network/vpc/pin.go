@@ -38,8 +38,9 @@ func (n *Network) routerOf(ip netip.Addr) netip.Addr {
 // routerMAC is the hardware address of the router, at the links of all machines of a subnet.
 func (n *Network) routerMAC(ip netip.Addr) net.HardwareAddr { return mac(0x06, n.routerOf(ip)) }
 
-// pin fixes that the address of a machine, and the range of its pods in the VPC, is at its link and nowhere else, and which hardware address it
-// has there, whatever the machine says by ARP. The route comes last: until it is there rp_filter drops everything from the link.
+// pin fixes that the address of a machine, and the range of its pods in the VPC, is at its link and nowhere else, and
+// which hardware address it has there, whatever the machine says by ARP. The route comes last: until it is there
+// rp_filter drops everything from the link.
 func (n *Network) pin(h *netlink.Handle, link netlink.Link, ip netip.Addr) error {
 	if err := h.NeighSet(neighbour(link, ip, MAC(ip))); err != nil {
 		return fmt.Errorf("fixing its hardware address: %w", err)
@@ -112,8 +113,8 @@ func linkAddress(name string) (netip.Addr, bool) {
 	return netip.AddrFromSlice(raw)
 }
 
-// knowGateways tells a machine, once and for all, where the router and the metadata service are. The service is reached without the router,
-// as on EC2; all the rest, endpoints and other machines, by the router.
+// knowGateways tells a machine, once and for all, where the router and the metadata service are. The service is reached
+// without the router, as on EC2; all the rest, endpoints and other machines, by the router.
 func (n *Network) knowGateways(h *netlink.Handle, link netlink.Link, own netip.Addr) error {
 	for _, ip := range []netip.Addr{n.routerOf(own), Metadata()} {
 		if err := h.NeighSet(neighbour(link, ip, n.routerMAC(own))); err != nil {

@@ -27,7 +27,8 @@ const (
 	secondMachine = "192.168.64.12"
 )
 
-// A machine that says it is another, by address, by hardware address or by both, gets no answer, and the other does not notice.
+// A machine that says it is another, by address, by hardware address or by both, gets no answer, and the other does not
+// notice.
 func TestForgery(t *testing.T) {
 	n := newNetwork(t)
 	victim, forger := newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)

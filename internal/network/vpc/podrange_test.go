@@ -69,8 +69,8 @@ func heardFrom(t *testing.T, heard <-chan netip.Addr, within time.Duration) stri
 	}
 }
 
-// Pods whose addresses are of the VPC, of their machine's subnet or of another one, reach each other and machines by them, from the attachment on
-// and whoever ends; nobody else can use them, and what is sent to them is their machine's.
+// Pods whose addresses are of the VPC, of their machine's subnet or of another one, reach each other and machines by
+// them, from the attachment on and whoever ends; nobody else can use them, and what is sent to them is their machine's.
 func TestPodsOfTheSubnet(t *testing.T) {
 	n := newNetwork(t)
 	client, server := newMachineWith(t, n, withPods(firstMachine, firstPods, openGroup)), newMachineWith(t, n, withPods(secondMachine, otherPods, openGroup))

@@ -25,7 +25,8 @@ import (
 	"muster.dev/muster/internal/platform/splice"
 )
 
-// RelayConfig says what the relay connects. Which clusters have endpoints is in a file of the network's (see [Network.SetEndpoint]).
+// RelayConfig says what the relay connects. Which clusters have endpoints is in a file of the network's (see
+// [Network.SetEndpoint]).
 type RelayConfig struct {
 	Network *Network
 	// Machines says which cluster's a machine is.
@@ -34,22 +35,24 @@ type RelayConfig struct {
 	Socket string
 	// IdentitySocket is the unix socket at which STS and IAM answer machines; empty for a VPC without.
 	IdentitySocket string
-	// RegistryName is the name of the account's image registry, which answers at the same address as STS and IAM, and RegistrySocket the unix socket
-	// behind it; empty for a VPC without.
+	// RegistryName is the name of the account's image registry, which answers at the same address as STS and IAM, and
+	// RegistrySocket the unix socket behind it; empty for a VPC without.
 	RegistryName, RegistrySocket string
-	// IssuerName is the DNS name in the URLs of service account issuers, which answer at the same address, and IssuerSocket the unix socket behind it;
-	// empty for an account whose issuers have an address of the host.
+	// IssuerName is the DNS name in the URLs of service account issuers, which answer at the same address, and
+	// IssuerSocket the unix socket behind it; empty for an account whose issuers have an address of the host.
 	IssuerName, IssuerSocket string
 	// Metadata is the instance metadata service, served on [Metadata]; nil for a VPC without it.
 	Metadata Service
-	// Names answers DNS queries at [Resolver] and [LinkLocalResolver], where Amazon's resolver is too; nil for a VPC without.
+	// Names answers DNS queries at [Resolver] and [LinkLocalResolver], where Amazon's resolver is too; nil for a VPC
+	// without.
 	Names NameService
 	Log   *slog.Logger
 }
 
 // Machines knows the machines of a VPC.
 type Machines interface {
-	// Cluster returns the name of the cluster that the machine with an address was launched for; false if no machine has it.
+	// Cluster returns the name of the cluster that the machine with an address was launched for; false if no machine
+	// has it.
 	Cluster(address netip.Addr) (name string, known bool, err error)
 }
 
@@ -66,11 +69,13 @@ type NameService interface {
 	Lookup(ctx context.Context, client netip.Addr, name string) ([]netip.Addr, error)
 }
 
-// Relay joins API servers and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and started again it goes on.
+// Relay joins API servers and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and
+// started again it goes on.
 type Relay struct{ config RelayConfig }
 
 const (
-	// maxConnections of a cluster are for a hundred machines with a dozen connections each, and as many again for exec and logs.
+	// maxConnections of a cluster are for a hundred machines with a dozen connections each, and as many again for exec
+	// and logs.
 	maxConnections = 4096
 	maxPerMachine  = 512
 	// Connections to STS and IAM are short, and the service ends idle ones before this limit is reached.
@@ -79,8 +84,8 @@ const (
 
 	endpointPort = 443
 	namesPort    = 53
-	// patience is how long a machine's connection is held while what it wants is being restarted. A kubelet that is refused
-	// waits for two seconds before it tries again (pkg/kubelet/certificate/bootstrap, waitForServer).
+	// patience is how long a machine's connection is held while what it wants is being restarted. A kubelet that is
+	// refused waits for two seconds before it tries again (pkg/kubelet/certificate/bootstrap, waitForServer).
 	patience    = 5 * time.Second
 	dialTimeout = 10 * time.Second
 )
@@ -277,7 +282,8 @@ func dialVPC(ctx context.Context, namespace *os.File, source netip.Addr, address
 	return connection, err
 }
 
-// bindWithoutPort leaves the choice of the local port to connect: a port may serve connections to several machines (ip(7)).
+// bindWithoutPort leaves the choice of the local port to connect: a port may serve connections to several machines
+// (ip(7)).
 func bindWithoutPort(_ context.Context, _, _ string, raw syscall.RawConn) (err error) {
 	if failed := raw.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protocol marks the routes to pods, so that they are told from the kernel's own (rtnetlink(7), rtm_protocol; values above
-// RTPROT_STATIC belong to nobody in particular).
+// protocol marks the routes to pods, so that they are told from the kernel's own (rtnetlink(7), rtm_protocol; values
+// above RTPROT_STATIC belong to nobody in particular).
 const protocol = 77
 
 // Route says that the addresses of some pods are behind the machine with an address.
@@ -22,9 +22,10 @@ type Route struct {
 	Machine netip.Addr
 }
 
-// SetRoute routes a range of pod addresses by a machine that is attached, in place of any other machine. Doing it twice changes nothing. The route
-// goes with the machine's link. A route to anything but a range of pods is refused: a route to a machine's own address would lead its answers,
-// credentials among them, to another machine. Within the VPC's own range, a machine gets only the route to the range that it was attached with.
+// SetRoute routes a range of pod addresses by a machine that is attached, in place of any other machine. Doing it twice
+// changes nothing. The route goes with the machine's link. A route to anything but a range of pods is refused: a route
+// to a machine's own address would lead its answers, credentials among them, to another machine. Within the VPC's own
+// range, a machine gets only the route to the range that it was attached with.
 func (n *Network) SetRoute(route Route) error {
 	to := route.PodCIDR.Masked()
 	if !route.Machine.Is4() {

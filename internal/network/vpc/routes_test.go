@@ -10,8 +10,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// A route is of pods and nothing else: what is sent to a machine, the API server or the metadata service goes to nobody else, whatever a
-// node says of its pods. With a route of a machine's address another would have the answers that are meant for it.
+// A route is of pods and nothing else: what is sent to a machine, the API server or the metadata service goes to nobody
+// else, whatever a node says of its pods. With a route of a machine's address another would have the answers that are
+// meant for it.
 func TestRoutesOfPodsAlone(t *testing.T) {
 	n := newNetwork(t)
 	newMachine(t, n, firstMachine)

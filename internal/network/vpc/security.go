@@ -18,14 +18,18 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Interface is a machine's place in the VPC: its address, with the security groups that decide what comes to it and goes from it.
+// Interface is a machine's place in the VPC: its address, with the security groups that decide what comes to it and
+// goes from it.
 type Interface struct {
-	// Machine is the machine's id. Addresses are used again: what is said of one machine is not said of the next one with its address.
+	// Machine is the machine's id. Addresses are used again: what is said of one machine is not said of the next one
+	// with its address.
 	Machine string     `json:"machine"`
 	Address netip.Addr `json:"address"`
-	// PodRange is the range of a subnet that its pods have their addresses of, and that leads to the machine; not valid if they have none.
+	// PodRange is the range of a subnet that its pods have their addresses of, and that leads to the machine; not valid
+	// if they have none.
 	PodRange netip.Prefix `json:"podRange,omitzero"`
-	// SecurityGroups are ids. A machine without a group gets and sends nothing but what the VPC itself serves: metadata, names, STS and IAM.
+	// SecurityGroups are ids. A machine without a group gets and sends nothing but what the VPC itself serves:
+	// metadata, names, STS and IAM.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 }
 
@@ -86,9 +90,10 @@ func (n *Network) changeSecurity(change func(*security) error) error {
 	return atomicfile.Write(n.securityPath(), append(is, '\n'), 0o600)
 }
 
-// SetSecurity replaces the security groups of the VPC, says which of them machines are in, and puts that in force in one step: a packet
-// meets the rules as they were or as they are. Connections that were let through go on. Where there is no namespace, since machines are only
-// simulated there, it is kept and no more. Machines that are not named keep their groups.
+// SetSecurity replaces the security groups of the VPC, says which of them machines are in, and puts that in force in
+// one step: a packet meets the rules as they were or as they are. Connections that were let through go on. Where there
+// is no namespace, since machines are only simulated there, it is kept and no more. Machines that are not named keep
+// their groups.
 func (n *Network) SetSecurity(groups []securitygroup.Group, interfaces []Interface) error {
 	unlock, err := n.lock()
 	if err != nil {
@@ -152,8 +157,9 @@ func (n *Network) podRangeOf(address netip.Addr) (netip.Prefix, error) {
 	return netip.Prefix{}, nil
 }
 
-// apart checks that neither a machine's address nor the range of its pods is in that of another machine's pods, and that no other machine,
-// endpoint or load balancer has an address in its range. A range is a part of one subnet, the machine's or another.
+// apart checks that neither a machine's address nor the range of its pods is in that of another machine's pods, and
+// that no other machine, endpoint or load balancer has an address in its range. A range is a part of one subnet, the
+// machine's or another.
 func (n *Network) apart(own Interface) error {
 	s, err := n.readSecurity()
 	if err != nil {
@@ -212,8 +218,8 @@ func (n *Network) admit(own Interface) error {
 	return n.enforce()
 }
 
-// dismiss forgets which groups the machine with an address was in. Rules that name a link that is gone mean nothing, so they stay in force until
-// the next ones are.
+// dismiss forgets which groups the machine with an address was in. Rules that name a link that is gone mean nothing, so
+// they stay in force until the next ones are.
 func (n *Network) dismiss(address netip.Addr) error {
 	unlock, err := n.lock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -289,8 +295,8 @@ func (n *Network) ruleset() (string, error) {
 	return securitygroup.Ruleset(state)
 }
 
-// enforce puts in force what is on disk. The lock is held. It does nothing if that is in force already, or if there is no namespace: rules are
-// put in force when it is made.
+// enforce puts in force what is on disk. The lock is held. It does nothing if that is in force already, or if there is
+// no namespace: rules are put in force when it is made.
 func (n *Network) enforce() error {
 	held, err := isNamespace(n.mount())
 	if err != nil || !held {

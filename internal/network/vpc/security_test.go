@@ -189,7 +189,8 @@ func TestPodsAreTheirMachines(t *testing.T) {
 	}
 }
 
-// API servers' endpoints are in groups as machines are, for what comes to them and what goes from them. What the VPC itself serves needs no rule.
+// API servers' endpoints are in groups as machines are, for what comes to them and what goes from them. What the VPC
+// itself serves needs no rule.
 func TestEndpointsAreInGroups(t *testing.T) {
 	n := newNetwork(t)
 	machine := newMachineIn(t, n, firstMachine, clients)
@@ -250,8 +251,8 @@ func connectThrough(t *testing.T, socket, target string, within time.Duration) (
 	return connection, err
 }
 
-// Groups are what is kept of them on disk, whoever ends when: rules that somebody kept and did not get to put in force are put in force next,
-// and a new namespace has them before anything is forwarded.
+// Groups are what is kept of them on disk, whoever ends when: rules that somebody kept and did not get to put in force
+// are put in force next, and a new namespace has them before anything is forwarded.
 func TestRulesOutliveEverybody(t *testing.T) {
 	n := newNetwork(t)
 	newMachineIn(t, n, firstMachine, clients)
@@ -350,7 +351,8 @@ func TestRulesOutliveEverybody(t *testing.T) {
 	}
 }
 
-// What was said of a machine is not said of the next one with its address, and what was let through to it is not let through to that one.
+// What was said of a machine is not said of the next one with its address, and what was let through to it is not let
+// through to that one.
 func TestTheNextMachineOfAnAddress(t *testing.T) {
 	n := newNetwork(t)
 	client := newMachineIn(t, n, firstMachine, clients)

@@ -15,8 +15,9 @@ import (
 // helloPatience is how long a client may take to say whom it wants, once it is connected.
 const helloPatience = 10 * time.Second
 
-// peekServerName reads the name of the server that a client asks for by TLS (RFC 6066, section 3), and returns it with all that was read, which its
-// server has to be sent. A client that names none, or speaks something else, has no name. Nothing is answered.
+// peekServerName reads the name of the server that a client asks for by TLS (RFC 6066, section 3), and returns it with
+// all that was read, which its server has to be sent. A client that names none, or speaks something else, has no name.
+// Nothing is answered.
 func peekServerName(ctx context.Context, client net.Conn) (name string, read []byte, err error) {
 	if err := client.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
 		return "", nil, err

@@ -13,7 +13,8 @@ type shares struct {
 	limit int
 	// room is how many are left for all; nil if the limit is all that counts.
 	room func() int
-	// podFraction is the fraction of what is left for the pods of a machine that one of them may have; 0 if each may have all of it.
+	// podFraction is the fraction of what is left for the pods of a machine that one of them may have; 0 if each may
+	// have all of it.
 	podFraction int
 
 	mutex sync.Mutex
@@ -28,9 +29,10 @@ type share struct {
 
 func newShares(limit int) *shares { return &shares{limit: limit, taken: map[netip.Addr]*share{}} }
 
-// take takes one more for an address of a machine, its own or that of a pod, unless it has its limit already. A quarter of the limit is for the machine
-// itself: what its pods take must not keep it out, even if they took it when more was left and the limit was higher. Of the rest one pod takes
-// no more than its fraction: of N pods that take all they get, each has a part in (N + podFraction), and one more gets as much.
+// take takes one more for an address of a machine, its own or that of a pod, unless it has its limit already. A quarter
+// of the limit is for the machine itself: what its pods take must not keep it out, even if they took it when more was
+// left and the limit was higher. Of the rest one pod takes no more than its fraction: of N pods that take all they get,
+// each has a part in (N + podFraction), and one more gets as much.
 func (s *shares) take(machine, peer netip.Addr) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -22,7 +22,8 @@ func peer(machine int, itself bool) netip.Addr {
 	return podOn(machine, 0)
 }
 
-// However many machines' pods take all connections to an API server that they get, another machine, and the API server itself, get some.
+// However many machines' pods take all connections to an API server that they get, another machine, and the API server
+// itself, get some.
 func TestMachinesShareAnAPIServer(t *testing.T) {
 	d := &door{slots: make(chan struct{}, maxConnections)}
 	shares := d.shares()
@@ -119,7 +120,8 @@ func TestCallsLeaveRoomForMachines(t *testing.T) {
 	}
 }
 
-// However many pods of a machine take all connections to an API server that they get, one more pod gets some: one that takes 700 cuts no other off.
+// However many pods of a machine take all connections to an API server that they get, one more pod gets some: one that
+// takes 700 cuts no other off.
 func TestPodsShareAnAPIServer(t *testing.T) {
 	d := &door{slots: make(chan struct{}, maxConnections)}
 	shares := d.shares()

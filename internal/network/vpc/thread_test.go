@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/platform/host/hosttest"
 )
 
-// A process that made the network is not seen in it afterwards (/proc/PID is its first thread's, which the runtime cannot end): it
-// would be taken for one inside, and what it starts would be there.
+// A process that made the network is not seen in it afterwards (/proc/PID is its first thread's, which the runtime
+// cannot end): it would be taken for one inside, and what it starts would be there.
 func TestTheProcessDoesNotMoveIntoTheNetwork(t *testing.T) {
 	if !hosttest.Alone(t) {
 		return

@@ -26,9 +26,10 @@ const (
 	egressLock = "egress.lock"
 )
 
-// WayOut is the VPC's end of its way out: a link that everything is routed to that is not in the VPC. Reads from the file return the packets that
-// security groups let through, each behind a virtio_net_hdr (linux/virtio_net.h) of 10 bytes; large TCP packets are whole. Answers are written to the
-// file. The link, and with it the route, goes with the file: a VPC whose way out has ended has none.
+// WayOut is the VPC's end of its way out: a link that everything is routed to that is not in the VPC. Reads from the
+// file return the packets that security groups let through, each behind a virtio_net_hdr (linux/virtio_net.h) of 10
+// bytes; large TCP packets are whole. Answers are written to the file. The link, and with it the route, goes with the
+// file: a VPC whose way out has ended has none.
 type WayOut struct {
 	network   *Network
 	file      *os.File
@@ -92,7 +93,8 @@ func openTun(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "/dev/net/tun"), nil
 }
 
-// route has everything leave by the link that is not in the VPC. An address of the VPC that nothing has is unreachable as before.
+// route has everything leave by the link that is not in the VPC. An address of the VPC that nothing has is unreachable
+// as before.
 func (w *WayOut) route(h *netlink.Handle) error {
 	link, err := h.LinkByName(egressLink)
 	if err != nil {
@@ -121,8 +123,8 @@ func (w *WayOut) File() *os.File { return w.file }
 // MTU is the largest packet on the link, in bytes; packets of TCP may be larger, as parts of one.
 func (w *WayOut) MTU() uint32 { return egressMTU }
 
-// Machine is the machine that a packet with a source address comes from: the one that has it, or the one of the pod that has it. The kernel has
-// dropped what comes from elsewhere.
+// Machine is the machine that a packet with a source address comes from: the one that has it, or the one of the pod
+// that has it. The kernel has dropped what comes from elsewhere.
 func (w *WayOut) Machine(source netip.Addr) netip.Addr { return w.owners.of(source) }
 
 // Settings reads what may leave, and the ranges of the VPC and of its clusters' pods, as they are now.

@@ -17,14 +17,16 @@ import (
 )
 
 const (
-	// maxWebhooks bounds the connections to what users name by URL, so that a webhook that does not answer leaves kubelets reachable.
+	// maxWebhooks bounds the connections to what users name by URL, so that a webhook that does not answer leaves
+	// kubelets reachable.
 	maxWebhooks = maxCalls / 4
-	// webhookTimeout is how long finding a name and connecting to it may take: an API server waits 30 seconds at most for a webhook.
+	// webhookTimeout is how long finding a name and connecting to it may take: an API server waits 30 seconds at most
+	// for a webhook.
 	webhookTimeout = 15 * time.Second
 )
 
-// serveWebhooks answers on the unix socket to what the API server dials because somebody named it by URL: webhooks and conversions of custom
-// resources. It leaves from the API server's address in the VPC, under its security groups.
+// serveWebhooks answers on the unix socket to what the API server dials because somebody named it by URL: webhooks and
+// conversions of custom resources. It leaves from the API server's address in the VPC, under its security groups.
 func (d *door) serveWebhooks(ctx context.Context, listener net.Listener) error {
 	proxy := connectproxy.Server{Dial: d.dialWebhook, Take: d.takeWebhook, Give: d.giveWebhook}
 	return proxy.Serve(ctx, listener)
@@ -43,7 +45,8 @@ func (d *door) giveWebhook() {
 	d.webhooks.Add(-1)
 }
 
-// dialWebhook connects to the first address of a host that may be dialled and answers. The host is an address or a name of the VPC's name server.
+// dialWebhook connects to the first address of a host that may be dialled and answers. The host is an address or a name
+// of the VPC's name server.
 func (d *door) dialWebhook(ctx context.Context, hostPort string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
 	defer cancel()
@@ -97,9 +100,10 @@ func (d *door) resolve(ctx context.Context, hostPort string) ([]netip.AddrPort, 
 	return targets, nil
 }
 
-// admitWebhook decides about an address that a user of a cluster has its API server dial. Machines, pods and load balancers of the VPC are the
-// business of security groups, as is everything outside, which the way out decides about once more. Addresses of the host, of the VPC itself and of
-// API servers are refused: servers there serve machines, and this request is not a machine's.
+// admitWebhook decides about an address that a user of a cluster has its API server dial. Machines, pods and load
+// balancers of the VPC are the business of security groups, as is everything outside, which the way out decides about
+// once more. Addresses of the host, of the VPC itself and of API servers are refused: servers there serve machines, and
+// this request is not a machine's.
 func (n *Network) admitWebhook(target netip.AddrPort) error {
 	address := target.Addr()
 	switch {

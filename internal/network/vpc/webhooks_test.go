@@ -20,7 +20,8 @@ import (
 	"muster.dev/muster/internal/network/securitygroup"
 )
 
-// byURL asks the webhook socket for a connection, as an API server does, and returns what it would show: the rest of the status line, too.
+// byURL asks the webhook socket for a connection, as an API server does, and returns what it would show: the rest of
+// the status line, too.
 func byURL(t *testing.T, socket, target string) (connection net.Conn, status string) {
 	t.Helper()
 	connection, err := new(net.Dialer).DialContext(t.Context(), "unix", socket)
@@ -71,8 +72,8 @@ func says(t *testing.T, namespace *os.File, address string) {
 	}()
 }
 
-// What users have an API server dial by URL leaves from its address in the VPC, as far as security groups let it, and leads nowhere on the host, nor to the
-// VPC itself, nor to API servers.
+// What users have an API server dial by URL leaves from its address in the VPC, as far as security groups let it, and
+// leads nowhere on the host, nor to the VPC itself, nor to API servers.
 func TestWebhooksByURL(t *testing.T) {
 	n := newNetwork(t)
 	const closed, apiServers = "sg-11111111111111111", "sg-22222222222222222"

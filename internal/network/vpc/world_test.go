@@ -116,8 +116,8 @@ func long(expected bool) time.Duration {
 	return silence
 }
 
-// waitUp waits until a link carries packets: the kernel drops those that are sent within the second after both ends were set up, as it has
-// not heard of it.
+// waitUp waits until a link carries packets: the kernel drops those that are sent within the second after both ends
+// were set up, as it has not heard of it.
 func waitUp(t *testing.T, namespace *os.File, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(generous); time.Now().Before(deadline); {

@@ -37,7 +37,8 @@ type Config struct {
 	LogDir string
 	// DataDir is for what the agent remembers from boot to boot.
 	DataDir string
-	// ScriptPatience is how long a script of the user data may run, ScriptSlow how long it runs before that is reported.
+	// ScriptPatience is how long a script of the user data may run, ScriptSlow how long it runs before that is
+	// reported.
 	ScriptPatience, ScriptSlow time.Duration
 	Log                        *slog.Logger
 }
@@ -122,8 +123,8 @@ func (a *agent) prepare() (err error) {
 	return err
 }
 
-// identify asks for the machine's identity, until there is an answer. Nothing else knows: a name or an address out of user data would be
-// what its author likes.
+// identify asks for the machine's identity, until there is an answer. Nothing else knows: a name or an address out of
+// user data would be what its author likes.
 func (a *agent) identify(ctx context.Context) bool {
 	var said string
 	return poll(ctx, 100*time.Millisecond, func() bool {
@@ -237,7 +238,8 @@ func exists(path string) bool {
 // shutdownPatience is how long everything on the machine together may take to end in good order.
 const shutdownPatience = 1500 * time.Millisecond
 
-// shutdown asks every process of the machine to end and waits a little for that. The remaining ones go with process number one.
+// shutdown asks every process of the machine to end and waits a little for that. The remaining ones go with process
+// number one.
 func (a *agent) shutdown(ctx context.Context) {
 	a.log.Info("machine shuts down")
 	_ = unix.Kill(-1, unix.SIGTERM) // every process of this namespace, but not its first

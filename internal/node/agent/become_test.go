@@ -133,7 +133,8 @@ func mention(files []render.File, text string) bool {
 	return slices.ContainsFunc(files, func(file render.File) bool { return bytes.Contains(file.Content, []byte(text)) })
 }
 
-// The agent has its identity and its user data from the metadata service, and adds what is in the directory of drop-ins.
+// The agent has its identity and its user data from the metadata service, and adds what is in the directory of
+// drop-ins.
 func TestAsk(t *testing.T) {
 	l := &launched{}
 	a := newAgent(t)
@@ -211,7 +212,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// What a person asks for by hand: other sources are left for the agent, the user data is written at once, phases can be left out.
+// What a person asks for by hand: other sources are left for the agent, the user data is written at once, phases can be
+// left out.
 func TestInit(t *testing.T) {
 	l := &launched{}
 	dir := t.TempDir()

@@ -83,7 +83,8 @@ func (a *agent) become(ctx context.Context, now told) error {
 	return nil
 }
 
-// pipeline is that of this machine. The facts of the machine were found when it booted: by now its files have the agent's own values.
+// pipeline is that of this machine. The facts of the machine were found when it booted: by now its files have the
+// agent's own values.
 func (a *agent) pipeline() pipeline {
 	return pipeline{
 		credential: a.credential, metadata: a.metadata, layout: render.MachineLayout(), self: a.self(), keepsName: a.booted,

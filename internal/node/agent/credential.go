@@ -26,8 +26,8 @@ func machineCredential() credential {
 // nodeName is how a kubelet spells the name that it is given (pkg/util/node, GetHostname).
 func nodeName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// joined reports whether the kubelet has a certificate of this very node that is still good, so that it needs no token, or joins by its
-// machine's role.
+// joined reports whether the kubelet has a certificate of this very node that is still good, so that it needs no token,
+// or joins by its machine's role.
 func (c credential) joined(node string, now time.Time) bool {
 	if _, err := os.Stat(c.kubeconfig); err != nil {
 		return false
@@ -50,8 +50,8 @@ func usable(client nodecerts.Report) bool {
 	return !client.Has(nodecerts.Missing) && !client.Has(nodecerts.Unreadable) && !client.Has(nodecerts.KeyMismatch) && !client.Has(nodecerts.Expired)
 }
 
-// anothers is the node that the certificate on the disk was issued to, if that is not this one: the disk was copied from that machine,
-// or this one was given another name. With its certificate this machine would pass for that node.
+// anothers is the node that the certificate on the disk was issued to, if that is not this one: the disk was copied
+// from that machine, or this one was given another name. With its certificate this machine would pass for that node.
 func (c credential) anothers(node string, now time.Time) (string, bool) {
 	client := nodecerts.Read(c.dir, now)[0]
 	if node == "" || client.Has(nodecerts.Missing) || client.Has(nodecerts.Unreadable) || client.NodeName() == nodeName(node) {
@@ -60,8 +60,9 @@ func (c credential) anothers(node string, now time.Time) (string, bool) {
 	return client.CommonName, true
 }
 
-// aside is where a node's keys and certificates are while the machine is another node, and has none of its own yet: should that be a
-// mistake, such as of a drop-in, it is put right by correcting the mistake. Nothing else would let the machine in again.
+// aside is where a node's keys and certificates are while the machine is another node, and has none of its own yet:
+// should that be a mistake, such as of a drop-in, it is put right by correcting the mistake. Nothing else would let the
+// machine in again.
 func (c credential) aside(node string) string {
 	return fmt.Sprintf("%s.aside-%x", c.dir, sha256.Sum256([]byte(nodeName(node))))
 }
@@ -102,7 +103,8 @@ func (c credential) bringBack(node string) (bool, error) {
 	return true, nil
 }
 
-// forgetOthers removes what was set aside, when the machine has a credential of its own: with those keys it would pass for another node.
+// forgetOthers removes what was set aside, when the machine has a credential of its own: with those keys it would pass
+// for another node.
 func (c credential) forgetOthers() error {
 	others, err := filepath.Glob(c.dir + ".aside-*")
 	if err != nil {
@@ -116,7 +118,8 @@ func (c credential) forgetOthers() error {
 	return nil
 }
 
-// regain brings back this node's own credential if that was set aside, and reports whether the machine has one. Say is told.
+// regain brings back this node's own credential if that was set aside, and reports whether the machine has one. Say is
+// told.
 func (c credential) regain(node string, now time.Time, say func(string)) (joined bool, err error) {
 	if nodecerts.Read(c.dir, now)[0].Has(nodecerts.Missing) {
 		found, err := c.bringBack(node)
@@ -130,8 +133,8 @@ func (c credential) regain(node string, now time.Time, say func(string)) (joined
 	return c.joined(node, now), nil
 }
 
-// disown sees to it that a machine has no credential but its own. Say is told of another's. It is for when all that the machine is told
-// has been judged: there may be nothing else to join by.
+// disown sees to it that a machine has no credential but its own. Say is told of another's. It is for when all that the
+// machine is told has been judged: there may be nothing else to join by.
 func (c credential) disown(node string, now time.Time, say func(string)) error {
 	whose, ok := c.anothers(node, now)
 	if !ok {

@@ -44,8 +44,8 @@ func TestJoinedIsByItsOwnCertificate(t *testing.T) {
 	}
 }
 
-// The disk of one machine in another does not make it that one: what it is known by is set aside, and that is said. It comes back if the
-// machine is that node after all, and goes when it has joined as another.
+// The disk of one machine in another does not make it that one: what it is known by is set aside, and that is said. It
+// comes back if the machine is that node after all, and goes when it has joined as another.
 func TestACopiedDiskIsNotTheOriginal(t *testing.T) {
 	var said string
 	say := func(what string) { said += what }
@@ -97,8 +97,8 @@ func TestACopiedDiskIsNotTheOriginal(t *testing.T) {
 	}
 }
 
-// What is wrong with what a machine is told takes nothing from it: it may have no other way in. What would make it another node does that
-// when it boots, and not before.
+// What is wrong with what a machine is told takes nothing from it: it may have no other way in. What would make it
+// another node does that when it boots, and not before.
 func TestAWrongDropInTakesNothing(t *testing.T) {
 	a := newAgent(t)
 	a.credential = onDisk(t, time.Hour)

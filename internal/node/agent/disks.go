@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// PrepareDisks gives a host with systemd the disks that its instance came with, as its NodeConfig asks for it. It is not for process
-// number one, whose reaper takes the end of every child.
+// PrepareDisks gives a host with systemd the disks that its instance came with, as its NodeConfig asks for it. It is
+// not for process number one, whose reaper takes the end of every child.
 func PrepareDisks(ctx context.Context, storage nodeconfig.LocalStorage, say func(string)) error {
 	return localdisk.Setup(ctx, localdisk.Config{Storage: storage, Systemd: true, Run: execTool, Say: say})
 }

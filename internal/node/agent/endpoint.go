@@ -18,9 +18,10 @@ type apiServers interface {
 	Metadata(ctx context.Context, path string) (string, error)
 }
 
-// reachable replaces an endpoint on a loopback address by the one that leads to the same API server from the machine: DescribeCluster answers the
-// host's, which is what people copy and Terraform writes into a NodeConfig. An endpoint of which nobody knows another stays: this may be the API
-// server's own host. Whoever is found there has to prove itself by the cluster's authority.
+// reachable replaces an endpoint on a loopback address by the one that leads to the same API server from the machine:
+// DescribeCluster answers the host's, which is what people copy and Terraform writes into a NodeConfig. An endpoint of
+// which nobody knows another stays: this may be the API server's own host. Whoever is found there has to prove itself
+// by the cluster's authority.
 func reachable(ctx context.Context, spec nodeconfig.Spec, machine apiServers, say func(string)) (nodeconfig.Spec, error) {
 	told := spec.Cluster.APIServerEndpoint
 	address, ok := loopback(told)

@@ -25,7 +25,8 @@ type event struct {
 	At           time.Time
 }
 
-// maxEvents is how many wait while they cannot be told, as while the node's certificate has expired. The oldest go first.
+// maxEvents is how many wait while they cannot be told, as while the node's certificate has expired. The oldest go
+// first.
 const maxEvents = 32
 
 // eventQueue keeps events until they are told.

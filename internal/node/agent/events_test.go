@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// What happened while the node could say nothing is told when it can: it slept, its certificate expired, it joined again.
+// What happened while the node could say nothing is told when it can: it slept, its certificate expired, it joined
+// again.
 func TestWatchTellsTheClusterLater(t *testing.T) {
 	w := newWatched(t)
 	w.certificate("client", -time.Minute)

@@ -17,7 +17,8 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// ReadFacts finds out what this machine is, for the files of a node: at a boot, by muster node init, and by muster join.
+// ReadFacts finds out what this machine is, for the files of a node: at a boot, by muster node init, and by muster
+// join.
 func ReadFacts() (render.Facts, error) {
 	memory, err := host.Memory()
 	if err != nil {
@@ -96,8 +97,9 @@ func authenticator() string {
 	return render.PathAuthenticator
 }
 
-// overlays tries whether a directory's file system can be the upper layer of an overlay: another overlay, or NFS, cannot. A directory
-// that is not there yet, as on a host that has not joined, is not made for that: the kind of the file system that it will be on decides.
+// overlays tries whether a directory's file system can be the upper layer of an overlay: another overlay, or NFS,
+// cannot. A directory that is not there yet, as on a host that has not joined, is not made for that: the kind of the
+// file system that it will be on decides.
 func overlays(dir string) bool {
 	if !exists(dir) {
 		return mayOverlay(filepath.Dir(dir))

@@ -35,7 +35,8 @@ func TestResolverBehindTheStub(t *testing.T) {
 	}
 }
 
-// On a host that has not joined there is no directory of containerd's yet, and looking makes none: its disk may hold overlays nevertheless.
+// On a host that has not joined there is no directory of containerd's yet, and looking makes none: its disk may hold
+// overlays nevertheless.
 func TestOverlaysOfADirectoryToCome(t *testing.T) {
 	const memory = "/dev/shm"                     // a tmpfs, which can be the upper layer of an overlay
 	dir, err := os.MkdirTemp(memory, "overlays-") //nolint:usetesting // the test needs this file system

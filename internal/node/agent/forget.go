@@ -21,13 +21,13 @@ import (
 // initDropIn is what [Init] leaves for the agent, with the token in it.
 const initDropIn = "90-init.yaml"
 
-// unnamed is the name of a cluster that was joined by a token without one, which it needs without a token: kubeadm's. Nothing on a node
-// depends on it.
+// unnamed is the name of a cluster that was joined by a token without one, which it needs without a token: kubeadm's.
+// Nothing on a node depends on it.
 const unnamed = "kubernetes"
 
-// forgetToken takes the token out of what Init left, once the machine has a certificate: a used-up secret is of use to nobody but a
-// thief, and a new one would come in the user data or by another init. All else stays, so that the machine boots as the same node; the
-// findings by the token are written in its place. Done again it changes nothing.
+// forgetToken takes the token out of what Init left, once the machine has a certificate: a used-up secret is of use to
+// nobody but a thief, and a new one would come in the user data or by another init. All else stays, so that the machine
+// boots as the same node; the findings by the token are written in its place. Done again it changes nothing.
 func forgetToken(now told, dir string, settled nodeconfig.Spec) (forgotten bool, err error) {
 	path := filepath.Join(dir, initDropIn)
 	raw, err := os.ReadFile(path)
@@ -102,8 +102,8 @@ func (a *agent) forget(ctx context.Context) {
 	}
 }
 
-// ForgetBootstrap removes the bootstrap kubeconfig of a host once its kubelet has a certificate. A kubelet that has not got one until the
-// context ends needs it still; that is not an error, and is told.
+// ForgetBootstrap removes the bootstrap kubeconfig of a host once its kubelet has a certificate. A kubelet that has not
+// got one until the context ends needs it still; that is not an error, and is told.
 func ForgetBootstrap(ctx context.Context) (forgotten bool, err error) {
 	return machineCredential().forgetBootstrap(ctx, render.PathBootstrapKubeconfig)
 }

@@ -17,7 +17,8 @@ import (
 // shippedInterval is how often the directory of the images is looked at that are shipped with muster.
 const shippedInterval = time.Second
 
-// shippedImages brings the images that are shipped with muster into containerd, which has no registry to pull them from.
+// shippedImages brings the images that are shipped with muster into containerd, which has no registry to pull them
+// from.
 type shippedImages struct {
 	agent *agent
 	dir   string
@@ -28,7 +29,8 @@ func (a *agent) newShippedImages() *shippedImages {
 	return &shippedImages{agent: a, dir: filepath.Join(a.config.BinDir, "images")}
 }
 
-// follow imports the archives that come later: a cluster may be up while the images of add-ons are still being built. A failed import is tried again.
+// follow imports the archives that come later: a cluster may be up while the images of add-ons are still being built. A
+// failed import is tried again.
 func (s *shippedImages) follow(ctx context.Context) {
 	pause := firstPause
 	for sleep(ctx, shippedInterval) {
@@ -46,11 +48,12 @@ func (s *shippedImages) follow(ctx context.Context) {
 	}
 }
 
-// sync imports what has not been imported, and reports whether all is there. The image of sandboxes comes first, since no pod starts without it; then
-// the small ones. An image is never removed to make room (its label says so), since it could not be pulled again.
+// sync imports what has not been imported, and reports whether all is there. The image of sandboxes comes first, since
+// no pod starts without it; then the small ones. An image is never removed to make room (its label says so), since it
+// could not be pulled again.
 //
-// The kubelet starts after the first time: a pod that came before its image would wait for ten seconds to try again. A failure is not
-// waited for; follow tries again.
+// The kubelet starts after the first time: a pod that came before its image would wait for ten seconds to try again. A
+// failure is not waited for; follow tries again.
 func (s *shippedImages) sync(ctx context.Context) bool {
 	before, err := os.Stat(s.dir) // an archive that comes while others are imported changes the directory again
 	if err != nil {
@@ -95,8 +98,8 @@ func (a *agent) importImage(ctx context.Context, archive string) error {
 		return nil
 	}
 	started := time.Now()
-	// An image is unpacked when its first container is made (containerd, internal/cri/opts, WithNewSnapshot): most machines never
-	// run most images, and unpacking costs more than all the rest.
+	// An image is unpacked when its first container is made (containerd, internal/cri/opts, WithNewSnapshot): most
+	// machines never run most images, and unpacking costs more than all the rest.
 	if err := a.run(ctx, "ctr", "--namespace=k8s.io", "images", "import", "--no-unpack", "--label=io.cri-containerd.pinned=pinned", archive); err != nil {
 		return fmt.Errorf("importing image %s: %w", filepath.Base(archive), err)
 	}

@@ -48,13 +48,15 @@ type InitConfig struct {
 	// Write writes the machine's files, see [WriteFiles]; Restart starts or restarts its programs.
 	Write   func(files []render.File, joined bool, say func(string)) error
 	Restart func(ctx context.Context, layout render.Layout) error
-	// Forget removes the bootstrap token when the kubelet has a certificate, and reports whether it has; see [ForgetBootstrap].
+	// Forget removes the bootstrap token when the kubelet has a certificate, and reports whether it has; see
+	// [ForgetBootstrap].
 	Forget func(ctx context.Context) (bool, error)
 	Say    func(string)
 }
 
-// Init makes a machine a node, or makes it another, by hand: the agent does so by itself when a machine boots. On a machine that has an
-// agent, the documents besides its user data are left to it in a drop-in, and the agent goes on from there.
+// Init makes a machine a node, or makes it another, by hand: the agent does so by itself when a machine boots. On a
+// machine that has an agent, the documents besides its user data are left to it in a drop-in, and the agent goes on
+// from there.
 func Init(ctx context.Context, c InitConfig) error {
 	for _, phase := range c.Skip {
 		if phase != PhaseConfig && phase != PhaseRun {
@@ -139,7 +141,8 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 	if err != nil {
 		return fmt.Errorf("%w; a host that has no instance metadata service becomes a node by muster join", err)
 	}
-	// A machine's kubelet runs as the node that it was booted as; a host's is restarted by systemd with all that is written here.
+	// A machine's kubelet runs as the node that it was booted as; a host's is restarted by systemd with all that is
+	// written here.
 	p := pipeline{
 		credential: c.credential(), metadata: client, layout: layout, self: instance(identity), keepsName: !layout.Systemd,
 		root: c.Root, facts: c.Facts, check: c.Check, tool: execTool, write: c.Write,
@@ -152,8 +155,8 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 	return nil
 }
 
-// failed are parts of the sources that failed or that nothing carries out, a line each. On a host with systemd, cloud-init carries out those
-// of its types.
+// failed are parts of the sources that failed or that nothing carries out, a line each. On a host with systemd,
+// cloud-init carries out those of its types.
 func (c InitConfig) failed(found configsource.Found, layout render.Layout) []string {
 	failed := slices.Clone(found.Doubts)
 	if !layout.Systemd {

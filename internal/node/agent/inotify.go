@@ -20,8 +20,8 @@ const (
 	inotifyLimit    = "/proc/sys/fs/inotify/max_user_instances"
 )
 
-// inotify waits until the host has inotify instances left for the programs of a node. All machines of a host share them. A kubelet that
-// gets none ends at once, and containerd goes on without its CRI for as long as it runs.
+// inotify waits until the host has inotify instances left for the programs of a node. All machines of a host share
+// them. A kubelet that gets none ends at once, and containerd goes on without its CRI for as long as it runs.
 func (a *agent) inotify(ctx context.Context, count func(most int) (left int, err error)) bool {
 	said := false
 	for {

@@ -17,13 +17,15 @@ const (
 	quotedBytes = 600
 )
 
-// klogHeader is the time and the process at the beginning of a line of Kubernetes' programs: level, month and day, time, thread.
+// klogHeader is the time and the process at the beginning of a line of Kubernetes' programs: level, month and day,
+// time, thread.
 var klogHeader = regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ `)
 
 // between stands between lines that are quoted.
 const between = " / "
 
-// tail is the last lines of a file after an offset, so many at most, in one line and without secrets; empty if there are none.
+// tail is the last lines of a file after an offset, so many at most, in one line and without secrets; empty if there
+// are none.
 func tail(path string, begin int64, most int) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 const (
 	// contentDir is where containerd keeps blobs.
 	contentDir = imageDir + "/io.containerd.content.v1.content/blobs"
-	// loadedInterval is how often the index of images is looked at. It costs a system call; a watch would cost one of the host's few inotify
-	// instances on every machine.
+	// loadedInterval is how often the index of images is looked at. It costs a system call; a watch would cost one of
+	// the host's few inotify instances on every machine.
 	loadedInterval = 100 * time.Millisecond
 	// loadedPatience bounds one attempt.
 	loadedPatience = 2 * time.Minute

@@ -11,7 +11,8 @@ import (
 	"muster.dev/muster/internal/platform/blockfs"
 )
 
-// answerMounts answers the machine's mounts for as long as the machine runs, shutting down included, if they are to be answered.
+// answerMounts answers the machine's mounts for as long as the machine runs, shutting down included, if they are to be
+// answered.
 func (a *agent) answerMounts(ctx context.Context) {
 	listener, ok := devicemount.Passed()
 	if !ok {

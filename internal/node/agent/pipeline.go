@@ -28,8 +28,8 @@ const (
 	stepWrite      step = "write"
 )
 
-// pipeline makes a machine a node by what it is told: at its first boot, when it boots again, when it is told something else, and when a
-// person asks for that ([Init]). The differences of these are in its fields. The steps, in order:
+// pipeline makes a machine a node by what it is told: at its first boot, when it boots again, when it is told something
+// else, and when a person asks for that ([Init]). The differences of these are in its fields. The steps, in order:
 //
 //	judge       documents are merged; what failed of the user data keeps the machine from becoming a node
 //	credential  the owner of the certificate on the disk; the machine's own is brought back if that was set aside
@@ -39,8 +39,8 @@ const (
 //	disks       instance-store disks are joined and mounted, if the machine has not joined
 //	write       another node's certificate is set aside, and files are written
 //
-// All that can be refused is refused before disks. muster join has the last four in common with it ([ReadFacts], [Validate],
-// [PrepareDisks]); its other steps are those of package hostjoin.
+// All that can be refused is refused before disks. muster join has the last four in common with it ([ReadFacts],
+// [Validate], [PrepareDisks]); its other steps are those of package hostjoin.
 type pipeline struct {
 	credential credential
 	metadata   metadata
@@ -64,7 +64,8 @@ type metadata interface {
 	apiServers
 }
 
-// become takes all steps, and returns the NodeConfig that the machine has then. Failed are parts of the user data that failed, a line each.
+// become takes all steps, and returns the NodeConfig that the machine has then. Failed are parts of the user data that
+// failed, a line each.
 func (p pipeline) become(ctx context.Context, documents []nodeconfig.Source, failed []string) (nodeconfig.Spec, error) {
 	spec, err := p.judge(documents, failed)
 	if err != nil {
@@ -73,7 +74,8 @@ func (p pipeline) become(ctx context.Context, documents []nodeconfig.Source, fai
 	return p.carryOut(ctx, spec)
 }
 
-// judge merges documents, and returns why the machine does not become a node if they cannot be read or other parts of its user data failed.
+// judge merges documents, and returns why the machine does not become a node if they cannot be read or other parts of
+// its user data failed.
 func (p pipeline) judge(documents []nodeconfig.Source, failed []string) (nodeconfig.Spec, error) {
 	merged, unread := nodeconfig.Read(documents, false)
 	switch {
@@ -137,8 +139,8 @@ func (p pipeline) render(ctx context.Context, spec nodeconfig.Spec) ([]render.Fi
 	return files, err
 }
 
-// disks prepares instance-store disks. A node that has joined keeps its own: its programs have their data on them, and a disk that is
-// mounted now would hide it.
+// disks prepares instance-store disks. A node that has joined keeps its own: its programs have their data on them, and
+// a disk that is mounted now would hide it.
 func (p pipeline) disks(ctx context.Context, spec nodeconfig.Spec, joined bool) error {
 	if joined && localdisk.Wanted(spec.Instance.LocalStorage) {
 		p.say(stepDisks, "spec.instance.localStorage: this machine has joined, and its disks stay as they are")

@@ -24,8 +24,8 @@ type bench struct {
 	did, said []string
 }
 
-// newBench is a machine with an instance-store disk and no systemd, which therefore refuses the disk as soon as it comes to that step.
-// Left is how long its certificate, that of node a, is still good; 0: it has none.
+// newBench is a machine with an instance-store disk and no systemd, which therefore refuses the disk as soon as it
+// comes to that step. Left is how long its certificate, that of node a, is still good; 0: it has none.
 func newBench(t *testing.T, left time.Duration) *bench {
 	t.Helper()
 	b := &bench{}
@@ -121,8 +121,8 @@ func TestARunningMachineKeepsItsName(t *testing.T) {
 	}
 }
 
-// What muster node init is told is judged as at a boot: by the kubelet's own validation, and with regard to what failed of the user data.
-// On a machine it does not make the running kubelet another node's.
+// What muster node init is told is judged as at a boot: by the kubelet's own validation, and with regard to what failed
+// of the user data. On a machine it does not make the running kubelet another node's.
 func TestInitJudgesAsABootDoes(t *testing.T) {
 	good := wantsDisks(t)
 	good.Instance.LocalStorage.Strategy = ""

@@ -23,9 +23,9 @@ import (
 
 const podCIDRInterval = 30 * time.Second
 
-// watchPodCIDR keeps the network configuration true to the Node's range of pod addresses. Containerd writes it once, from
-// its template, and then never again: a Node that was deleted and has come back with another range would give its pods
-// addresses that lead to another machine. A machine that was given a range when it was launched has that for good.
+// watchPodCIDR keeps the network configuration true to the Node's range of pod addresses. Containerd writes it once,
+// from its template, and then never again: a Node that was deleted and has come back with another range would give its
+// pods addresses that lead to another machine. A machine that was given a range when it was launched has that for good.
 func (a *agent) watchPodCIDR(ctx context.Context) {
 	if a.self().PodRange.IsValid() { // whatever the Node says
 		return
@@ -61,8 +61,8 @@ func (a *agent) checkPodCIDR(ctx context.Context, config nodeconfig.Spec) error 
 	return atomicfile.Write(render.PathCNIConfig, want, 0o644)
 }
 
-// trusted are the authorities that the machine trusts now, by their file: since it was told its authorities, it may have taken over
-// others (nodecerts.RefreshAuthorities).
+// trusted are the authorities that the machine trusts now, by their file: since it was told its authorities, it may
+// have taken over others (nodecerts.RefreshAuthorities).
 func trusted(file string, config nodeconfig.Spec) []byte {
 	if authorities, err := os.ReadFile(file); err == nil {
 		return authorities

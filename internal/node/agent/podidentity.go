@@ -16,13 +16,13 @@ const (
 	accountCA = "/etc/aws/ca.pem"
 	// podIdentityRetry is the pause before the addresses of the pod identity agent are tried again.
 	podIdentityRetry = 5 * time.Second
-	// podIdentityCheck is the time between two looks at whether its addresses lead to the pod identity agent: firewalls of hosts flush all rules when they
-	// start.
+	// podIdentityCheck is the time between two looks at whether its addresses lead to the pod identity agent: firewalls
+	// of hosts flush all rules when they start.
 	podIdentityCheck = 30 * time.Second
 )
 
-// servePodIdentities is the EKS Pod Identity agent of this machine, until the context ends. Where it cannot listen, it logs that and
-// tries again; the machine is a good node all the same, and the add-on of this name is not healthy.
+// servePodIdentities is the EKS Pod Identity agent of this machine, until the context ends. Where it cannot listen, it
+// logs that and tries again; the machine is a good node all the same, and the add-on of this name is not healthy.
 func (a *agent) servePodIdentities(ctx context.Context) {
 	server, err := podidentityagent.New(podidentityagent.Config{
 		Ask: &podidentityagent.EKSAuth{

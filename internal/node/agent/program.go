@@ -103,7 +103,8 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	}
 }
 
-// output is where a program's output goes: its log, or a pipe to what writes that. The channel is closed when all of it is in the log.
+// output is where a program's output goes: its log, or a pipe to what writes that. The channel is closed when all of it
+// is in the log.
 func (a *agent) output(p *program) (*os.File, <-chan struct{}, error) {
 	copied := make(chan struct{})
 	log, err := openLog(p.log(a))

@@ -18,9 +18,9 @@ type roles interface {
 	Role(ctx context.Context) (string, error)
 }
 
-// prove gives a machine a way to prove its identity to the cluster. If its NodeConfig has none, the machine uses its role, as EKS's nodes do, whose
-// NodeConfig has no field for it; a kubelet without either would be refused forever. A machine that has joined by a certificate goes on with that:
-// the token that got the certificate is gone.
+// prove gives a machine a way to prove its identity to the cluster. If its NodeConfig has none, the machine uses its
+// role, as EKS's nodes do, whose NodeConfig has no field for it; a kubelet without either would be refused forever. A
+// machine that has joined by a certificate goes on with that: the token that got the certificate is gone.
 func (c credential) prove(ctx context.Context, spec nodeconfig.Spec, joined bool, metadata roles, now time.Time, say func(string)) (nodeconfig.Spec, error) {
 	if spec.Join.Proves() || joined && !c.byRole() || len(spec.Validate()) > 0 {
 		return spec, nil // what is wrong with it is told when it is settled

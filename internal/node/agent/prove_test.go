@@ -74,7 +74,8 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// A machine whose certificate expired while it was off, and which has nothing else, says what to do and not what it was never told.
+// A machine whose certificate expired while it was off, and which has nothing else, says what to do and not what it was
+// never told.
 func TestProveByAnExpiredCertificate(t *testing.T) {
 	eks := complete(t)
 	eks.Join = nodeconfig.Join{}
@@ -93,7 +94,8 @@ func TestProveByAnExpiredCertificate(t *testing.T) {
 	}
 }
 
-// What nodeadm takes, muster takes: user data of EKS alone makes a kubelet with a credential, or an error that says what is missing.
+// What nodeadm takes, muster takes: user data of EKS alone makes a kubelet with a credential, or an error that says
+// what is missing.
 func TestInitByRole(t *testing.T) {
 	eks := complete(t)
 	eks.Join = nodeconfig.Join{}

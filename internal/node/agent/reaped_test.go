@@ -9,7 +9,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// The tools that prepare disks are the agent's children, and its reaper takes the end of every child: none may be lost to it.
+// The tools that prepare disks are the agent's children, and its reaper takes the end of every child: none may be lost
+// to it.
 func TestToolsOfAMachineAreReapedOnce(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}

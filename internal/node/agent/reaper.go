@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaper starts processes and waits for all that end, its own and those that it inherits as process number one. Two parts
-// of one process cannot both wait for children: the one that waits for any child takes those of the other. So no part of the
-// agent may use os/exec.
+// reaper starts processes and waits for all that end, its own and those that it inherits as process number one. Two
+// parts of one process cannot both wait for children: the one that waits for any child takes those of the other. So no
+// part of the agent may use os/exec.
 type reaper struct {
 	mutex   sync.Mutex
 	waiting map[int]chan<- unix.WaitStatus

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newAgent is an agent with its reaper. A reaper takes the end of every child, so nothing in this package may use os/exec.
+// newAgent is an agent with its reaper. A reaper takes the end of every child, so nothing in this package may use
+// os/exec.
 func newAgent(t *testing.T) *agent {
 	t.Helper()
 	a := &agent{
@@ -116,7 +117,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Each archive is imported once from the same file, the smallest first; a failed one is tried again, and one that comes later is imported, too.
+// Each archive is imported once from the same file, the smallest first; a failed one is tried again, and one that comes
+// later is imported, too.
 func TestImportImages(t *testing.T) {
 	a := newAgent(t)
 	images := filepath.Join(a.config.BinDir, "images")

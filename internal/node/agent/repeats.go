@@ -19,10 +19,11 @@ const (
 	longestLine = 64 << 10
 )
 
-// repeats leaves out what a program says again and again: of lines that differ in the header of klog alone, one in an interval is written,
-// with how many were left out. A kubelet whose Node is not registered writes "Unable to register mirror pod because node is not registered
-// yet" ten times a second, as an error and whether or not there are static pods (pkg/kubelet/kubelet.go, fastStaticPodsRegistration): no
-// flag of the kubelet's turns that off, and all else it says is lost among it.
+// repeats leaves out what a program says again and again: of lines that differ in the header of klog alone, one in an
+// interval is written, with how many were left out. A kubelet whose Node is not registered writes "Unable to register
+// mirror pod because node is not registered yet" ten times a second, as an error and whether or not there are static
+// pods (pkg/kubelet/kubelet.go, fastStaticPodsRegistration): no flag of the kubelet's turns that off, and all else it
+// says is lost among it.
 type repeats struct {
 	out io.Writer
 	now func() time.Time

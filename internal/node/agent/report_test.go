@@ -40,8 +40,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// A program that ends again and again is reported with its last line, and not with the time of it: a report that says the same is not
-// news.
+// A program that ends again and again is reported with its last line, and not with the time of it: a report that says
+// the same is not news.
 func TestProgramThatFails(t *testing.T) {
 	a := newAgent(t)
 	report := reports(t, a)

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// restartInterval is how often the agent looks whether somebody wants the kubelet restarted. A stat costs a microsecond.
+// restartInterval is how often the agent looks whether somebody wants the kubelet restarted. A stat costs a
+// microsecond.
 const restartInterval = 200 * time.Millisecond
 
-// answerRestarts restarts the kubelet whenever a file asks for it, and removes the file: see nodecerts.RestartRequest. It must be
-// root's own and nobody else's to write.
+// answerRestarts restarts the kubelet whenever a file asks for it, and removes the file: see nodecerts.RestartRequest.
+// It must be root's own and nobody else's to write.
 func answerRestarts(ctx context.Context, path string, log *slog.Logger, restart func()) {
 	ticker := time.NewTicker(restartInterval)
 	defer ticker.Stop()

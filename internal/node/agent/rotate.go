@@ -33,8 +33,8 @@ func (a *agent) rotateLogs(ctx context.Context) {
 	}
 }
 
-// rotate copies a log that has grown too large and empties it. Its writer has it open and appends, so the file itself must
-// stay; lines written between the copy and the cut are lost.
+// rotate copies a log that has grown too large and empties it. Its writer has it open and appends, so the file itself
+// must stay; lines written between the copy and the cut are lost.
 func rotate(path string, limit int64) error {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() <= limit {

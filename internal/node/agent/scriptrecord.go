@@ -19,7 +19,8 @@ const (
 	scriptFailed = "failed"
 )
 
-// scriptRecord is what became of an instance's scripts. It is on the disk, as scripts run once and a later boot must know.
+// scriptRecord is what became of an instance's scripts. It is on the disk, as scripts run once and a later boot must
+// know.
 type scriptRecord struct {
 	Scripts []scriptState `json:"scripts"`
 }
@@ -47,8 +48,8 @@ func (r scriptRecord) write(path string) error {
 	return atomicfile.Write(path, append(raw, '\n'), 0o600)
 }
 
-// readScriptRecord returns what failed when the scripts ran. A record that is not JSON is the time at which an earlier version of the
-// agent ran them.
+// readScriptRecord returns what failed when the scripts ran. A record that is not JSON is the time at which an earlier
+// version of the agent ran them.
 func readScriptRecord(path string) ([]string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

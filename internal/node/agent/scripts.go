@@ -27,9 +27,10 @@ const (
 	scriptSlow = 20 * time.Second
 )
 
-// runScripts runs the scripts of the user data, in order, the first time that this instance boots, and returns what failed, a line for each script.
-// As cloud-init does (cloudinit/helpers.py, FileSemaphores), it notes each script before it runs: a script that a crash cut short is not run twice,
-// and counts as failed. A script that fails does not keep the others from running (cloudinit/subp.py, runparts).
+// runScripts runs the scripts of the user data, in order, the first time that this instance boots, and returns what
+// failed, a line for each script. As cloud-init does (cloudinit/helpers.py, FileSemaphores), it notes each script
+// before it runs: a script that a crash cut short is not run twice, and counts as failed. A script that fails does not
+// keep the others from running (cloudinit/subp.py, runparts).
 func (a *agent) runScripts(ctx context.Context, scripts []userdata.Part) ([]string, error) {
 	if len(scripts) == 0 {
 		return nil, nil

@@ -48,8 +48,8 @@ func reports(t *testing.T, a *agent) func() bootreport.Report {
 	}
 }
 
-// Scripts run in order, once in the life of an instance; one that fails does not keep the next from running, and is a failure of this
-// boot and the next. Their output is closed to others. Another instance on the same disk runs its own.
+// Scripts run in order, once in the life of an instance; one that fails does not keep the next from running, and is a
+// failure of this boot and the next. Their output is closed to others. Another instance on the same disk runs its own.
 func TestScripts(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}
@@ -99,8 +99,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A machine that goes down while a script runs does not run it again when it boots, and knows that it was not finished. One that an
-// earlier version of the agent booted is left alone.
+// A machine that goes down while a script runs does not run it again when it boots, and knows that it was not finished.
+// One that an earlier version of the agent booted is left alone.
 func TestScriptsOfABootThatWasCutShort(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}
@@ -175,8 +175,8 @@ func TestScriptThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// A machine does not become a node if part of its user data failed: a script, arguments that bootstrap.sh refused though its script went
-// on, or a part that nothing carries out. A NodeConfig may say otherwise.
+// A machine does not become a node if part of its user data failed: a script, arguments that bootstrap.sh refused
+// though its script went on, or a part that nothing carries out. A NodeConfig may say otherwise.
 func TestUserDataThatFails(t *testing.T) {
 	const multipart = "Content-Type: multipart/mixed; boundary=X\n\n--X\nContent-Type: %s\n\n%s\n--X\nContent-Type: application/node.eks.aws\n\n%s\n--X--\n"
 	for name, test := range map[string]struct{ mediaType, content, refused, want string }{
@@ -217,7 +217,8 @@ func TestUserDataThatFails(t *testing.T) {
 	}
 }
 
-// Deliberate content is not a failure: parts of types that cloud-init does not know, either, and calls of bootstrap.sh that went well.
+// Deliberate content is not a failure: parts of types that cloud-init does not know, either, and calls of bootstrap.sh
+// that went well.
 func TestUserDataThatDoesNotFail(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}

@@ -18,8 +18,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// settle completes a NodeConfig: the token is read from its file, and the cluster is discovered. A machine that has joined keeps the
-// authorities that it trusts already.
+// settle completes a NodeConfig: the token is read from its file, and the cluster is discovered. A machine that has
+// joined keeps the authorities that it trusts already.
 func settle(ctx context.Context, spec nodeconfig.Spec, joined bool, say func(string)) (nodeconfig.Spec, error) {
 	if problems := spec.Validate(); len(problems) > 0 {
 		return spec, fmt.Errorf("NodeConfig: %w", problems.ToAggregate())
@@ -54,8 +54,8 @@ func settle(ctx context.Context, spec nodeconfig.Spec, joined bool, say func(str
 	if spec.Join.DiscoveryFile == "" {
 		return spec, nil
 	}
-	// Somebody wants the cluster to be asked for: a launch template's authority, which user data cannot take away, is what is found
-	// measured by.
+	// Somebody wants the cluster to be asked for: a launch template's authority, which user data cannot take away, is
+	// what is found measured by.
 	if spec.Join.CACertHashes, err = discovery.Pins(told); err != nil {
 		return spec, fmt.Errorf("spec.cluster.certificateAuthority: %w", err)
 	}

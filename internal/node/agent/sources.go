@@ -44,10 +44,12 @@ func (a *agent) ask(ctx context.Context) (told, error) {
 	return told{userData: userData, dropIns: dropIns}, err
 }
 
-// RefusedBootstrap is a file in the directory of drop-ins that says why bootstrap.sh refused its arguments when it was called last.
+// RefusedBootstrap is a file in the directory of drop-ins that says why bootstrap.sh refused its arguments when it was
+// called last.
 const RefusedBootstrap = "40-bootstrap.refused"
 
-// refusedBootstrap is what it says, as a failure of the user data: the script that called bootstrap.sh may have gone on.
+// refusedBootstrap is what it says, as a failure of the user data: the script that called bootstrap.sh may have gone
+// on.
 func refusedBootstrap(dir string) []string {
 	file, err := os.Open(filepath.Join(dir, RefusedBootstrap))
 	if errors.Is(err, fs.ErrNotExist) {

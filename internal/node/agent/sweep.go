@@ -25,8 +25,9 @@ const imageDir = "/var/lib/containerd"
 // scriptDir is where scripts are while they run, below the agent's data.
 const scriptDir = "scripts"
 
-// sweep removes what an agent left half done that was killed: scripts that ran just then, and files that it, or a command on the machine,
-// had not finished. There may be a token or a key in them. Nothing else writes there when a machine boots. Root is empty but in tests.
+// sweep removes what an agent left half done that was killed: scripts that ran just then, and files that it, or a
+// command on the machine, had not finished. There may be a token or a key in them. Nothing else writes there when a
+// machine boots. Root is empty but in tests.
 func sweep(root string, c Config) error {
 	err := os.RemoveAll(filepath.Join(root, c.DataDir, scriptDir))
 	for _, tree := range []string{"/etc/cni", "/etc/containerd", "/etc/eks", "/etc/kubernetes", c.DropInDir, c.DataDir, nodecerts.DefaultDir} {

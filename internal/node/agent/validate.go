@@ -25,8 +25,9 @@ type Rendered struct {
 // checkPatience is how long the check of the kubelet's configuration may take.
 const checkPatience = time.Minute
 
-// Validate has the kubelet's own validation judge what the kubelet is to run with, before any of it is written. Its notes say what is
-// done in another way than the NodeConfig says. Run is nil where the program is not; that is a note, and then the kubelet judges itself.
+// Validate has the kubelet's own validation judge what the kubelet is to run with, before any of it is written. Its
+// notes say what is done in another way than the NodeConfig says. Run is nil where the program is not; that is a note,
+// and then the kubelet judges itself.
 func Validate(ctx context.Context, r Rendered, run kubeletcheck.Run) (notes []string, err error) {
 	notes = render.Notes(r.Spec, r.Layout)
 	if !kubeletcheck.Needed(r.Spec) {

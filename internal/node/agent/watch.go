@@ -16,11 +16,11 @@ import (
 
 // WatchConfig configures the watch of a node: its files, and its means to act.
 type WatchConfig struct {
-	// CertDir holds the kubelet's certificates, Kubeconfig says where the API server is, and Authorities is the file of those that
-	// it is trusted by.
+	// CertDir holds the kubelet's certificates, Kubeconfig says where the API server is, and Authorities is the file of
+	// those that it is trusted by.
 	CertDir, Kubeconfig, Authorities string
-	// BootstrapKubeconfig holds a bootstrap token, if there is one. If it is Owned, and not put there to stay by the node's operator, it
-	// is removed as soon as the kubelet has a certificate.
+	// BootstrapKubeconfig holds a bootstrap token, if there is one. If it is Owned, and not put there to stay by the
+	// node's operator, it is removed as soon as the kubelet has a certificate.
 	BootstrapKubeconfig string
 	Owned               bool
 	// Notices is the file in which the notices stand; none if empty.
@@ -29,8 +29,8 @@ type WatchConfig struct {
 	Interval time.Duration
 	// NodeIP is the address that the kubelet was told to use, if it was.
 	NodeIP func() netip.Addr
-	// Readdress makes the kubelet use an address that the machine has in place of one that it lost, and returns it, or an error that is
-	// ErrNotAssigned. Nil: it is only told.
+	// Readdress makes the kubelet use an address that the machine has in place of one that it lost, and returns it, or
+	// an error that is ErrNotAssigned. Nil: it is only told.
 	Readdress func(ctx context.Context, old netip.Addr) (netip.Addr, error)
 	// Forget removes the token from wherever else it is when it has been removed. May be nil.
 	Forget func(context.Context)
@@ -38,13 +38,15 @@ type WatchConfig struct {
 	Give string
 	// Rejoin looks for a credential to join with again and writes BootstrapKubeconfig, if there can be one.
 	Rejoin func(context.Context) error
-	// Token makes a token of the machine's role, where the program that the kubeconfig names must not be started. Nil: it may be.
+	// Token makes a token of the machine's role, where the program that the kubeconfig names must not be started. Nil:
+	// it may be.
 	Token func(ctx context.Context) (string, error)
 	// Restart restarts the kubelet.
 	Restart func(context.Context) error
 	Log     *slog.Logger
 
-	// Busy tells that somebody else, such as muster join, is at work on the node, and sees to the kubelet. Nil: nobody is.
+	// Busy tells that somebody else, such as muster join, is at work on the node, and sees to the kubelet. Nil: nobody
+	// is.
 	Busy func() bool
 
 	started    func() (time.Time, bool) // since when the kubelet runs, if it does
@@ -56,7 +58,8 @@ type WatchConfig struct {
 // ErrNotAssigned is an address that the node may not have.
 var ErrNotAssigned = errors.New("nobody has assigned the machine another address")
 
-// watchInterval is how often a node is looked at, and authoritiesEvery how many looks there are to one at the cluster's authorities.
+// watchInterval is how often a node is looked at, and authoritiesEvery how many looks there are to one at the cluster's
+// authorities.
 const (
 	watchInterval    = 30 * time.Second
 	authoritiesEvery = 10

@@ -218,7 +218,8 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 	w.expect("Expired", "the metadata service is down")
 }
 
-// A token that was made for this very node to join again needs nobody, and that is said. One for another node is not that.
+// A token that was made for this very node to join again needs nobody, and that is said. One for another node is not
+// that.
 func TestWatchOfANodeThatMayJoinAgain(t *testing.T) {
 	for group, needs := range map[string]bool{"rejoin:a": false, "rejoin:b": true, "name:a": true} {
 		w := newWatched(t)
@@ -232,8 +233,8 @@ func TestWatchOfANodeThatMayJoinAgain(t *testing.T) {
 	}
 }
 
-// A kubelet that asks by the token already is left alone: a certificate that was issued to the one before would be nobody's, and the token
-// is good for one.
+// A kubelet that asks by the token already is left alone: a certificate that was issued to the one before would be
+// nobody's, and the token is good for one.
 func TestWatchLeavesAKubeletAloneThatAsks(t *testing.T) {
 	for name, test := range map[string]struct {
 		ago      time.Duration
@@ -260,8 +261,8 @@ func TestWatchLeavesAKubeletAloneThatAsks(t *testing.T) {
 	}
 }
 
-// The token goes when the node has a certificate, whatever was known of it: the watch may have been ended meanwhile, and another program
-// may have had the kubelet use it. A token that the node's operator has put there stays.
+// The token goes when the node has a certificate, whatever was known of it: the watch may have been ended meanwhile,
+// and another program may have had the kubelet use it. A token that the node's operator has put there stays.
 func TestWatchRemovesTheToken(t *testing.T) {
 	w := newWatched(t)
 	forgotten := 0

@@ -12,8 +12,9 @@ import (
 	"muster.dev/muster/internal/node/nodecerts"
 )
 
-// address compares what the kubelet was told with what the machine has. A kubelet that chooses its address itself follows it, by
-// Node.status and a new serving certificate; one that was told an address (--node-ip) keeps the old one, and logs that it is gone.
+// address compares what the kubelet was told with what the machine has. A kubelet that chooses its address itself
+// follows it, by Node.status and a new serving certificate; one that was told an address (--node-ip) keeps the old one,
+// and logs that it is gone.
 func (w *watcher) address(ctx context.Context, serving nodecerts.Report) {
 	want := netip.Addr{}
 	if w.NodeIP != nil {
@@ -56,11 +57,12 @@ func (w *watcher) have() ([]netip.Addr, error) {
 	return have, nil
 }
 
-// askAgainEvery is how many looks there are from one question for another address to the next: an administrator may have assigned it.
+// askAgainEvery is how many looks there are from one question for another address to the next: an administrator may
+// have assigned it.
 const askAgainEvery = 10
 
-// lost acts on an address that is gone: the kubelet is given the machine's other one, if that is the machine's to use. That is for the
-// cluster, or the provider, to decide, and never for the machine.
+// lost acts on an address that is gone: the kubelet is given the machine's other one, if that is the machine's to use.
+// That is for the cluster, or the provider, to decide, and never for the machine.
 func (w *watcher) lost(ctx context.Context, want netip.Addr, have []netip.Addr) {
 	text := fmt.Sprintf("the kubelet was told to use %s (--node-ip), and the machine has %v", want, have)
 	const fix = "register the new address with the cluster, and the node takes it over; or give the machine its address back"

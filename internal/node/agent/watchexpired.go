@@ -18,8 +18,8 @@ import (
 	"muster.dev/muster/internal/node/nodecerts"
 )
 
-// expired has the kubelet ask for a certificate anew, if there is a token that is still good. It can do nothing with an expired one: it
-// cannot renew it, and without a bootstrap kubeconfig it does not start.
+// expired has the kubelet ask for a certificate anew, if there is a token that is still good. It can do nothing with an
+// expired one: it cannot renew it, and without a bootstrap kubeconfig it does not start.
 func (w *watcher) expired(ctx context.Context, client nodecerts.Report) {
 	w.outside = true
 	name := client.NodeName()
@@ -67,11 +67,12 @@ func makeRejoin(node string) string {
 	return fmt.Sprintf("make a token by which it may join again (`muster token create --node-name %s --rejoin`)", node)
 }
 
-// startTime is how long a kubelet may take to look for a token when it starts. A kubelet that needs a token and finds none ends, and starts again.
+// startTime is how long a kubelet may take to look for a token when it starts. A kubelet that needs a token and finds
+// none ends, and starts again.
 const startTime = 10 * time.Second
 
-// seen reports whether the kubelet that runs has found the token, or will when it starts again. It must not be restarted then: its
-// request would be issued to nobody, and a node is let in once.
+// seen reports whether the kubelet that runs has found the token, or will when it starts again. It must not be
+// restarted then: its request would be issued to nobody, and a node is let in once.
 func (w *watcher) seen() bool {
 	var stat unix.Stat_t
 	if err := unix.Stat(w.BootstrapKubeconfig, &stat); err != nil {
@@ -87,8 +88,8 @@ func mayRejoin(groups []string, node string) bool {
 	return err == nil && slices.Contains(groups, group)
 }
 
-// inside is when the node has a certificate that is good: a token is of no more use here, from whatever source it came and whatever this
-// program was doing when it was ended.
+// inside is when the node has a certificate that is good: a token is of no more use here, from whatever source it came
+// and whatever this program was doing when it was ended.
 func (w *watcher) inside(ctx context.Context, client nodecerts.Report) {
 	w.notices.clear("Expired")
 	if w.outside {

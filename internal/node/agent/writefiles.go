@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// WriteFiles writes the files of this very machine. A file that is right already is left alone, and a machine that has joined gets no
-// bootstrap kubeconfig. Say is told of files that more could read or write than should.
+// WriteFiles writes the files of this very machine. A file that is right already is left alone, and a machine that has
+// joined gets no bootstrap kubeconfig. Say is told of files that more could read or write than should.
 func WriteFiles(files []render.File, joined bool, say func(string)) error {
 	for _, file := range files {
 		if file.Path == render.PathBootstrapKubeconfig && joined {

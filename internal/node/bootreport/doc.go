@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bootreport is the report of a machine that boots, for its host: the step that it waits for, and the failure that keeps it from
-// becoming a node. It is a file on the machine's disk, since a machine that fails has no credential for anything else.
+// Package bootreport is the report of a machine that boots, for its host: the step that it waits for, and the failure
+// that keeps it from becoming a node. It is a file on the machine's disk, since a machine that fails has no credential
+// for anything else.
 //
-// Root on the machine writes the file, so a report is read within bounds and is for people. A machine that says it failed is not Ready; a
-// machine that says nothing is not Ready because of that.
+// Root on the machine writes the file, so a report is read within bounds and is for people. A machine that says it
+// failed is not Ready; a machine that says nothing is not Ready because of that.
 package bootreport
 
 import (
@@ -15,7 +16,8 @@ import (
 // Path is where the file is, below the root of a machine's disk.
 const Path = "var/lib/muster/boot-report"
 
-// Size of the file in bytes. It always has this size: a report replaces the one before in place, so that a full disk can be reported.
+// Size of the file in bytes. It always has this size: a report replaces the one before in place, so that a full disk
+// can be reported.
 const Size = 4096
 
 // MaxMessage is the length of a message in bytes; longer ones are cut off.

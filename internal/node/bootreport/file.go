@@ -25,7 +25,8 @@ type File struct {
 	last  Report
 }
 
-// Create opens the file, whose directory must exist, and empties the report of an earlier boot. It takes the space that any report needs.
+// Create opens the file, whose directory must exist, and empties the report of an earlier boot. It takes the space that
+// any report needs.
 func Create(path string) (*File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -76,8 +77,8 @@ func (f *File) write(raw []byte) error {
 	return nil
 }
 
-// Read reads the report on a machine's disk. Returns false unless a regular file of at most Size bytes is there and holds a report. It never waits
-// and reads no more than Size bytes, whatever the machine's root put there.
+// Read reads the report on a machine's disk. Returns false unless a regular file of at most Size bytes is there and
+// holds a report. It never waits and reads no more than Size bytes, whatever the machine's root put there.
 func Read(disk *os.Root) (Report, bool) {
 	file, err := disk.OpenFile(Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -33,8 +33,8 @@ func disk(t *testing.T) (root *os.Root, path string) {
 	return root, path
 }
 
-// The host reads the machine's report as it was written, and the file keeps its size and its place: a full disk must not keep it from
-// being written.
+// The host reads the machine's report as it was written, and the file keeps its size and its place: a full disk must
+// not keep it from being written.
 func TestReport(t *testing.T) {
 	root, path := disk(t)
 	if _, ok := bootreport.Read(root); ok {
@@ -85,7 +85,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Root on the machine may put anything there. Its host is not held by it, and prints nothing that a terminal would obey.
+// Root on the machine may put anything there. Its host is not held by it, and prints nothing that a terminal would
+// obey.
 func TestHostileReport(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"a pipe":         func(path string) error { return unix.Mkfifo(path, 0o600) },

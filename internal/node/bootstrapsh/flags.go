@@ -133,8 +133,9 @@ func (p *parser) configure(name string, value any) {
 	p.result.Spec.Kubelet.Config[name] = value
 }
 
-// family takes the range of Services' addresses. The cluster's DNS has the tenth address of the range. Amazon Linux 2 wrote x.y.z.10 whatever the
-// length of the range, and without any it guessed by the addresses of the VPC. The rules about which flags go together are its own.
+// family takes the range of Services' addresses. The cluster's DNS has the tenth address of the range. Amazon Linux 2
+// wrote x.y.z.10 whatever the length of the range, and without any it guessed by the addresses of the VPC. The rules
+// about which flags go together are its own.
 func (p *parser) family() {
 	family := strings.ToLower(p.given[flagFamily])
 	ipv4, ipv6 := p.given[flagIPv4], p.given[flagIPv6]

@@ -9,7 +9,8 @@ import (
 	"muster.dev/muster/internal/platform/shellquote"
 )
 
-// retired are flags that kubelets of Amazon Linux 2 had and today's do not know: one of them, and the kubelet does not start.
+// retired are flags that kubelets of Amazon Linux 2 had and today's do not know: one of them, and the kubelet does not
+// start.
 func retired() []string {
 	return []string{
 		"cni-bin-dir", "cni-cache-dir", "cni-conf-dir", "container-runtime", "docker-endpoint", "image-pull-progress-deadline",

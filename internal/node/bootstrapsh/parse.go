@@ -112,8 +112,8 @@ func (p *parser) set(flag, value string) {
 	p.given[flag] = value
 }
 
-// unknown says what to do about a flag that the script did not have. The script itself took it for the name of the cluster, or
-// for nothing.
+// unknown says what to do about a flag that the script did not have. The script itself took it for the name of the
+// cluster, or for nothing.
 func unknown(arg string) string {
 	name, value, joined := strings.Cut(arg, "=")
 	if _, ok := conversions()[name]; ok && joined {

@@ -52,8 +52,8 @@ func called(t *testing.T, userData []byte) []string {
 	return args[:len(args)-1]
 }
 
-// TestParse pins what becomes of user data: a folder below testdata/cases each, with the script as it would run and what comes of
-// it. The NodeConfig can be read back.
+// TestParse pins what becomes of user data: a folder below testdata/cases each, with the script as it would run and
+// what comes of it. The NodeConfig can be read back.
 func TestParse(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/cases/*")
 	if err != nil || len(dirs) == 0 {

@@ -17,7 +17,8 @@ import (
 type Cluster struct {
 	// Bindings lists the ClusterRoleBindings.
 	Bindings func(context.Context) ([]rbacv1.ClusterRoleBinding, error)
-	// Issued lists the certificates that Muster's certificate controller has recorded. It is called only when bindings leave a doubt.
+	// Issued lists the certificates that Muster's certificate controller has recorded. It is called only when bindings
+	// leave a doubt.
 	Issued func(context.Context) ([]issued.Entry, error)
 }
 
@@ -25,13 +26,14 @@ type Cluster struct {
 type Doubt struct {
 	// Why is one sentence without a full stop.
 	Why string
-	// Binding is the ClusterRoleBinding that lets upstream's controller approve the token for any node, through one of the token's groups; ""
-	// if bindings could not be read.
+	// Binding is the ClusterRoleBinding that lets upstream's controller approve the token for any node, through one of
+	// the token's groups; "" if bindings could not be read.
 	Binding string
 }
 
-// Enforced returns a doubt if nothing shows that the binding of a token in these groups is enforced. Muster's certificate controller enforces
-// it; upstream's knows no such groups, and approves for any node what a ClusterRoleBinding lets it.
+// Enforced returns a doubt if nothing shows that the binding of a token in these groups is enforced. Muster's
+// certificate controller enforces it; upstream's knows no such groups, and approves for any node what a
+// ClusterRoleBinding lets it.
 func (c Cluster) Enforced(ctx context.Context, groups []string) Doubt {
 	bindings, err := c.Bindings(ctx)
 	if err != nil {

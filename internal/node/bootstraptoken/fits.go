@@ -35,8 +35,8 @@ func Hosts(ctx context.Context, c client.Reader) ([]policy.Machine, error) {
 	return hosts, nil
 }
 
-// Fitting are the hosts that a token with these scopes is good for. It is an error if one that the scopes name, by its ID or its node's
-// name, is not among them: then the scopes contradict one another.
+// Fitting are the hosts that a token with these scopes is good for. It is an error if one that the scopes name, by its
+// ID or its node's name, is not among them: then the scopes contradict one another.
 func Fitting(hosts []policy.Machine, scopes []token.Scope) (fitting []policy.Machine, err error) {
 	for _, m := range hosts {
 		named, why := false, ""
@@ -65,7 +65,8 @@ func Fitting(hosts []policy.Machine, scopes []token.Scope) (fitting []policy.Mac
 	return fitting, nil
 }
 
-// IsAt reports whether a host that is to be registered has the address of the API server, as far as cluster-info has one and not a name.
+// IsAt reports whether a host that is to be registered has the address of the API server, as far as cluster-info has
+// one and not a name.
 func (d Door) IsAt(m policy.Machine) bool {
 	server, err := netip.ParseAddrPort(d.Address)
 	return err == nil && slices.ContainsFunc(m.Addresses, func(a netip.Addr) bool { return a.Unmap() == server.Addr().Unmap() })

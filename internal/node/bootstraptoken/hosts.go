@@ -23,8 +23,9 @@ import (
 // listKey is the key of the list in the ConfigMap of hosts, see facts.StaticConfigMap.
 const listKey = "machines.yaml"
 
-// Register makes a host known to the certificate controller of the cluster: its name, and the addresses that its certificates may have. It returns
-// the machine that the host was registered as before, or nil if it was not registered.
+// Register makes a host known to the certificate controller of the cluster: its name, and the addresses that its
+// certificates may have. It returns the machine that the host was registered as before, or nil if it was not
+// registered.
 func Register(ctx context.Context, c client.Client, m policy.Machine) (before *policy.Machine, err error) {
 	_, err = edit(ctx, c, true, func(list []byte) ([]byte, bool, error) {
 		before = find(list, m.ID)

@@ -37,7 +37,8 @@ func Create(ctx context.Context, c client.Client, b token.Bootstrap) error {
 	return err
 }
 
-// List returns the tokens of a cluster, those that expire first at the top, and the problems of those that nobody can use.
+// List returns the tokens of a cluster, those that expire first at the top, and the problems of those that nobody can
+// use.
 func List(ctx context.Context, c client.Reader) (tokens []Listed, unusable []error, err error) {
 	var secrets corev1.SecretList
 	// The other Secrets of kube-system are nobody's business here: the API server leaves them out.

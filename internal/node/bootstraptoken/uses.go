@@ -24,11 +24,12 @@ type Use struct {
 // nodePrefix begins the common name of a node's certificate.
 const nodePrefix = "system:node:"
 
-// slack is how much earlier than its token a certificate may seem to have been asked for: API servers keep whole seconds.
+// slack is how much earlier than its token a certificate may seem to have been asked for: API servers keep whole
+// seconds.
 const slack = time.Second
 
-// UsesOf finds the uses of a token, oldest first: in the register of issued certificates, and in requests that are still there,
-// which are all there is in clusters without the register.
+// UsesOf finds the uses of a token, oldest first: in the register of issued certificates, and in requests that are
+// still there, which are all there is in clusters without the register.
 func UsesOf(l Listed, entries []issued.Entry, requests []certificatesv1.CertificateSigningRequest) []Use {
 	user := token.UserPrefix + l.Token.ID
 	var uses []Use

@@ -28,8 +28,8 @@ type Wish struct {
 	Addresses []string
 }
 
-// Bootstrap returns the token that is wished for, as of now, or an error that names the field at fault. It calls draw for the token itself,
-// once the rest of the wish is known to be possible.
+// Bootstrap returns the token that is wished for, as of now, or an error that names the field at fault. It calls draw
+// for the token itself, once the rest of the wish is known to be possible.
 func (w Wish) Bootstrap(now time.Time, draw func() (token.Token, error)) (token.Bootstrap, error) {
 	switch {
 	case w.TTL < 0:

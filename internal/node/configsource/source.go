@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configsource gathers a machine's configuration from its sources: its user data, files, directories and standard input, in the
-// order that they are named.
+// Package configsource gathers a machine's configuration from its sources: its user data, files, directories and
+// standard input, in the order that they are named.
 package configsource
 
 import (
@@ -40,8 +40,9 @@ type Found struct {
 	Doubts []string
 }
 
-// Load reads sources by their names: imds://user-data, file://PATH or PATH of a file or a directory, or - for standard input. Of
-// a directory all files are read whose names end in .yaml, .yml or .json, in the order of their names, and none is not an error.
+// Load reads sources by their names: imds://user-data, file://PATH or PATH of a file or a directory, or - for standard
+// input. Of a directory all files are read whose names end in .yaml, .yml or .json, in the order of their names, and
+// none is not an error.
 func Load(ctx context.Context, names []string, readers Readers) (Found, error) {
 	var all Found
 	for _, name := range names {

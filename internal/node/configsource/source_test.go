@@ -21,7 +21,8 @@ func readers(userData string, err error, stdin string) configsource.Readers {
 	return configsource.Readers{UserData: func(context.Context) ([]byte, error) { return []byte(userData), err }, Stdin: strings.NewReader(stdin)}
 }
 
-// All sources are read in the order that they are named, directories in the order of names, and only what is configuration.
+// All sources are read in the order that they are named, directories in the order of names, and only what is
+// configuration.
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{

@@ -111,7 +111,8 @@ func parseRights(status string) (r rights, err error) {
 	return r, nil
 }
 
-// maxString is how long a string may be that is read from a caller, with the zero at its end: as long as a path may be for the kernel, or options of a mount.
+// maxString is how long a string may be that is read from a caller, with the zero at its end: as long as a path may be
+// for the kernel, or options of a mount.
 const maxString = 4096
 
 // readString reads a string from the memory of a caller.

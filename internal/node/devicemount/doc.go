@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devicemount mounts file systems of block devices for programs on a machine with ids of its own, whose kernel lets nobody there mount them.
+// Package devicemount mounts file systems of block devices for programs on a machine with ids of its own, whose kernel
+// lets nobody there mount them.
 //
-// Process number one of the machine hears of each mount of a new file system before it is made (userns.ConfineListening). All but those of a few types it
-// hands back to the kernel at once. For these it opens the device and the place as the caller would, asks the host for a mount of the device, puts that
-// there, and tells the caller that it is done. It has no rights but those of root on the machine, and the host believes nothing that it says.
+// Process number one of the machine hears of each mount of a new file system before it is made
+// (userns.ConfineListening). All but those of a few types it hands back to the kernel at once. For these it opens the
+// device and the place as the caller would, asks the host for a mount of the device, puts that there, and tells the
+// caller that it is done. It has no rights but those of root on the machine, and the host believes nothing that it
+// says.
 //
 // What happens if
 //

@@ -51,7 +51,8 @@ func newListener(fd int) (*listener, error) {
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&s))); errno != 0 { //nolint:gosec // G103: the call takes a pointer
 		return nil, fmt.Errorf("asking for the size of notifications: %w", errno)
 	}
-	// Whoever waits and whoever answers take turns, so they had best be on one processor. Linux before 6.6 does not know that.
+	// Whoever waits and whoever answers take turns, so they had best be on one processor. Linux before 6.6 does not
+	// know that.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, wakeInTurn)
 	words := func(kernels uint16, own uintptr) []uint64 { return make([]uint64, (max(uintptr(kernels), own)+7)/8) }
 	return &listener{
@@ -84,7 +85,8 @@ func (l *listener) respond(r response) error {
 	return nil
 }
 
-// waits reports whether a call still waits: what was opened of its caller by number before is the caller's then, and nobody's who came after.
+// waits reports whether a call still waits: what was opened of its caller by number before is the caller's then, and
+// nobody's who came after.
 func (l *listener) waits(id uint64) bool {
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l.fd), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&id))) //nolint:gosec // G103: the call takes a pointer
 	return errno == 0

@@ -21,7 +21,8 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// TestMain lets the test's own binary be process number one of a machine: it answers mounts, and runs scripts whose mounts it hears of.
+// TestMain lets the test's own binary be process number one of a machine: it answers mounts, and runs scripts whose
+// mounts it hears of.
 func TestMain(m *testing.M) {
 	if len(os.Args) != 3 || os.Args[1] != "machine" {
 		os.Exit(m.Run())

@@ -28,7 +28,8 @@ const (
 // environment says which descriptor hears of mounts, from one program that process number one is to the next.
 const environment = "MUSTER_MOUNT_LISTENER"
 
-// Pass has the program that the calling process becomes next have a descriptor of userns.ConfineListening, and returns its environment.
+// Pass has the program that the calling process becomes next have a descriptor of userns.ConfineListening, and returns
+// its environment.
 func Pass(fd int, env []string) ([]string, error) {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 		return nil, fmt.Errorf("passing on what hears of mounts: %w", err)
@@ -59,8 +60,8 @@ type server struct {
 	asking   chan struct{} // one at a time: the host answers few requests of a machine at a time, and the kubelet has some
 }
 
-// Serve answers mounts that a descriptor of userns.ConfineListening hears of, as long as this process runs: nothing mounts anything on the machine
-// while nobody answers. The context is the host's to be asked with, and does not end it.
+// Serve answers mounts that a descriptor of userns.ConfineListening hears of, as long as this process runs: nothing
+// mounts anything on the machine while nobody answers. The context is the host's to be asked with, and does not end it.
 func Serve(ctx context.Context, fd int, ask Ask, log *slog.Logger) error {
 	l, err := newListener(fd)
 	if err != nil {
@@ -204,8 +205,8 @@ func (s *server) askFor(ctx context.Context, device *os.File, fileSystem blockfs
 	return s.ask(ctx, device, fileSystem)
 }
 
-// openDevice opens a block device by a path of the caller's. Links that lead elsewhere by themselves (/proc/PID/fd) are not followed: they would be this
-// process's.
+// openDevice opens a block device by a path of the caller's. Links that lead elsewhere by themselves (/proc/PID/fd) are
+// not followed: they would be this process's.
 func openDevice(path string, readOnly bool) (*os.File, error) {
 	var is unix.Stat_t
 	if err := unix.Stat(path, &is); err != nil {

@@ -27,7 +27,8 @@ const (
 	clusterInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 	kubeconfigKey   = "kubeconfig"
 	signaturePrefix = "jws-kubeconfig-"
-	// maxAnswer is what a ConfigMap may be (1 MiB, k8s.io/apiserver's limit of objects is that of etcd, 1.5 MiB), written as JSON.
+	// maxAnswer is what a ConfigMap may be (1 MiB, k8s.io/apiserver's limit of objects is that of etcd, 1.5 MiB),
+	// written as JSON.
 	maxAnswer = 4 << 20
 	// maxKubeconfig is far more than an address and some authorities take.
 	maxKubeconfig = 512 << 10
@@ -79,8 +80,8 @@ func checkSignature(data map[string]string, t token.Token) error {
 	return nil
 }
 
-// ReadClusterInfo reads the kubeconfig of cluster-info, strictly: one cluster with its authorities, and nothing that would make a
-// client go another way to it. Users in it are nobody's business.
+// ReadClusterInfo reads the kubeconfig of cluster-info, strictly: one cluster with its authorities, and nothing that
+// would make a client go another way to it. Users in it are nobody's business.
 func ReadClusterInfo(kubeconfig string) (Cluster, error) {
 	config, err := decode([]byte(kubeconfig))
 	if err != nil {

@@ -23,8 +23,8 @@ type Config struct {
 	Token    token.Token
 	// CACertHashes pin the authority, as Pin writes it. Any of them is enough.
 	CACertHashes []string
-	// UnsafeSkipCAVerification believes the authority that a cluster shows which knows the token. Anybody else who knows it can pass for
-	// that cluster.
+	// UnsafeSkipCAVerification believes the authority that a cluster shows which knows the token. Anybody else who
+	// knows it can pass for that cluster.
 	UnsafeSkipCAVerification bool
 	// File is a kubeconfig, a path or a https URL, instead of the above. Hashes are checked, too, if there are any.
 	File string
@@ -128,7 +128,8 @@ func (d *discoverer) complete() error {
 	return nil
 }
 
-// untilSettled tries until it works, until what goes wrong has had the time it may need to come right, or until the timeout.
+// untilSettled tries until it works, until what goes wrong has had the time it may need to come right, or until the
+// timeout.
 func (d *discoverer) untilSettled(parent context.Context, once func(context.Context) (Result, error)) (Result, error) {
 	ctx, cancel := context.WithTimeout(parent, d.Timeout)
 	defer cancel()

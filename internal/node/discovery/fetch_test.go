@@ -20,7 +20,8 @@ import (
 	"muster.dev/muster/internal/node/discovery"
 )
 
-// Nothing listens; then a server that starts refuses, lacks the signature, has that of an earlier cluster-info; then it works.
+// Nothing listens; then a server that starts refuses, lacks the signature, has that of an earlier cluster-info; then it
+// works.
 func TestWaitsForAServerThatComesUp(t *testing.T) {
 	ca := newAuthority(t, "blue")
 	f := newFake(t, ca)

@@ -18,7 +18,8 @@ import (
 	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
-// readFile reads what a discovery file says. Of users in it nothing is taken: neither tokens, nor files, nor programs to run.
+// readFile reads what a discovery file says. Of users in it nothing is taken: neither tokens, nor files, nor programs
+// to run.
 func (d *discoverer) readFile(ctx context.Context) (Cluster, error) {
 	raw, directory, err := d.contents(ctx)
 	if err != nil {

@@ -108,8 +108,8 @@ func TestByFileWithoutAnAuthority(t *testing.T) {
 	refused(t, err, discovery.WrongServer, `signed by "CN=public"`)
 }
 
-// An attacker who can change the file, or pass for its server, can put another authority beside the cluster's. The hash is of one: only
-// that one is believed.
+// An attacker who can change the file, or pass for its server, can put another authority beside the cluster's. The hash
+// is of one: only that one is believed.
 func TestByFileOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
 	public, ca, intruder := newAuthority(t, "public"), newAuthority(t, "blue"), newAuthority(t, "intruder")
 	both := base64.StdEncoding.EncodeToString([]byte(intruder.pem() + ca.pem()))

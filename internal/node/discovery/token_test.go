@@ -227,8 +227,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// While an authority is replaced, cluster-info names two: a hash of either is enough if it signs the server, and trusted is what is
-// pinned. A client that may write cluster-info could put its own authority there, and the kubelet would take it for its clients'.
+// While an authority is replaced, cluster-info names two: a hash of either is enough if it signs the server, and
+// trusted is what is pinned. A client that may write cluster-info could put its own authority there, and the kubelet
+// would take it for its clients'.
 func TestSeveralAuthorities(t *testing.T) {
 	before, after := newAuthority(t, "blue 1"), newAuthority(t, "blue 2")
 	f := newFake(t, after)

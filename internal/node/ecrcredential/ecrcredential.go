@@ -28,7 +28,8 @@ const maxMessage = 1 << 20
 
 const apiVersion = "credentialprovider.kubelet.k8s.io/v1"
 
-// registryForm is the name of a registry of ECR (cloud-provider-aws, cmd/ecr-credential-provider, ecrPrivateHostPattern).
+// registryForm is the name of a registry of ECR (cloud-provider-aws, cmd/ecr-credential-provider,
+// ecrPrivateHostPattern).
 var registryForm = regexp.MustCompile(`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.(amazonaws\.com(?:\.cn)?)$`)
 
 // Registry is a registry of ECR.

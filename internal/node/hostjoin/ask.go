@@ -19,7 +19,8 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// ask asks the API server, before anything is changed, whether it takes the token, and for what the configuration left open.
+// ask asks the API server, before anything is changed, whether it takes the token, and for what the configuration left
+// open.
 func (h *Host) ask(ctx context.Context, p *Plan, r JoinRequest) error {
 	if !p.joined && r.Token.IsZero() {
 		return errors.New("a token is needed to join: --token-file, --token, or join.token in the NodeConfig (muster token create makes one)")
@@ -64,8 +65,8 @@ func (h *Host) ask(ctx context.Context, p *Plan, r JoinRequest) error {
 	}
 }
 
-// refusalPatience is how long a refusal may be one of a server that has just been started, and has not loaded its credentials and
-// permissions yet.
+// refusalPatience is how long a refusal may be one of a server that has just been started, and has not loaded its
+// credentials and permissions yet.
 const refusalPatience = 5 * time.Second
 
 func (h *Host) askOnce(ctx context.Context, client kubernetes.Interface, p *Plan, r JoinRequest) error {

@@ -48,8 +48,8 @@ func (j *joining) becomes(ctx context.Context) error {
 	})
 }
 
-// rest is what the kubelet does not wait for: programs that it runs later, and that systemd starts all units when the host is next
-// started. It ends with the hashes of all programs that are new on the host.
+// rest is what the kubelet does not wait for: programs that it runs later, and that systemd starts all units when the
+// host is next started. It ends with the hashes of all programs that are new on the host.
 func (j *joining) rest(ctx context.Context) (map[string]string, error) {
 	for _, a := range j.artifacts {
 		if !a.late {

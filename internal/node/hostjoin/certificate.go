@@ -45,8 +45,9 @@ func (j *joining) requests(ctx context.Context) []certificatesv1.CertificateSign
 	return all
 }
 
-// notOwn returns the names of earlier requests that are not to be taken for the kubelet's own. If the kubelet already runs, pending and approved
-// requests are its own. Times of creation do not help, since the server's clock is another one.
+// notOwn returns the names of earlier requests that are not to be taken for the kubelet's own. If the kubelet already
+// runs, pending and approved requests are its own. Times of creation do not help, since the server's clock is another
+// one.
 func notOwn(before []certificatesv1.CertificateSigningRequest, runs bool) map[string]bool {
 	names := map[string]bool{}
 	for i := range before {
@@ -149,8 +150,8 @@ func (t *requestTeller) stop() {
 	}
 }
 
-// arrived says what was not seen but is so, for the kubelet may have its certificate before the request was seen at all. Nothing depends
-// on it, so it is looked at once.
+// arrived says what was not seen but is so, for the kubelet may have its certificate before the request was seen at
+// all. Nothing depends on it, so it is looked at once.
 func (t *requestTeller) arrived(ctx context.Context, client kubernetes.Interface, mine func(*certificatesv1.CertificateSigningRequest) bool) {
 	if t.state == csrview.Issued {
 		return

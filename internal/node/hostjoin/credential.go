@@ -54,8 +54,8 @@ func (d disk) byNode(endpoint string) (*rest.Config, error) {
 	return &rest.Config{Host: endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: pair, KeyData: pair}, UserAgent: "muster-join"}, nil
 }
 
-// trusts reports whether any of these authorities is one that the node trusts by now: they may have been replaced, one after the other,
-// since the join that the ledger tells of (nodecerts.RefreshAuthorities).
+// trusts reports whether any of these authorities is one that the node trusts by now: they may have been replaced, one
+// after the other, since the join that the ledger tells of (nodecerts.RefreshAuthorities).
 func (d disk) trusts(pins []string) bool {
 	bundle, err := os.ReadFile(d.at(authority))
 	if err != nil {

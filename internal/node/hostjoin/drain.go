@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// drain asks the node's pods to go elsewhere. A node may evict its own pods and say of itself that it takes no more; an administrator is
-// needed only where its certificate is of no use any more.
+// drain asks the node's pods to go elsewhere. A node may evict its own pods and say of itself that it takes no more; an
+// administrator is needed only where its certificate is of no use any more.
 func (l *leaving) drain(ctx context.Context) error {
 	switch ever, err := l.certified(); {
 	case err != nil:
@@ -70,8 +70,9 @@ func (l *leaving) drained() error {
 	return l.save(l.ledger)
 }
 
-// certified reports whether the kubelet ever had a certificate. A rotation that was killed half way may have left it without the link to the
-// newest, but not without the files. The kubeconfig tells nothing: a kubelet writes it before it asks.
+// certified reports whether the kubelet ever had a certificate. A rotation that was killed half way may have left it
+// without the link to the newest, but not without the files. The kubeconfig tells nothing: a kubelet writes it before
+// it asks.
 func (l *leaving) certified() (bool, error) {
 	if l.ledger.NodeUID != "" || l.ledger.Drained {
 		return true, nil
@@ -126,9 +127,9 @@ func (l *leaving) own() (kubernetes.Interface, error) {
 	return l.Connect(config)
 }
 
-// anothers reports whether a Node is not the one that this host was, but that of another machine which has joined under its name since.
-// A Node that was deleted and registered by this host again has another UID, too, but this host's machine ID (machine-id(5)), which the
-// kubelet tells in Node.status.
+// anothers reports whether a Node is not the one that this host was, but that of another machine which has joined under
+// its name since. A Node that was deleted and registered by this host again has another UID, too, but this host's
+// machine ID (machine-id(5)), which the kubelet tells in Node.status.
 func (l *leaving) anothers(node *corev1.Node) bool {
 	if string(node.UID) == l.ledger.NodeUID {
 		return false

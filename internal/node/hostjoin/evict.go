@@ -22,8 +22,8 @@ const evictInterval = time.Second
 // endingQuiet is how long pods may take to end before it is said which of them are waited for.
 const endingQuiet = 5 * time.Second
 
-// evictAll evicts a node's pods and waits until they are gone. Pods of daemon sets would come back at once, and static pods are the host's own: both
-// stay until the kubelet is stopped.
+// evictAll evicts a node's pods and waits until they are gone. Pods of daemon sets would come back at once, and static
+// pods are the host's own: both stay until the kubelet is stopped.
 func evictAll(ctx context.Context, client kubernetes.Interface, node string, waiting func(string)) (int, error) {
 	asked := map[string]bool{}
 	last, began := "", time.Now()

@@ -55,8 +55,8 @@ const (
 	different
 )
 
-// look compares an artifact with what is there. Modes are not compared: an earlier mode is somebody's decision; see loosened for the
-// others.
+// look compares an artifact with what is there. Modes are not compared: an earlier mode is somebody's decision; see
+// loosened for the others.
 func (d disk) look(a artifact) (state, error) {
 	path := d.at(a.path)
 	info, err := os.Lstat(path)
@@ -160,7 +160,8 @@ func placeLink(path, target string) error {
 	return nil
 }
 
-// placeCopy copies a program. It has the disk write it before it gets its name: half a program under its name would be started.
+// placeCopy copies a program. It has the disk write it before it gets its name: half a program under its name would be
+// started.
 func placeCopy(path, source string, mode fs.FileMode) error {
 	from, err := os.Open(source)
 	if err != nil {
@@ -244,8 +245,9 @@ func (d disk) removeDir(path string) (bool, error) {
 	return true, nil
 }
 
-// removeTree takes a directory away with all that is in it. Mounts below it are unmounted first: their content may be anybody's. Mounts
-// go by where they really are, so a link on the way, such as that of /var/lib/kubelet to a larger disk, is followed first.
+// removeTree takes a directory away with all that is in it. Mounts below it are unmounted first: their content may be
+// anybody's. Mounts go by where they really are, so a link on the way, such as that of /var/lib/kubelet to a larger
+// disk, is followed first.
 func (d disk) removeTree(tree Tree) error {
 	if err := d.change("remove everything in " + tree.Path); err != nil {
 		return err

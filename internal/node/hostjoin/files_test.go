@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A volume that is mounted below a directory of the node's is not emptied when the directory is, whatever name that has.
+// A volume that is mounted below a directory of the node's is not emptied when the directory is, whatever name that
+// has.
 func TestMountedVolumesAreNotEmptied(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts a directory: run it as root")

@@ -22,8 +22,8 @@ const (
 	ofLink    = "link:"
 )
 
-// fingerprint of what is about to be placed. A copy has none yet, since reading a program of a hundred megabytes takes its time, and a
-// secret never has one.
+// fingerprint of what is about to be placed. A copy has none yet, since reading a program of a hundred megabytes takes
+// its time, and a secret never has one.
 func (a artifact) fingerprint() string {
 	switch {
 	case a.secret || a.path == authority: // authorities change by themselves (nodecerts.RefreshAuthorities)
@@ -136,7 +136,8 @@ func (d disk) fingerprints(ctx context.Context, copies []artifact) map[string]st
 // chunk is how much of two programs is compared at a time.
 const chunk = 1 << 20
 
-// equalFiles compares contents. Metadata of a file, its size apart, is not evidence: a process that changes a program can set its time.
+// equalFiles compares contents. Metadata of a file, its size apart, is not evidence: a process that changes a program
+// can set its time.
 func equalFiles(a, b string) (bool, error) {
 	var files [2]*os.File
 	var sizes [2]int64

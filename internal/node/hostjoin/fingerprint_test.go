@@ -54,7 +54,8 @@ func TestLeaveSparesWhatSomebodyChanged(t *testing.T) {
 	}
 }
 
-// Authorities are replaced by the node's own watch when the cluster replaces them, so they are not taken for anybody else's.
+// Authorities are replaced by the node's own watch when the cluster replaces them, so they are not taken for anybody
+// else's.
 func TestLeaveRemovesAuthoritiesThatWereTakenOver(t *testing.T) {
 	w := newWorld(t)
 	before := w.tree()

@@ -43,14 +43,15 @@ type Self struct {
 type Config struct {
 	// Root is where the host's files are; empty on a host.
 	Root string
-	// Programs is the directory of muster's own programs; BinDir is where those of a node go, CNIBinDir where network plugins do.
+	// Programs is the directory of muster's own programs; BinDir is where those of a node go, CNIBinDir where network
+	// plugins do.
 	Programs, BinDir, CNIBinDir string
 	Units                       Units
 	Runtime                     Runtime
 	// Render makes the files of a node.
 	Render func(nodeconfig.Spec, Self) ([]render.File, error)
-	// Validate judges what was rendered before anything on the host is changed, as a machine does that boots. Its notes are told; nil:
-	// nothing judges it but the kubelet itself.
+	// Validate judges what was rendered before anything on the host is changed, as a machine does that boots. Its notes
+	// are told; nil: nothing judges it but the kubelet itself.
 	Validate func(context.Context, nodeconfig.Spec, Self, []render.File) (notes []string, err error)
 	// Run runs a program to its end and returns what it said; nil: as a child.
 	Run func(ctx context.Context, program string, args ...string) (string, error)
@@ -124,8 +125,8 @@ type Report struct {
 	NodeName string `json:"nodeName"`
 	Endpoint string `json:"endpoint"`
 	Steps    []Step `json:"steps"`
-	// Seconds in all, and those of them in which muster waited for nobody: neither systemd, nor the container runtime, the kubelet or the
-	// API server.
+	// Seconds in all, and those of them in which muster waited for nobody: neither systemd, nor the container runtime,
+	// the kubelet or the API server.
 	Seconds    float64 `json:"seconds"`
 	OwnSeconds float64 `json:"ownSeconds"`
 }
@@ -202,7 +203,8 @@ func (h *Host) save(l Ledger) error {
 	return l.save(h.Root)
 }
 
-// outputPatience is how long the output of a program that has ended, or was ended, may be kept open by what it left behind.
+// outputPatience is how long the output of a program that has ended, or was ended, may be kept open by what it left
+// behind.
 const outputPatience = time.Second
 
 // runChild runs a program without giving it anything of what the caller knows.

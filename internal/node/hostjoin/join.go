@@ -20,7 +20,8 @@ import (
 	"muster.dev/muster/internal/platform/systemd"
 )
 
-// Join makes the host a node, and returns when it is Ready. Run again it takes up where it was, and puts right what is missing.
+// Join makes the host a node, and returns when it is Ready. Run again it takes up where it was, and puts right what is
+// missing.
 func (h *Host) Join(ctx context.Context, r JoinRequest) (Report, error) {
 	h.begin()
 	unlock, err := h.lock()
@@ -48,7 +49,8 @@ func (h *Host) Join(ctx context.Context, r JoinRequest) (Report, error) {
 	return h.report(j.ledger), j.finish(ctx)
 }
 
-// storage prepares disks. A directory on which a disk is mounted then does not belong to the join: it stays mounted when the host leaves.
+// storage prepares disks. A directory on which a disk is mounted then does not belong to the join: it stays mounted
+// when the host leaves.
 func (h *Host) storage(ctx context.Context, p *Plan, r JoinRequest) error {
 	if r.Storage == nil || p.joined {
 		return nil
@@ -93,8 +95,8 @@ func (j *joining) copies() []artifact {
 	return slices.DeleteFunc(slices.Clone(j.artifacts), func(a artifact) bool { return a.copyOf == "" || a.linkTo != "" })
 }
 
-// make puts on the host what the kubelet needs to start, and starts it. Before any of it, the ledger lists all of it, and also what
-// comes later.
+// make puts on the host what the kubelet needs to start, and starts it. Before any of it, the ledger lists all of it,
+// and also what comes later.
 func (j *joining) make(ctx context.Context) error {
 	changed, later := map[string]bool{}, 0
 	if j.ledger.Unsettled {
@@ -148,8 +150,9 @@ func (j *joining) make(ctx context.Context) error {
 	return j.kubelet(ctx, kubelet, before)
 }
 
-// read makes systemd read the units as they are on disk. systemd reads a unit that it does not know when it is first asked about it, so a host that
-// is not a node yet needs no daemon-reload, which reads all units of the host again and runs all generators. It returns the kubelet's.
+// read makes systemd read the units as they are on disk. systemd reads a unit that it does not know when it is first
+// asked about it, so a host that is not a node yet needs no daemon-reload, which reads all units of the host again and
+// runs all generators. It returns the kubelet's.
 func (j *joining) read(ctx context.Context) (kubelet systemd.Unit, err error) {
 	var units []systemd.Unit
 	err = j.wait(func() (err error) {
@@ -213,11 +216,12 @@ func (j *joining) changes(prefixes ...string) bool {
 	return false
 }
 
-// sandboxImage is the archive of the image without which no pod starts. Others can come while the kubelet asks for its certificate.
+// sandboxImage is the archive of the image without which no pod starts. Others can come while the kubelet asks for its
+// certificate.
 const sandboxImage = "pause.tar"
 
-// images brings those that are shipped with muster into the join's own containerd, which has no registry to pull them from. Files that
-// were brought there from this very file are not brought again.
+// images brings those that are shipped with muster into the join's own containerd, which has no registry to pull them
+// from. Files that were brought there from this very file are not brought again.
 func (j *joining) images(ctx context.Context, chosen func(name string) bool) error {
 	if !j.Self.OwnContainerd {
 		return nil
@@ -264,8 +268,9 @@ func (j *joining) images(ctx context.Context, chosen func(name string) bool) err
 	return nil
 }
 
-// kubelet starts the kubelet. A kubelet that does not rotate its certificate leaves the key of a failed attempt behind, and would make the very
-// request again that was refused (pkg/kubelet/certificate/bootstrap): so that key is removed first.
+// kubelet starts the kubelet. A kubelet that does not rotate its certificate leaves the key of a failed attempt behind,
+// and would make the very request again that was refused (pkg/kubelet/certificate/bootstrap): so that key is removed
+// first.
 func (j *joining) kubelet(ctx context.Context, before systemd.Unit, requests []certificatesv1.CertificateSigningRequest) error {
 	if !j.joined && before.ActiveState != "active" {
 		if err := j.disk.remove(pendingKey); err != nil {
@@ -288,8 +293,9 @@ func (j *joining) kubelet(ctx context.Context, before systemd.Unit, requests []c
 	return nil
 }
 
-// finish removes the token, which is of no more use to anybody here, and writes down what the files are without it and that the host has
-// joined. The kubelet still looks where it was: should its certificate expire, another one may be put there (muster node watch).
+// finish removes the token, which is of no more use to anybody here, and writes down what the files are without it and
+// that the host has joined. The kubelet still looks where it was: should its certificate expire, another one may be put
+// there (muster node watch).
 func (j *joining) finish(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -10,8 +10,9 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// kubeletChains are the words by which iptables removes what a kubelet with makeIPTablesUtilChains has made, and never removes itself
-// (pkg/kubelet/kubelet_network_linux.go): its firewall, its hint for others, and the chains by which it sees that somebody emptied a table.
+// kubeletChains are the words by which iptables removes what a kubelet with makeIPTablesUtilChains has made, and never
+// removes itself (pkg/kubelet/kubelet_network_linux.go): its firewall, its hint for others, and the chains by which it
+// sees that somebody emptied a table.
 func kubeletChains() [][]string {
 	var all [][]string
 	add := func(args ...string) { all = append(all, append([]string{"-w"}, args...)) }
@@ -30,8 +31,8 @@ func kubeletChains() [][]string {
 	return all
 }
 
-// removeKubeletChains has iptables remove the kubelet's chains. iptables fails for chains that do not exist, and the kernel may have no iptables at
-// all, so errors do not count: a chain without a jump to it does nothing.
+// removeKubeletChains has iptables remove the kubelet's chains. iptables fails for chains that do not exist, and the
+// kernel may have no iptables at all, so errors do not count: a chain without a jump to it does nothing.
 func (l *leaving) removeKubeletChains(ctx context.Context) {
 	if !slices.Contains(l.ledger.Units, kubeletUnit) {
 		return

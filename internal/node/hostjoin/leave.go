@@ -21,7 +21,8 @@ import (
 type LeaveRequest struct {
 	// Admin reaches the cluster as a user that may drain and delete Nodes; nil: there is none.
 	Admin kubernetes.Interface
-	// Force goes on when the cluster does not answer, pods cannot be evicted, or the container runtime cannot remove them.
+	// Force goes on when the cluster does not answer, pods cannot be evicted, or the container runtime cannot remove
+	// them.
 	Force bool
 	// KeepNode leaves the Node object in the cluster.
 	KeepNode bool
@@ -29,8 +30,8 @@ type LeaveRequest struct {
 	DrainTimeout time.Duration
 }
 
-// Leave undoes a join: everything that its ledger lists, and nothing else. A host that has not joined is left alone. An interrupted one
-// is taken up by the next.
+// Leave undoes a join: everything that its ledger lists, and nothing else. A host that has not joined is left alone. An
+// interrupted one is taken up by the next.
 func (h *Host) Leave(ctx context.Context, r LeaveRequest) (Report, error) {
 	h.begin()
 	unlock, err := h.lock()
@@ -155,8 +156,8 @@ func (l *leaving) stop(ctx context.Context, units ...string) error {
 // runtimePatience is how long a runtime that was stopped may take to answer.
 const runtimePatience = 10 * time.Second
 
-// pods removes what is left: those of daemon sets, static ones, and all if the node could not be drained. A containerd of the
-// join's own is started for that if it does not run, since nobody else can undo the network of a pod.
+// pods removes what is left: those of daemon sets, static ones, and all if the node could not be drained. A containerd
+// of the join's own is started for that if it does not run, since nobody else can undo the network of a pod.
 func (l *leaving) pods(ctx context.Context) error {
 	if l.ledger.OwnContainerd {
 		unit, err := l.Units.Show(ctx, containerdUnit)

@@ -91,7 +91,8 @@ func TestLeaveDeletesTheNodesOwnTokenAlone(t *testing.T) {
 	}
 }
 
-// A certificate that is lost, or expired, is not one that never was: such a node has pods, and only an administrator can drain it.
+// A certificate that is lost, or expired, is not one that never was: such a node has pods, and only an administrator
+// can drain it.
 func TestLeaveDrainsWithoutTheNodesCertificate(t *testing.T) {
 	for name, breaks := range map[string]func(*world){
 		"a rotation that was killed half way": func(w *world) { mustRemove(w.t, w.at(clientCertificate)) },
@@ -132,7 +133,8 @@ func TestLeaveDrainsWithoutTheNodesCertificate(t *testing.T) {
 	}
 }
 
-// A kubelet goes on when its join is killed, and may register the host when its leave has begun: that Node goes, and no other machine's.
+// A kubelet goes on when its join is killed, and may register the host when its leave has begun: that Node goes, and no
+// other machine's.
 func TestLeaveDeletesANodeThatRegisteredUnseen(t *testing.T) {
 	for machine, deleted := range map[string]bool{"0123": true, "ffff": false, "": false} {
 		w := newWorld(t)
@@ -160,7 +162,8 @@ func TestLeaveDeletesANodeThatRegisteredUnseen(t *testing.T) {
 	}
 }
 
-// A leave that had drained the node and was killed while it removed files goes on as the node, too, whose certificate is gone by then.
+// A leave that had drained the node and was killed while it removed files goes on as the node, too, whose certificate
+// is gone by then.
 func TestLeaveGoesOnWithoutTheCertificate(t *testing.T) {
 	w := newWorld(t)
 	start := w.tree()
@@ -193,7 +196,8 @@ func mustTruncate(t *testing.T, path string) {
 	}
 }
 
-// A join that is run again on a node that has its certificate uses no token: the ledger goes on to name the one that the host came in by.
+// A join that is run again on a node that has its certificate uses no token: the ledger goes on to name the one that
+// the host came in by.
 func TestTheLedgerKeepsTheTokenThatWasUsed(t *testing.T) {
 	w := newWorld(t)
 	mustRun(t, w.join)

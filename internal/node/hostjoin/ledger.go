@@ -36,7 +36,8 @@ const (
 // Ledger is what a join has made, or was about to make, of a host.
 type Ledger struct {
 	Version int `json:"version"`
-	// Asked is where the command line said the cluster is, Endpoint the API server's URL, and Authorities what pins its authorities, as sha256:<hex>: which cluster this is.
+	// Asked is where the command line said the cluster is, Endpoint the API server's URL, and Authorities what pins its
+	// authorities, as sha256:<hex>: which cluster this is.
 	Asked       string   `json:"asked,omitempty"`
 	Endpoint    string   `json:"endpoint"`
 	Authorities []string `json:"authorities"`
@@ -62,8 +63,8 @@ type Ledger struct {
 	Directories []string `json:"directories,omitempty"`
 	// Files and links that were not there.
 	Files []string `json:"files,omitempty"`
-	// Hashes of what the join wrote, by path: a file with another hash was put in its place by somebody else, and stays. There are two
-	// while a file is about to be replaced.
+	// Hashes of what the join wrote, by path: a file with another hash was put in its place by somebody else, and
+	// stays. There are two while a file is about to be replaced.
 	Hashes map[string][]string `json:"hashes,omitempty"`
 	// Units that were not there.
 	Units []string `json:"units,omitempty"`
@@ -204,8 +205,8 @@ func PinsOf(bundle []byte) ([]string, error) {
 	return pins, nil
 }
 
-// sameCluster reports whether an authority is one of the ledger's: one of them at least is the same, since authorities are rotated
-// by having both for a while.
+// sameCluster reports whether an authority is one of the ledger's: one of them at least is the same, since authorities
+// are rotated by having both for a while.
 func (l Ledger) sameCluster(pins []string) bool {
 	return slices.ContainsFunc(pins, func(pin string) bool { return slices.Contains(l.Authorities, pin) })
 }

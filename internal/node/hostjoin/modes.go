@@ -4,7 +4,8 @@ package hostjoin
 
 import "os"
 
-// loosened reports whether a file of a join's own making has more permissions than it was given. That of a program is its source's matter.
+// loosened reports whether a file of a join's own making has more permissions than it was given. That of a program is
+// its source's matter.
 func (d disk) loosened(a artifact) bool {
 	if a.copyOf != "" || a.linkTo != "" {
 		return false

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmountBelow unmounts what is mounted at a directory's contents, the innermost first, and makes sure that nothing is left: removing a
-// tree with a mount in it removes the content behind the mount.
+// unmountBelow unmounts what is mounted at a directory's contents, the innermost first, and makes sure that nothing is
+// left: removing a tree with a mount in it removes the content behind the mount.
 func unmountBelow(dir string) error {
 	mounts, err := mountsBelow(dir)
 	if err != nil {

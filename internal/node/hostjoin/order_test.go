@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/platform/systemd"
 )
 
-// On a host that is not a node yet the kubelet waits neither for systemd to read all units, nor for programs that it does not run at
-// once.
+// On a host that is not a node yet the kubelet waits neither for systemd to read all units, nor for programs that it
+// does not run at once.
 func TestTheKubeletStartsBeforeWhatCanWait(t *testing.T) {
 	w := newWorld(t)
 	w.units.Started = func(unit string) {

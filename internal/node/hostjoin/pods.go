@@ -59,7 +59,8 @@ func (c *CRI) Version(ctx context.Context) (string, error) {
 	return answer.GetRuntimeName() + " " + answer.GetRuntimeVersion(), nil
 }
 
-// RemovePods goes on with the others when one cannot be removed. Older ones are of another life of the host, and somebody else's.
+// RemovePods goes on with the others when one cannot be removed. Older ones are of another life of the host, and
+// somebody else's.
 func (c *CRI) RemovePods(ctx context.Context, since time.Time) (int, error) {
 	connection, err := c.connect()
 	if err != nil {

@@ -41,7 +41,8 @@ type JoinRequest struct {
 	NodeIP netip.Addr
 	// SkipKubeProxy leaves kube-proxy to the cluster, as where it is a DaemonSet. A host that has joined so stays so.
 	SkipKubeProxy bool
-	// Storage prepares the host's own disks, once nothing but them stands in the way of a join; nil: there is nothing to prepare.
+	// Storage prepares the host's own disks, once nothing but them stands in the way of a join; nil: there is nothing
+	// to prepare.
 	Storage func(ctx context.Context, say func(string)) error
 	// Preflight looks at the host and says what it saw; an error ends the join.
 	Preflight func(context.Context) (string, error)
@@ -379,9 +380,9 @@ func (h *Host) enterTrees(p *Plan) error {
 	return nil
 }
 
-// logindConfig is what the kubelet writes where logind runs, to be given as much time at a shutdown as it wants for its pods
-// (pkg/kubelet/nodeshutdown/systemd, OverrideInhibitDelay). logind reads it again when it is next started; until then only programs that
-// ask for a delay get one.
+// logindConfig is what the kubelet writes where logind runs, to be given as much time at a shutdown as it wants for its
+// pods (pkg/kubelet/nodeshutdown/systemd, OverrideInhibitDelay). logind reads it again when it is next started; until
+// then only programs that ask for a delay get one.
 const logindConfig = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 
 // shown is what may be shown of an artifact.

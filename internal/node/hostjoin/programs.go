@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// programs are those that a node needs, from muster's own directory. A name there may be a link to a program of many names.
+// programs are those that a node needs, from muster's own directory. A name there may be a link to a program of many
+// names.
 func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 	names := []string{"kubelet"}
 	if !skipKubeProxy {
@@ -65,7 +66,8 @@ func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 	return artifacts, nil
 }
 
-// late are the programs that nobody runs before the node has registered: network plugins, and muster itself for its watch.
+// late are the programs that nobody runs before the node has registered: network plugins, and muster itself for its
+// watch.
 func late(name string) bool { return name == "muster" || strings.HasPrefix(name, "cni/") }
 
 // needs reports whether a link leads, or will lead, to what stands beside it.
@@ -82,9 +84,9 @@ func (h *Host) placeOf(name string) string {
 	return filepath.Join(h.BinDir, name)
 }
 
-// usable reports whether a program that was there can serve instead of muster's: Kubernetes' of the same minor version; a containerd
-// that reads configurations of version 3, which came with 2.0; network plugins that know nftables, which came with 1.6. Whatever
-// else differs is somebody else's.
+// usable reports whether a program that was there can serve instead of muster's: Kubernetes' of the same minor version;
+// a containerd that reads configurations of version 3, which came with 2.0; network plugins that know nftables, which
+// came with 1.6. Whatever else differs is somebody else's.
 func (h *Host) usable(ctx context.Context, a artifact) (ok bool, why string) {
 	if a.copyOf == "" && a.linkTo == "" {
 		return false, ""
@@ -140,8 +142,8 @@ func (h *Host) version(ctx context.Context, program string, args ...string) (ver
 // versionPatience is how long a program may take to tell its version.
 const versionPatience = 10 * time.Second
 
-// parseVersion finds the first version in what a program says of itself: "Kubernetes v1.36.3", "containerd github.com/… v2.2.1 …",
-// "runc version 1.4.0".
+// parseVersion finds the first version in what a program says of itself: "Kubernetes v1.36.3", "containerd github.com/…
+// v2.2.1 …", "runc version 1.4.0".
 func parseVersion(said string) (version [2]int, err error) {
 	for word := range strings.FieldsSeq(said) {
 		parts := strings.SplitN(strings.TrimPrefix(word, "v"), ".", 3)

@@ -15,7 +15,8 @@ import (
 // kubeletEnvironment has the kubelet's arguments; see package render.
 const kubeletEnvironment = "/etc/eks/kubelet/environment"
 
-// nodeIPArgument is the one that says which address the kubelet uses. An address needs no quotes, so whatever surrounds it ends it.
+// nodeIPArgument is the one that says which address the kubelet uses. An address needs no quotes, so whatever surrounds
+// it ends it.
 var nodeIPArgument = regexp.MustCompile(`--node-ip=([0-9A-Fa-f.:]+)`)
 
 // NodeIP is the address that the kubelet is told to use; it is not valid if it is told none.
@@ -38,8 +39,8 @@ func (h *Host) NodeIP() netip.Addr {
 // ErrSameAddress means that the host reaches its cluster by no other address than before.
 var ErrSameAddress = errors.New("no other address of the host leads to the API server")
 
-// Readdress tells the kubelet to use the address by which the host reaches the cluster by now, in place of one that it lost, if assigned
-// says that it is this host's to use. The kubelet has to be restarted for that.
+// Readdress tells the kubelet to use the address by which the host reaches the cluster by now, in place of one that it
+// lost, if assigned says that it is this host's to use. The kubelet has to be restarted for that.
 func (h *Host) Readdress(ctx context.Context, old netip.Addr, assigned func(context.Context, netip.Addr) error) (netip.Addr, error) {
 	unlock, err := h.lock()
 	if err != nil {

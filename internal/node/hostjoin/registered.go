@@ -123,8 +123,9 @@ func (j *joining) kubeProxy(ctx context.Context) error {
 	return nil
 }
 
-// network writes the network's configuration once the node has a range of addresses for pods. A containerd that the join brought does that itself, by
-// a template; a containerd that was on the host before has no template. If any configuration exists, another program makes the network.
+// network writes the network's configuration once the node has a range of addresses for pods. A containerd that the
+// join brought does that itself, by a template; a containerd that was on the host before has no template. If any
+// configuration exists, another program makes the network.
 func (j *joining) network(node *corev1.Node) error {
 	if j.Self.OwnContainerd || node.Spec.PodCIDR == "" || !j.ledger.lists(render.PathCNIConfig) || j.disk.exists(render.PathCNIConfig) {
 		return nil

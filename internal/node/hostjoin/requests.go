@@ -26,8 +26,8 @@ var errRefused = errors.New("the API server refuses")
 // pause between two attempts to reach the API server.
 const retryPause = 250 * time.Millisecond
 
-// follow tells of objects as they are and as they change until told to stop. An API server that is away is asked again and again;
-// trouble hears what is wrong with it.
+// follow tells of objects as they are and as they change until told to stop. An API server that is away is asked again
+// and again; trouble hears what is wrong with it.
 func follow[T runtime.Object](ctx context.Context, list func(context.Context) (objects []T, version string, err error),
 	watching func(context.Context, string) (watch.Interface, error), each func(T) (stop bool, err error), trouble func(error),
 ) error {
@@ -131,7 +131,8 @@ func (e *deniedError) Error() string {
 	return fmt.Sprintf("the request for the node's %s certificate, %s, was refused: %s", what, e.name, e.why)
 }
 
-// outcome reads how far a request is, and why: from what the certificate controller wrote into it, or else its condition.
+// outcome reads how far a request is, and why: from what the certificate controller wrote into it, or else its
+// condition.
 func outcome(csr *certificatesv1.CertificateSigningRequest) (csrview.State, string) {
 	r := csrview.Of(csr, nil)
 	why := r.Why
@@ -144,8 +145,8 @@ func outcome(csr *certificatesv1.CertificateSigningRequest) (csrview.State, stri
 	return r.State, why
 }
 
-// waitingFor says what an undecided request waits for, and the fix, with the role that can apply it. Why it waits is in an Event,
-// which a node may not read.
+// waitingFor says what an undecided request waits for, and the fix, with the role that can apply it. Why it waits is in
+// an Event, which a node may not read.
 func waitingFor(csr *certificatesv1.CertificateSigningRequest) string {
 	return fmt.Sprintf("%s waits for approval; an administrator sees why with `muster csr explain %s`, and approves it with `muster csr approve %s --reason …` (or `kubectl certificate approve %s`)",
 		csr.Name, csr.Name, csr.Name, csr.Name)

@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// revoke deletes what the cluster knows of the node. A node may not delete itself (NodeRestriction), so that takes a user that may.
+// revoke deletes what the cluster knows of the node. A node may not delete itself (NodeRestriction), so that takes a
+// user that may.
 func (l *leaving) revoke(ctx context.Context) error {
 	name := l.ledger.NodeName
 	admin := l.request.Admin
@@ -43,8 +44,8 @@ func (l *leaving) revoke(ctx context.Context) error {
 	return l.deleteNode(ctx, admin, name)
 }
 
-// deleteToken deletes the token that the host came in by, if that is bound to this node's name. A token that is not bound to a name stays: other
-// hosts may be about to join by it.
+// deleteToken deletes the token that the host came in by, if that is bound to this node's name. A token that is not
+// bound to a name stays: other hosts may be about to join by it.
 func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) error {
 	if l.ledger.TokenID == "" {
 		return nil
@@ -68,8 +69,8 @@ func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) e
 	return nil
 }
 
-// boundTo reports whether a token is good for one node alone. A token that is bound to a machine does not count: it may be another machine's, which
-// was tried here and denied, and nothing on this host tells.
+// boundTo reports whether a token is good for one node alone. A token that is bound to a machine does not count: it may
+// be another machine's, which was tried here and denied, and nothing on this host tells.
 func boundTo(secret *corev1.Secret, node string) bool {
 	b, err := token.Read(secret)
 	if err != nil {

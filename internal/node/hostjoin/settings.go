@@ -12,9 +12,10 @@ import (
 	"strings"
 )
 
-// changedSettings are those of the kernel that a node's programs change: the kubelet, unless protectKernelDefaults forbids it
-// (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables; values in k8s.io/component-helpers, node/util/sysctl), the
-// network plugin ptp, which has packets forwarded, and kube-proxy (package render, newKubeProxyConfig), which has connections remembered.
+// changedSettings are those of the kernel that a node's programs change: the kubelet, unless protectKernelDefaults
+// forbids it (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables; values in k8s.io/component-helpers,
+// node/util/sysctl), the network plugin ptp, which has packets forwarded, and kube-proxy (package render,
+// newKubeProxyConfig), which has connections remembered.
 func changedSettings() map[string]string {
 	return map[string]string{
 		"kernel.keys.root_maxbytes":                          "25000000",
@@ -36,7 +37,8 @@ func (d disk) setting(name string) (string, error) {
 	return strings.TrimSpace(string(raw)), err
 }
 
-// settings returns the current values of the settings that will be changed. Settings that this kernel does not have are left out.
+// settings returns the current values of the settings that will be changed. Settings that this kernel does not have are
+// left out.
 func (d disk) settings() ([]Setting, error) {
 	var settings []Setting
 	changed := changedSettings()
@@ -53,7 +55,8 @@ func (d disk) settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// restore sets what is as the node's programs left it to what was before. A setting that somebody has changed since stays.
+// restore sets what is as the node's programs left it to what was before. A setting that somebody has changed since
+// stays.
 func (d disk) restore(s Setting) error {
 	changed, ok := changedSettings()[s.Name]
 	if !ok {

@@ -4,8 +4,8 @@ package hostjoin
 
 import "sync"
 
-// soon begins something that will be needed later, and returns what waits for it. A caller that gives it up ends it by its context, and
-// waits for the group.
+// soon begins something that will be needed later, and returns what waits for it. A caller that gives it up ends it by
+// its context, and waits for the group.
 func soon[T any](group *sync.WaitGroup, f func() (T, error)) func() (T, error) {
 	type result struct {
 		value T

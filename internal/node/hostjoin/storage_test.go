@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disks are prepared after everything that can be refused without them, and before anything is written; a host that has joined, and one
-// that is only asked what it would do, keeps its own.
+// Disks are prepared after everything that can be refused without them, and before anything is written; a host that has
+// joined, and one that is only asked what it would do, keeps its own.
 func TestStorageIsPreparedOnce(t *testing.T) {
 	w := newWorld(t)
 	r := w.request()
@@ -43,7 +43,8 @@ func TestStorageIsPreparedOnce(t *testing.T) {
 	compare(t, "the host", before, w.tree())
 }
 
-// Mounts that are there by then are not taken away: a directory on which a disk is mounted cannot be removed, and is not the join's.
+// Mounts that are there by then are not taken away: a directory on which a disk is mounted cannot be removed, and is
+// not the join's.
 func TestLeaveKeepsWhatDisksAreMountedAt(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts a directory: run it as root")

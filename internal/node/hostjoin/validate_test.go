@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// A configuration that the kubelet would refuse is refused before anything on the host is changed, its disks among that. Notes are told.
+// A configuration that the kubelet would refuse is refused before anything on the host is changed, its disks among
+// that. Notes are told.
 func TestJoinIsValidatedBeforeAnythingChanges(t *testing.T) {
 	w := newWorld(t)
 	r := w.request()

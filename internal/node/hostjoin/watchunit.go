@@ -13,9 +13,9 @@ import (
 // watchUnit is the service that notices what a kubelet alone does not (muster node watch).
 const watchUnit = "muster-node-watch.service"
 
-// watchService is it. It may write where it puts things right, and nowhere else: links of certificates, authorities, the kubelet's
-// arguments, the ledger, notices and locks. As root without capabilities it may restart the kubelet still, which systemd grants by the
-// user. Its own directory in /run, with the notices, goes with it.
+// watchService is it. It may write where it puts things right, and nowhere else: links of certificates, authorities,
+// the kubelet's arguments, the ledger, notices and locks. As root without capabilities it may restart the kubelet
+// still, which systemd grants by the user. Its own directory in /run, with the notices, goes with it.
 const watchService = `[Unit]
 Description=Muster's watch over this node's certificates and address
 Documentation=https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/

@@ -181,8 +181,8 @@ func (w *world) clock() time.Time {
 	return time.Now()
 }
 
-// before kills muster at its crashAt-th change, and nothing is changed by it from then on. A file that it was writing is left behind, half
-// written.
+// before kills muster at its crashAt-th change, and nothing is changed by it from then on. A file that it was writing
+// is left behind, half written.
 func (w *world) before(what string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,7 +52,8 @@ func (i *Importer) record(ctx context.Context, blob ocispec.Descriptor, labels m
 	return i.label(ctx, blob, labels)
 }
 
-// keep makes the lease keep a blob that another image brought: opening it for writing does so (containerd, core/metadata, contentStore.Writer).
+// keep makes the lease keep a blob that another image brought: opening it for writing does so (containerd,
+// core/metadata, contentStore.Writer).
 func (i *Importer) keep(ctx context.Context, blob ocispec.Descriptor) error {
 	err := i.write(ctx, loadedimages.BlobPath(i.config.Dir, blob.Digest), blob, nil)
 	if status.Code(err) == codes.AlreadyExists {

@@ -25,7 +25,8 @@ import (
 const (
 	// namespace of the kubelet's images and containers (containerd, internal/cri/constants).
 	namespace = "k8s.io"
-	// namespaceHeader and leaseHeader carry the namespace and lease of a call (containerd, pkg/namespaces and core/leases).
+	// namespaceHeader and leaseHeader carry the namespace and lease of a call (containerd, pkg/namespaces and
+	// core/leases).
 	namespaceHeader = "containerd-namespace"
 	leaseHeader     = "containerd-lease"
 
@@ -73,8 +74,8 @@ func New(c Config) (*Importer, error) {
 	}, nil
 }
 
-// Sync makes containerd's images those of the index: what is missing or has another content is made, and what was made here and is in the index no
-// more is deleted. An image that fails does not keep the others from being made.
+// Sync makes containerd's images those of the index: what is missing or has another content is made, and what was made
+// here and is in the index no more is deleted. An image that fails does not keep the others from being made.
 func (i *Importer) Sync(ctx context.Context, index loadedimages.Index) error {
 	ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, namespace)
 	listed, err := i.images.List(ctx, &imagesapi.ListImagesRequest{})

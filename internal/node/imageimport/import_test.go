@@ -28,7 +28,8 @@ import (
 	"muster.dev/muster/internal/node/loadedimages"
 )
 
-// containerd answers as containerd 2.4 does where it is asked here: a blob that is in its directory under the expected digest is taken over.
+// containerd answers as containerd 2.4 does where it is asked here: a blob that is in its directory under the expected
+// digest is taken over.
 type containerd struct {
 	contentapi.UnimplementedContentServer
 	t   *testing.T

@@ -35,8 +35,9 @@ const maxAnswer = 64 << 10
 // Client asks the service, as AWS's own programs do.
 type Client struct{ sdk *awsimds.Client }
 
-// NewClient makes a client; an empty endpoint is the one that every instance has. It takes no proxy and nothing else from the
-// environment: the address has a meaning on the very machine only. Each call asks once, or twice if its token was refused.
+// NewClient makes a client; an empty endpoint is the one that every instance has. It takes no proxy and nothing else
+// from the environment: the address has a meaning on the very machine only. Each call asks once, or twice if its token
+// was refused.
 func NewClient(endpoint string) *Client {
 	if endpoint == "" {
 		endpoint = DefaultEndpoint
@@ -95,7 +96,8 @@ type Identity struct {
 	// IPv6 is the first address that the first network interface has of that kind; it is not valid if there is none.
 	IPv6           netip.Addr
 	PrivateDNSName string
-	// PodRange is the first range of addresses that is delegated to its first network interface; it is not valid if there is none.
+	// PodRange is the first range of addresses that is delegated to its first network interface; it is not valid if
+	// there is none.
 	PodRange netip.Prefix
 	// ImageID is the image that the instance was launched from; empty if the service does not say.
 	ImageID string
@@ -137,8 +139,8 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	}, nil
 }
 
-// firstOf is the first line of what is told of the first network interface, such as the address that EKS's nodes take in clusters of IPv6
-// (amazon-eks-ami, nodeadm/internal/kubelet/config.go, getNodeIp); zero if nothing is.
+// firstOf is the first line of what is told of the first network interface, such as the address that EKS's nodes take
+// in clusters of IPv6 (amazon-eks-ami, nodeadm/internal/kubelet/config.go, getNodeIp); zero if nothing is.
 func firstOf[T any](ctx context.Context, c *Client, leaf string, parse func(string) (T, error)) (T, error) {
 	var none T
 	mac, err := c.Metadata(ctx, "mac")
@@ -183,11 +185,12 @@ func classify(err error) error {
 	return err
 }
 
-// patience is how long [FetchUserData] asks a service that does not answer, as long as a machine's network may take to come up.
+// patience is how long [FetchUserData] asks a service that does not answer, as long as a machine's network may take to
+// come up.
 const patience = time.Minute
 
-// FetchUserData asks for the user data of this machine, again and again while there is no answer; an empty endpoint is the one that
-// every instance has. ErrNotFound says that it was launched without any.
+// FetchUserData asks for the user data of this machine, again and again while there is no answer; an empty endpoint is
+// the one that every instance has. ErrNotFound says that it was launched without any.
 func FetchUserData(ctx context.Context, endpoint string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the instance metadata service does not answer"))
 	defer cancel()

@@ -19,8 +19,8 @@ const (
 	maxConnections = 4096
 )
 
-// gate admits connections from known addresses only, a limited number of each machine, and limits how far answers go. Other connections are reset, so
-// that nothing is left of them.
+// gate admits connections from known addresses only, a limited number of each machine, and limits how far answers go.
+// Other connections are reset, so that nothing is left of them.
 type gate struct {
 	net.Listener
 	directory Directory
@@ -52,8 +52,8 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// admit sets how far answers go before anything has been read: the kernel has sent no data yet. The handshake alone may go
-// further, as with EC2, whose limit is one of answers too.
+// admit sets how far answers go before anything has been read: the kernel has sent no data yet. The handshake alone may
+// go further, as with EC2, whose limit is one of answers too.
 func (g *gate) admit(connection net.Conn) net.Conn {
 	peer, err := netip.ParseAddrPort(connection.RemoteAddr().String())
 	if err != nil {

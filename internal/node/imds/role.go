@@ -41,7 +41,8 @@ const (
 	credentialsPath = iamPath + "/security-credentials/"
 )
 
-// leaves are the documents that EC2 has of a role, by path (EC2's user guide, "Retrieve security credentials from instance metadata").
+// leaves are the documents that EC2 has of a role, by path (EC2's user guide, "Retrieve security credentials from
+// instance metadata").
 func (r Role) leaves() (map[string]string, error) {
 	info, err := json.MarshalIndent(struct {
 		Code               string
@@ -69,12 +70,12 @@ func (r Role) leaves() (map[string]string, error) {
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// renewalShare of their life is left when credentials are renewed. EC2 has new ones five minutes before the old ones end; a third
-// of six hours lets the identity service be away for longer than that.
+// renewalShare of their life is left when credentials are renewed. EC2 has new ones five minutes before the old ones
+// end; a third of six hours lets the identity service be away for longer than that.
 const renewalShare = 3
 
-// RoleCache asks for each machine's credentials once, and again before they end. While the identity service does not answer, the known
-// credentials go on being served for as long as they are good.
+// RoleCache asks for each machine's credentials once, and again before they end. While the identity service does not
+// answer, the known credentials go on being served for as long as they are good.
 type RoleCache struct {
 	from Credentials
 	now  func() time.Time
@@ -139,7 +140,8 @@ func (c *RoleCache) of(instanceID string) (k *known, changes int) {
 	return k, c.changes
 }
 
-// sweep forgets machines whose credentials nobody asked for until they ended, and those that somebody is just asking for stay.
+// sweep forgets machines whose credentials nobody asked for until they ended, and those that somebody is just asking
+// for stay.
 func (c *RoleCache) sweep() {
 	now := c.now()
 	for id, k := range c.known {
@@ -160,8 +162,8 @@ func (c *RoleCache) drop(instanceID string, k *known) {
 	}
 }
 
-// Changed has everything asked for anew: a role was deleted or made again, or may have been. The known ones go on being served while
-// there is no answer: services that are shown the credentials check whether they are still good.
+// Changed has everything asked for anew: a role was deleted or made again, or may have been. The known ones go on being
+// served while there is no answer: services that are shown the credentials check whether they are still good.
 func (c *RoleCache) Changed() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -19,7 +19,8 @@ import (
 
 // Directory knows machines. Its answers are asked for at each request, so that they are true at that moment.
 type Directory interface {
-	// Lookup returns the machine that an address belongs to, or that the pod with that address runs on; ErrNotFound if there is none.
+	// Lookup returns the machine that an address belongs to, or that the pod with that address runs on; ErrNotFound if
+	// there is none.
 	Lookup(address netip.Addr) (Instance, error)
 	// UserData returns what a machine was launched with; ErrNotFound if nothing.
 	UserData(id string) ([]byte, error)
@@ -84,7 +85,8 @@ const (
 	tokenPath   = "/latest/api/token"                    //nolint:gosec // G101: a path
 )
 
-// ServeHTTP answers one request. The machine is the one whose address it comes from; nothing in the request identifies it.
+// ServeHTTP answers one request. The machine is the one whose address it comes from; nothing in the request identifies
+// it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Cache-Control", "no-store")
@@ -131,8 +133,8 @@ func (s *Server) instance(remote string) (Instance, error) {
 	return s.config.Directory.Lookup(peer.Addr().Unmap())
 }
 
-// literal reports whether the service was asked for by address. A name means that somebody's name server was believed, which can point it
-// here so that a browser takes the service for a page of its owner (DNS rebinding).
+// literal reports whether the service was asked for by address. A name means that somebody's name server was believed,
+// which can point it here so that a browser takes the service for a page of its owner (DNS rebinding).
 func literal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -220,8 +222,8 @@ func (s *Server) serve(ctx context.Context, w http.ResponseWriter, path string, 
 	}
 }
 
-// addRole adds the machine's role where somebody asks for it, or lists what is above it. A machine that has none has no such folder, as
-// on EC2. Above it a role that cannot be told is left out: the rest is true without.
+// addRole adds the machine's role where somebody asks for it, or lists what is above it. A machine that has none has no
+// such folder, as on EC2. Above it a role that cannot be told is left out: the rest is true without.
 func (s *Server) addRole(ctx context.Context, leaves map[string]string, path, instanceID string) error {
 	path = strings.TrimSuffix(path, "/")
 	asked := path == iamPath || strings.HasPrefix(path, iamPath+"/")
@@ -247,7 +249,8 @@ func (s *Server) addRole(ctx context.Context, leaves map[string]string, path, in
 	return err
 }
 
-// roleTimeout is less than programs wait for an answer of the service (aws-sdk-go-v2, feature/ec2/imds: they ask again).
+// roleTimeout is less than programs wait for an answer of the service (aws-sdk-go-v2, feature/ec2/imds: they ask
+// again).
 const roleTimeout = 3 * time.Second
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }

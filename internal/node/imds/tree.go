@@ -35,7 +35,8 @@ type Instance struct {
 	VPCID, SubnetID string
 	// PodRange is the range of the subnet that its pods have their addresses of; not valid if they have none.
 	PodRange netip.Prefix
-	// APIServers are the API servers of clusters with an address in the VPC: where they listen on the host, and their URL in the VPC.
+	// APIServers are the API servers of clusters with an address in the VPC: where they listen on the host, and their
+	// URL in the VPC.
 	APIServers map[netip.AddrPort]string
 	// HopLimit is how many hops an answer may take: 1 reaches the machine, 2 the pods behind it.
 	HopLimit int
@@ -47,8 +48,8 @@ const leafPodRange = "ipv4-prefix"
 // rootDevice is the name of the disk that an instance boots from.
 const rootDevice = "/dev/xvda"
 
-// APIServerPath is where latest/meta-data/ has the URL in the VPC of the API server that listens at an address of the host. EC2 has nothing of the
-// kind: an endpoint of EKS's is the same everywhere.
+// APIServerPath is where latest/meta-data/ has the URL in the VPC of the API server that listens at an address of the
+// host. EC2 has nothing of the kind: an endpoint of EKS's is the same everywhere.
 func APIServerPath(host netip.AddrPort) string {
 	return fmt.Sprintf("muster/api-servers/%s/%d", host.Addr(), host.Port())
 }
@@ -80,8 +81,8 @@ func (i Instance) metadata() map[string]string {
 	}
 	// A root disk, no volumes: the EBS CSI driver counts those, and takes an error for the end of instance metadata.
 	leaves["block-device-mapping/ami"], leaves["block-device-mapping/root"] = rootDevice, rootDevice
-	// Nothing is planned for an instance. The leaves that announce an interruption (spot/instance-action, events/recommendations/rebalance) do not
-	// exist.
+	// Nothing is planned for an instance. The leaves that announce an interruption (spot/instance-action,
+	// events/recommendations/rebalance) do not exist.
 	leaves["events/maintenance/scheduled"], leaves["events/maintenance/history"] = "[]", "[]"
 	leaves["services/domain"], leaves["services/partition"] = "amazonaws.com", "aws"
 	for name, value := range map[string]string{"ami-id": i.ImageID, adapter + "owner-id": i.AccountID, adapter + "security-group-ids": strings.Join(i.SecurityGroupIDs, "\n")} {
@@ -104,8 +105,8 @@ func (i Instance) metadata() map[string]string {
 	return leaves
 }
 
-// document is the instance identity document (EC2's user guide, "Instance identity documents"). Properties that an instance here does not
-// have, such as a kernel, are left out.
+// document is the instance identity document (EC2's user guide, "Instance identity documents"). Properties that an
+// instance here does not have, such as a kernel, are left out.
 func (i Instance) document() (string, error) {
 	architecture := map[string]string{"amd64": "x86_64"}[runtime.GOARCH]
 	if architecture == "" {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeletcheck validates a kubelet's configuration by the kubelet's own code before a kubelet runs with it. That code is in
-// another program, kubelet-config-check, which is built from upstream's packages as the kubelet is and lies beside it.
+// Package kubeletcheck validates a kubelet's configuration by the kubelet's own code before a kubelet runs with it.
+// That code is in another program, kubelet-config-check, which is built from upstream's packages as the kubelet is and
+// lies beside it.
 package kubeletcheck
 
 import (
@@ -50,7 +51,8 @@ func Needed(spec nodeconfig.Spec) bool {
 	return false
 }
 
-// Check returns all that a kubelet with these files and arguments would refuse, as [nodeconfig.Problems], or why that is not known.
+// Check returns all that a kubelet with these files and arguments would refuse, as [nodeconfig.Problems], or why that
+// is not known.
 func Check(ctx context.Context, run Run, files []render.File, args []string, machine Machine) error {
 	config, dropIns := render.KubeletConfigs(files)
 	input := struct {

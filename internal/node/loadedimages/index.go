@@ -78,7 +78,8 @@ func versionOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Read reads the index in a directory. A directory without one has no images. An index that holds anything that cannot be is an error.
+// Read reads the index in a directory. A directory without one has no images. An index that holds anything that cannot
+// be is an error.
 func Read(dir string) (index Index, version string, err error) {
 	file, err := os.Open(filepath.Join(dir, IndexFile))
 	if errors.Is(err, os.ErrNotExist) {

@@ -53,8 +53,8 @@ func Forget(path string) error {
 	return nil
 }
 
-// ReadReport reads the report on a machine's disk. Returns false unless a regular file of at most maxReport bytes is there and holds a report. It
-// never waits and follows no link out of the disk, whatever the machine's root put there.
+// ReadReport reads the report on a machine's disk. Returns false unless a regular file of at most maxReport bytes is
+// there and holds a report. It never waits and follows no link out of the disk, whatever the machine's root put there.
 func ReadReport(disk *os.Root) (Report, bool) {
 	file, err := disk.OpenFile(ReportPath, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -7,6 +7,6 @@
 //	   RAID0, RAID10 ─> /dev/md/muster ─> MOUNTPATH/0 ─> /var/lib/kubelet, /var/lib/containerd, /var/log/pods
 //	   Mount         ─> MOUNTPATH/1, MOUNTPATH/2, …
 //
-// Mounts are written as units of systemd, so that they are mounted again before the node's programs start. A disk with anything on it that is not
-// this package's own is refused: nothing is ever formatted twice.
+// Mounts are written as units of systemd, so that they are mounted again before the node's programs start. A disk with
+// anything on it that is not this package's own is refused: nothing is ever formatted twice.
 package localdisk

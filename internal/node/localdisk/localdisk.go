@@ -41,8 +41,8 @@ type Config struct {
 // Wanted reports whether a NodeConfig asks for any of it.
 func Wanted(s nodeconfig.LocalStorage) bool { return s.Strategy != "" }
 
-// Setup does it. A setup that is there already is left as it is; on a machine without such disks there is nothing to do, and that is
-// said.
+// Setup does it. A setup that is there already is left as it is; on a machine without such disks there is nothing to
+// do, and that is said.
 func Setup(ctx context.Context, c Config) error {
 	if !Wanted(c.Storage) {
 		return nil

@@ -65,8 +65,8 @@ func (c Config) mounted(ctx context.Context, dir string) bool {
 	return err == nil
 }
 
-// unit is a mount as systemd.mount(5) has it. It comes before the node's programs; an instance that was stopped comes back with empty disks,
-// and boots nevertheless.
+// unit is a mount as systemd.mount(5) has it. It comes before the node's programs; an instance that was stopped comes
+// back with empty disks, and boots nevertheless.
 func (m mount) unit() string {
 	kind, options := "xfs", "defaults,noatime"
 	needs := ""

@@ -38,8 +38,8 @@ func Ask(ctx context.Context, socket string, request Request, file *os.File) ([]
 	return answer.Devices, nil
 }
 
-// AskMount asks the host for a mount of the file system on a device. The mount is not attached to a path yet. The error wraps the errno that mount(2)
-// has for it; the check of a file system may take minutes.
+// AskMount asks the host for a mount of the file system on a device. The mount is not attached to a path yet. The error
+// wraps the errno that mount(2) has for it; the check of a file system may take minutes.
 func AskMount(ctx context.Context, socket string, device *os.File, fileSystem blockfs.Request) (*os.File, error) {
 	answer, mount, err := exchange(ctx, socket, Request{Op: Mount, FileSystem: &fileSystem}, device, blockfs.Patience+answerPatience)
 	switch {

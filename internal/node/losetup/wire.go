@@ -28,11 +28,13 @@ const (
 	Detach Op = "detach"
 	// List lists the machine's devices.
 	List Op = "list"
-	// Mount makes a mount of the file system on a device of the machine's, which comes open with the request. The mount comes with the answer.
+	// Mount makes a mount of the file system on a device of the machine's, which comes open with the request. The mount
+	// comes with the answer.
 	Mount Op = "mount"
 )
 
-// Request is what a machine asks, one for each connection: a line of JSON. An open file comes with Attach and Mount, and with nothing else.
+// Request is what a machine asks, one for each connection: a line of JSON. An open file comes with Attach and Mount,
+// and with nothing else.
 type Request struct {
 	Op Op `json:"op"`
 	// ReadOnly makes a device that is only read (Attach).

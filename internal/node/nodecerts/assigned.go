@@ -16,9 +16,9 @@ import (
 // ErrNotAssigned is an address that the cluster gives a node no certificate for.
 var ErrNotAssigned = errors.New("the cluster issues no certificate for that address to this node")
 
-// Assigned asks the cluster whether a node may have an address in place of another, in the way in which its kubelet will: by a request
-// for a serving certificate. Whether the address is the machine's is known by the approver of that request, and by nobody on the machine.
-// The certificate is thrown away: the kubelet asks for its own.
+// Assigned asks the cluster whether a node may have an address in place of another, in the way in which its kubelet
+// will: by a request for a serving certificate. Whether the address is the machine's is known by the approver of that
+// request, and by nobody on the machine. The certificate is thrown away: the kubelet asks for its own.
 func Assigned(ctx context.Context, c RotateConfig, old, address netip.Addr) error {
 	config, name, err := Connection(ctx, c.Kubeconfig, c.Dir, c.Now())
 	if err != nil {

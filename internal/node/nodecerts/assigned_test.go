@@ -15,7 +15,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// The approver of serving certificates decides whether an address is the machine's; nothing on the disk changes by asking.
+// The approver of serving certificates decides whether an address is the machine's; nothing on the disk changes by
+// asking.
 func TestAssigned(t *testing.T) {
 	t.Parallel()
 	old, address := netip.MustParseAddr("192.168.64.11"), netip.MustParseAddr("192.168.64.99")

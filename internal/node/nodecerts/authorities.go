@@ -38,12 +38,12 @@ const (
 // clusterInfo is where a cluster publishes its authorities, to anybody.
 const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
-// RefreshAuthorities brings the file of authorities that a node trusts to be the API server up to what the cluster publishes, along
-// a chain of trust: the answer must come over a connection that the present authorities verify, the published ones must verify
-// that same connection, or the node would lock itself out, and a present one must vouch for each that is new: the kubelet takes all of them
-// for those of its clients, too, and the right to write a ConfigMap in kube-public is not the right to do everything on every node. It
-// reports whether the file was changed. A cluster that publishes nothing is left alone, and so is a kubeconfig that does not name the
-// file.
+// RefreshAuthorities brings the file of authorities that a node trusts to be the API server up to what the cluster
+// publishes, along a chain of trust: the answer must come over a connection that the present authorities verify, the
+// published ones must verify that same connection, or the node would lock itself out, and a present one must vouch for
+// each that is new: the kubelet takes all of them for those of its clients, too, and the right to write a ConfigMap in
+// kube-public is not the right to do everything on every node. It reports whether the file was changed. A cluster that
+// publishes nothing is left alone, and so is a kubeconfig that does not name the file.
 func RefreshAuthorities(ctx context.Context, kubeconfig, file string, now time.Time) (changed bool, err error) {
 	named, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -91,7 +91,8 @@ func proxyOf(config *rest.Config) func(*http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment
 }
 
-// askClusterInfo asks without a credential: cluster-info is for clients that have none, and by upstream's role for them alone.
+// askClusterInfo asks without a credential: cluster-info is for clients that have none, and by upstream's role for them
+// alone.
 func askClusterInfo(ctx context.Context, config *rest.Config, trusted *x509.CertPool) ([]byte, *tls.ConnectionState, error) {
 	client := http.Client{Timeout: config.Timeout, Transport: &http.Transport{
 		Proxy: proxyOf(config), DisableKeepAlives: true,
@@ -165,8 +166,8 @@ func checkAuthorities(raw []byte, present []*x509.Certificate, connection *tls.C
 	return authorities, nil
 }
 
-// stranger returns a new authority that no present authority vouches for, or nil. A present authority vouches for authorities that it signed, for
-// those with the same key (itself, renewed), and, transitively, for theirs.
+// stranger returns a new authority that no present authority vouches for, or nil. A present authority vouches for
+// authorities that it signed, for those with the same key (itself, renewed), and, transitively, for theirs.
 func stranger(authorities, present []*x509.Certificate) *x509.Certificate {
 	known, left := slices.Clone(present), slices.Clone(authorities)
 	for len(left) > 0 {
@@ -189,7 +190,8 @@ var ErrUnreachable = errors.New("the API server does not answer")
 // ErrRefused is a bootstrap token that the API server does not take.
 var ErrRefused = errors.New("the API server does not accept its token: it has expired or was deleted")
 
-// TryBootstrap reports whether the API server takes the token of a bootstrap kubeconfig, and for a member of which groups.
+// TryBootstrap reports whether the API server takes the token of a bootstrap kubeconfig, and for a member of which
+// groups.
 func TryBootstrap(ctx context.Context, path string) (groups []string, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

@@ -189,7 +189,8 @@ users:
 	return file, kubeconfig
 }
 
-// The environment of a process that asks the API server behind a proxy for its authorities: net/http reads the environment once.
+// The environment of a process that asks the API server behind a proxy for its authorities: net/http reads the
+// environment once.
 const envBehindProxy = "NODECERTS_TEST_BEHIND_PROXY"
 
 // Behind a proxy the node asks by it, as it joined.

@@ -63,8 +63,8 @@ func configOf(path string, file *clientcmdapi.Config) (*rest.Config, error) {
 	return config, nil
 }
 
-// Connection is an endpoint with the node's own credential: the certificate on the disk, which the kubeconfig names as well, or tokens of
-// its machine's role.
+// Connection is an endpoint with the node's own credential: the certificate on the disk, which the kubeconfig names as
+// well, or tokens of its machine's role.
 func Connection(ctx context.Context, kubeconfig, dir string, now time.Time) (config *rest.Config, node string, err error) {
 	if ByRole(kubeconfig) {
 		return roleConnection(ctx, kubeconfig)

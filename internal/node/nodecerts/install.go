@@ -21,7 +21,8 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// stamp is how upstream's store dates its files, in local time (client-go, util/certificate/certificate_store.go, Update).
+// stamp is how upstream's store dates its files, in local time (client-go, util/certificate/certificate_store.go,
+// Update).
 const stamp = "2006-01-02-15-04-05"
 
 // encode is a pair as upstream's store writes it: certificates, then the key.
@@ -46,9 +47,10 @@ type installer struct {
 	step func(string)
 }
 
-// install writes a pair to a dated file and makes it the current one. The file and its link are those of upstream's store, but the
-// link is replaced in one step: the store removes the old one first, and a process that is killed then leaves a kubelet that cannot
-// start, since it reads its kubeconfig, which names the link, before it looks for what the store left behind.
+// install writes a pair to a dated file and makes it the current one. The file and its link are those of upstream's
+// store, but the link is replaced in one step: the store removes the old one first, and a process that is killed then
+// leaves a kubelet that cannot start, since it reads its kubeconfig, which names the link, before it looks for what the
+// store left behind.
 func (i installer) install(kind Kind, pair []byte) (string, error) {
 	path, err := i.free(kind)
 	if err != nil {
@@ -103,8 +105,8 @@ func (i installer) free(kind Kind) (string, error) {
 // settleTime is far longer than a kubelet needs between removing a link and renaming the next one.
 const settleTime = time.Second
 
-// Recover puts the links back that an interrupted rotation of the kubelet's own left half replaced. The kubelet does so, too, but
-// only after it has read its kubeconfig, which fails without the link; so it needs somebody else to do it.
+// Recover puts the links back that an interrupted rotation of the kubelet's own left half replaced. The kubelet does
+// so, too, but only after it has read its kubeconfig, which fails without the link; so it needs somebody else to do it.
 func Recover(ctx context.Context, dir string) (recovered []Kind, err error) {
 	for _, kind := range Kinds() {
 		if !interrupted(dir, kind) {

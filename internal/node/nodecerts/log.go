@@ -59,8 +59,8 @@ func logField(fields, name string) string {
 	return value
 }
 
-// Drawn adds to reports the moments of rotation that a kubelet's log tells, the last for each certificate. A log that does not
-// exist tells nothing.
+// Drawn adds to reports the moments of rotation that a kubelet's log tells, the last for each certificate. A log that
+// does not exist tells nothing.
 func Drawn(reports []Report, path string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -46,8 +46,8 @@ func (k Kind) prefix() string { return "kubelet-" + string(k) }
 // link is the name of the link to the pair in use.
 func (k Kind) link() string { return k.prefix() + "-current.pem" }
 
-// updated is the name that upstream's store gives a link before it becomes the current one; one that a crash has left is taken
-// up by the store when there is no current one.
+// updated is the name that upstream's store gives a link before it becomes the current one; one that a crash has left
+// is taken up by the store when there is no current one.
 func (k Kind) updated() string { return k.prefix() + "-updated.pem" }
 
 // Pair is a certificate and its key, as one file holds them.
@@ -72,8 +72,9 @@ const (
 	maxChain = 8
 )
 
-// Parse reads a pair in PEM: certificates, the node's first, and one key, in the order in which upstream writes them or the other. Anything else in
-// the file is an error. The error never repeats the content of the file, which may be a key.
+// Parse reads a pair in PEM: certificates, the node's first, and one key, in the order in which upstream writes them or
+// the other. Anything else in the file is an error. The error never repeats the content of the file, which may be a
+// key.
 func Parse(raw []byte) (Pair, error) {
 	if len(raw) > maxPair {
 		return Pair{}, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxPair)

@@ -42,8 +42,8 @@ type Report struct {
 
 // Rotation is when a kubelet asks for the next certificate.
 type Rotation struct {
-	// From and Until are 70 and 90 % of the certificate's life: the kubelet draws a moment in between, anew each time it starts
-	// (client-go, util/certificate/certificate_manager.go, jitteryDuration).
+	// From and Until are 70 and 90 % of the certificate's life: the kubelet draws a moment in between, anew each time
+	// it starts (client-go, util/certificate/certificate_manager.go, jitteryDuration).
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	// Drawn is that moment if the kubelet's log tells it.
@@ -116,7 +116,8 @@ func read(dir string, kind Kind, now time.Time) Report {
 		r.problem(Unreadable, "run as root", "%v", err)
 		return r
 	case info.Mode()&fs.ModeSymlink == 0:
-		// Upstream's store reads such a file but refuses to replace it: the kubelet goes on until the certificate ends, and no longer.
+		// Upstream's store reads such a file but refuses to replace it: the kubelet goes on until the certificate ends,
+		// and no longer.
 		r.problem(NotALink, fmt.Sprintf("mv %s %s && ln -s %[2]s %[1]s", r.Link, filepath.Join(dir, kind.prefix()+"-"+now.Format(stamp)+".pem")),
 			"%s is a file and not a link, so the kubelet cannot rotate it", r.Link)
 	default:
@@ -147,8 +148,8 @@ func read(dir string, kind Kind, now time.Time) Report {
 	return r
 }
 
-// missing says what it means that there is no link: a store that crashed between removing the old one and renaming the new one
-// leaves that; a kubelet that serves a certificate of its own has never had one.
+// missing says what it means that there is no link: a store that crashed between removing the old one and renaming the
+// new one leaves that; a kubelet that serves a certificate of its own has never had one.
 func (r *Report) missing(dir string) {
 	if _, err := os.Lstat(filepath.Join(dir, r.Kind.updated())); err == nil {
 		r.problem(Missing, "mv "+filepath.Join(dir, r.Kind.updated())+" "+r.Link+", and restart the kubelet", "%s does not exist: a rotation was interrupted", r.Link)

@@ -35,8 +35,8 @@ type request struct {
 	key      *ecdsa.PrivateKey
 }
 
-// newRequest asks for what a kubelet would (pkg/kubelet/certificate/kubelet.go): with a new key, the node's own name, and on a
-// serving certificate every name and address of its Node.
+// newRequest asks for what a kubelet would (pkg/kubelet/certificate/kubelet.go): with a new key, the node's own name,
+// and on a serving certificate every name and address of its Node.
 func newRequest(kind Kind, node *corev1.Node) (request, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -98,7 +98,8 @@ func (r request) object() (*certificatesv1.CertificateSigningRequest, error) {
 	}, nil
 }
 
-// check reports whether what was issued is what was asked for. Trusted authorities, if any are known, must have signed it.
+// check reports whether what was issued is what was asked for. Trusted authorities, if any are known, must have signed
+// it.
 func (r request) check(issued []byte, trusted []*x509.Certificate, now time.Time) ([]*x509.Certificate, error) {
 	chain, err := bundle.Parse(issued)
 	if err != nil {

@@ -18,13 +18,15 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// ByRole reports whether the node of a kubeconfig joined by its machine's role: it has no client certificate then, and needs none.
+// ByRole reports whether the node of a kubeconfig joined by its machine's role: it has no client certificate then, and
+// needs none.
 func ByRole(kubeconfig string) bool {
 	raw, err := os.ReadFile(kubeconfig)
 	return err == nil && render.JoinsByRole(raw)
 }
 
-// ReadNode reports on the certificates that a node has: one that joined by its machine's role has the one that it serves alone.
+// ReadNode reports on the certificates that a node has: one that joined by its machine's role has the one that it
+// serves alone.
 func ReadNode(kubeconfig, dir string, now time.Time) []Report {
 	if ByRole(kubeconfig) {
 		return []Report{read(dir, Serving, now)}
@@ -32,8 +34,8 @@ func ReadNode(kubeconfig, dir string, now time.Time) []Report {
 	return Read(dir, now)
 }
 
-// roleConnection is what the kubelet uses: the kubeconfig names the program that makes tokens of the machine's role. Which node that is
-// stands nowhere on the disk, so the API server is asked.
+// roleConnection is what the kubelet uses: the kubeconfig names the program that makes tokens of the machine's role.
+// Which node that is stands nowhere on the disk, so the API server is asked.
 func roleConnection(ctx context.Context, kubeconfig string) (config *rest.Config, node string, err error) {
 	file, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -45,7 +47,8 @@ func roleConnection(ctx context.Context, kubeconfig string) (config *rest.Config
 	return nodeOf(ctx, config)
 }
 
-// TokenConnection is the same with a token of the machine's role that was made here: process number one may start no program.
+// TokenConnection is the same with a token of the machine's role that was made here: process number one may start no
+// program.
 func TokenConnection(ctx context.Context, kubeconfig, token string) (config *rest.Config, node string, err error) {
 	if config, err = Endpoint(kubeconfig); err != nil {
 		return nil, "", err

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// byRole makes a node one that joined by its machine's role: its kubeconfig names a program that prints a token, and it has no client
-// certificate.
+// byRole makes a node one that joined by its machine's role: its kubeconfig names a program that prints a token, and it
+// has no client certificate.
 func (w *world) byRole() {
 	w.t.Helper()
 	w.bearer = "k8s-aws-v1.test"

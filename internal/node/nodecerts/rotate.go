@@ -59,8 +59,9 @@ var errByRole = errors.New("this node joined by its machine's role and has no cl
 // pollInterval is how often a request is looked at.
 const pollInterval = 250 * time.Millisecond
 
-// Rotate asks for new certificates with the node's present one. Nothing is written before all are issued and checked, and a process
-// that is killed at any moment leaves a kubelet that works: with the old ones, with the new ones, or with one of each.
+// Rotate asks for new certificates with the node's present one. Nothing is written before all are issued and checked,
+// and a process that is killed at any moment leaves a kubelet that works: with the old ones, with the new ones, or with
+// one of each.
 func Rotate(ctx context.Context, c RotateConfig) ([]Rotated, error) {
 	unlock, err := c.lock()
 	if err != nil {
@@ -116,8 +117,8 @@ func Rotate(ctx context.Context, c RotateConfig) ([]Rotated, error) {
 	return rotated, c.uses(ctx, node, rotated)
 }
 
-// halfDone says what has been replaced by the time one cannot be: the kubelet goes on with the old ones in its memory, and finds the new
-// at its next start.
+// halfDone says what has been replaced by the time one cannot be: the kubelet goes on with the old ones in its memory,
+// and finds the new at its next start.
 func halfDone(done []Rotated, failed Kind, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%s certificate: %w; nothing was replaced", failed, err)
@@ -208,7 +209,8 @@ func (c RotateConfig) await(ctx context.Context, client kubernetes.Interface, cr
 	}
 }
 
-// waitsFor says why a request has no certificate yet. The reason of a rule's wait stands in an Event, which nodes may not read.
+// waitsFor says why a request has no certificate yet. The reason of a rule's wait stands in an Event, which nodes may
+// not read.
 func waitsFor(r csrview.Review) string {
 	switch {
 	case r.State == csrview.Approved:
@@ -239,8 +241,8 @@ func published(ctx context.Context, client kubernetes.Interface, kind Kind) ([]*
 	return authorities, nil
 }
 
-// lock keeps a second rotation of the same certificates out. It is not in their directory, which others may read, and where nothing is
-// but what upstream's kubelet leaves.
+// lock keeps a second rotation of the same certificates out. It is not in their directory, which others may read, and
+// where nothing is but what upstream's kubelet leaves.
 func (c RotateConfig) lock() (unlock func(), err error) {
 	dir, err := filepath.EvalSymlinks(c.Dir)
 	if err == nil {

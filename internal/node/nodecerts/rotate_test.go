@@ -234,8 +234,8 @@ func TestWhatSystemctlSaysIsOneLine(t *testing.T) {
 	}
 }
 
-// A rotation that is killed at any step leaves pairs that upstream's store reads, behind links that are always there, and the next
-// rotation goes through.
+// A rotation that is killed at any step leaves pairs that upstream's store reads, behind links that are always there,
+// and the next rotation goes through.
 func TestRotateKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	for at := 0; ; at++ {

@@ -78,8 +78,8 @@ func shown(value any) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// awkward looks at values whose decoding would say what must not be said (the digits of a token that YAML takes for a number)
-// or not say where (base64), and takes the bad ones out.
+// awkward looks at values whose decoding would say what must not be said (the digits of a token that YAML takes for a
+// number) or not say where (base64), and takes the bad ones out.
 func (r *reader) awkward(name string, spec map[string]any) {
 	if join, ok := spec["join"].(map[string]any); ok {
 		if token, there := join["token"]; there && token != nil {

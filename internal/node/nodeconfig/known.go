@@ -15,10 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Names that other programs know, of the version of Kubernetes that muster is built with. Both read leniently what they do not know, so
-// nobody would tell: the kubelet its drop-ins (cmd/kubelet/app/server.go, loadDropinConfigFileIntoJSON), containerd its base
-// specification. Decoding into upstream's types would bring their metrics and flags into every machine's agent; these are lists of what
-// the types hold, which a test writes and compares:
+// Names that other programs know, of the version of Kubernetes that muster is built with. Both read leniently what they
+// do not know, so nobody would tell: the kubelet its drop-ins (cmd/kubelet/app/server.go,
+// loadDropinConfigFileIntoJSON), containerd its base specification. Decoding into upstream's types would bring their
+// metrics and flags into every machine's agent; these are lists of what the types hold, which a test writes and
+// compares:
 //
 //	go test ./internal/node/nodeconfig -run TestKnown -update
 var (
@@ -104,7 +105,8 @@ func (s *shape) meant(key string) string {
 	return ""
 }
 
-// mistyped returns errors about values of the wrong type. An error names the type of the value and not the value itself, which may be a password.
+// mistyped returns errors about values of the wrong type. An error names the type of the value and not the value
+// itself, which may be a password.
 func (s *shape) mistyped(path *field.Path, value any) field.ErrorList {
 	must := func(ok bool, what string) field.ErrorList {
 		if ok {

@@ -33,8 +33,8 @@ const (
 //go:embed instances.txt
 var instances string
 
-// Interfaces returns how many network interfaces an instance of a type has, and how many IPv4 addresses each of them. It knows
-// the types that EKS's nodes know.
+// Interfaces returns how many network interfaces an instance of a type has, and how many IPv4 addresses each of them.
+// It knows the types that EKS's nodes know.
 func Interfaces(instanceType string) (enis, addresses int32, ok bool) {
 	if instanceType == "" {
 		return 0, 0, false
@@ -51,10 +51,11 @@ func Interfaces(instanceType string) (enis, addresses int32, ok bool) {
 	return 0, 0, false
 }
 
-// MaxPods is how many pods a machine takes, and where that comes from: one for each address of its network interfaces but their
-// own, and two more that use the machine's own network (amazon-eks-ami, nodeadm/internal/kubelet/eni_max_pods.go); 110 if the
-// type is not known. An expression computes another number from those. EKS takes the first number when an expression fails and
-// only logs it; here the node is not to start with a number that nobody asked for.
+// MaxPods is how many pods a machine takes, and where that comes from: one for each address of its network interfaces
+// but their own, and two more that use the machine's own network (amazon-eks-ami,
+// nodeadm/internal/kubelet/eni_max_pods.go); 110 if the type is not known. An expression computes another number from
+// those. EKS takes the first number when an expression fails and only logs it; here the node is not to start with a
+// number that nobody asked for.
 func MaxPods(instanceType, expression string) (int32, string, error) {
 	enis, addresses, known := Interfaces(instanceType)
 	pods, source := int32(DefaultMaxPods), "the default: the network interfaces of the machine's type are not known"

@@ -13,9 +13,10 @@ import (
 	"muster.dev/muster/internal/platform/strictyaml"
 )
 
-// merger merges documents by the rules of nodeadm (amazon-eks-ami, nodeadm/internal/api/merge.go): fields that are empty never
-// override; objects are merged, and in those that have no fields of their own, such as spec.kubelet.config, whatever is there
-// overrides, false and 0 too; lists are replaced, but spec.kubelet.flags grows; TOML is merged as what it says.
+// merger merges documents by the rules of nodeadm (amazon-eks-ami, nodeadm/internal/api/merge.go): fields that are
+// empty never override; objects are merged, and in those that have no fields of their own, such as spec.kubelet.config,
+// whatever is there overrides, false and 0 too; lists are replaced, but spec.kubelet.flags grows; TOML is merged as
+// what it says.
 type merger struct {
 	tree    map[string]any
 	origins map[string]string

@@ -18,7 +18,8 @@ import (
 )
 
 // Documents drawn at random are merged as nodeadm merges them. What is wanted was computed by nodeadm's own rules
-// (amazon-eks-ami at 81fec2e8, nodeadm/internal/api/merge.go) with the library that they are written for, dario.cat/mergo v1.0.2.
+// (amazon-eks-ami at 81fec2e8, nodeadm/internal/api/merge.go) with the library that they are written for,
+// dario.cat/mergo v1.0.2.
 func TestMergeIsThatOfEKS(t *testing.T) {
 	file, err := os.Open("testdata/nodeadm-merges.jsonl")
 	if err != nil {
@@ -57,7 +58,8 @@ func TestMergeIsThatOfEKS(t *testing.T) {
 	}
 }
 
-// known moves what was drawn to where the kubelet and containerd know it: fields that are free below one that is there, and flags that are.
+// known moves what was drawn to where the kubelet and containerd know it: fields that are free below one that is there,
+// and flags that are.
 func known(spec map[string]any) {
 	for _, at := range [][3]string{{"kubelet", "config", "systemReserved"}, {"containerd", "baseRuntimeSpec", "annotations"}} {
 		section, _ := spec[at[0]].(map[string]any)

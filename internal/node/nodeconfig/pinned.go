@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Pinned are those authorities of a bundle whose public key has one of these hashes; nothing vouches for the others. That there is none
-// is an error. Without hashes it is the bundle.
+// Pinned are those authorities of a bundle whose public key has one of these hashes; nothing vouches for the others.
+// That there is none is an error. Without hashes it is the bundle.
 func Pinned(bundle []byte, hashes []string) ([]byte, error) {
 	if len(hashes) == 0 {
 		return bundle, nil

@@ -25,8 +25,8 @@ type Source struct {
 // Merged is what all documents together say.
 type Merged struct {
 	Spec Spec
-	// Origins tells for each value, by its path in the document such as spec.cluster.name, the name of the source that it came
-	// from. Elements of spec.kubelet.flags have one each, other lists have one.
+	// Origins tells for each value, by its path in the document such as spec.cluster.name, the name of the source that
+	// it came from. Elements of spec.kubelet.flags have one each, other lists have one.
 	Origins map[string]string
 	// Warnings are what a lenient reading ignored.
 	Warnings []string
@@ -40,8 +40,8 @@ func (p Problems) Error() string { return strings.Join(p, "\n") }
 // ErrNone means that there is no document.
 var ErrNone = errors.New("there is no NodeConfig")
 
-// Read decodes documents and merges them in their order: later values win, and empty ones never do. An unknown field is a problem, or, if
-// lenient, a warning. All problems come back as one error, Problems.
+// Read decodes documents and merges them in their order: later values win, and empty ones never do. An unknown field is
+// a problem, or, if lenient, a warning. All problems come back as one error, Problems.
 func Read(sources []Source, lenient bool) (Merged, error) {
 	r := reader{lenient: lenient}
 	m := newMerger()

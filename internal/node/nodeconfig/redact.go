@@ -32,8 +32,8 @@ func WithoutSecrets(text string) string {
 	return tokens.ReplaceAllString(passwords.ReplaceAllString(text, "://"+hidden+"@"), hidden)
 }
 
-// Redacted is the spec as it may be shown: without the token, the passwords of proxies and registries and fields named like a
-// secret.
+// Redacted is the spec as it may be shown: without the token, the passwords of proxies and registries and fields named
+// like a secret.
 func (s Spec) Redacted() (Spec, error) {
 	tree, err := treeOf(s)
 	if err != nil {

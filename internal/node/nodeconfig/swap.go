@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// SwapAllowed reports whether the kubelet is to run though the host swaps. Its flags win over its configuration, and the last of them.
+// SwapAllowed reports whether the kubelet is to run though the host swaps. Its flags win over its configuration, and
+// the last of them.
 func (k Kubelet) SwapAllowed() bool {
 	fails, told := k.Config["failSwapOn"].(bool)
 	for _, flag := range k.Flags {

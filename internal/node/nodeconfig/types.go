@@ -4,8 +4,8 @@ package nodeconfig
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The two spellings of a NodeConfig. Fields that EKS's nodes take mean the same here; muster's own has more fields, those of joining a
-// cluster that is not EKS. Documents of both kinds may be merged.
+// The two spellings of a NodeConfig. Fields that EKS's nodes take mean the same here; muster's own has more fields,
+// those of joining a cluster that is not EKS. Documents of both kinds may be merged.
 const (
 	APIVersionEKS = "node.eks.aws/v1alpha1"
 	APIVersion    = "node.muster.dev/v1alpha1"
@@ -39,7 +39,8 @@ type Cluster struct {
 	Name string `json:"name,omitempty"`
 	// APIServerEndpoint is the URL of the API server, as the machine reaches it.
 	APIServerEndpoint string `json:"apiServerEndpoint,omitempty"`
-	// CertificateAuthority is PEM (base64 in YAML): the authorities that the machine trusts for the API server. It may hold several.
+	// CertificateAuthority is PEM (base64 in YAML): the authorities that the machine trusts for the API server. It may
+	// hold several.
 	CertificateAuthority []byte `json:"certificateAuthority,omitempty"`
 	// CIDR is the range of Services' addresses.
 	CIDR          string `json:"cidr,omitempty"`
@@ -79,8 +80,8 @@ type Instance struct {
 	UserDataFailurePolicy string `json:"userDataFailurePolicy,omitempty"`
 }
 
-// The fate of a machine whose user data fails: a script that ends with an error, arguments of bootstrap.sh that are refused, or a part
-// that nothing carries out.
+// The fate of a machine whose user data fails: a script that ends with an error, arguments of bootstrap.sh that are
+// refused, or a part that nothing carries out.
 const (
 	// Fail keeps the machine from becoming a node. It is the default.
 	Fail = "Fail"
@@ -103,22 +104,24 @@ type Network struct {
 	Domains     []string `json:"domains,omitempty"`
 }
 
-// Join is how a machine finds its cluster and proves itself: by its role, as EKS's nodes do, or by a bootstrap token, as kubeadm's. A
-// machine that has joined by a token needs none of it.
+// Join is how a machine finds its cluster and proves itself: by its role, as EKS's nodes do, or by a bootstrap token,
+// as kubeadm's. A machine that has joined by a token needs none of it.
 type Join struct {
-	// InstanceRole has the machine prove itself by the role that it was launched with, for as long as it lives: the kubelet gets its
-	// tokens from aws-iam-authenticator, which signs with the credentials in the instance's metadata. There is no bootstrap token and
-	// no client certificate.
+	// InstanceRole has the machine prove itself by the role that it was launched with, for as long as it lives: the
+	// kubelet gets its tokens from aws-iam-authenticator, which signs with the credentials in the instance's metadata.
+	// There is no bootstrap token and no client certificate.
 	InstanceRole bool `json:"instanceRole,omitempty"`
 	// Token is a bootstrap token; TokenFile names a file that holds one, for user data that must not.
 	Token     string `json:"token,omitempty"`
 	TokenFile string `json:"tokenFile,omitempty"`
-	// CACertHashes pin the authority, like sha256:<hex of its public key's hash>: the one that discovery finds, or the one that is told.
+	// CACertHashes pin the authority, like sha256:<hex of its public key's hash>: the one that discovery finds, or the
+	// one that is told.
 	CACertHashes []string `json:"caCertHashes,omitempty"`
 	// UnsafeSkipCAVerification believes what discovery by token finds without a pin.
 	UnsafeSkipCAVerification bool `json:"unsafeSkipCAVerification,omitempty"`
-	// DiscoveryFile is a kubeconfig, a file or an https URL, that says where the cluster is and which authorities to trust. It is asked
-	// even beside a certificateAuthority, such as that of a launch template, which it must then agree with.
+	// DiscoveryFile is a kubeconfig, a file or an https URL, that says where the cluster is and which authorities to
+	// trust. It is asked even beside a certificateAuthority, such as that of a launch template, which it must then
+	// agree with.
 	DiscoveryFile string `json:"discoveryFile,omitempty"`
 	// NodeName is the name that the node registers by; the machine's own (host name, private DNS name) if empty.
 	NodeName string `json:"nodeName,omitempty"`

@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that keeps a machine with this from becoming a node. The required fields depend on how the machine joins: without
-// spec.join, all that EKS demands; with it, those that the cluster cannot be asked for. It never repeats the token.
+// Validate returns all that keeps a machine with this from becoming a node. The required fields depend on how the
+// machine joins: without spec.join, all that EKS demands; with it, those that the cluster cannot be asked for. It never
+// repeats the token.
 func (s Spec) Validate() field.ErrorList {
 	path := field.NewPath(pathSpec)
 	problems := s.Cluster.required(path.Child("cluster"), s)

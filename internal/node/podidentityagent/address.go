@@ -16,13 +16,14 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 )
 
-// listenPort is the port that connections to [Port] are led to (see [Redirect]), so that port 80 is free for programs of the host network that listen
-// on all addresses. Nothing is registered for it, and only root may listen there.
+// listenPort is the port that connections to [Port] are led to (see [Redirect]), so that port 80 is free for programs
+// of the host network that listen on all addresses. Nothing is registered for it, and only root may listen there.
 const listenPort = 303
 
-// Listen gives the machine the agent's addresses, on lo, and listens there. Pods reach an address of their machine by their default
-// route, which leads to it. Where the kernel has no IPv6 there is one listener. [Redirect] comes first: an address that the machine has and that does not
-// lead to the agent would lead pods, with their tokens, to whoever has port 80.
+// Listen gives the machine the agent's addresses, on lo, and listens there. Pods reach an address of their machine by
+// their default route, which leads to it. Where the kernel has no IPv6 there is one listener. [Redirect] comes first:
+// an address that the machine has and that does not lead to the agent would lead pods, with their tokens, to whoever
+// has port 80.
 func Listen(ctx context.Context, log *slog.Logger, run Run) ([]net.Listener, error) {
 	if err := Redirect(ctx, run); err != nil {
 		return nil, err

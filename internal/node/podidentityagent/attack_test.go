@@ -38,7 +38,8 @@ func (h *hanging) Ask(ctx context.Context, _ string) (Credentials, error) {
 	return Credentials{AccessKeyID: "ASIA1", Expiration: time.Now().Add(6 * time.Hour)}, nil
 }
 
-// While EKS Auth hangs, nobody waits for longer than SDKs do where credentials are remembered, and nobody for the questions of others.
+// While EKS Auth hangs, nobody waits for longer than SDKs do where credentials are remembered, and nobody for the
+// questions of others.
 func TestServiceThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := &hanging{}

@@ -19,12 +19,13 @@ import (
 const (
 	// remembered bounds the cache. Credentials that were asked for longest ago go first.
 	remembered = 2000
-	// fresh is how long credentials are handed out without a question, and how long those who waited for an answer are given its failure.
+	// fresh is how long credentials are handed out without a question, and how long those who waited for an answer are
+	// given its failure.
 	fresh = time.Second
 	// spare is how long an answer is waited for where credentials are remembered: SDKs in pods wait for a second.
 	spare = 700 * time.Millisecond
-	// sweepEvery is how often the cache is gone through for credentials that have half their life behind them, and refreshPause the time
-	// between two questions then.
+	// sweepEvery is how often the cache is gone through for credentials that have half their life behind them, and
+	// refreshPause the time between two questions then.
 	sweepEvery   = 30 * time.Second
 	refreshPause = 300 * time.Millisecond
 )
@@ -49,7 +50,8 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.Code + ": " + r.Message }
 
-// Asker asks EKS Auth for the credentials of a pod by its token. A refusal is a *Refused; any other error means that it could not be asked.
+// Asker asks EKS Auth for the credentials of a pod by its token. A refusal is a *Refused; any other error means that it
+// could not be asked.
 type Asker interface {
 	Ask(ctx context.Context, token string) (Credentials, error)
 }

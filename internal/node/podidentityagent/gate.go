@@ -13,7 +13,8 @@ const (
 	maxPerAddress = 64
 	// maxConnections bounds those of all pods together: the agent of a machine has other things to open files for.
 	maxConnections = 4096
-	// fraction of what is left that one address may have: of N that take all they get, each has maxConnections/(N+fraction), and one more gets as much.
+	// fraction of what is left that one address may have: of N that take all they get, each has
+	// maxConnections/(N+fraction), and one more gets as much.
 	fraction = 8
 )
 
@@ -44,7 +45,8 @@ func (c *connections) give(address netip.Addr) {
 	}
 }
 
-// gate admits a limited number of connections of each address. Further connections are reset, so that nothing is left of them.
+// gate admits a limited number of connections of each address. Further connections are reset, so that nothing is left
+// of them.
 type gate struct {
 	net.Listener
 	connections *connections

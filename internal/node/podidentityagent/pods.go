@@ -15,22 +15,25 @@ import (
 	"time"
 )
 
-// DefaultResults is where containerd's CNI library keeps what it made for each pod (github.com/containernetworking/cni, libcni: the cache of results).
+// DefaultResults is where containerd's CNI library keeps what it made for each pod (github.com/containernetworking/cni,
+// libcni: the cache of results).
 const DefaultResults = "/var/lib/cni/results"
 
 const (
-	// maxResult bounds one file, which has the annotations of its pod, too; maxResults is how many are read: a machine has some hundred pods at most.
+	// maxResult bounds one file, which has the annotations of its pod, too; maxResults is how many are read: a machine
+	// has some hundred pods at most.
 	maxResult  = 4 << 20
 	maxResults = 4096
-	// settled is how old a change of the directory must be for its time to tell it from the next: the clock of files goes by ticks of the kernel.
+	// settled is how old a change of the directory must be for its time to tell it from the next: the clock of files
+	// goes by ticks of the kernel.
 	settled = 20 * time.Millisecond
-	// damagedAgain is the pause between two readings while there is a file that cannot be read: it may be one that is just being written, which
-	// changes the directory before it is whole, and not after.
+	// damagedAgain is the pause between two readings while there is a file that cannot be read: it may be one that is
+	// just being written, which changes the directory before it is whole, and not after.
 	damagedAgain = 100 * time.Millisecond
 )
 
-// Addresses knows which pod has an address, by the results that are kept of pods' networks. A result is written before a pod's first
-// container starts, and removed when its network is.
+// Addresses knows which pod has an address, by the results that are kept of pods' networks. A result is written before
+// a pod's first container starts, and removed when its network is.
 type Addresses struct {
 	dir string
 

@@ -16,8 +16,9 @@ type Run func(ctx context.Context, program string, args ...string) (string, erro
 // table has the rules of [Redirect].
 const table = "muster-pod-identity"
 
-// Redirect has the kernel lead connections to the agent's addresses, [Port], to where it listens, those of pods and of the machine's own programs
-// alike, before any rule for a pod's host port. Senders' addresses stay. It may be done again at any time.
+// Redirect has the kernel lead connections to the agent's addresses, [Port], to where it listens, those of pods and of
+// the machine's own programs alike, before any rule for a pod's host port. Senders' addresses stay. It may be done
+// again at any time.
 func Redirect(ctx context.Context, run Run) error {
 	if _, err := run(ctx, "nft", redirection()); err != nil {
 		return fmt.Errorf("leading port %d of the pod identity agent to it: %w", Port, err)
@@ -25,8 +26,9 @@ func Redirect(ctx context.Context, run Run) error {
 	return nil
 }
 
-// Redirected says which rules of [Redirect] are missing. Without them another program may answer in the agent's place: a program that listens on port
-// 80 of all addresses, or has it as a host port, gets the tokens of pods then. A request to the address would not show which program answers.
+// Redirected says which rules of [Redirect] are missing. Without them another program may answer in the agent's place:
+// a program that listens on port 80 of all addresses, or has it as a host port, gets the tokens of pods then. A request
+// to the address would not show which program answers.
 func Redirected(ctx context.Context, run Run) error {
 	out, err := run(ctx, "nft", "list", "table", "inet", table)
 	if err != nil {
@@ -38,7 +40,8 @@ func Redirected(ctx context.Context, run Run) error {
 	return nil
 }
 
-// redirection is the ruleset: one transaction that puts the table in the place of an older one. Chains of kube-proxy and of host ports have priority -100.
+// redirection is the ruleset: one transaction that puts the table in the place of an older one. Chains of kube-proxy
+// and of host ports have priority -100.
 func redirection() string {
 	var rules strings.Builder
 	for _, at := range []struct{ family, address string }{{"ip", AddressIPv4}, {"ip6", AddressIPv6}} {

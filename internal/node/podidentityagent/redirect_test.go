@@ -165,8 +165,8 @@ func (w machineAndPod) asks(namespace *os.File, at string) string {
 	return string(body)
 }
 
-// A program of the host network has port 80 of all addresses, and a pod has it as its host port: the agent gets what is sent to its addresses,
-// from the address that sent it, and the program the rest.
+// A program of the host network has port 80 of all addresses, and a pod has it as its host port: the agent gets what is
+// sent to its addresses, from the address that sent it, and the program the rest.
 func TestPort80IsFree(t *testing.T) {
 	w := newMachineAndPod(t)
 	var agent []net.Listener
@@ -208,7 +208,8 @@ func TestPort80IsFree(t *testing.T) {
 	}
 }
 
-// Rules that cannot be made are an error, which has what nft says, and the machine has no address then that leads pods to a program on port 80.
+// Rules that cannot be made are an error, which has what nft says, and the machine has no address then that leads pods
+// to a program on port 80.
 func TestRedirectFails(t *testing.T) {
 	w := newMachineAndPod(t)
 	refuses := func(context.Context, string, ...string) (string, error) {

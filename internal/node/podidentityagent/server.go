@@ -178,8 +178,8 @@ func (s *Server) credentials(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) //nolint:gosec // G705: JSON that was written here
 }
 
-// asks reports whether a token is of the pod whose address asks. Who has an address of the machine itself is in its network, and every token
-// there is the sender's own: it reads files of its pod, or of all as root.
+// asks reports whether a token is of the pod whose address asks. Who has an address of the machine itself is in its
+// network, and every token there is the sender's own: it reads files of its pod, or of all as root.
 func (s *Server) asks(ctx context.Context, w http.ResponseWriter, address netip.Addr, podUID string) bool {
 	if s.config.Own(address) {
 		return true

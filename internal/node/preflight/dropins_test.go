@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whatever changes kubelet.service is found wherever systemd would, but for muster's own and what systemd would not heed.
+// Whatever changes kubelet.service is found wherever systemd would, but for muster's own and what systemd would not
+// heed.
 func TestDropIns(t *testing.T) {
 	root := t.TempDir()
 	put := func(path, text string) {

@@ -55,8 +55,8 @@ func hostname(_ context.Context, host Host) Result {
 	return ok("%s", name)
 }
 
-// kernel knows 4.19 as the oldest that kubeadm takes (k8s.io/system-validators), and 5.13 as the oldest that kube-proxy's nftables
-// mode runs on (pkg/proxy/nftables).
+// kernel knows 4.19 as the oldest that kubeadm takes (k8s.io/system-validators), and 5.13 as the oldest that
+// kube-proxy's nftables mode runs on (pkg/proxy/nftables).
 func kernel(_ context.Context, host Host) Result {
 	const fix = "boot a newer kernel: 5.13 at least"
 	release, err := host.Kernel()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight looks at a machine before it becomes a node: it finds problems that would keep the kubelet from starting or its pods
-// from working, each with the evidence and the fix. It changes nothing.
+// Package preflight looks at a machine before it becomes a node: it finds problems that would keep the kubelet from
+// starting or its pods from working, each with the evidence and the fix. It changes nothing.
 //
-// The checks are values in, values out, over the answers of a [Host]; [System] asks the machine that it runs on. A check that could not
-// be made is never OK: it is a warning that says why.
+// The checks are values in, values out, over the answers of a [Host]; [System] asks the machine that it runs on. A
+// check that could not be made is never OK: it is a warning that says why.
 package preflight
 
 import (
@@ -121,7 +121,8 @@ type Endpoint struct {
 	URL string
 	// Status is that of HTTP over TLS. The server's identity is not known yet: discovery finds it out.
 	Status int
-	// Date is the server's clock, to the second; At is the machine's at the same moment. Date is zero if it was not told.
+	// Date is the server's clock, to the second; At is the machine's at the same moment. Date is zero if it was not
+	// told.
 	Date, At time.Time
 }
 

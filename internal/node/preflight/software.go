@@ -48,8 +48,8 @@ func containerRuntime(ctx context.Context, host Host) Result {
 	return ok("none runs yet; %s will", found.Program)
 }
 
-// existing finds an earlier life as a node. Files that muster join has made, it takes over; anybody else's must go first, or the
-// machine would be two nodes.
+// existing finds an earlier life as a node. Files that muster join has made, it takes over; anybody else's must go
+// first, or the machine would be two nodes.
 func existing(_ context.Context, host Host) Result {
 	const fix = "if the machine shall leave its cluster, undo what made it a node first (muster leave, kubeadm reset), and stop the kubelet"
 	found, err := host.Existing()
@@ -73,8 +73,9 @@ func existing(_ context.Context, host Host) Result {
 	return ok("none")
 }
 
-// dropIns finds files of packages, kubeadm's above all, and of people that change kubelet.service: systemd lays them over whatever unit
-// there is, muster's too, so the kubelet would be started with their arguments and not with those of the join.
+// dropIns finds files of packages, kubeadm's above all, and of people that change kubelet.service: systemd lays them
+// over whatever unit there is, muster's too, so the kubelet would be started with their arguments and not with those of
+// the join.
 func dropIns(_ context.Context, host Host) Result {
 	const fix = "remove the package that it is of, or move it away and run systemctl daemon-reload; what it is to say can be said by --config-source (spec.kubelet)"
 	found, err := host.DropIns()

@@ -130,8 +130,8 @@ func (system) Processes(program string) ([]int, error) {
 	return found, nil
 }
 
-// executable is the name that a process was executed by. It is the argument's rather than the file's: muster's kubelet is a link
-// to a program of many names.
+// executable is the name that a process was executed by. It is the argument's rather than the file's: muster's kubelet
+// is a link to a program of many names.
 func executable(pid int) string {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {

@@ -63,8 +63,9 @@ func loadable(module string) (bool, error) {
 // modules are those of a kernel, below a root.
 type modules struct{ root, release string }
 
-// has reports whether a module is loaded, built in, or on the disk (modprobe.d(5), kernel's Documentation/kbuild/kbuild.rst). A module on the disk is
-// loaded, when something needs it, by the program that kernel.modprobe names: without that program nobody knows whether it will be loaded.
+// has reports whether a module is loaded, built in, or on the disk (modprobe.d(5), kernel's
+// Documentation/kbuild/kbuild.rst). A module on the disk is loaded, when something needs it, by the program that
+// kernel.modprobe names: without that program nobody knows whether it will be loaded.
 func (m modules) has(module string) (bool, error) {
 	if loaded, err := exists(filepath.Join(m.root, "/sys/module", module)); loaded || err != nil {
 		return loaded, err

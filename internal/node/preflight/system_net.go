@@ -26,7 +26,8 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// Endpoint asks without trust: nothing secret is sent, and nothing that comes back is believed but for a look at the clock.
+// Endpoint asks without trust: nothing secret is sent, and nothing that comes back is believed but for a look at the
+// clock.
 func (s system) Endpoint(ctx context.Context) (Endpoint, error) {
 	target, err := url.Parse(s.config.Endpoint)
 	if err != nil || target.Scheme != "https" || target.Host == "" || target.User != nil {
@@ -98,8 +99,8 @@ func speaksHTTP2(connection io.ReadWriter) bool {
 	return err == nil && header[3] == settings && binary.BigEndian.Uint32(header[5:]) == 0
 }
 
-// Listener finds the socket in the kernel's tables, and then the process that has it open, if any. To read a table takes the kernel many
-// milliseconds on a machine with much memory, however few sockets there are.
+// Listener finds the socket in the kernel's tables, and then the process that has it open, if any. To read a table
+// takes the kernel many milliseconds on a machine with much memory, however few sockets there are.
 func (system) Listener(port int) (string, error) {
 	if free(port) {
 		return "", nil
@@ -107,8 +108,8 @@ func (system) Listener(port int) (string, error) {
 	return listener(port, func(netip.Addr) bool { return true })
 }
 
-// ListenerAt names the program that keeps others from listening on a port of an address, as System's Listener does for all addresses; "" if there is
-// none. A socket of all addresses keeps the address, too.
+// ListenerAt names the program that keeps others from listening on a port of an address, as System's Listener does for
+// all addresses; "" if there is none. A socket of all addresses keeps the address, too.
 func ListenerAt(at netip.AddrPort) (string, error) {
 	return listener(int(at.Port()), func(local netip.Addr) bool { return local == at.Addr().Unmap() || local.IsUnspecified() })
 }
@@ -134,8 +135,9 @@ func listener(port int, meant func(netip.Addr) bool) (string, error) {
 	return "", nil
 }
 
-// free reports whether a server could have a port on all addresses now. Nobody is kept from it by the question: a socket that may share its
-// address and does not listen is in no server's way (ip(7), SO_REUSEADDR). Where that cannot be found out it is not known to be free.
+// free reports whether a server could have a port on all addresses now. Nobody is kept from it by the question: a
+// socket that may share its address and does not listen is in no server's way (ip(7), SO_REUSEADDR). Where that cannot
+// be found out it is not known to be free.
 func free(port int) bool {
 	socket, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil { // a kernel without IPv6
@@ -148,7 +150,8 @@ func free(port int) bool {
 	return unix.Bind(socket, &unix.SockaddrInet6{Port: port}) == nil
 }
 
-// listening finds the inode of the socket that listens on a port of an address that is meant in a table of TCP sockets (proc_net(5)).
+// listening finds the inode of the socket that listens on a port of an address that is meant in a table of TCP sockets
+// (proc_net(5)).
 func listening(table string, port int, meant func(netip.Addr) bool) (inode string, found bool, err error) {
 	const listen = "0A"
 	for i, line := range strings.Split(strings.TrimSpace(table), "\n") {

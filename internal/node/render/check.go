@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// problems are settings that cannot be had on this layout, and those that the programs themselves would refuse later and elsewhere, on
-// top of the problems of a NodeConfig anywhere.
+// problems are settings that cannot be had on this layout, and those that the programs themselves would refuse later
+// and elsewhere, on top of the problems of a NodeConfig anywhere.
 func problems(spec nodeconfig.Spec, instance Instance, layout Layout) field.ErrorList {
 	root := field.NewPath("spec")
 	all := spec.Validate()
@@ -63,8 +63,8 @@ func checkKnown(path *field.Path, spec nodeconfig.Spec) field.ErrorList {
 	return all
 }
 
-// checkRole sees to it that a machine that joins by its role can: the cluster knows it by what the metadata service says it is, and its
-// kubelet has no client certificate that it could rotate.
+// checkRole sees to it that a machine that joins by its role can: the cluster knows it by what the metadata service
+// says it is, and its kubelet has no client certificate that it could rotate.
 func checkRole(root *field.Path, spec nodeconfig.Spec, instance Instance) field.ErrorList {
 	if !spec.Join.InstanceRole {
 		return nil

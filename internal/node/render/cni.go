@@ -45,10 +45,10 @@ type cniPortmap struct {
 	Capabilities map[string]bool `json:"capabilities"`
 }
 
-// newCNITemplate connects each pod to its node by a pair of links of its own (ptp), not by a bridge: on a bridge the answer
-// of a Service's endpoint to a client on the same node takes the short way, past the translation of its address, unless
-// br_netfilter sends bridged packets through the firewall, which is a setting of the whole kernel. Nothing is masqueraded
-// since the VPC routes pods' addresses, and pods have no way out of it.
+// newCNITemplate connects each pod to its node by a pair of links of its own (ptp), not by a bridge: on a bridge the
+// answer of a Service's endpoint to a client on the same node takes the short way, past the translation of its address,
+// unless br_netfilter sends bridged packets through the firewall, which is a setting of the whole kernel. Nothing is
+// masqueraded since the VPC routes pods' addresses, and pods have no way out of it.
 func newCNITemplate() cniTemplate {
 	return cniTemplate{
 		CNIVersion: "1.0.0",
@@ -68,8 +68,8 @@ func newCNITemplate() cniTemplate {
 	}
 }
 
-// podRange is the range that the machine's pods have their addresses of, if it was given one. On a host that systemd runs it is not ours to give:
-// there a plugin of EC2's own may use it.
+// podRange is the range that the machine's pods have their addresses of, if it was given one. On a host that systemd
+// runs it is not ours to give: there a plugin of EC2's own may use it.
 func podRange(instance Instance, layout Layout) (netip.Prefix, bool) {
 	return instance.PodRange, instance.PodRange.IsValid() && !layout.Systemd
 }

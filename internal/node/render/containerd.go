@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// containerdTemplate is containerd's configuration. Plugins that no machine needs are left out: each costs time at start.
+// containerdTemplate is containerd's configuration. Plugins that no machine needs are left out: each costs time at
+// start.
 const containerdTemplate = `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -144,8 +145,8 @@ func containerdConfig(spec nodeconfig.Spec, facts Facts, layout Layout) ([]byte,
 }
 
 // fastImagePull fetches several parts of one layer at a time, with the figures of EKS (nodeadm,
-// internal/containerd/snapshotter/soci-snapshotter.config.toml), which has another program, SOCI, do it. As there a machine must
-// be large enough for it, or nothing changes: 4 processors and 7 GiB.
+// internal/containerd/snapshotter/soci-snapshotter.config.toml), which has another program, SOCI, do it. As there a
+// machine must be large enough for it, or nothing changes: 4 processors and 7 GiB.
 func fastImagePull(spec nodeconfig.Spec, facts Facts) bool {
 	return spec.FeatureGates[nodeconfig.GateFastImagePull] && facts.CPUs >= 4 && facts.MemoryBytes >= 7<<30
 }

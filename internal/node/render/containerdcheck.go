@@ -35,8 +35,8 @@ func checkContainerd(path *field.Path, config string) field.ErrorList {
 	return problems
 }
 
-// movedSettings are the sections and settings that were the CRI plugin's in containerd 1 and that people set (containerd,
-// docs/cri/config.md).
+// movedSettings are the sections and settings that were the CRI plugin's in containerd 1 and that people set
+// (containerd, docs/cri/config.md).
 func movedSettings() []string {
 	return []string{
 		"cni", "containerd", "device_ownership_from_security_context", "disable_apparmor", "discard_unpacked_layers", "enable_cdi",

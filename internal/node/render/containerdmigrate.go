@@ -25,9 +25,9 @@ const (
 	systemdCgroup     = "SystemdCgroup"
 )
 
-// containerdWishes are a user's configuration of containerd in version 3, and its parts that are left out, with why. Version 2, which
-// user data for EKS's nodes is written in, is migrated as containerd 2 does when it reads such a file (plugins/cri/images/plugin.go and
-// plugins/cri/runtime/plugin.go, configMigration).
+// containerdWishes are a user's configuration of containerd in version 3, and its parts that are left out, with why.
+// Version 2, which user data for EKS's nodes is written in, is migrated as containerd 2 does when it reads such a file
+// (plugins/cri/images/plugin.go and plugins/cri/runtime/plugin.go, configMigration).
 func containerdWishes(config string, layout Layout) (wishes map[string]any, notes []string, err error) {
 	wishes, err = nodeconfig.ReadTOML(config)
 	if err != nil {
@@ -131,8 +131,8 @@ func put(into map[string]any, key string, value any) {
 	}
 }
 
-// mirrors reports whether wishes name mirrors of registries, or how to reach them, by themselves: containerd refuses that beside a
-// directory that says so (internal/cri/config/config.go, ValidateImageConfig).
+// mirrors reports whether wishes name mirrors of registries, or how to reach them, by themselves: containerd refuses
+// that beside a directory that says so (internal/cri/config/config.go, ValidateImageConfig).
 func mirrors(wishes map[string]any) bool {
 	registry := table(table(table(wishes, "plugins"), pluginImages), sectionRegistry)
 	return len(table(registry, "mirrors")) > 0 || len(table(registry, "configs")) > 0

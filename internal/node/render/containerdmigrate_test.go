@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// amazonLinux2 is the configuration of containerd on EKS's Amazon Linux 2 images (amazon-eks-ami, templates/al2/runtime), with a mirror
-// for one runtime more.
+// amazonLinux2 is the configuration of containerd on EKS's Amazon Linux 2 images (amazon-eks-ami,
+// templates/al2/runtime), with a mirror for one runtime more.
 const amazonLinux2 = `version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -77,7 +77,8 @@ func at(in map[string]any, path ...string) any {
 	return in[path[len(path)-1]]
 }
 
-// Version 2 becomes version 3, as containerd 2 makes it of a file; what only muster can decide stays muster's, with a word for each.
+// Version 2 becomes version 3, as containerd 2 makes it of a file; what only muster can decide stays muster's, with a
+// word for each.
 func TestContainerdIsMigrated(t *testing.T) {
 	const images, runtime = "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"
 	got := containerdOf(t, amazonLinux2)
@@ -112,8 +113,8 @@ func TestContainerdIsMigrated(t *testing.T) {
 	}
 }
 
-// A document without a version that has the old plugin is of version 2, too; one that says 3 and has it is a mistake that containerd would
-// not tell.
+// A document without a version that has the old plugin is of version 2, too; one that says 3 and has it is a mistake
+// that containerd would not tell.
 func TestContainerdVersions(t *testing.T) {
 	unversioned := strings.TrimPrefix(amazonLinux2, "version = 2\n")
 	if diff := cmp.Diff(containerdOf(t, amazonLinux2), containerdOf(t, unversioned)); diff != "" {
@@ -131,8 +132,8 @@ func TestContainerdVersions(t *testing.T) {
 	}
 }
 
-// Mirrors that user data writes to /etc/containerd/certs.d are used. Those that it names in containerd's configuration are, too: containerd
-// refuses to have both.
+// Mirrors that user data writes to /etc/containerd/certs.d are used. Those that it names in containerd's configuration
+// are, too: containerd refuses to have both.
 func TestRegistryHosts(t *testing.T) {
 	path := []string{"plugins", "io.containerd.cri.v1.images", "registry", "config_path"}
 	if got := at(containerdOf(t, ""), path...); got != "/etc/containerd/certs.d" {
@@ -145,8 +146,8 @@ func TestRegistryHosts(t *testing.T) {
 	}
 }
 
-// Containers may open as many files as on EKS. Where that would have to be raised, they have the machine's limits: no limit at all can be set of a
-// container of a pod with hostUsers: false there.
+// Containers may open as many files as on EKS. Where that would have to be raised, they have the machine's limits: no
+// limit at all can be set of a container of a pod with hostUsers: false there.
 func TestOpenFiles(t *testing.T) {
 	type limit struct {
 		Type       string

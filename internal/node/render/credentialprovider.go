@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// CredentialProvider is the program that the kubelet asks for passwords of ECR's registries, by the name that it has on EKS.
+// CredentialProvider is the program that the kubelet asks for passwords of ECR's registries, by the name that it has on
+// EKS.
 const CredentialProvider = "ecr-credential-provider" //nolint:gosec // G101: the name of a program
 
 // PathCredentialProviders is the directory of such programs, as on EKS.
@@ -15,8 +16,9 @@ const PathCredentialProviders = "/etc/eks/image-credential-provider" //nolint:go
 
 const pathCredentialProviderConfig = PathCredentialProviders + "/config.json"
 
-// credentialProviderConfig is the kubelet's configuration of credential providers (kubelet.config.k8s.io/v1, CredentialProviderConfig), with EKS's
-// pattern of images for the region alone: there is no registry of the account in others.
+// credentialProviderConfig is the kubelet's configuration of credential providers (kubelet.config.k8s.io/v1,
+// CredentialProviderConfig), with EKS's pattern of images for the region alone: there is no registry of the account in
+// others.
 type credentialProviderConfig struct {
 	Kind       string               `json:"kind"`
 	APIVersion string               `json:"apiVersion"`
@@ -36,7 +38,8 @@ type variable struct {
 	Value string `json:"value"`
 }
 
-// credentialProviderFiles are for machines of the local provider, where the program is. A host that joins has what its owner gives it.
+// credentialProviderFiles are for machines of the local provider, where the program is. A host that joins has what its
+// owner gives it.
 func credentialProviderFiles(instance Instance, layout Layout) ([]File, error) {
 	if layout.Systemd {
 		return nil, nil

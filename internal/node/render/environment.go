@@ -20,7 +20,8 @@ const everybody = "default"
 // services are the programs that make a machine a node.
 func services() []string { return []string{"containerd", "kube-proxy", "kubelet"} }
 
-// Environment is what a program is started with on top of what all are, sorted: that of all programs, and over it its own.
+// Environment is what a program is started with on top of what all are, sorted: that of all programs, and over it its
+// own.
 func Environment(spec nodeconfig.Spec, service string) []string {
 	variables := map[string]string{}
 	maps.Copy(variables, spec.Instance.Environment[everybody])
@@ -36,11 +37,12 @@ func assignments(variables map[string]string) []string {
 	return all
 }
 
-// environmentFiles tell systemd the environment of services. A variable may well hold the password of a proxy, so it is not in
-// the unit's own text, which every user of the host may read (systemctl show), but in a file that is root's alone.
+// environmentFiles tell systemd the environment of services. A variable may well hold the password of a proxy, so it is
+// not in the unit's own text, which every user of the host may read (systemctl show), but in a file that is root's
+// alone.
 //
-// On EKS what is everybody's becomes the default of every service of the host (DefaultEnvironment); here it is given to those
-// that muster runs, and the rest of the host is left alone.
+// On EKS what is everybody's becomes the default of every service of the host (DefaultEnvironment); here it is given to
+// those that muster runs, and the rest of the host is left alone.
 func environmentFiles(spec nodeconfig.Spec, layout Layout) []File {
 	all := map[string][]string{}
 	for service, variables := range spec.Instance.Environment {

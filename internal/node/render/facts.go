@@ -11,7 +11,8 @@ import (
 	"muster.dev/muster/internal/platform/release"
 )
 
-// Instance is what the provider made the machine: it comes from the provider or the host itself, and never from the user data.
+// Instance is what the provider made the machine: it comes from the provider or the host itself, and never from the
+// user data.
 type Instance struct {
 	// ID is empty for a host that nobody launched.
 	ID               string
@@ -26,12 +27,13 @@ type Instance struct {
 	PrivateDNSName string
 	// PodRange is the range of its subnet that its pods have their addresses of; not valid if they have none.
 	PodRange netip.Prefix
-	// Release of Kubernetes that the image which it was launched from has. A host that nobody launched runs what is installed on it.
+	// Release of Kubernetes that the image which it was launched from has. A host that nobody launched runs what is
+	// installed on it.
 	Release release.Release
 }
 
-// ProviderID is how a Node names its machine, as nodeadm sets it (amazon-eks-ami, nodeadm/internal/kubelet/config.go); empty if the
-// machine has no id.
+// ProviderID is how a Node names its machine, as nodeadm sets it (amazon-eks-ami, nodeadm/internal/kubelet/config.go);
+// empty if the machine has no id.
 func (i Instance) ProviderID() string {
 	if i.ID == "" {
 		return ""
@@ -39,9 +41,10 @@ func (i Instance) ProviderID() string {
 	return "aws:///" + i.AvailabilityZone + "/" + i.ID
 }
 
-// Labels are the labels of a Node that say where its machine is and of which type. On AWS the cloud controller sets them, which does not run here
-// (cloud-provider, controllers/node/node_controller.go; cloud-provider-aws, pkg/providers/v1/aws.go). An unknown fact gets no label, and a host that
-// was not launched as an instance gets no labels.
+// Labels are the labels of a Node that say where its machine is and of which type. On AWS the cloud controller sets
+// them, which does not run here (cloud-provider, controllers/node/node_controller.go; cloud-provider-aws,
+// pkg/providers/v1/aws.go). An unknown fact gets no label, and a host that was not launched as an instance gets no
+// labels.
 func (i Instance) Labels() map[string]string {
 	labels := map[string]string{}
 	if i.ID == "" {
@@ -60,7 +63,8 @@ func (i Instance) Labels() map[string]string {
 	return labels
 }
 
-// labelZoneID is cloud-provider-aws's (pkg/providers/v1/well_known_labels.go). It is in no namespace that a kubelet must keep out of.
+// labelZoneID is cloud-provider-aws's (pkg/providers/v1/well_known_labels.go). It is in no namespace that a kubelet
+// must keep out of.
 const labelZoneID = "topology.k8s.aws/zone-id"
 
 // Facts is what the machine found itself to be.
@@ -71,12 +75,13 @@ type Facts struct {
 	PIDs          int64
 	CgroupVersion int
 	Kernel        string
-	// SysResource reports whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be killed
-	// when memory runs out.
+	// SysResource reports whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be
+	// killed when memory runs out.
 	SysResource bool
 	// UserNamespace reports whether it has one of its own: root there is nobody on the host.
 	UserNamespace bool
-	// OpenFiles is the hard limit of open files (RLIMIT_NOFILE) that its programs begin with; 0 if they may raise it, or it is not known.
+	// OpenFiles is the hard limit of open files (RLIMIT_NOFILE) that its programs begin with; 0 if they may raise it,
+	// or it is not known.
 	OpenFiles uint64
 	// OverlayFS reports whether the machine's disk can hold overlays.
 	OverlayFS bool
@@ -84,14 +89,16 @@ type Facts struct {
 	IPTables bool
 	// Authenticator is where aws-iam-authenticator is, PathAuthenticator if empty.
 	Authenticator string
-	// ResolverConfig is the file that names the real name servers, /etc/resolv.conf if empty. Where systemd-resolved runs that
-	// is /run/systemd/resolve/resolv.conf: its stub on 127.0.0.53 is out of pods' reach, and CoreDNS would ask itself.
+	// ResolverConfig is the file that names the real name servers, /etc/resolv.conf if empty. Where systemd-resolved
+	// runs that is /run/systemd/resolve/resolv.conf: its stub on 127.0.0.53 is out of pods' reach, and CoreDNS would
+	// ask itself.
 	ResolverConfig string
 	// NameServers and SearchDomains are those that a machine has in /etc/resolv.conf.
 	NameServers, SearchDomains []string
 }
 
-// ProgramDirectories are where programs of the system are, as the kubelet's unit looks for them (systemd.exec(5), PATH).
+// ProgramDirectories are where programs of the system are, as the kubelet's unit looks for them (systemd.exec(5),
+// PATH).
 func ProgramDirectories() []string {
 	return []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 }
@@ -109,8 +116,8 @@ func ipv6(spec nodeconfig.Spec) bool {
 	return err == nil && services.Addr().Is6()
 }
 
-// NodeName is the name that the machine registers by: the one it was told, or else its own. InstanceIdNodeName makes its id
-// its own name, as on EKS.
+// NodeName is the name that the machine registers by: the one it was told, or else its own. InstanceIdNodeName makes
+// its id its own name, as on EKS.
 func NodeName(spec nodeconfig.Spec, instance Instance) string {
 	if name := spec.Join.NodeName; name != "" {
 		return name

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A machine's labels are those of AWS's cloud controller; a host that nobody launched has none, whatever else is known of it.
+// A machine's labels are those of AWS's cloud controller; a host that nobody launched has none, whatever else is known
+// of it.
 func TestLabels(t *testing.T) {
 	whole := Instance{ID: "i-0123456789abcdef0", Type: "m5.large", Region: "eu-west-1", AvailabilityZone: "eu-west-1b", AvailabilityZoneID: "euw1-az2"}
 	host := whole

@@ -27,16 +27,19 @@ type File struct {
 const (
 	// ContainerdSocket is where containerd answers.
 	ContainerdSocket = "/run/containerd/containerd.sock"
-	// PathKubeconfig is written by the kubelet once it has a certificate. A machine that joins by its role has it from the beginning.
+	// PathKubeconfig is written by the kubelet once it has a certificate. A machine that joins by its role has it from
+	// the beginning.
 	PathKubeconfig = "/var/lib/kubelet/kubeconfig"
-	// PathAuthenticator is where aws-iam-authenticator is on EKS's nodes. On muster's machines it is muster, by another name.
+	// PathAuthenticator is where aws-iam-authenticator is on EKS's nodes. On muster's machines it is muster, by another
+	// name.
 	PathAuthenticator = "/usr/bin/aws-iam-authenticator"
 	// PathAuthenticatorFallback is where it is on a machine whose /usr/bin cannot be added to.
 	PathAuthenticatorFallback = "/etc/eks/aws-iam-authenticator"
 	// PathBootstrapKubeconfig holds the bootstrap token until the kubelet has a certificate.
 	PathBootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
-	// PathCNIConfig is written by containerd from its template once the node has a range of pod addresses
-	// (containerd, internal/cri/server/update_runtime_config.go). A machine that was given a range when it was launched has it from the beginning.
+	// PathCNIConfig is written by containerd from its template once the node has a range of pod addresses (containerd,
+	// internal/cri/server/update_runtime_config.go). A machine that was given a range when it was launched has it from
+	// the beginning.
 	PathCNIConfig = "/etc/cni/net.d/10-containerd-net.conflist"
 	// PathContainerdConfig is containerd's configuration.
 	PathContainerdConfig = "/etc/containerd/config.toml"
@@ -56,8 +59,8 @@ const (
 	pathRuntimeSpec    = "/etc/containerd/base-runtime-spec.json"
 )
 
-// Files are all files that a machine needs to become a node, sorted by path. The bootstrap kubeconfig is among them only if
-// there is a token: the caller has read spec.join.tokenFile into spec.join.token.
+// Files are all files that a machine needs to become a node, sorted by path. The bootstrap kubeconfig is among them
+// only if there is a token: the caller has read spec.join.tokenFile into spec.join.token.
 func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) ([]File, error) {
 	layout = layout.complete()
 	if found := problems(spec, instance, layout); len(found) > 0 {
@@ -83,8 +86,8 @@ func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) 
 	return all, nil
 }
 
-// KubeletFiles are the files of the kubelet alone, of a NodeConfig that may lack what is found when the machine joins. It must have been
-// validated.
+// KubeletFiles are the files of the kubelet alone, of a NodeConfig that may lack what is found when the machine joins.
+// It must have been validated.
 func KubeletFiles(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) ([]File, error) {
 	return kubeletFiles(spec, instance, facts, layout.complete())
 }

@@ -16,8 +16,8 @@ const (
 	flagReservedCPUs     = "reserved-cpus"
 )
 
-// reservedFlags are the kubelet's flags that say where files are which muster writes, watches and removes: a node with others
-// would join unseen or not at all.
+// reservedFlags are the kubelet's flags that say where files are which muster writes, watches and removes: a node with
+// others would join unseen or not at all.
 func reservedFlags() []string {
 	return []string{"bootstrap-kubeconfig", "cert-dir", "config", "config-dir", "kubeconfig"}
 }
@@ -28,8 +28,8 @@ type flag struct {
 	name, value string
 }
 
-// parseFlags finds the flags that are looked at, as the kubelet would: --name=value or --name value, with _ for - if one likes
-// (k8s.io/component-base/cli/flag, WordSepNormalizeFunc).
+// parseFlags finds the flags that are looked at, as the kubelet would: --name=value or --name value, with _ for - if
+// one likes (k8s.io/component-base/cli/flag, WordSepNormalizeFunc).
 func parseFlags(args []string) []flag {
 	interesting := append(reservedFlags(), flagHostnameOverride, flagMaxPods, flagNodeIP, flagNodeLabels, flagReservedCPUs)
 	var found []flag

@@ -8,7 +8,8 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// kubeconfig is the part of a kubeconfig file that a machine needs (client-go's own type would bring its dependencies here).
+// kubeconfig is the part of a kubeconfig file that a machine needs (client-go's own type would bring its dependencies
+// here).
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -56,7 +57,8 @@ type kubeconfigExec struct {
 	ProvideClusterInfo bool     `json:"provideClusterInfo"`
 }
 
-// JoinsByRole reports whether a kubeconfig is that of a machine that joins by its role: its user comes from a program (exec).
+// JoinsByRole reports whether a kubeconfig is that of a machine that joins by its role: its user comes from a program
+// (exec).
 func JoinsByRole(content []byte) bool {
 	var k kubeconfig
 	if err := yaml.Unmarshal(content, &k); err != nil {
@@ -65,8 +67,9 @@ func JoinsByRole(content []byte) bool {
 	return len(k.Users) == 1 && k.Users[0].User.Exec != nil
 }
 
-// newRoleKubeconfig is that of EKS's nodes of Amazon Linux 2 (amazon-eks-ami, templates/al2/runtime/kubelet-kubeconfig), in a version of
-// the exec plugin's interface that Kubernetes still has: their v1alpha1 went with 1.24.
+// newRoleKubeconfig is that of EKS's nodes of Amazon Linux 2 (amazon-eks-ami,
+// templates/al2/runtime/kubelet-kubeconfig), in a version of the exec plugin's interface that Kubernetes still has:
+// their v1alpha1 went with 1.24.
 func newRoleKubeconfig(spec nodeconfig.Spec, instance Instance, facts Facts) kubeconfig {
 	const cluster, user, context = "kubernetes", "kubelet", "kubelet"
 	command := facts.Authenticator
@@ -88,8 +91,8 @@ func newRoleKubeconfig(spec nodeconfig.Spec, instance Instance, facts Facts) kub
 	}
 }
 
-// newBootstrapKubeconfig is what the kubelet uses until it has a certificate. The kubelet copies server and authority from
-// here to its own kubeconfig (pkg/kubelet/certificate/bootstrap, writeKubeconfigFromBootstrapping).
+// newBootstrapKubeconfig is what the kubelet uses until it has a certificate. The kubelet copies server and authority
+// from here to its own kubeconfig (pkg/kubelet/certificate/bootstrap, writeKubeconfigFromBootstrapping).
 func newBootstrapKubeconfig(spec nodeconfig.Spec) kubeconfig {
 	const cluster, user, context = "kubernetes", "kubelet-bootstrap", "bootstrap"
 	return kubeconfig{

@@ -12,8 +12,9 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// KubeletArgs are the kubelet's arguments, the user's last, so that they win. With bootstrap it may ask for a certificate by its
-// token. There is no --cloud-provider=external as on EKS: nothing would ever take away the taint that comes with it.
+// KubeletArgs are the kubelet's arguments, the user's last, so that they win. With bootstrap it may ask for a
+// certificate by its token. There is no --cloud-provider=external as on EKS: nothing would ever take away the taint
+// that comes with it.
 func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstrap bool) []string {
 	args := []string{
 		"--cert-dir=" + pathKubeletPKI,

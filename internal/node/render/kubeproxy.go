@@ -41,9 +41,10 @@ func newKubeProxyConfig(spec nodeconfig.Spec, instance Instance, layout Layout) 
 		Kind:             "KubeProxyConfiguration",
 		ClientConnection: kubeProxyConnection{Kubeconfig: PathKubeconfig},
 		ClusterCIDR:      spec.Cluster.PodCIDR,
-		// The size of the connection table belongs to the kernel that all machines share, so a machine leaves it alone (0 means that:
-		// pkg/proxy/conntrack/sysctls.go). The timeouts are its own network's, and upstream's (pkg/proxy/apis/config/v1alpha1/defaults.go):
-		// the kernel itself would forget a half-closed connection after a minute.
+		// The size of the connection table belongs to the kernel that all machines share, so a machine leaves it alone
+		// (0 means that: pkg/proxy/conntrack/sysctls.go). The timeouts are its own network's, and upstream's
+		// (pkg/proxy/apis/config/v1alpha1/defaults.go): the kernel itself would forget a half-closed connection after a
+		// minute.
 		Conntrack:          kubeProxyConntrack{TCPCloseWaitTimeout: "1h0m0s", TCPEstablishedTimeout: "24h0m0s"},
 		HealthzBindAddress: "127.0.0.1:10256",
 		HostnameOverride:   NodeName(spec, instance),
@@ -56,6 +57,7 @@ func newKubeProxyConfig(spec nodeconfig.Spec, instance Instance, layout Layout) 
 	return config
 }
 
-// podLinkPrefix is what the names of a machine's links to its pods begin with (containernetworking/plugins, pkg/ip/link_linux.go). Its pods are known
-// by them where their addresses are like those of any machine: their connections to Services are not translated, others' are as they come.
+// podLinkPrefix is what the names of a machine's links to its pods begin with (containernetworking/plugins,
+// pkg/ip/link_linux.go). Its pods are known by them where their addresses are like those of any machine: their
+// connections to Services are not translated, others' are as they come.
 const podLinkPrefix = "veth"

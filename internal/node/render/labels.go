@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkLabels refuses a value of --node-labels that the kubelet refuses to start with (cmd/kubelet/app/options/options.go,
-// ValidateKubeletFlags), so that it is said where the label was written.
+// checkLabels refuses a value of --node-labels that the kubelet refuses to start with
+// (cmd/kubelet/app/options/options.go, ValidateKubeletFlags), so that it is said where the label was written.
 func checkLabels(path *field.Path, value string) field.ErrorList {
 	var problems field.ErrorList
 	labels := map[string]string{}
@@ -41,7 +41,8 @@ func isKubernetesLabel(key string) bool {
 	})
 }
 
-// isKubeletLabel reports whether kubelets may set that label on their own Nodes (k8s.io/kubelet, pkg/apis/well_known_labels.go).
+// isKubeletLabel reports whether kubelets may set that label on their own Nodes (k8s.io/kubelet,
+// pkg/apis/well_known_labels.go).
 func isKubeletLabel(key string) bool {
 	if slices.Contains([]string{
 		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,

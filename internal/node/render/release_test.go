@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/platform/release/releasetest"
 )
 
-// A machine of another minor has the fields of its release in a file of their own, over Muster's and below the user's; all else is as before.
+// A machine of another minor has the fields of its release in a file of their own, over Muster's and below the user's;
+// all else is as before.
 func TestReleaseOfAnotherMinor(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenes(t) {

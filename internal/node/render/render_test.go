@@ -29,8 +29,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// scene is a folder below testdata/cases: nodeconfig.yaml, or user-data, is what the machine was told and machine.yaml what it is. The
-// files that follow are below want, their modes and the kubelet's arguments in want.txt; error.txt is why there are none.
+// scene is a folder below testdata/cases: nodeconfig.yaml, or user-data, is what the machine was told and machine.yaml
+// what it is. The files that follow are below want, their modes and the kubelet's arguments in want.txt; error.txt is
+// why there are none.
 type scene struct {
 	dir      string
 	spec     nodeconfig.Spec

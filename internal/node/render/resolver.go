@@ -15,7 +15,8 @@ const (
 	pathResolverDropIn = "/etc/systemd/resolved.conf.d/40-eks.conf"
 )
 
-// resolverFiles are there only if the user says something about name servers or domains. The other of the two stays as the machine has it.
+// resolverFiles are there only if the user says something about name servers or domains. The other of the two stays as
+// the machine has it.
 func resolverFiles(spec nodeconfig.Spec, facts Facts, layout Layout) []File {
 	network := spec.Instance.Network
 	if len(network.Nameservers) == 0 && len(network.Domains) == 0 {

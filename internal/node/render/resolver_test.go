@@ -9,7 +9,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// What the user says nothing about stays as the machine has it: a search domain that is added takes no name server away.
+// What the user says nothing about stays as the machine has it: a search domain that is added takes no name server
+// away.
 func TestResolverOfAMachine(t *testing.T) {
 	scene := readScene(t, "testdata/cases/machine-plain")
 	scene.facts.NameServers, scene.facts.SearchDomains = []string{"192.168.64.2"}, []string{"ec2.internal"}

@@ -10,9 +10,10 @@ import (
 	"slices"
 )
 
-// defaultRuntimeSpec is what containerd gives a container that nothing is said about (ctr oci spec). A file of one's own must be
-// a whole specification (containerd, docs/cri/config.md), while people write the few lines that they want different. The limit
-// of open files is EKS's (nodeadm, internal/containerd/base-runtime-spec.json), and the reason why every node has the file.
+// defaultRuntimeSpec is what containerd gives a container that nothing is said about (ctr oci spec). A file of one's
+// own must be a whole specification (containerd, docs/cri/config.md), while people write the few lines that they want
+// different. The limit of open files is EKS's (nodeadm, internal/containerd/base-runtime-spec.json), and the reason why
+// every node has the file.
 //
 //go:embed runtimespec.json
 var defaultRuntimeSpec []byte
@@ -29,11 +30,12 @@ func runtimeSpec(wishes map[string]any, facts Facts) ([]byte, error) {
 	return indented(merge(base, wishes))
 }
 
-// inheritOpenFiles leaves out the limits of open files, where they cannot be raised above those of the machine: containers have the machine's then.
-// Lowering them would do for most pods, but not for those with hostUsers: false. Who sets a limit of another process, as runc does, needs
-// CAP_SYS_RESOURCE in its user namespace (prlimit(2)), which the creator of that namespace has without having it elsewhere; and containerd
-// creates those of pods as the pod's own user, so that they count against its limits (pkg/sys/unshare_linux.go). No container of such a pod would start: "error setting rlimit
-// type 7: operation not permitted".
+// inheritOpenFiles leaves out the limits of open files, where they cannot be raised above those of the machine:
+// containers have the machine's then. Lowering them would do for most pods, but not for those with hostUsers: false.
+// Who sets a limit of another process, as runc does, needs CAP_SYS_RESOURCE in its user namespace (prlimit(2)), which
+// the creator of that namespace has without having it elsewhere; and containerd creates those of pods as the pod's own
+// user, so that they count against its limits (pkg/sys/unshare_linux.go). No container of such a pod would start:
+// "error setting rlimit type 7: operation not permitted".
 func inheritOpenFiles(spec map[string]any) {
 	process := table(spec, "process")
 	limits, _ := process["rlimits"].([]any)

@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// units writes the units of a case, with their drop-ins, to a directory, and stands in for the programs that they start.
+// units writes the units of a case, with their drop-ins, to a directory, and stands in for the programs that they
+// start.
 func units(t *testing.T, name string, layout render.Layout) string {
 	t.Helper()
 	s := readScene(t, filepath.Join("testdata/cases", name))

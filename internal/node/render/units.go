@@ -52,9 +52,9 @@ func checkProgramDir(dir string) error {
 	return nil
 }
 
-// kubeletUnit is the kubelet as a service. It starts after containerd and goes with it; it starts again whatever happens, since a host
-// without it is not a node; and pods outlive it (KillMode). The slice is the one that config.json calls kubeReservedCgroup.
-// A containerd that is not muster's may be restarted without it.
+// kubeletUnit is the kubelet as a service. It starts after containerd and goes with it; it starts again whatever
+// happens, since a host without it is not a node; and pods outlive it (KillMode). The slice is the one that config.json
+// calls kubeReservedCgroup. A containerd that is not muster's may be restarted without it.
 func kubeletUnit(layout Layout) []byte {
 	need := "Requires"
 	if layout.ExistingContainerd {
@@ -83,8 +83,8 @@ WantedBy=multi-user.target
 `, layout)
 }
 
-// containerdUnit is containerd as a service. Its containers have control groups of their own (Delegate) and outlive it (KillMode).
-// When memory runs out it goes last.
+// containerdUnit is containerd as a service. Its containers have control groups of their own (Delegate) and outlive it
+// (KillMode). When memory runs out it goes last.
 func containerdUnit(layout Layout) []byte {
 	return unit(`[Unit]
 Description=containerd, which runs the containers of Kubernetes
@@ -112,8 +112,8 @@ WantedBy=multi-user.target
 `, layout)
 }
 
-// kubeProxyUnit is kube-proxy as a service. Its credential is the kubelet's, so there is nothing for it to do before the kubelet
-// has one.
+// kubeProxyUnit is kube-proxy as a service. Its credential is the kubelet's, so there is nothing for it to do before
+// the kubelet has one.
 func kubeProxyUnit(layout Layout) []byte {
 	return unit(`[Unit]
 Description=Kubernetes kube-proxy

@@ -26,7 +26,8 @@ const (
 // beginning is how content begins that has no type, or one that says nothing.
 type beginning struct{ text, mediaType string }
 
-// beginnings are those that cloud-init knows (cloudinit/handlers/__init__.py, INCLUSION_TYPES_MAP), the longer before the shorter.
+// beginnings are those that cloud-init knows (cloudinit/handlers/__init__.py, INCLUSION_TYPES_MAP), the longer before
+// the shorter.
 func beginnings() []beginning {
 	return []beginning{
 		{"#!", TypeShellScript},

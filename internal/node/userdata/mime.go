@@ -50,8 +50,9 @@ func mimeHeader(content []byte) (textproto.MIMEHeader, []byte, error) {
 	return header, body, nil
 }
 
-// splitHeader takes the header off a document. It ends with an empty line, or before the first line that is not a header, as for
-// cloud-init (Python's email.feedparser): user data of Amazon Linux 2 often has "#!/bin/bash" right below the Content-Type.
+// splitHeader takes the header off a document. It ends with an empty line, or before the first line that is not a
+// header, as for cloud-init (Python's email.feedparser): user data of Amazon Linux 2 often has "#!/bin/bash" right
+// below the Content-Type.
 func splitHeader(document []byte) (textproto.MIMEHeader, []byte, error) {
 	end := 0
 	for line := range bytes.Lines(document) {
@@ -149,7 +150,8 @@ func delimiter(line []byte, boundary string) (delimits, ends bool) {
 	return ok && (len(rest) == 0 || ends), ends
 }
 
-// part takes what stands between two delimiters; the line break before the second is the delimiter's (RFC 2046, section 5.1.1).
+// part takes what stands between two delimiters; the line break before the second is the delimiter's (RFC 2046, section
+// 5.1.1).
 func (r *reader) part(e entity) error {
 	e.body = bytes.TrimSuffix(bytes.TrimSuffix(e.body, []byte("\n")), []byte("\r"))
 	var err error

@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// Ignored says of each part that cloud-init would carry out on an instance of EC2, and nothing does here, that it is not carried out.
-// Parts of types that cloud-init does not know are ignored there, too.
+// Ignored says of each part that cloud-init would carry out on an instance of EC2, and nothing does here, that it is
+// not carried out. Parts of types that cloud-init does not know are ignored there, too.
 func Ignored(parts []Part) []string {
 	var ignored []string
 	for _, part := range parts {
@@ -22,8 +22,8 @@ func Ignored(parts []Part) []string {
 	return ignored
 }
 
-// NodeConfigs are the documents among parts that are NodeConfigs, and doubts about parts that look like one and have another type:
-// a node would not read them.
+// NodeConfigs are the documents among parts that are NodeConfigs, and doubts about parts that look like one and have
+// another type: a node would not read them.
 func NodeConfigs(parts []Part) (sources []nodeconfig.Source, doubts []string) {
 	for _, part := range parts {
 		switch {

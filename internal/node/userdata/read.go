@@ -9,8 +9,9 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// Read takes user data apart. The whole may be base64, gzip or both (base64 outside), then MIME multipart; each part may be
-// base64 or gzip again. Without MIME, content that begins as a script is one and all else is a NodeConfig. Empty user data has no parts.
+// Read takes user data apart. The whole may be base64, gzip or both (base64 outside), then MIME multipart; each part
+// may be base64 or gzip again. Without MIME, content that begins as a script is one and all else is a NodeConfig. Empty
+// user data has no parts.
 func Read(raw []byte) ([]Part, error) { return read("user data", raw, MaxRaw) }
 
 // ReadFile is Read for the content of a file, which may be longer; its parts go by the name of the file.

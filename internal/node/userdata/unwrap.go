@@ -12,8 +12,8 @@ import (
 )
 
 // unwrap takes off base64 and then gzip, if they are there: the order of nodeadm (amazon-eks-ami,
-// nodeadm/internal/configprovider/userdata.go). Nothing that is meant to be read as it stands is base64: NodeConfigs and MIME
-// headers have colons, scripts begin with "#!".
+// nodeadm/internal/configprovider/userdata.go). Nothing that is meant to be read as it stands is base64: NodeConfigs
+// and MIME headers have colons, scripts begin with "#!".
 func (r *reader) unwrap(data []byte) ([]byte, error) {
 	if decoded, ok := fromBase64(data); ok {
 		data = decoded

@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/node/userdata"
 )
 
-// The formats are pinned by the cases of internal/node/nodeconfig, which have the same user data. Here is what they leave open.
+// The formats are pinned by the cases of internal/node/nodeconfig, which have the same user data. Here is what they
+// leave open.
 
 func multipart(parts ...string) string {
 	return "Content-Type: multipart/mixed; boundary=B\n\n--B\n" + strings.Join(parts, "\n--B\n") + "\n--B--\n"
@@ -68,8 +69,8 @@ func TestReadTells(t *testing.T) {
 	}
 }
 
-// User data of Amazon Linux 2, as EKS made it for managed node groups: nothing stands between the header of its part and the script.
-// cloud-init ran it, and so must muster, to the letter.
+// User data of Amazon Linux 2, as EKS made it for managed node groups: nothing stands between the header of its part
+// and the script. cloud-init ran it, and so must muster, to the letter.
 func TestReadAmazonLinux2(t *testing.T) {
 	raw, err := os.ReadFile("testdata/amazon-linux-2")
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"net/textproto"
 )
 
-// Write puts parts together as MIME multipart, in their order; Read takes them apart again. Equal parts make equal user data.
+// Write puts parts together as MIME multipart, in their order; Read takes them apart again. Equal parts make equal user
+// data.
 func Write(parts []Part) ([]byte, error) {
 	var body bytes.Buffer
 	writer := multipart.NewWriter(&body)
@@ -50,8 +51,8 @@ func Write(parts []Part) ([]byte, error) {
 // maxLine is that of RFC 5322, without its end.
 const maxLine = 998
 
-// plain reports whether content may stand in a MIME document as it is, and comes out of it as it was: ASCII in lines that are not
-// too long, that is not taken for base64 or gzip.
+// plain reports whether content may stand in a MIME document as it is, and comes out of it as it was: ASCII in lines
+// that are not too long, that is not taken for base64 or gzip.
 func plain(content []byte) bool {
 	length := 0
 	for _, c := range content {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiservermemory says how the kube-apiserver of a cluster is held to an amount of memory: as the condition APIServerMemoryLimited, as notes of the
-// status, and as Events of the Cluster, one for each time that the kernel ended the process at its limit. It sets no limit: package supervise does.
+// Package apiservermemory says how the kube-apiserver of a cluster is held to an amount of memory: as the condition
+// APIServerMemoryLimited, as notes of the status, and as Events of the Cluster, one for each time that the kernel ended
+// the process at its limit. It sets no limit: package supervise does.
 package apiservermemory
 
 import (
@@ -89,8 +90,8 @@ type Notice struct {
 	problem string
 }
 
-// due are the messages of the Events that are due: one for each time that the API server was ended, and one for each limit that is not in force
-// while another one is. Why a host has no limits at all `muster status` says.
+// due are the messages of the Events that are due: one for each time that the API server was ended, and one for each
+// limit that is not in force while another one is. Why a host has no limits at all `muster status` says.
 func (n *Notice) due(m supervise.Memory) []string {
 	var messages []string
 	if m.Ended > 0 && !m.Last.At.Equal(n.ended) {
@@ -106,7 +107,8 @@ func (n *Notice) due(m supervise.Memory) []string {
 	return messages
 }
 
-// Tell records Events of a Cluster, by its namespace in the management plane, about the memory of its kube-apiserver until the context ends.
+// Tell records Events of a Cluster, by its namespace in the management plane, about the memory of its kube-apiserver
+// until the context ends.
 func (n *Notice) Tell(ctx context.Context, plane manager.Manager, namespace string, components func() []supervise.Status) {
 	recorder := plane.GetEventRecorder("muster")
 	ticks := time.NewTicker(look)

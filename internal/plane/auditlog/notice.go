@@ -18,11 +18,13 @@ import (
 const (
 	// noticeLook is how often the state of the log is looked at, for an Event.
 	noticeLook = 5 * time.Second
-	// noticePause is between two Events. client-go counts one that comes within 6 minutes of one like it as the same, and keeps the first one's message.
+	// noticePause is between two Events. client-go counts one that comes within 6 minutes of one like it as the same,
+	// and keeps the first one's message.
 	noticePause = 15 * time.Minute
 )
 
-// Notice decides when an Event says that lines are gone which are younger than a day. Its zero value has recorded no Event.
+// Notice decides when an Event says that lines are gone which are younger than a day. Its zero value has recorded no
+// Event.
 type Notice struct {
 	told State
 	at   time.Time
@@ -37,7 +39,8 @@ func (n *Notice) due(state State, now time.Time) bool {
 	return true
 }
 
-// Tell records an Event of a Cluster, by its namespace in the management plane, when lines are gone that are younger than a day, until the context ends.
+// Tell records an Event of a Cluster, by its namespace in the management plane, when lines are gone that are younger
+// than a day, until the context ends.
 func (n *Notice) Tell(ctx context.Context, plane manager.Manager, namespace string, state func() State, log *slog.Logger) {
 	recorder := plane.GetEventRecorder("muster")
 	ticks := time.NewTicker(noticeLook)

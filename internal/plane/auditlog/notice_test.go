@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// People are told each time that the log is whole from another moment on, at most once in a quarter of an hour, and as it is then.
+// People are told each time that the log is whole from another moment on, at most once in a quarter of an hour, and as
+// it is then.
 func TestNotice(t *testing.T) {
 	noon := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	lost := func(ago time.Duration) State { return State{Whole: noon.Add(-ago), Lost: true} }

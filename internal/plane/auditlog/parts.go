@@ -17,8 +17,9 @@ type part struct {
 	info os.FileInfo
 }
 
-// parts lists the files of a log, the oldest first. The API server renames its log to NAME-TIME.log (gopkg.in/natefinch/lumberjack), and the names sort
-// by time. While the log is renamed it is listed again: a file that is under neither name would look as if it had been removed.
+// parts lists the files of a log, the oldest first. The API server renames its log to NAME-TIME.log
+// (gopkg.in/natefinch/lumberjack), and the names sort by time. While the log is renamed it is listed again: a file that
+// is under neither name would look as if it had been removed.
 func parts(path string) ([]part, error) {
 	for {
 		before, err := stat(path)

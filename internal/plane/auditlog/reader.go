@@ -34,7 +34,8 @@ func openReader(path string) (*reader, error) {
 	return &reader{file: file, buffer: make([]byte, bufferSize)}, nil
 }
 
-// drain yields the whole lines that there are. A line without its end stays for the next time. The line is good until yield returns.
+// drain yields the whole lines that there are. A line without its end stays for the next time. The line is good until
+// yield returns.
 func (r *reader) drain(ctx context.Context, yield func(line []byte) error) error {
 	held := 0 // bytes at the beginning of the buffer, without a newline
 	for {

@@ -30,7 +30,8 @@ type event struct {
 // eventBegin is how the API server begins each line.
 var eventBegin = []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/`)
 
-// markers are what each line has that is kept: a key, and one of the values after it. Most lines have none of it, and are not decoded.
+// markers are what each line has that is kept: a key, and one of the values after it. Most lines have none of it, and
+// are not decoded.
 var markers = []struct {
 	key    []byte
 	values []string
@@ -81,7 +82,8 @@ func kept(line []byte) ([]byte, bool) {
 	return line, true
 }
 
-// read decodes a line. If a full disk cut a line off, the next one follows it without a newline between them: then the second one counts.
+// read decodes a line. If a full disk cut a line off, the next one follows it without a newline between them: then the
+// second one counts.
 func read(line []byte) (event, []byte, bool) {
 	if e, ok := decode(line); ok {
 		return e, line, true

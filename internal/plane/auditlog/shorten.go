@@ -17,8 +17,9 @@ const (
 	annotationTruncated = "audit.k8s.io/truncated" // as upstream's truncating backend has it
 )
 
-// shorten returns a long line without its objects, with the beginnings of its texts and lists. A requester chooses URI, user agent, names and
-// objects, of a megabyte and more: some hundred requests would push everything else out of the log.
+// shorten returns a long line without its objects, with the beginnings of its texts and lists. A requester chooses URI,
+// user agent, names and objects, of a megabyte and more: some hundred requests would push everything else out of the
+// log.
 func shorten(line []byte) []byte {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(line))

@@ -127,7 +127,8 @@ func (s *Splitter) look(ctx context.Context) error {
 			s.in.offset = 0
 		}
 		at := slices.IndexFunc(found, func(p part) bool { return os.SameFile(p.info, own) })
-		// If there is a newer part, what is read now was renamed before the parts were listed, so nothing is added to it after this.
+		// If there is a newer part, what is read now was renamed before the parts were listed, so nothing is added to
+		// it after this.
 		if err := s.drain(ctx); err != nil {
 			return err
 		}
@@ -216,8 +217,8 @@ func (s *Splitter) begin(ctx context.Context, found []part) error {
 	return s.open(found[0].path)
 }
 
-// resume finds the line that was kept last in the API server's log, the newest part first, and goes on after it. If the line was rotated away, later
-// lines may be missing, too, and the security log says so.
+// resume finds the line that was kept last in the API server's log, the newest part first, and goes on after it. If the line
+// was rotated away, later lines may be missing, too, and the security log says so.
 func (s *Splitter) resume(ctx context.Context, found []part, last event) error {
 	id, stamp := []byte(`"auditID":"`+last.AuditID+`"`), last.Reached
 	for _, p := range slices.Backward(found) {

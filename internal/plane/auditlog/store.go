@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// store is the file of the lines that are kept, with its older parts, NAME-00000001.log and so on: the first number that is left says whether a part was
-// removed.
+// store is the file of the lines that are kept, with its older parts, NAME-00000001.log and so on: the first number
+// that is left says whether a part was removed.
 type store struct {
 	path   string
 	limit  int64 // of a part, in bytes
@@ -74,8 +74,8 @@ func (s *store) open(ctx context.Context) error {
 	return s.findFirst(ctx)
 }
 
-// openOwn opens a file of this user's to be written. A file of another user at that path is removed: the API server, which may run as another user,
-// makes its log in the same directory.
+// openOwn opens a file of this user's to be written. A file of another user at that path is removed: the API server,
+// which may run as another user, makes its log in the same directory.
 func openOwn(path string) (*os.File, error) {
 	for range 2 {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -173,8 +173,8 @@ func (s *store) number(path string) int {
 	return n
 }
 
-// last is the event that was written last, and false if there is none: then the log is empty, or its last line is a gap's, after which reading begins
-// with what there is.
+// last is the event that was written last, and false if there is none: then the log is empty, or its last line is a
+// gap's, after which reading begins with what there is.
 func (s *store) last(ctx context.Context) (event, bool, error) {
 	path := s.path
 	if s.size == 0 && len(s.older) > 0 {

@@ -17,8 +17,8 @@ const FieldOwner = client.FieldOwner("muster")
 // onceAnnotation with the value "once" is on objects that muster makes for others to fill in.
 const onceAnnotation = "muster.dev/apply"
 
-// Apply creates or corrects the objects. Fields that muster does not set stay as they are; those it sets become its own. Objects
-// that are for others to fill in are created, and left alone from then on.
+// Apply creates or corrects the objects. Fields that muster does not set stay as they are; those it sets become its
+// own. Objects that are for others to fill in are created, and left alone from then on.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if object.GetAnnotations()[onceAnnotation] == "once" {

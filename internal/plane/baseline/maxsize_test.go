@@ -27,7 +27,8 @@ func (c condition) GetExpression() string { return string(c) }
 
 func (condition) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
 
-// admitted is the object, after the API server's defaults, as the management plane's policy about node groups leaves it.
+// admitted is the object, after the API server's defaults, as the management plane's policy about node groups leaves
+// it.
 func admitted(t *testing.T, object, old *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	spec := get[*admissionregistrationv1.MutatingAdmissionPolicy](t, "management", "nodegroups.muster.dev").Spec

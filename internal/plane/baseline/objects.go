@@ -72,13 +72,14 @@ func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, er
 	})
 }
 
-// KubernetesEndpoints makes the endpoints of the Service "kubernetes", by which pods reach the API server: its addresses in the VPC.
+// KubernetesEndpoints makes the endpoints of the Service "kubernetes", by which pods reach the API server: its
+// addresses in the VPC.
 func KubernetesEndpoints(c component.Config) ([]*unstructured.Unstructured, error) {
 	return render([]string{"kubernetes-endpoints.yaml"}, values{EndpointAddresses: c.Network.Addresses, EndpointPort: component.EndpointPort})
 }
 
-// Volumes makes the objects of the volume driver: the driver, and the default StorageClass, which is about a file system. Where there is no VPC
-// there are no machines that mount, and so none.
+// Volumes makes the objects of the volume driver: the driver, and the default StorageClass, which is about a file
+// system. Where there is no VPC there are no machines that mount, and so none.
 func Volumes(c component.Config, fileSystemID string) ([]*unstructured.Unstructured, error) {
 	if !c.VPC {
 		return nil, nil
@@ -91,7 +92,8 @@ func Membership(c component.Config) ([]*unstructured.Unstructured, error) {
 	return render([]string{"membership.yaml"}, values{BindingInventory: BindingInventory(c.Dir.Namespace()), UserInventory: c.UserInventory()})
 }
 
-// BindingInventory is the name of the binding that lets the certificate controller of a cluster read the machines of the account.
+// BindingInventory is the name of the binding that lets the certificate controller of a cluster read the machines of
+// the account.
 func BindingInventory(namespace string) string { return "muster:inventory:" + namespace }
 
 // Management makes the objects of the management plane.

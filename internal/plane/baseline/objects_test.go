@@ -96,8 +96,8 @@ func get[T runtime.Object](t *testing.T, set, name string) T {
 	return zero
 }
 
-// The driver is registered as EFS's own manifest has it (aws-efs-csi-driver, deploy/kubernetes/base/csidriver.yaml): without fsGroupPolicy, so that the kubelet does not
-// rewrite modes that programs gave their files.
+// The driver is registered as EFS's own manifest has it (aws-efs-csi-driver, deploy/kubernetes/base/csidriver.yaml):
+// without fsGroupPolicy, so that the kubelet does not rewrite modes that programs gave their files.
 func TestVolumeDriverIsRegisteredAsEFS(t *testing.T) {
 	driver := get[*storagev1.CSIDriver](t, "cluster-vpc", "efs.csi.aws.com")
 	if driver.Spec.FSGroupPolicy != nil {
@@ -178,8 +178,8 @@ func TestNoWildcards(t *testing.T) {
 	}
 }
 
-// The certificate controller may do to exactly its signers what its policy file says, write ConfigMaps in its own namespace only,
-// and change nothing about machines.
+// The certificate controller may do to exactly its signers what its policy file says, write ConfigMaps in its own
+// namespace only, and change nothing about machines.
 func TestCertificateController(t *testing.T) {
 	kubelets := []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}
 	want := map[string][]string{

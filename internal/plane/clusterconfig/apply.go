@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// ApplyCluster changes a cluster that is there. One that is not, since the service has not registered it yet, is an error for now.
+// ApplyCluster changes a cluster that is there. One that is not, since the service has not registered it yet, is an
+// error for now.
 func ApplyCluster(ctx context.Context, api client.Client, wanted *v1alpha1.Cluster) (changed bool, err error) {
 	var current v1alpha1.Cluster
 	if err := api.Get(ctx, client.ObjectKeyFromObject(wanted), &current); err != nil {
@@ -46,8 +47,8 @@ func (c Config) ApplyNodeGroup(ctx context.Context, api client.Client, wanted *v
 	return true, api.Update(ctx, &current)
 }
 
-// readError is of reading what is to be changed, and never final: whoever applies may read everything, and an API server that has not loaded its rules
-// yet forbids that.
+// readError is of reading what is to be changed, and never final: whoever applies may read everything, and an API
+// server that has not loaded its rules yet forbids that.
 type readError struct{ error }
 
 // Final reports whether an error is final, unlike that of a management plane that is not there yet.

@@ -3,8 +3,8 @@
 // Package clusterconfig reads muster.yaml: at most one Cluster and any number of NodeGroups, as documents of one file.
 // It is strict, and it reports every problem at once, each with its document and field.
 //
-// A document says in metadata.name or spec.name what the cluster or node group is called; the rest of its names follows from that. An author
-// who writes both, or a namespace, has to write the names that follow.
+// A document says in metadata.name or spec.name what the cluster or node group is called; the rest of its names follows
+// from that. An author who writes both, or a namespace, has to write the names that follow.
 package clusterconfig
 
 import (
@@ -24,7 +24,8 @@ const (
 	// DefaultNodeGroupName is the name of the node group when nobody named one.
 	DefaultNodeGroupName = "default"
 
-	// defaultPodRanges is how many nodes a range of pods that is chosen has a /24 for; largePodCIDR has one for every machine a group can have.
+	// defaultPodRanges is how many nodes a range of pods that is chosen has a /24 for; largePodCIDR has one for every
+	// machine a group can have.
 	defaultPodRanges = 256
 	largePodCIDR     = "10.224.0.0/11"
 )
@@ -33,7 +34,8 @@ const (
 type Config struct {
 	Cluster    *v1alpha1.Cluster
 	NodeGroups []*v1alpha1.NodeGroup
-	// DefaultMax holds the names of the node groups whose document leaves out maxSize. If such a group exists already, it keeps its maxSize.
+	// DefaultMax holds the names of the node groups whose document leaves out maxSize. If such a group exists already,
+	// it keeps its maxSize.
 	DefaultMax map[string]bool
 }
 
@@ -137,7 +139,8 @@ func (p *Problems) cross(documents []document) {
 	}
 }
 
-// room reports whether the range of pods, if one is named, has a part for every node. Without one the subnets decide how many there can be.
+// room reports whether the range of pods, if one is named, has a part for every node. Without one the subnets decide
+// how many there can be.
 func room(network v1alpha1.ClusterNetwork, nodes int) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "network")

@@ -136,7 +136,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a file holds, it is either a valid configuration that survives being written and read, or Problems.
+// FuzzParse: whatever a file holds, it is either a valid configuration that survives being written and read, or
+// Problems.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {

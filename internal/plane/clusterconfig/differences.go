@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Differences lists the fields in which a cluster differs from the requested one, by their paths in spec; "" if there are none. Fields that the
-// request leaves out are not compared: the service may have chosen them.
+// Differences lists the fields in which a cluster differs from the requested one, by their paths in spec; "" if there
+// are none. Fields that the request leaves out are not compared: the service may have chosen them.
 func Differences(is, asked *v1alpha1.ClusterSpec) (string, error) {
 	there, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
 	if err != nil {

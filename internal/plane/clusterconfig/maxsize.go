@@ -19,7 +19,8 @@ func (e *MaxSizeError) Error() string {
 		e.Group, e.Most, e.Desired)
 }
 
-// KeepMaxSize gives a node group the maxSize of the one that exists, if nobody asked for another. It returns a *MaxSizeError if that is too small.
+// KeepMaxSize gives a node group the maxSize of the one that exists, if nobody asked for another. It returns a
+// *MaxSizeError if that is too small.
 func (c Config) KeepMaxSize(wanted, exists *v1alpha1.NodeGroup) error {
 	if !c.DefaultMax[wanted.Spec.Name] {
 		return nil

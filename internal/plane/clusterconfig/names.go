@@ -4,8 +4,8 @@ package clusterconfig
 
 import "muster.dev/muster/api/v1alpha1"
 
-// completeCluster fills in the names that a document left out. A document with metadata.name alone says there what the cluster is called, as
-// eksctl's do. Names that do not fit each other stay, to be refused.
+// completeCluster fills in the names that a document left out. A document with metadata.name alone says there what the
+// cluster is called, as eksctl's do. Names that do not fit each other stay, to be refused.
 func completeCluster(cluster *v1alpha1.Cluster) {
 	if cluster.Spec.Name == "" {
 		cluster.Spec.Name, cluster.Name = cluster.Name, ""

@@ -43,8 +43,8 @@ func Parse(name string, data []byte) (Config, error) {
 	return parse(name, data, "", DefaultClusterName)
 }
 
-// ParseNamed is Parse for a cluster that somebody called by a name: that of the Cluster in the text, or of the one that the text leaves out. An
-// empty name is for text that says it.
+// ParseNamed is Parse for a cluster that somebody called by a name: that of the Cluster in the text, or of the one that
+// the text leaves out. An empty name is for text that says it.
 func ParseNamed(name string, data []byte, cluster string) (Config, error) {
 	return parse(name, data, cluster, "")
 }
@@ -184,7 +184,8 @@ func refuse(generic map[string]any) field.ErrorList {
 	return errs
 }
 
-// takeBadDurations removes durations that Go cannot read, whose decoder would report them without their path and stop there.
+// takeBadDurations removes durations that Go cannot read, whose decoder would report them without their path and stop
+// there.
 func takeBadDurations(generic map[string]any) field.ErrorList {
 	certificates, _, err := unstructured.NestedFieldNoCopy(generic, "spec", "certificates")
 	fields, ok := certificates.(map[string]any)

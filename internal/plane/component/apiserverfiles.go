@@ -13,8 +13,8 @@ var (
 	clusterAnonymousPaths = append(healthPaths, "/api/v1/namespaces/kube-public/configmaps/cluster-info")
 )
 
-// authentication lets strangers in on the given paths only. Everywhere else a request without credentials is a 401, so a
-// careless RBAC rule for system:anonymous opens nothing (KEP-4633).
+// authentication lets strangers in on the given paths only. Everywhere else a request without credentials is a 401, so
+// a careless RBAC rule for system:anonymous opens nothing (KEP-4633).
 func authentication(paths []string) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous:\n  enabled: true\n  conditions:\n")
@@ -41,13 +41,15 @@ resources:
 
 // egressSelections are the unix sockets of HTTP CONNECT proxies, by upstream's names of the networks that they lead to.
 type egressSelections struct {
-	// ControlPlane is of webhooks: those that the API server's flags name, and those that users name by URL. Upstream tells them apart no further.
+	// ControlPlane is of webhooks: those that the API server's flags name, and those that users name by URL. Upstream
+	// tells them apart no further.
 	ControlPlane string
 	// Cluster is of kubelets, pods and Services: webhooks and aggregated APIs that are Services, too.
 	Cluster string
 }
 
-// egress has the API server dial nothing by itself but etcd, which is on this host. A network that is not named would be dialled directly.
+// egress has the API server dial nothing by itself but etcd, which is on this host. A network that is not named would
+// be dialled directly.
 func egress(s egressSelections) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n")

@@ -2,18 +2,21 @@
 
 package component
 
-// auditPolicy has the API server record each request, but for heartbeats and the control plane's own work. CSRs are recorded whole, as EKS
-// records them; changes of RBAC and of Nodes with what was asked for; everything else at Metadata, so that neither a Secret nor a token is ever in
-// the log. Package auditlog keeps the lines that matter for security in a file of their own, and package joinlog reads the steps of joins.
+// auditPolicy has the API server record each request, but for heartbeats and the control plane's own work. CSRs are
+// recorded whole, as EKS records them; changes of RBAC and of Nodes with what was asked for; everything else at
+// Metadata, so that neither a Secret nor a token is ever in the log. Package auditlog keeps the lines that matter for
+// security in a file of their own, and package joinlog reads the steps of joins.
 //
-// All that is neither a heartbeat nor the control plane's is recorded because a rule sees neither the answer nor whom a user impersonates: the log
-// alone tells which requests were refused.
+// All that is neither a heartbeat nor the control plane's is recorded because a rule sees neither the answer nor whom a
+// user impersonates: the log alone tells which requests were refused.
 //
-// Requests that fail to authenticate have no user and one stage, ResponseStarted (k8s.io/apiserver, pkg/endpoints/filters/authn_audit.go). So a rule
-// that leaves that stage out, or the whole request, must name groups: without, it would keep refused logins out of the log.
+// Requests that fail to authenticate have no user and one stage, ResponseStarted (k8s.io/apiserver,
+// pkg/endpoints/filters/authn_audit.go). So a rule that leaves that stage out, or the whole request, must name groups:
+// without, it would keep refused logins out of the log.
 //
-// Watches of Secrets and proxied requests are recorded when they begin, not when they end: a line that is written at the end of a watch is missing while
-// it lasts, and for ever if the API server is killed. Of sessions (exec, attach, port-forward) both are recorded.
+// Watches of Secrets and proxied requests are recorded when they begin, not when they end: a line that is written at
+// the end of a watch is missing while it lasts, and for ever if the API server is killed. Of sessions (exec, attach,
+// port-forward) both are recorded.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

@@ -19,8 +19,9 @@ import (
 // DefaultAccount is the account that everything is in until somebody makes another.
 const DefaultAccount = "000000000000"
 
-// The credentials by which the API server, and the service when it wants to know what the API server would be told, ask the authenticator.
-// Their authority is that of the programs that may speak for users: nobody gets a certificate of it by a CSR.
+// The credentials by which the API server, and the service when it wants to know what the API server would be told, ask
+// the authenticator. Their authority is that of the programs that may speak for users: nobody gets a certificate of it
+// by a CSR.
 const authenticatorClient = "authenticator-client"
 
 // AuthenticatorURL is where the cluster's authenticator answers.
@@ -29,8 +30,8 @@ func (c Config) AuthenticatorURL() string { return url(c.Ports.Authenticator) }
 // AuthenticatorClient is the file with the certificate and key that its callers have.
 func (c Config) AuthenticatorClient() string { return c.Credential(authenticatorClient) }
 
-// authenticator says who the makers of IAM tokens are. The API server may start before it: it is only asked when such a token comes,
-// and until then a 401 is all that anybody has to bear.
+// authenticator says who the makers of IAM tokens are. The API server may start before it: it is only asked when such a
+// token comes, and until then a 401 is all that anybody has to bear.
 func authenticator(c Config) (Spec, error) {
 	path := c.file(Authenticator, "kubeconfig")
 	cluster, err := kubeconfig(path, c.ServerURL(), c.Authority("cluster"), c.Credential("authenticator"))
@@ -59,7 +60,8 @@ func authenticator(c Config) (Spec, error) {
 	}, nil
 }
 
-// authenticatorFile sets the authenticator of muster's own clusters up: it asks the account who made a token, as this cluster's authenticator.
+// authenticatorFile sets the authenticator of muster's own clusters up: it asks the account who made a token, as this
+// cluster's authenticator.
 func (c Config) authenticatorFile() authenticatorconfig.Configuration {
 	services := clusternetwork.Services(c.Network.VPCCIDR)
 	credential := c.Credential("authenticator")
@@ -72,7 +74,8 @@ func (c Config) authenticatorFile() authenticatorconfig.Configuration {
 			Certificate: credential, Key: credential, ClientCA: c.Authority("front-proxy"),
 		},
 		Backend: authenticatorconfig.BackendMuster,
-		// A token that was verified before the service went away stays good for a while: through an outage of a minute, and until it was started anew.
+		// A token that was verified before the service went away stays good for a while: through an outage of a minute,
+		// and until it was started anew.
 		Muster: &authenticatorconfig.Muster{
 			Socket: c.State.IdentitySocket(), CA: c.Account.Authority(authority.Account), Credential: c.Credential(CredentialAccountAuthenticator), StaleAfter: "3m",
 		},

@@ -16,14 +16,15 @@ import (
 	"muster.dev/muster/internal/certificates/policyconfig"
 )
 
-// defaultCertificateDuration is how long a kubelet's certificate is good for: short, so that a lost key is soon worthless.
+// defaultCertificateDuration is how long a kubelet's certificate is good for: short, so that a lost key is soon
+// worthless.
 const defaultCertificateDuration = 7 * 24 * time.Hour
 
 // SignerAppServing is EKS's signer of serving certificates for workloads.
 const SignerAppServing = "beta.eks.amazonaws.com/app-serving"
 
-// certificateController approves and signs what kubelets ask for, and signs what people approved for users and workloads. It is
-// the only process with the key of kubelets' authority, beside the service itself.
+// certificateController approves and signs what kubelets ask for, and signs what people approved for users and
+// workloads. It is the only process with the key of kubelets' authority, beside the service itself.
 func certificateController(c Config) (Spec, error) {
 	clusterPath, inventoryPath := c.file(CertificateController, "kubeconfig"), c.file(CertificateController, "inventory-kubeconfig")
 	cluster, err := kubeconfig(clusterPath, c.ServerURL(), c.Authority("cluster"), c.Credential("certificate-controller"))
@@ -69,7 +70,8 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 	if err != nil {
 		return policyconfig.Configuration{}, err
 	}
-	// With a certificate for the issuer's host anybody could publish keys of their own; its address, a loopback address, no node may have.
+	// With a certificate for the issuer's host anybody could publish keys of their own; its address, a loopback
+	// address, no node may have.
 	names = append(names, c.Issuers.names()...)
 	network := c.Cluster.Spec.Network
 	reserved := []string{network.ServiceCIDR, c.Network.PodCIDR.String()}
@@ -94,8 +96,9 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 			{Name: SignerAppServing, Duration: life(nil), Key: "cluster", Profile: pki.KindServing},
 		},
 		Keys: []policyconfig.Key{
-			// Certificate and key are one file, which a rotation replaces. The rotation counts nodes' certificates, so nobody else's are
-			// signed with it; and pods verify each other by the cluster's authority (kube-root-ca.crt).
+			// Certificate and key are one file, which a rotation replaces. The rotation counts nodes' certificates, so
+			// nobody else's are signed with it; and pods verify each other by the cluster's authority
+			// (kube-root-ca.crt).
 			{Name: "kubelet", File: &policyconfig.File{Certificate: c.KubeletSigner(), Key: c.KubeletSigner()}},
 			{Name: "cluster", File: &policyconfig.File{Certificate: c.Authority("cluster"), Key: c.AuthorityKey("cluster")}},
 		},

@@ -20,7 +20,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Account is everything the specs of the account's own processes are made from: the management plane, and what all clusters share.
+// Account is everything the specs of the account's own processes are made from: the management plane, and what all
+// clusters share.
 type Account struct {
 	State  statedir.Dir
 	BinDir string
@@ -185,13 +186,14 @@ func (c Config) AuthorityKey(name string) string {
 	return filepath.Join(c.Dir.PKI(), name, "ca-key.pem")
 }
 
-// The files of the authority of kubelets' certificates, which is one after another (package rotation). Each is replaced in one
-// rename and read again by the programs that use it.
+// The files of the authority of kubelets' certificates, which is one after another (package rotation). Each is replaced
+// in one rename and read again by the programs that use it.
 
 // KubeletSigner is the file with the certificate and the key that sign for kubelets now. Both are in it.
 func (c Config) KubeletSigner() string { return c.kubelet("signing.pem") }
 
-// KubeletClientCA is the bundle of authorities that are trusted to sign client certificates, of kubelets and of all others.
+// KubeletClientCA is the bundle of authorities that are trusted to sign client certificates, of kubelets and of all
+// others.
 func (c Config) KubeletClientCA() string { return c.kubelet("client-ca.pem") }
 
 // KubeletServingCA is the bundle of authorities that are trusted to sign kubelets' serving certificates.
@@ -201,8 +203,8 @@ func (c Config) kubelet(name string) string {
 	return filepath.Join(c.Dir.PKI(), authority.Kubelet, name)
 }
 
-// Credential is the file with the certificate and key of one of the account's components. Both are in one file so that a renewal replaces the
-// pair in one rename: no reader ever sees a certificate with another one's key.
+// Credential is the file with the certificate and key of one of the account's components. Both are in one file so that
+// a renewal replaces the pair in one rename: no reader ever sees a certificate with another one's key.
 func (a Account) Credential(name string) string { return credentialFile(a.State.PKI(), name) }
 
 // Credential is the file with the certificate and key of one of the cluster's components.
@@ -213,7 +215,8 @@ func credentialFile(pki, name string) string { return filepath.Join(pki, "issued
 // SigningKey is the file with the key that signs the service account tokens of the management plane.
 func (a Account) SigningKey() string { return signingKeyFile(a.State.PKI(), authority.Management) }
 
-// SigningKey is the file with the key that signs service account tokens in Secrets, which never end; other tokens are signed with TokenKeys.
+// SigningKey is the file with the key that signs service account tokens in Secrets, which never end; other tokens are
+// signed with TokenKeys.
 func (c Config) SigningKey() string { return signingKeyFile(c.Dir.PKI(), authority.Cluster) }
 
 func signingKeyFile(pki, plane string) string {
@@ -245,13 +248,15 @@ func sorted(files ...string) []string { return slices.Compact(slices.Sorted(slic
 
 func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
 
-// EndpointPort is where the API server answers at its addresses in the VPC, and nowhere else, as on EKS: security groups of others let it in.
+// EndpointPort is where the API server answers at its addresses in the VPC, and nowhere else, as on EKS: security
+// groups of others let it in.
 const EndpointPort = 443
 
 // Endpoint is the API server's private address in the VPC that machines are told; it has another one.
 func (c Config) Endpoint() (netip.Addr, error) { return c.Network.Endpoint() }
 
-// PrivateURL is where machines reach the API server: at its address in the VPC, or where there is none, where everybody does.
+// PrivateURL is where machines reach the API server: at its address in the VPC, or where there is none, where everybody
+// does.
 func (c Config) PrivateURL() (string, error) {
 	if !c.VPC {
 		return c.ServerURL(), nil

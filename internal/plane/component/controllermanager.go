@@ -7,8 +7,8 @@ import (
 	"maps"
 )
 
-// controllerManager runs as on EKS: it neither approves nor signs CSRs, which is the certificate controller's work, but it
-// signs cluster-info for tokens that ask for it and removes tokens that have expired.
+// controllerManager runs as on EKS: it neither approves nor signs CSRs, which is the certificate controller's work, but
+// it signs cluster-info for tokens that ask for it and removes tokens that have expired.
 func controllerManager(c Config) (Spec, error) {
 	credential := c.Credential("kube-controller-manager")
 	path := c.file(ControllerManager, "kubeconfig")
@@ -53,7 +53,8 @@ func controllerManager(c Config) (Spec, error) {
 	}, nil
 }
 
-// podRanges say who gives Nodes their ranges of pods' addresses: the controller manager, or the service where machines have ranges of their subnets.
+// podRanges say who gives Nodes their ranges of pods' addresses: the controller manager, or the service where machines
+// have ranges of their subnets.
 func podRanges(c Config) map[string]string {
 	if c.Network.PodsInSubnets {
 		return map[string]string{"allocate-node-cidrs": "false"}

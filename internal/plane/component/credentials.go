@@ -19,7 +19,8 @@ const (
 	GroupKubeletClients = "muster:kubelet-clients"
 	// UserCertificateController is who approves and signs, by the name that EKS gives it.
 	UserCertificateController = "eks:certificate-controller"
-	// UserAuthenticator is who reads access entries and keeps the roles of access policies, by the name that EKS gives it.
+	// UserAuthenticator is who reads access entries and keeps the roles of access policies, by the name that EKS gives
+	// it.
 	UserAuthenticator = "eks:authenticator"
 	// UserPodWebhook is who gives pods identities, by the name that EKS gives it.
 	UserPodWebhook = "eks:pod-identity-mutating-webhook"
@@ -33,16 +34,16 @@ const groupMasters = "system:masters"
 // CredentialIdentity is the certificate of the identity service, which serves every cluster of the account.
 const CredentialIdentity = "identity-service"
 
-// CredentialAccount is the certificate by which callers know the account; CredentialAccountMetadata is that of instance metadata, and
-// CredentialAccountAuthenticator that of a cluster's authenticator. See package caller.
+// CredentialAccount is the certificate by which callers know the account; CredentialAccountMetadata is that of instance
+// metadata, and CredentialAccountAuthenticator that of a cluster's authenticator. See package caller.
 const (
 	CredentialAccount              = "account"
 	CredentialAccountMetadata      = "account-metadata"
 	CredentialAccountAuthenticator = "account-authenticator"
 )
 
-// CredentialPlane is the certificate by which the components of a cluster know the account, as UserAccount. Its authority is that of the programs that speak
-// for users: nobody gets a certificate of it by a CSR.
+// CredentialPlane is the certificate by which the components of a cluster know the account, as UserAccount. Its
+// authority is that of the programs that speak for users: nobody gets a certificate of it by a CSR.
 const (
 	CredentialPlane = "plane"
 	UserAccount     = "muster:account"
@@ -78,13 +79,15 @@ func callerCredential(name string, who caller.Caller) authority.Credential {
 	return authority.Credential{Name: name, Authority: authority.Account, CommonName: commonName, Organizations: organizations, Client: true}
 }
 
-// UserInventory is the user that the cluster's certificate controller is in the management plane, where it may read the machines of the account.
+// UserInventory is the user that the cluster's certificate controller is in the management plane, where it may read the
+// machines of the account.
 func (c Config) UserInventory() string { return "muster:inventory:" + c.Issuer.ID }
 
 // credentialInventory is a cluster's way to the machines in the management plane.
 const credentialInventory = "certificate-controller-inventory"
 
-// Membership are the certificates of the account's authorities that a cluster's components have. They lie with the cluster's own.
+// Membership are the certificates of the account's authorities that a cluster's components have. They lie with the
+// cluster's own.
 func Membership(c Config) []authority.Credential {
 	authenticator := callerCredential(CredentialAccountAuthenticator, caller.Authenticator(c.Cluster.Spec.Name, c.Issuer.ID))
 	authenticator.Path = c.Credential(CredentialAccountAuthenticator)

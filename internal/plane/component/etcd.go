@@ -2,8 +2,8 @@
 
 package component
 
-// store is the etcd of one plane. Each has a process, a data directory, an authority and a quota of its own, so that a plane can be restored,
-// upgraded or lost without the other one, and no plane's certificate opens another plane's etcd.
+// store is the etcd of one plane. Each has a process, a data directory, an authority and a quota of its own, so that a
+// plane can be restored, upgraded or lost without the other one, and no plane's certificate opens another plane's etcd.
 type store struct {
 	name                         string // of the process
 	program                      string
@@ -34,8 +34,8 @@ func managementEtcd(a Account) Spec {
 	}.spec()
 }
 
-// spec is the process of a store. Clients and peers must show a certificate of the store's own authority; nothing else is asked of them, so
-// only the plane's API server and the probe have one.
+// spec is the process of a store. Clients and peers must show a certificate of the store's own authority; nothing else
+// is asked of them, so only the plane's API server and the probe have one.
 func (s store) spec() Spec {
 	client, peer := url(s.client), url(s.peer)
 	return Spec{

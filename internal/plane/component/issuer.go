@@ -11,8 +11,9 @@ import (
 // CredentialIssuer is the certificate of the server of issuers' documents, which serves every cluster of the account.
 const CredentialIssuer = "issuer"
 
-// audience is the audience of a service account token that names no other: the API server, by the name that EKS has it go by. It is not the
-// issuer, which is another one for each cluster: the issuer and its keys decide whether a token of one cluster is good at another.
+// audience is the audience of a service account token that names no other: the API server, by the name that EKS has it
+// go by. It is not the issuer, which is another one for each cluster: the issuer and its keys decide whether a token of
+// one cluster is good at another.
 const audience = "https://kubernetes.default.svc"
 
 // Issuer describes the issuer of the tokens of a cluster's service accounts (package issuer).
@@ -30,7 +31,8 @@ type Issuers struct {
 	Port    int
 	// Host is the name or the address in the URLs of issuers, without a port.
 	Host string
-	// Loopback is listened on, too, if Host is this host's own name: where that led when it was chosen. It is the zero Addr otherwise.
+	// Loopback is listened on, too, if Host is this host's own name: where that led when it was chosen. It is the zero
+	// Addr otherwise.
 	Loopback netip.Addr
 }
 
@@ -44,8 +46,8 @@ func (i Issuers) credential() []authority.Credential {
 	}}
 }
 
-// forPods is the certificate for the pods of a cluster, which trust the cluster's authority as every pod of Kubernetes does. The list is empty for
-// issuers that pods do not find by a name.
+// forPods is the certificate for the pods of a cluster, which trust the cluster's authority as every pod of Kubernetes
+// does. The list is empty for issuers that pods do not find by a name.
 func (i Issuers) forPods() []authority.Credential {
 	names := i.names()
 	if len(names) == 0 {

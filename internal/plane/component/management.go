@@ -7,12 +7,13 @@ import (
 	"maps"
 )
 
-// management is the API server that holds muster's own kinds, and none of a cluster's: upstream's generic control plane,
-// which has custom resources, RBAC, Secrets and events, but no nodes and pods. Nodes have no way to it.
+// management is the API server that holds muster's own kinds, and none of a cluster's: upstream's generic control
+// plane, which has custom resources, RBAC, Secrets and events, but no nodes and pods. Nodes have no way to it.
 func management(a Account) Spec {
 	credential := a.Credential("management-apiserver")
 	args := map[string]string{
-		// Nobody looks it up; without it the server wants the host to have a default route, which a laptop offline has not.
+		// Nobody looks it up; without it the server wants the host to have a default route, which a laptop offline has
+		// not.
 		"advertise-address":                Loopback,
 		"authentication-config":            a.managementFile("authentication.yaml"),
 		"authorization-mode":               "RBAC",

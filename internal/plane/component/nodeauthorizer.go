@@ -4,13 +4,14 @@ package component
 
 import "strconv"
 
-// nodeAuthorizerClient is the credential by which the API server asks the certificate controller about requests of nodes. Its authority is that of
-// the programs that speak for users: nobody gets a certificate of it by a CSR.
+// nodeAuthorizerClient is the credential by which the API server asks the certificate controller about requests of
+// nodes. Its authority is that of the programs that speak for users: nobody gets a certificate of it by a CSR.
 const nodeAuthorizerClient = "node-authorizer-client"
 
-// authorization is what EKS has, Node and RBAC, behind a webhook that refuses client certificates of machines that are gone (package nodeauthorizer).
-// It is asked about nodes with a certificate alone, each time: an answer that the API server remembers nobody can take back. While the certificate
-// controller is away such requests are denied, as those with a token are while the authenticator is; kubelets try again.
+// authorization is what EKS has, Node and RBAC, behind a webhook that refuses client certificates of machines that are
+// gone (package nodeauthorizer). It is asked about nodes with a certificate alone, each time: an answer that the API
+// server remembers nobody can take back. While the certificate controller is away such requests are denied, as those
+// with a token are while the authenticator is; kubelets try again.
 func authorization(c Config) ([]File, error) {
 	path := c.file(APIServer, "node-authorizer.kubeconfig")
 	webhook, err := kubeconfig(path, url(c.Ports.CertificateControllerAuthorization)+"/authorize", c.Authority("cluster"), c.Credential(nodeAuthorizerClient))

@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/internal/iam/podwebhookconfig"
 )
 
-// podWebhookClient is the credential by which the API server asks the webhook. Its authority is that of the programs that speak for users:
-// nobody gets a certificate of it by a CSR.
+// podWebhookClient is the credential by which the API server asks the webhook. Its authority is that of the programs
+// that speak for users: nobody gets a certificate of it by a CSR.
 const podWebhookClient = "pod-identity-webhook-client"
 
 // PodWebhookURL is where the API server asks about new pods.
@@ -37,7 +37,8 @@ func (c Config) PodAssociations() string {
 // PodAssociationsBefore is the file in which the service told the webhook before it did so by TLS.
 func (c Config) PodAssociationsBefore() string { return c.file(PodWebhook, "associations.json") }
 
-// podWebhook gives pods the identities of their service accounts. The API server starts before it, and lets pods in while it is away.
+// podWebhook gives pods the identities of their service accounts. The API server starts before it, and lets pods in
+// while it is away.
 func podWebhook(c Config) (Spec, error) {
 	path := c.file(PodWebhook, "kubeconfig")
 	credential := c.Credential(PodWebhook)
@@ -83,8 +84,8 @@ func podWebhook(c Config) (Spec, error) {
 	}, nil
 }
 
-// admission is the API server's configuration of webhooks: what it shows the pod identity webhook to be known as the API server. It shows a
-// client certificate to no webhook by itself.
+// admission is the API server's configuration of webhooks: what it shows the pod identity webhook to be known as the
+// API server. It shows a client certificate to no webhook by itself.
 func admission(c Config) ([]File, error) {
 	config, users := c.file(APIServer, "admission.yaml"), c.file(APIServer, "admission.kubeconfig")
 	credential := c.Credential(podWebhookClient)

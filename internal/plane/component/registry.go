@@ -8,8 +8,8 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 )
 
-// registry is the account's image registry: for people on a loopback port, for machines by the relays of their VPCs. It runs without the service, and asks it
-// about each request.
+// registry is the account's image registry: for people on a loopback port, for machines by the relays of their VPCs. It
+// runs without the service, and asks it about each request.
 func registry(a Account) Spec {
 	return Spec{
 		Name: Registry,

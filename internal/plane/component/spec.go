@@ -49,7 +49,8 @@ type Spec struct {
 // clusterPrefix begins the process name of everything that belongs to a cluster.
 const clusterPrefix = "cluster/"
 
-// Process is the name that is unique within the account: a cluster's components are cluster/NAMESPACE/NAME, the account's own NAME.
+// Process is the name that is unique within the account: a cluster's components are cluster/NAMESPACE/NAME, the
+// account's own NAME.
 func (s Spec) Process() string { return ProcessPrefix(s.Cluster) + s.Name }
 
 // ProcessPrefix begins the process names of all components of a cluster; it is empty for the account's own.
@@ -60,7 +61,8 @@ func ProcessPrefix(cluster string) string {
 	return clusterPrefix + cluster + "/"
 }
 
-// SplitProcess is the cluster and the name of the component that a process name says; the cluster is empty for the account's own.
+// SplitProcess is the cluster and the name of the component that a process name says; the cluster is empty for the
+// account's own.
 func SplitProcess(process string) (cluster, name string) {
 	if rest, ok := strings.CutPrefix(process, clusterPrefix); ok {
 		if cluster, name, ok := strings.Cut(rest, "/"); ok {

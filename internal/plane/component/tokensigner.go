@@ -12,7 +12,8 @@ import (
 // TokenLifetime is how long a service account token may be good: as on EKS.
 const TokenLifetime = 24 * time.Hour
 
-// TokenKeysBefore is the file in which the service kept the keys of service account tokens before the cluster's signer did.
+// TokenKeysBefore is the file in which the service kept the keys of service account tokens before the cluster's signer
+// did.
 func (c Config) TokenKeysBefore() string {
 	return filepath.Join(c.Dir.PKI(), "service-account", "keys.json")
 }
@@ -20,7 +21,8 @@ func (c Config) TokenKeysBefore() string {
 // TokenSignerURL is where the account asks for the public keys of service account tokens, and has them replaced.
 func (c Config) TokenSignerURL() string { return url(c.Ports.TokenSigner) }
 
-// tokenSigner signs service account tokens for the API server, with keys that it alone has. The account alone is answered by TLS.
+// tokenSigner signs service account tokens for the API server, with keys that it alone has. The account alone is
+// answered by TLS.
 func tokenSigner(c Config) (Spec, error) {
 	socket, credential := c.State.TokenSocket(c.Dir.Namespace()), c.Credential(TokenSigner)
 	return Spec{

@@ -160,7 +160,8 @@ func TestEgressSelectorConfiguration(t *testing.T) {
 		if diff := cmp.Diff(want, got.EgressSelections); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		// Without a VPC nothing leads anywhere but to the account's own ports: a network that is not named would be dialled from the host.
+		// Without a VPC nothing leads anywhere but to the account's own ports: a network that is not named would be
+		// dialled from the host.
 		c.VPC = false
 		got = decode[*apiserverv1beta1.EgressSelectorConfiguration](t, content(t, c, APIServer, "egress.yaml"))
 		want = []apiserverv1beta1.EgressSelection{selection("cluster", c.State.ControlPlaneSocket("blue")), selection("controlplane", c.State.ControlPlaneSocket("blue"))}
@@ -170,7 +171,8 @@ func TestEgressSelectorConfiguration(t *testing.T) {
 	}
 }
 
-// The ports on the host that an API server dials are those that its flags and files name, and no other; etcd it dials by itself.
+// The ports on the host that an API server dials are those that its flags and files name, and no other; etcd it dials
+// by itself.
 func TestOwnWebhooksAreThoseOfFlagsAndFiles(t *testing.T) {
 	named := regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	for _, vpc := range []bool{false, true} {
@@ -272,7 +274,8 @@ func TestAuditPolicy(t *testing.T) {
 	}
 }
 
-// attributes are what the rules of an audit policy look at. Without a name it is ann, and everybody but strangers is authenticated.
+// attributes are what the rules of an audit policy look at. Without a name it is ann, and everybody but strangers is
+// authenticated.
 type attributes struct {
 	name, verb, group, resource, subresource, path string
 	groups                                         []string

@@ -13,7 +13,8 @@ import (
 // paths are those below the state directory that a text names.
 var paths = regexp.MustCompile(`/var/lib/muster/[^\s",']+`)
 
-// What a component's flags and files name it sees, and what it sees is its cluster's: no key of the account's or of another cluster's.
+// What a component's flags and files name it sees, and what it sees is its cluster's: no key of the account's or of
+// another cluster's.
 func TestViews(t *testing.T) {
 	c := fixed(true)
 	specs, err := Specs(c)

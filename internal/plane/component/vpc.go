@@ -2,8 +2,8 @@
 
 package component
 
-// VPCSpec holds a private network that machines live in, the endpoints of clusters' API servers in it, and their doors to it. Its name is the
-// VPC's id.
+// VPCSpec holds a private network that machines live in, the endpoints of clusters' API servers in it, and their doors
+// to it. Its name is the VPC's id.
 func VPCSpec(a Account, id string) Spec {
 	return Spec{
 		Name: id,

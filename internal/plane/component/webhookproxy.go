@@ -20,9 +20,9 @@ func webhookProxy(c Config) (Spec, error) {
 	}, nil
 }
 
-// ownWebhooks are the account's own ports on the host that the API server's flags and files name: of TokenReviews, of SubjectAccessReviews about
-// nodes, and of the pod identity webhook. Each refuses clients without a certificate. The other addresses in the API server's flags are etcd's, which
-// upstream dials by itself, and sockets.
+// ownWebhooks are the account's own ports on the host that the API server's flags and files name: of TokenReviews, of
+// SubjectAccessReviews about nodes, and of the pod identity webhook. Each refuses clients without a certificate. The
+// other addresses in the API server's flags are etcd's, which upstream dials by itself, and sockets.
 func (c Config) ownWebhooks() []string {
 	own := []string{address(c.Ports.Authenticator), address(c.Ports.CertificateControllerAuthorization)}
 	if c.VPC {

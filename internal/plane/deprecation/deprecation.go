@@ -35,7 +35,8 @@ const (
 // API is a deprecated API that was requested.
 type API struct {
 	Group, Version, Resource, Subresource string
-	// Removed is the minor version of Kubernetes, as 1.38, that does not have it any more; empty if that is not decided.
+	// Removed is the minor version of Kubernetes, as 1.38, that does not have it any more; empty if that is not
+	// decided.
 	Removed string
 	// Requests is how many there were.
 	Requests int64

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package encryptionkey keeps the key that seals Secrets in a plane's etcd. The key is 32 random bytes in a file that its owner alone reads. A key is never
-// made anew where etcd has data: Secrets that the lost key sealed could not be read any more. Then, and if the file is damaged, the error says what to restore.
+// Package encryptionkey keeps the key that seals Secrets in a plane's etcd. The key is 32 random bytes in a file that
+// its owner alone reads. A key is never made anew where etcd has data: Secrets that the lost key sealed could not be
+// read any more. Then, and if the file is damaged, the error says what to restore.
 package encryptionkey
 
 import (
@@ -17,7 +18,8 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Ensure reads the key from a plane's directory of keys, in base64, and makes it the first time, before there is data in the directory of etcd.
+// Ensure reads the key from a plane's directory of keys, in base64, and makes it the first time, before there is data
+// in the directory of etcd.
 func Ensure(pki, etcd string) (string, error) {
 	path := filepath.Join(pki, "encryption.key")
 	raw, err := os.ReadFile(path)

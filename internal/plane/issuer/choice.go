@@ -59,9 +59,9 @@ func (c Choice) Check(dir statedir.Dir) error {
 	return nil
 }
 
-// Record says where the issuers of the clusters of an account answer, once: at the host that was given, else at this host's own name, else at the account's
-// address; on port 443 or, where this process may not listen on that, on one of its own. unnamed says why it is not this host's name, if that was to be
-// chosen and pods were to have it.
+// Record says where the issuers of the clusters of an account answer, once: at the host that was given, else at this
+// host's own name, else at the account's address; on port 443 or, where this process may not listen on that, on one of
+// its own. unnamed says why it is not this host's name, if that was to be chosen and pods were to have it.
 func (c Choice) Record(ctx context.Context, dir statedir.Dir, own account.Account) (unnamed, err error) {
 	if _, err := ReadEndpoint(dir.Issuers()); err == nil || !errors.Is(err, fs.ErrNotExist) || account.InUse(dir) {
 		return nil, err

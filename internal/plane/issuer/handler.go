@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// MaxAge is how long verifiers may keep a document: the max-age that kube-apiserver gives its own. A key is published that long before the
-// first token is signed with it.
+// MaxAge is how long verifiers may keep a document: the max-age that kube-apiserver gives its own. A key is published
+// that long before the first token is signed with it.
 const MaxAge = time.Hour
 
 // Lookup finds the documents of the cluster whose issuer has an id.
 type Lookup func(id string) (Documents, bool)
 
-// Handler answers with the documents of the issuers that lookup finds, to anybody: they are public. Every other path is a 404 that does not name the
-// issuers that exist.
+// Handler answers with the documents of the issuers that lookup finds, to anybody: they are public. Every other path is
+// a 404 that does not name the issuers that exist.
 func Handler(lookup Lookup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -19,8 +19,8 @@ import (
 // resolvePatience is how long the host's resolver may take. A name in /etc/hosts takes nothing.
 const resolvePatience = 5 * time.Second
 
-// ThisHost returns the host's own name for the URLs of issuers, and the loopback address at which programs of the host look for it and which
-// must be listened on, too. An error says why the name does not do.
+// ThisHost returns the host's own name for the URLs of issuers, and the loopback address at which programs of the host
+// look for it and which must be listened on, too. An error says why the name does not do.
 func ThisHost(ctx context.Context) (string, netip.Addr, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -40,8 +40,9 @@ func Resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	return found, err
 }
 
-// hostName decides whether a host's name does for issuers. Names of one label alone do: a VPC asks nobody outside about them, so nothing is
-// hidden from pods. By a name with a domain, pods may reach the host itself today, and would not any more.
+// hostName decides whether a host's name does for issuers. Names of one label alone do: a VPC asks nobody outside about
+// them, so nothing is hidden from pods. By a name with a domain, pods may reach the host itself today, and would not
+// any more.
 func hostName(ctx context.Context, hostname string, port int, resolve func(context.Context, string) ([]netip.Addr, error)) (string, netip.Addr, error) {
 	name := strings.ToLower(hostname)
 	refused := func(format string, args ...any) (string, netip.Addr, error) {
@@ -74,7 +75,8 @@ func hostName(ctx context.Context, hostname string, port int, resolve func(conte
 	return name, found[first], nil
 }
 
-// listenable reports what keeps this process from listening on a port. An address that the host does not have, as ::1 without IPv6, is nobody's.
+// listenable reports what keeps this process from listening on a port. An address that the host does not have, as ::1
+// without IPv6, is nobody's.
 func listenable(address netip.Addr, port int) error {
 	at := netip.AddrPortFrom(address, uint16(port)) //nolint:gosec // G115: a port
 	listener, err := net.Listen("tcp", at.String()) //nolint:noctx // it does not block

@@ -28,9 +28,11 @@ const (
 type Endpoint struct {
 	// Host is an address or a DNS name, with a port unless that is 443: what URLs begin with.
 	Host string
-	// Port is what the account's address is listened on. It is not Host's if somebody else answers there and passes requests on.
+	// Port is what the account's address is listened on. It is not Host's if somebody else answers there and passes
+	// requests on.
 	Port int
-	// Loopback is the loopback address that Host led to on this host when it was chosen, if Host is the host's own name; it is listened on, too.
+	// Loopback is the loopback address that Host led to on this host when it was chosen, if Host is the host's own
+	// name; it is listened on, too.
 	Loopback netip.Addr
 }
 
@@ -48,8 +50,8 @@ func (e Endpoint) Name() string {
 	return name
 }
 
-// InVPC is the name by which pods and machines of VPCs find the issuers; empty if the host is an address, which is the host's own, or has a port, at
-// which nothing in a VPC listens.
+// InVPC is the name by which pods and machines of VPCs find the issuers; empty if the host is an address, which is the
+// host's own, or has a port, at which nothing in a VPC listens.
 func (e Endpoint) InVPC() string {
 	if _, err := netip.ParseAddr(e.Host); err == nil || strings.Contains(e.Host, ":") {
 		return ""
@@ -116,8 +118,8 @@ func CheckHost(host string) error {
 	return nil
 }
 
-// validName reports whether a name is an IPv4 address or a DNS name in lower case. A last label of digits alone makes resolvers
-// take a name for an address, as 127.1, in ways that differ (WHATWG URL, section 3.5).
+// validName reports whether a name is an IPv4 address or a DNS name in lower case. A last label of digits alone makes
+// resolvers take a name for an address, as 127.1, in ways that differ (WHATWG URL, section 3.5).
 func validName(name string) bool {
 	if address, err := netip.ParseAddr(name); err == nil {
 		return address.Is4() && address.String() == name

@@ -44,8 +44,8 @@ type keySet struct {
 	Keys []jwk `json:"keys"`
 }
 
-// discovery is what kube-apiserver says at the same path (pkg/serviceaccount/openidmetadata.go), and the two fields that EKS has besides:
-// OpenID Connect requires authorization_endpoint, though nobody logs in here.
+// discovery is what kube-apiserver says at the same path (pkg/serviceaccount/openidmetadata.go), and the two fields
+// that EKS has besides: OpenID Connect requires authorization_endpoint, though nobody logs in here.
 type discovery struct {
 	Issuer        string   `json:"issuer"`
 	JWKSURI       string   `json:"jwks_uri"`
@@ -56,8 +56,8 @@ type discovery struct {
 	Claims        []string `json:"claims_supported"`
 }
 
-// Render makes the documents of an issuer from the PEM files that kube-apiserver verifies tokens with: public keys, or private keys, whose public
-// parts are used.
+// Render makes the documents of an issuer from the PEM files that kube-apiserver verifies tokens with: public keys, or
+// private keys, whose public parts are used.
 func Render(i Issuer, files ...[]byte) (Documents, error) {
 	var set keySet
 	var algorithms []string
@@ -125,7 +125,8 @@ func encode(key any) (jwk, error) {
 	}
 }
 
-// KeyID names a public key as kube-apiserver does in the header of a token (keyIDFromPublicKey in pkg/serviceaccount/jwt.go).
+// KeyID names a public key as kube-apiserver does in the header of a token (keyIDFromPublicKey in
+// pkg/serviceaccount/jwt.go).
 func KeyID(key any) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {

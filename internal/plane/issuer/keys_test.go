@@ -42,9 +42,10 @@ func someIssuer(t *testing.T) Issuer {
 	return i
 }
 
-// TestRender compares with what kube-apiserver v1.36.3 makes of the issuer, the URL of its keys (--service-account-jwks-uri=ISSUER/keys) and these
-// four files of --service-account-key-file: testdata holds what its own code renders at its start (k8s.io/kubernetes/pkg/serviceaccount,
-// NewOpenIDMetadataProvider). A story compares with a running one.
+// TestRender compares with what kube-apiserver v1.36.3 makes of the issuer, the URL of its keys
+// (--service-account-jwks-uri=ISSUER/keys) and these four files of --service-account-key-file: testdata holds what its
+// own code renders at its start (k8s.io/kubernetes/pkg/serviceaccount, NewOpenIDMetadataProvider). A story compares
+// with a running one.
 func TestRender(t *testing.T) {
 	got, err := Render(someIssuer(t), file(t, "p256.pem"), file(t, "p384.pem"), file(t, "p521.pem"), file(t, "rsa.pem"))
 	if err != nil {

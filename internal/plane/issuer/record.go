@@ -79,8 +79,9 @@ func Read(path string) (Issuer, error) {
 	return i, nil
 }
 
-// Ensure returns a cluster's issuer, which it makes and records if there is none. The caller has the directory's lock. A cluster that
-// was in use before is given no other issuer: its tokens, and all trust in them, name the one that was lost.
+// Ensure returns a cluster's issuer, which it makes and records if there is none. The caller has the directory's lock.
+// A cluster that was in use before is given no other issuer: its tokens, and all trust in them, name the one that was
+// lost.
 func Ensure(path string, at Endpoint, used bool, random io.Reader) (Issuer, error) {
 	i, err := Read(path)
 	switch {

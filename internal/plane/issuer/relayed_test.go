@@ -40,7 +40,8 @@ func named(t *testing.T) (string, *x509.CertPool) {
 	return store.Path("issuer"), pool
 }
 
-// TestServeRelayed has a relay bring pods of two clusters: each is shown the certificate of the authority that it trusts.
+// TestServeRelayed has a relay bring pods of two clusters: each is shown the certificate of the authority that it
+// trusts.
 func TestServeRelayed(t *testing.T) {
 	file, _ := credential(t, filepath.Join(t.TempDir(), "pki"))
 	blue, trustsBlue := named(t)

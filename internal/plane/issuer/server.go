@@ -26,7 +26,8 @@ import (
 const (
 	// maxConnections at once; the kernel keeps others waiting. A verifier asks once an hour.
 	maxConnections = 128
-	// maxRelayed is how many connections relays bring: as many as one of them has at once, with a share of each machine that the relay keeps.
+	// maxRelayed is how many connections relays bring: as many as one of them has at once, with a share of each machine
+	// that the relay keeps.
 	maxRelayed = 2048
 	maxStreams = 16
 	maxHeader  = 8 << 10
@@ -91,7 +92,8 @@ func Serve(ctx context.Context, c ServerConfig) error {
 	return set.Serve(ctx)
 }
 
-// holder names the program that has an address, as far as it can be seen from here: an ordinary user sees programs of its own alone.
+// holder names the program that has an address, as far as it can be seen from here: an ordinary user sees programs of
+// its own alone.
 func holder(at netip.AddrPort) string {
 	who, err := preflight.ListenerAt(at)
 	if err != nil || who == "" {
@@ -138,7 +140,8 @@ func (b *byClient) get(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return files.Config().GetConfigForClient(hello)
 }
 
-// Permitted reports whether this process may listen on a port of an address, whether or not another program does so now.
+// Permitted reports whether this process may listen on a port of an address, whether or not another program does so
+// now.
 func Permitted(address netip.Addr, port int) bool {
 	listener, err := net.Listen("tcp", netip.AddrPortFrom(address, uint16(port)).String()) //nolint:gosec,noctx // G115: a port; it does not block
 	if err == nil {

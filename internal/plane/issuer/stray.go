@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/plane/component"
 )
 
-// WithoutName says what works where pods cannot reach the issuer, and how another account gets an issuer that they reach. The URL is in every token and in
-// whatever trusts it, so that it stays as it is.
+// WithoutName says what works where pods cannot reach the issuer, and how another account gets an issuer that they
+// reach. The URL is in every token and in whatever trusts it, so that it stays as it is.
 const WithoutName = "STS, IAM roles for service accounts and the API server know its keys all the same; a program in a pod that verifies tokens itself reads the keys at " +
 	"https://kubernetes.default.svc/openid/v1/jwks. Issuers of another account can have a name that pods reach: `muster --state-dir OTHER up --issuer-host NAME`"
 
@@ -21,7 +21,8 @@ func IsAddress(host string) bool {
 	return err == nil
 }
 
-// Strayed says that the name of issuers leads elsewhere on this host, to the addresses that were found; nothing if it does not.
+// Strayed says that the name of issuers leads elsewhere on this host, to the addresses that were found; nothing if it
+// does not.
 func Strayed(at component.Issuers, found []netip.Addr, err error) string {
 	leads := fmt.Sprintf("leads to %v", found)
 	switch {

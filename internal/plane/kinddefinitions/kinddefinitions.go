@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinddefinitions creates or updates CustomResourceDefinitions at an API server, and waits until their objects can be made. It expects an API server that
-// is the only one of its plane, and so does not wait for others to hear of a kind.
+// Package kinddefinitions creates or updates CustomResourceDefinitions at an API server, and waits until their objects
+// can be made. It expects an API server that is the only one of its plane, and so does not wait for others to hear of a
+// kind.
 package kinddefinitions
 
 import (
@@ -49,10 +50,11 @@ func Apply(ctx context.Context, api client.Client, definitions []*apiextensionsv
 	return nil
 }
 
-// served waits until the objects of a kind can be made, which is as soon as its names are accepted, and has it shown to all who ask what
-// the plane has. The generic control plane takes itself for one of three, and so leaves the condition Established, and with it discovery,
-// for five seconds; and a request that makes an object within two seconds of a change of that condition, at any API server, waits for two more, that
-// the others may have heard of it (apiextensions-apiserver, pkg/apiserver/customresource_handler.go, masterCount and justCreated). This one is alone:
+// served waits until the objects of a kind can be made, which is as soon as its names are accepted, and has it shown to
+// all who ask what the plane has. The generic control plane takes itself for one of three, and so leaves the condition
+// Established, and with it discovery, for five seconds; and a request that makes an object within two seconds of a
+// change of that condition, at any API server, waits for two more, that the others may have heard of it
+// (apiextensions-apiserver, pkg/apiserver/customresource_handler.go, masterCount and justCreated). This one is alone:
 // the condition is set here, as of a moment that is past.
 func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	for {

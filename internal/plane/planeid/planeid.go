@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planeid says as which user of the host a component of a cluster runs: an id of its own, which is no one else's on this host (package subid).
+// Package planeid says as which user of the host a component of a cluster runs: an id of its own, which is no one
+// else's on this host (package subid).
 //
-// A state directory has a range of ids, beside the one of its machines. A cluster has a block of them, by a number that is kept in the cluster's directory, so that no
-// other cluster has the block as long as there is a file of the first one. A component has its place in the block.
+// A state directory has a range of ids, beside the one of its machines. A cluster has a block of them, by a number that
+// is kept in the cluster's directory, so that no other cluster has the block as long as there is a file of the first
+// one. A component has its place in the block.
 package planeid
 
 import (
@@ -45,7 +47,8 @@ var choosing sync.Mutex
 // owner is the name by which ids are reserved, of no user of the host.
 func owner(dir statedir.Dir) string { return "muster-" + statedir.Hash(dir) + "-planes" }
 
-// Reserve reserves ids of this host for a state directory, whose files are in etc, which is /etc. Ids that it already has stay.
+// Reserve reserves ids of this host for a state directory, whose files are in etc, which is /etc. Ids that it already
+// has stay.
 func Reserve(etc string, dir statedir.Dir) error {
 	ids, err := subid.Reserve(etc, owner(dir), reserved)
 	if err != nil {
@@ -90,7 +93,8 @@ func Ensure(dir statedir.Dir, cluster statedir.Cluster) error {
 	return errors.New("all ids of users for control planes are taken: delete a cluster")
 }
 
-// Of returns the user id of a component by the name of its process. found is false for processes that run as the service does.
+// Of returns the user id of a component by the name of its process. found is false for processes that run as the
+// service does.
 func Of(dir statedir.Dir, process string) (id uint32, found bool) {
 	cluster, name := component.SplitProcess(process)
 	place := slices.Index(places, name)

@@ -30,7 +30,8 @@ func cluster(t *testing.T, dir statedir.Dir, name string) statedir.Cluster {
 	return c
 }
 
-// Each component of each cluster has an id of its own, which stays, and which no other cluster gets while there is a file of the first.
+// Each component of each cluster has an id of its own, which stays, and which no other cluster gets while there is a
+// file of the first.
 func TestOf(t *testing.T) {
 	etc, dir := t.TempDir(), statedir.Dir(t.TempDir())
 	for range 2 {

@@ -22,8 +22,9 @@ var programs = []string{
 	"muster", "muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy",
 }
 
-// Prepare reserves the users of the host that components of clusters run as; their programs are in a directory. The note says in one line why components run
-// as this user instead: an installation from before goes on where components cannot have users.
+// Prepare reserves the users of the host that components of clusters run as; their programs are in a directory. The
+// note says in one line why components run as this user instead: an installation from before goes on where components
+// cannot have users.
 func Prepare(dir statedir.Dir, binDir string) (note string) {
 	if os.Geteuid() != 0 {
 		return "muster does not run as root"

@@ -31,7 +31,8 @@ type Association struct {
 	Policy string
 	// Untagged leaves EKS's session tags out.
 	Untagged bool
-	// Grant is another for each other set of the above. Sessions end when it changes; the association's tags are not in it.
+	// Grant is another for each other set of the above. Sessions end when it changes; the association's tags are not in
+	// it.
 	Grant string
 }
 
@@ -51,7 +52,8 @@ type Associations struct {
 	index map[account]Association // nil when objects have changed
 }
 
-// account is a service account; its cluster is named by its namespace in the management plane and by its name, which must both fit.
+// account is a service account; its cluster is named by its namespace in the management plane and by its name, which
+// must both fit.
 type account struct{ clusterNamespace, cluster, namespace, name string }
 
 // NewAssociations makes a watch that knows nothing until Run has listed.
@@ -119,8 +121,8 @@ func (a *Associations) ServiceAccounts(c Cluster) ([]ServiceAccount, error) {
 	return all, nil
 }
 
-// Of returns the association of a service account; ok is false if it has none. An association that is being deleted does not count. The error is
-// ErrNotReady.
+// Of returns the association of a service account; ok is false if it has none. An association that is being deleted
+// does not count. The error is ErrNotReady.
 func (a *Associations) Of(c Cluster, namespace, serviceAccount string) (found Association, ok bool, err error) {
 	if !a.HasSynced() {
 		return Association{}, false, ErrNotReady

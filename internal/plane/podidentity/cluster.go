@@ -44,8 +44,8 @@ type Cluster struct {
 	Pods   *podwatch.Watch
 }
 
-// Verify returns the pod that a token is of, if the token is one for the agent and the pod is there. Errors are *tokenrefusal.Refusal, or wrap podwatch.ErrNoPod
-// or ErrNotReady.
+// Verify returns the pod that a token is of, if the token is one for the agent and the pod is there. Errors are
+// *tokenrefusal.Refusal, or wrap podwatch.ErrNoPod or ErrNotReady.
 func (c Cluster) Verify(token string, now time.Time) (Pod, error) {
 	read, err := webidentity.Read(token)
 	if err != nil {

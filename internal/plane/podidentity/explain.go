@@ -38,12 +38,14 @@ type Facts struct {
 	Pod     *corev1.Pod
 	// Account is the service account; nil if it is gone.
 	Account *corev1.ServiceAccount
-	// Association is that of the service account; nil without one. Refused says why its role is not given to the pod; nil if it is.
+	// Association is that of the service account; nil without one. Refused says why its role is not given to the pod;
+	// nil if it is.
 	Association *Association
 	Refused     error
 	// WebIdentityRefused says why the role of the annotation is not given for the pod's token; nil if it is.
 	WebIdentityRefused error
-	// Machine is the id of the pod's machine, and NodeRole the ARN of its role; empty if it has none. HopLimit is that of its instance metadata.
+	// Machine is the id of the pod's machine, and NodeRole the ARN of its role; empty if it has none. HopLimit is that
+	// of its instance metadata.
 	Machine, NodeRole string
 	HopLimit          int
 	// Given is the session that the pod was given last; nil if none is known.
@@ -75,7 +77,8 @@ type Explanation struct {
 	ServiceAccount string `json:"serviceAccount"`
 	Node           string `json:"node,omitempty"`
 	Machine        string `json:"machine,omitempty"`
-	// Way is the one that AWS's SDKs in the pod take; empty if they find none. Has reports whether they get credentials by it, and Role is whose.
+	// Way is the one that AWS's SDKs in the pod take; empty if they find none. Has reports whether they get credentials
+	// by it, and Role is whose.
 	Way  string `json:"way,omitempty"`
 	Role string `json:"role,omitempty"`
 	Has  bool   `json:"has"`

@@ -32,7 +32,8 @@ const (
 	maxReason = 500
 )
 
-// Webhook tells the pod identity webhook of one cluster which service accounts have an association. It is safe for use by many at once.
+// Webhook tells the pod identity webhook of one cluster which service accounts have an association. It is safe for use
+// by many at once.
 type Webhook struct {
 	url, before string
 	http        *http.Client
@@ -96,7 +97,8 @@ func (w *Webhook) put(ctx context.Context, raw []byte) error {
 	return nil
 }
 
-// HandOver gives a webhook that was not told of anything yet the file that the service wrote before it told it by TLS, if there is one.
+// HandOver gives a webhook that was not told of anything yet the file that the service wrote before it told it by TLS,
+// if there is one.
 func HandOver(c component.Config) error {
 	if _, err := os.Stat(c.PodAssociations()); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -36,8 +36,8 @@ const (
 	reasonUnhealthy     = "Unhealthy"
 )
 
-// ClusterOptions makes the cluster's cache hold no Events but warnings of kubelets about pods, without those that are many and never noticed. The cluster need not
-// be up when it is made.
+// ClusterOptions makes the cluster's cache hold no Events but warnings of kubelets about pods, without those that are
+// many and never noticed. The cluster need not be up when it is made.
 func ClusterOptions(options *cluster.Options) {
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		mapper := meta.NewDefaultRESTMapper(nil)

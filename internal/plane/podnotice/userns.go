@@ -10,11 +10,12 @@ import (
 
 const reasonNoUserNamespace = "UserNamespaceNotSupported"
 
-// noIDs are the words of containerd where it cannot become the user that a pod's root is to be, since the machine has no ids beyond its own
-// (containerd pkg/sys/unshare_linux.go, UnshareAfterEnterUserns).
+// noIDs are the words of containerd where it cannot become the user that a pod's root is to be, since the machine has
+// no ids beyond its own (containerd pkg/sys/unshare_linux.go, UnshareAfterEnterUserns).
 const noIDs = "failed to set effective UID: invalid argument"
 
-// noUserNamespace returns nil if a kubelet's Event is not about a pod that is to have a user namespace on a machine that has one itself.
+// noUserNamespace returns nil if a kubelet's Event is not about a pod that is to have a user namespace on a machine
+// that has one itself.
 func noUserNamespace(event *corev1.Event) *notice {
 	if event.Reason != reasonFailedSandbox || !strings.Contains(event.Message, noIDs) {
 		return nil

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podwatch keeps the pods and service accounts of one cluster in memory by a watch, for those who decide about the identities of
-// pods: a pod that is deleted, or whose service account is, is gone here within a second, and no token costs a request to the API server.
+// Package podwatch keeps the pods and service accounts of one cluster in memory by a watch, for those who decide about
+// the identities of pods: a pod that is deleted, or whose service account is, is gone here within a second, and no
+// token costs a request to the API server.
 //
-// It trusts the API server that it watches. It keeps no more of a pod than says whose it is and where it runs, and no part of its
-// containers, environment or volumes.
+// It trusts the API server that it watches. It keeps no more of a pod than says whose it is and where it runs, and no
+// part of its containers, environment or volumes.
 //
 // What happens if
 //

@@ -26,14 +26,16 @@ const (
 	askTimeout, answerHolds = 2 * time.Second, time.Second
 	// young is how old a token may be whose pod the watch may not have heard of yet.
 	young = 30 * time.Second
-	// asksPerSecond and asksAtOnce bound the questions to the API server, so that a flood of tokens is none of requests.
+	// asksPerSecond and asksAtOnce bound the questions to the API server, so that a flood of tokens is none of
+	// requests.
 	asksPerSecond, asksAtOnce = 20, 40
 	maxAnswers                = 4096
 )
 
-// Exists is nil if a pod and its service account are there, or the service account alone where Pod is empty; otherwise the error wraps
-// ErrNoPod or ErrNotReady, or says why the API server does not tell. The moment at which the token was issued says whether the pod may be newer than what the watch has
-// heard: the API server is asked about such a one, and about all while the watch is interrupted for longer than two seconds.
+// Exists is nil if a pod and its service account are there, or the service account alone where Pod is empty; otherwise
+// the error wraps ErrNoPod or ErrNotReady, or says why the API server does not tell. The moment at which the token was
+// issued says whether the pod may be newer than what the watch has heard: the API server is asked about such a one, and
+// about all while the watch is interrupted for longer than two seconds.
 func (w *Watch) Exists(s Subject, issued time.Time) error {
 	known := w.known(s)
 	if errors.Is(known, ErrNotReady) {

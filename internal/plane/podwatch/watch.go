@@ -24,7 +24,8 @@ import (
 var (
 	// ErrNotReady means that the API server has not been listed yet.
 	ErrNotReady = errors.New("the pods of the cluster are not known yet")
-	// ErrNoPod means that there is no such pod, or that its service account is not the one that is asked about any more.
+	// ErrNoPod means that there is no such pod, or that its service account is not the one that is asked about any
+	// more.
 	ErrNoPod = errors.New("there is no such pod")
 )
 
@@ -61,8 +62,8 @@ func NewForConfig(connection *rest.Config, changed func()) (*Watch, error) {
 	return New(client, changed), nil
 }
 
-// New makes a watch that knows nothing until Run has listed. changed, which may be nil, is called after a pod or a service account is gone; it must not
-// wait.
+// New makes a watch that knows nothing until Run has listed. changed, which may be nil, is called after a pod or a
+// service account is gone; it must not wait.
 func New(client kubernetes.Interface, changed func()) *Watch {
 	w := &Watch{direct: newDirect(client), open: open{now: time.Now}}
 	w.pods, w.accounts = podsOf(client, &w.open), accountsOf(client, &w.open)
@@ -121,9 +122,9 @@ func (w *Watch) Run(ctx context.Context) {
 // HasSynced reports whether everything has been listed once.
 func (w *Watch) HasSynced() bool { return w.pods.HasSynced() && w.accounts.HasSynced() }
 
-// Find returns a pod if it is there, is of that service account, and the service account is there; otherwise the error wraps ErrNoPod and
-// says which of them is not so, or is ErrNotReady. An empty ServiceAccountUID stands for any. A pod that is being deleted is there until it is gone: it may
-// need its identity to end in good order.
+// Find returns a pod if it is there, is of that service account, and the service account is there; otherwise the error
+// wraps ErrNoPod and says which of them is not so, or is ErrNotReady. An empty ServiceAccountUID stands for any. A pod
+// that is being deleted is there until it is gone: it may need its identity to end in good order.
 func (w *Watch) Find(s Subject) (Pod, error) {
 	if !w.HasSynced() {
 		return Pod{}, ErrNotReady

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Ports are taken from Min up to Max, which is left out: below the range that Linux gives to outgoing connections (32768 and up), where a
-// port that was free yesterday may be in use by chance today.
+// Ports are taken from Min up to Max, which is left out: below the range that Linux gives to outgoing connections
+// (32768 and up), where a port that was free yesterday may be in use by chance today.
 const (
 	Min = 20000
 	Max = 32000
@@ -17,7 +17,8 @@ const (
 // tries is how many ports are looked at for one that is free.
 const tries = 200
 
-// wish is a port that a plane needs, and the process that listens on it; empty for the service itself, which does not yet.
+// wish is a port that a plane needs, and the process that listens on it; empty for the service itself, which does not
+// yet.
 type wish struct {
 	port    *int
 	process string
@@ -33,8 +34,8 @@ type surroundings struct {
 	random  func(n int) (less int) // one of n numbers from 0
 }
 
-// choose keeps the ports that a plane has, and chooses those that are missing or have since been taken by other programs. It does no I/O except by
-// the functions in in. If two wishes are for one port, the first wish gets it.
+// choose keeps the ports that a plane has, and chooses those that are missing or have since been taken by other
+// programs. It does no I/O except by the functions in in. If two wishes are for one port, the first wish gets it.
 func choose(wishes []wish, in surroundings) error {
 	taken := map[int]bool{}
 	for port := range in.taken {
@@ -69,7 +70,8 @@ func (in surroundings) unusable(w wish, taken map[int]bool) error {
 	return in.use(*w.port)
 }
 
-// pick chooses a port that nobody has. Any user of the host may listen on these ports, which cannot be prevented: it is told who does.
+// pick chooses a port that nobody has. Any user of the host may listen on these ports, which cannot be prevented: it is
+// told who does.
 func pick(taken map[int]bool, in surroundings) (int, error) {
 	var last string
 	for range tries {

@@ -15,9 +15,9 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// claims are the ports that this process has for itself among all Musters of its user on the host, also while nothing listens on them yet. A claim is
-// a locked file in a directory that nobody else can enter, so no other user can hold one; Musters of other users are seen by what listens. The kernel
-// releases a lock when the process ends.
+// claims are the ports that this process has for itself among all Musters of its user on the host, also while nothing
+// listens on them yet. A claim is a locked file in a directory that nobody else can enter, so no other user can hold
+// one; Musters of other users are seen by what listens. The kernel releases a lock when the process ends.
 type claims struct {
 	dir     string
 	network string // namespace that the ports are of

@@ -41,7 +41,8 @@ func (p *Planes) Close() {
 	p.claims.keep(nil)
 }
 
-// Account returns the ports of the account's own components. It chooses those that are missing or taken, and writes them down.
+// Account returns the ports of the account's own components. It chooses those that are missing or taken, and writes
+// them down.
 func (p *Planes) Account() (component.AccountPorts, error) {
 	var ports component.AccountPorts
 	path := p.state.Ports()
@@ -58,8 +59,9 @@ func (p *Planes) Account() (component.AccountPorts, error) {
 	return ports, err
 }
 
-// Cluster returns the ports of a cluster's components. It chooses those that are missing or taken, and writes them down. wanted is the API
-// server's port that the user asked for, or 0; the error says so if another program listens on it.
+// Cluster returns the ports of a cluster's components. It chooses those that are missing or taken, and writes them
+// down. wanted is the API server's port that the user asked for, or 0; the error says so if another program listens on
+// it.
 func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, error) {
 	var ports component.Ports
 	if err := Read(dir.Ports(), &ports); err != nil {
@@ -90,7 +92,8 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, err
 	return ports, err
 }
 
-// Read reads the ports of a plane into its [component.Ports] or [component.AccountPorts]. They stay 0 if none have been chosen.
+// Read reads the ports of a plane into its [component.Ports] or [component.AccountPorts]. They stay 0 if none have been
+// chosen.
 func Read(path string, into any) error {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

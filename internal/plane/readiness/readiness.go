@@ -37,7 +37,8 @@ func Shorten(message string) string {
 	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
 }
 
-// Message returns why an object is not Ready, is not let in any more though it still is, or has a disk that is nearly full; "" if none is so.
+// Message returns why an object is not Ready, is not let in any more though it still is, or has a disk that is nearly
+// full; "" if none is so.
 func Message(conditions []metav1.Condition) string {
 	if identity := meta.FindStatusCondition(conditions, v1alpha1.ConditionIdentity); identity != nil && identity.Status == metav1.ConditionFalse {
 		return identity.Message
@@ -110,7 +111,8 @@ func Refusal(c *v1alpha1.Cluster) string {
 	return cmp.Or(ready.Message, ready.Reason)
 }
 
-// Obstacle returns what keeps a group from its size other than time, such as a missing role or user data that cannot be read; or "".
+// Obstacle returns what keeps a group from its size other than time, such as a missing role or user data that cannot be
+// read; or "".
 func Obstacle(g *v1alpha1.NodeGroup) string {
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
 	passes := []string{ReasonReady, ReasonScaling, ReasonJoining, ReasonDeleting}

@@ -94,8 +94,8 @@ func (k *Known) keep(ring tokenkeys.Ring) error {
 	return errors.Join(tokenkeys.WritePublic(k.config.Dir.TokenKeys(), ring), tokenkeys.Forget(k.config, ring))
 }
 
-// Rotate has the signer add a key that signs after a notice, unless one that does not sign yet is published already, and returns the keys that it has then. The
-// error is *[tokenkeys.Refused] if it will not.
+// Rotate has the signer add a key that signs after a notice, unless one that does not sign yet is published already,
+// and returns the keys that it has then. The error is *[tokenkeys.Refused] if it will not.
 func (k *Known) Rotate(ctx context.Context, notice time.Duration) (tokenkeys.Ring, error) {
 	k.asking.Lock()
 	defer k.asking.Unlock()

@@ -14,8 +14,8 @@ import (
 // errNotRunning says that a supervisor has not begun yet, or has ended.
 var errNotRunning = errors.New("the supervisor does not run")
 
-// Add has one more spec kept running from now on, and does not wait for it. A spec that is kept running already must be equal, and nothing changes
-// then.
+// Add has one more spec kept running from now on, and does not wait for it. A spec that is kept running already must be
+// equal, and nothing changes then.
 func (s *Supervisor) Add(spec component.Spec) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,8 @@ func (s *Supervisor) Add(spec component.Spec) error {
 	return nil
 }
 
-// Remove ends a process for good, and returns when it has ended. It also ends a process that no supervisor of this state directory keeps running; a
-// missing process is not an error. Nothing that remains may need it.
+// Remove ends a process for good, and returns when it has ended. It also ends a process that no supervisor of this
+// state directory keeps running; a missing process is not an error. Nothing that remains may need it.
 func (s *Supervisor) Remove(ctx context.Context, spec component.Spec) error {
 	s.mu.Lock()
 	at := slices.IndexFunc(s.members, func(m *member) bool { return m.spec.Name == spec.Name })

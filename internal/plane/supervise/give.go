@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// modeShown is that of directories of keys: whoever is shown one gets to the files in it that are its own, and to no others.
+	// modeShown is that of directories of keys: whoever is shown one gets to the files in it that are its own, and to
+	// no others.
 	modeShown fs.FileMode = 0o711
 	// modeFolder is that of a component's folder: files that the service makes in it later are the component's group's.
 	modeFolder = 0o750 | fs.ModeSetgid
@@ -29,8 +30,9 @@ const (
 // asItIs stands for an owner, a group or a mode that is not changed.
 const asItIs = -1
 
-// give makes the user of a spec the owner of its files, whoever owned them before: files of an earlier Muster are root's. It is done each time before the process starts, so it
-// may be cut short at any moment, and what it did root reads as before.
+// give makes the user of a spec the owner of its files, whoever owned them before: files of an earlier Muster are
+// root's. It is done each time before the process starts, so it may be cut short at any moment, and what it did root
+// reads as before.
 func give(dir statedir.Dir, spec component.Spec, id uint32) error {
 	user, v := int(id), spec.View
 	folder := folderOf(dir, spec)
@@ -94,8 +96,8 @@ func giveSockets(v component.View, user int) error {
 	return nil
 }
 
-// become changes owner, group and mode of a file that root alone may replace, where they are others. A mode of 0 is one that is not changed. A file that is
-// not there its process will miss, and say so.
+// become changes owner, group and mode of a file that root alone may replace, where they are others. A mode of 0 is one
+// that is not changed. A file that is not there its process will miss, and say so.
 func become(path string, user, group int, mode fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -116,8 +118,9 @@ func become(path string, user, group int, mode fs.FileMode) error {
 	return nil
 }
 
-// giveTree makes what is in a directory a user's, as far as it is root's and its name in the directory is chosen. The user may have been there before and may
-// change the tree meanwhile: no link is followed, and nothing out of it is touched.
+// giveTree makes what is in a directory a user's, as far as it is root's and its name in the directory is chosen. The
+// user may have been there before and may change the tree meanwhile: no link is followed, and nothing out of it is
+// touched.
 func giveTree(path string, user int, choose func(name string) bool) error {
 	root, err := os.OpenRoot(path)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	rotateInterval = 10 * time.Second
 )
 
-// rotateLogs keeps every log bounded. The processes hold their logs open and know nothing of it, so a log that is full is
-// copied aside and cut to nothing; lines written in between are lost, which is better than a full disk.
+// rotateLogs keeps every log bounded. The processes hold their logs open and know nothing of it, so a log that is full
+// is copied aside and cut to nothing; lines written in between are lost, which is better than a full disk.
 func (s *Supervisor) rotateLogs(ctx context.Context) {
 	for {
 		select {

@@ -17,7 +17,8 @@ import (
 
 // timing says how long is long; tests have less patience.
 type timing struct {
-	// The pause before a restart grows from the first to the second, and starts over for a process that ran stableAfter long.
+	// The pause before a restart grows from the first to the second, and starts over for a process that ran stableAfter
+	// long.
 	backoffMin, backoffMax, stableAfter time.Duration
 	// A process is asked often until it is ready, then now and then.
 	probeStarting, probeServing time.Duration
@@ -110,8 +111,8 @@ func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
 	}
 }
 
-// adopt takes over a process that another supervisor, mostly the one before this, has started. A process with another spec, or whose program was
-// replaced, is stopped instead.
+// adopt takes over a process that another supervisor, mostly the one before this, has started. A process with another
+// spec, or whose program was replaced, is stopped instead.
 func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, err error) {
 	running, err := Find(m.supervisor.cfg.State)
 	if err != nil {
@@ -161,8 +162,8 @@ func (m *member) start() (*process.Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No other process gets its number before it is reaped. Its marks need not be there yet: the kernel shows them only when
-	// the program is loaded (environ_read in fs/proc/base.c).
+	// No other process gets its number before it is reaped. Its marks need not be there yet: the kernel shows them only
+	// when the program is loaded (environ_read in fs/proc/base.c).
 	h, err := process.Hold(cmd.Process.Pid)
 	go func() { _ = cmd.Wait() }() // reaps it; the handle reports its end
 	if err != nil {

@@ -94,8 +94,8 @@ func (m *member) launch(restarts int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// hold puts a process that was taken over under the memory limit of its spec. A process that an earlier Muster started without a group is moved into
-// a group.
+// hold puts a process that was taken over under the memory limit of its spec. A process that an earlier Muster started
+// without a group is moved into a group.
 func (m *member) hold(h *process.Handle) {
 	if m.group == nil || h.Ended() {
 		return
@@ -130,8 +130,8 @@ func (m *member) endedSoFar() int {
 	return report.Ended
 }
 
-// noteEnd reports whether the process ended at its limit, and says so in the status. A process that ended while no supervisor ran is noted by the
-// next one.
+// noteEnd reports whether the process ended at its limit, and says so in the status. A process that ended while no
+// supervisor ran is noted by the next one.
 func (m *member) noteEnd() (reason string, atLimit bool) {
 	if m.group == nil {
 		return "", false

@@ -155,7 +155,8 @@ func TestReasonOfTheEnd(t *testing.T) {
 	}
 }
 
-// Another limit restarts nothing. A process that an earlier Muster started without a group is moved into one in the same way.
+// Another limit restarts nothing. A process that an earlier Muster started without a group is moved into one in the
+// same way.
 func TestLimitOfOneThatRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

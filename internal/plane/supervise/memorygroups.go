@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// memoryGroups is the control group that those of an installation's processes are below. It is outside the one of machines, which is bounded itself.
+// memoryGroups is the control group that those of an installation's processes are below. It is outside the one of
+// machines, which is bounded itself.
 func memoryGroups(dir statedir.Dir) string {
 	return path.Join("/muster-planes", statedir.Hash(dir))
 }
@@ -26,7 +27,8 @@ func MemoryGroups(dir statedir.Dir) func(component.Spec) (MemoryGroup, error) {
 	}
 }
 
-// RemoveMemoryGroups removes the control groups of processes that have ended, by what their names begin with; all of them if that is empty.
+// RemoveMemoryGroups removes the control groups of processes that have ended, by what their names begin with; all of
+// them if that is empty.
 func RemoveMemoryGroups(dir statedir.Dir, prefix string) error {
 	controller, err := memorylimit.Open()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// A component is spared when memory runs out, whether it is started or taken over; where this process may not spare it, it runs nevertheless.
+// A component is spared when memory runs out, whether it is started or taken over; where this process may not spare it,
+// it runs nevertheless.
 func TestSpared(t *testing.T) {
 	t.Parallel()
 	may, err := host.Capable(unix.CAP_SYS_RESOURCE)

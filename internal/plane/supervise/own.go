@@ -27,8 +27,8 @@ type own struct {
 	view seclude.View
 }
 
-// ownOf is the user of a spec. It is nil for a spec without a view, and where components have no users of their own: then the process runs as this
-// process does.
+// ownOf is the user of a spec. It is nil for a spec without a view, and where components have no users of their own:
+// then the process runs as this process does.
 func (s *Supervisor) ownOf(spec component.Spec) (*own, error) {
 	if spec.View == nil || !s.cfg.OwnUsers {
 		return nil, nil //nolint:nilnil // it has no user of its own
@@ -47,8 +47,8 @@ func (s *Supervisor) ownOf(spec component.Spec) (*own, error) {
 // giveInterval is how often files of components that run are looked at.
 const giveInterval = time.Second
 
-// keepGiven gives components that run as users of their own the files that somebody made anew as root, such as files restored from a backup. A file
-// that Muster replaces keeps its owner (package atomicfile).
+// keepGiven gives components that run as users of their own the files that somebody made anew as root, such as files
+// restored from a backup. A file that Muster replaces keeps its owner (package atomicfile).
 func (s *Supervisor) keepGiven(ctx context.Context) {
 	for s.cfg.OwnUsers {
 		select {
@@ -83,7 +83,8 @@ func (o *own) user() uint32 {
 // start starts a command as the user, on a thread that ends with it.
 func (o *own) start(cmd *exec.Cmd) error { return seclude.StartHere(cmd, o.id, o.view) }
 
-// viewOf is what a spec's process sees of the host. A program is seen with its directory, so that one that has been replaced is known to be (adopt).
+// viewOf is what a spec's process sees of the host. A program is seen with its directory, so that one that has been
+// replaced is known to be (adopt).
 func viewOf(dir statedir.Dir, spec component.Spec) (seclude.View, error) {
 	program, err := filepath.EvalSymlinks(spec.Path)
 	if err != nil {

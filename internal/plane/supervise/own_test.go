@@ -96,7 +96,8 @@ func (w world) printed(spec component.Spec) string {
 	return string(raw)
 }
 
-// A component gets to its own files, and neither to those of its cluster's other components, nor of another cluster, nor of the account.
+// A component gets to its own files, and neither to those of its cluster's other components, nor of another cluster,
+// nor of the account.
 func TestOwnUser(t *testing.T) {
 	t.Parallel()
 	w := planes(t)
@@ -166,7 +167,8 @@ func TestOwnUser(t *testing.T) {
 	}
 }
 
-// What runs as root goes on so until its next start, and is then taken over by its user; a supervisor without users sees what is root's alone.
+// What runs as root goes on so until its next start, and is then taken over by its user; a supervisor without users
+// sees what is root's alone.
 func TestOwnUserAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	w := planes(t)

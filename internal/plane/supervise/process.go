@@ -54,8 +54,9 @@ func Marks(dir statedir.Dir, name, spec string) []string {
 	return []string{EnvState + "=" + string(dir), EnvProcess + "=" + name, EnvSpec + "=" + spec}
 }
 
-// Find lists the running processes of a state directory that belong to the calling user, or to the users that its components have, oldest first. A process that
-// inherited the marks from one of them, as a container shim does from containerd, is listed too; see [Leader].
+// Find lists the running processes of a state directory that belong to the calling user, or to the users that its
+// components have, oldest first. A process that inherited the marks from one of them, as a container shim does from
+// containerd, is listed too; see [Leader].
 func Find(dir statedir.Dir) ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -150,8 +151,8 @@ func usersOf(dir statedir.Dir) func(uint32) bool {
 	return func(user uint32) bool { return user == 0 || first <= user && user < end }
 }
 
-// believed reports whether a process may have the name that its marks say: one of this user, or of the user that a component of that name has. Any user may
-// write such marks, and another component's user no less.
+// believed reports whether a process may have the name that its marks say: one of this user, or of the user that a
+// component of that name has. Any user may write such marks, and another component's user no less.
 func believed(dir statedir.Dir, p Process) bool {
 	if int64(p.User) == int64(os.Geteuid()) {
 		return true
@@ -160,8 +161,8 @@ func believed(dir statedir.Dir, p Process) bool {
 	return found && own == p.User
 }
 
-// patience is how long one look at all processes may wait in all for those in execve(2): a container may have any number of processes
-// that look so.
+// patience is how long one look at all processes may wait in all for those in execve(2): a container may have any
+// number of processes that look so.
 const patience = time.Second
 
 // open takes hold of a process and checks that it still is the one that was found.
@@ -178,7 +179,8 @@ func open(p Process, dir statedir.Dir) (*process.Handle, error) {
 	return h, nil
 }
 
-// Stop ends every process that the filter chooses, all at once, and returns when they are gone, and those that they started meanwhile.
+// Stop ends every process that the filter chooses, all at once, and returns when they are gone, and those that they
+// started meanwhile.
 func Stop(ctx context.Context, dir statedir.Dir, grace time.Duration, choose func(Process) bool) (stopped []Process, err error) {
 	for {
 		round, err := stopFound(ctx, dir, grace, choose)

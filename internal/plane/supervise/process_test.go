@@ -149,8 +149,8 @@ func TestProcessInAMachineIsNotAdopted(t *testing.T) {
 	}
 }
 
-// In the middle of execve a process has no environment to be known by, or had one that goes away while it is read: the more of it, the
-// longer both take.
+// In the middle of execve a process has no environment to be known by, or had one that goes away while it is read: the
+// more of it, the longer both take.
 func TestFoundWhileItBecomesAnotherProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

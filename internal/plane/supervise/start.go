@@ -20,11 +20,13 @@ import (
 // component must not depend on who started it.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// oomScore is how soon components are ended when the memory of the host runs out: after all pods of all machines but guaranteed ones, which have -997
-// (pkg/kubelet/qos/policy.go), and not never, since what grows without end may be a component.
+// oomScore is how soon components are ended when the memory of the host runs out: after all pods of all machines but
+// guaranteed ones, which have -997 (pkg/kubelet/qos/policy.go), and not never, since what grows without end may be a
+// component.
 const oomScore = -998
 
-// spare has a component ended later than others. Without CAP_SYS_RESOURCE, as an ordinary user has it, nobody may: then it is ended by its memory.
+// spare has a component ended later than others. Without CAP_SYS_RESOURCE, as an ordinary user has it, nobody may: then
+// it is ended by its memory.
 func spare(pid int) { _ = host.OOMScore(pid, oomScore) }
 
 // LogOf is where a spec's standard output and error go.
@@ -43,8 +45,9 @@ func folderOf(dir statedir.Dir, spec component.Spec) string {
 	return dir.Component(spec.Name)
 }
 
-// start writes a spec's files and runs it as a process of its own session, so that neither the end of its supervisor nor
-// of a terminal ends it. It keeps for the next supervisor how often it was started again. as is its user, nil for this process's; run has the command started.
+// start writes a spec's files and runs it as a process of its own session, so that neither the end of its supervisor
+// nor of a terminal ends it. It keeps for the next supervisor how often it was started again. as is its user, nil for
+// this process's; run has the command started.
 func start(dir statedir.Dir, spec component.Spec, restarts int, as *own, run func(*exec.Cmd, starter) error) (*exec.Cmd, error) {
 	log := LogOf(dir, spec)
 	for _, path := range append([]string{folderOf(dir, spec), filepath.Dir(log)}, spec.Directories...) {

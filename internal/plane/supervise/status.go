@@ -25,7 +25,8 @@ type Status struct {
 	User uint32 `json:"user"`
 	// Started is when the process was started, maybe by a supervisor before this; zero if none runs.
 	Started time.Time `json:"started,omitzero"`
-	// Restarts counts the times that it had to be started again, also by supervisors before this: as long as a process of the same spec runs.
+	// Restarts counts the times that it had to be started again, also by supervisors before this: as long as a process
+	// of the same spec runs.
 	Restarts int `json:"restarts"`
 	// Since is when it came into its state.
 	Since time.Time `json:"since"`

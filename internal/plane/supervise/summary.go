@@ -11,8 +11,8 @@ import (
 // usualStart is how long a process may take to start before its summary says what it is waited for.
 const usualStart = 15 * time.Second
 
-// Summary says in a line what keeps processes from being Ready, or "". Processes that start for the first time are only counted and named, since
-// nobody can speed them up. For other processes it says why they are not Ready.
+// Summary says in a line what keeps processes from being Ready, or "". Processes that start for the first time are only
+// counted and named, since nobody can speed them up. For other processes it says why they are not Ready.
 func Summary(statuses []Status, now time.Time) string {
 	var starting, others []string
 	for _, s := range statuses {

@@ -21,9 +21,11 @@ type Config struct {
 	Log   *slog.Logger
 	// StopGrace is how long a process that must be replaced may take to end; 10 s if zero.
 	StopGrace time.Duration
-	// OwnUsers has each process whose spec has a view run as a user of its own (package planeid), which root alone can do.
+	// OwnUsers has each process whose spec has a view run as a user of its own (package planeid), which root alone can
+	// do.
 	OwnUsers bool
-	// Memory returns what holds a process to the memory of its spec. Its error says in one line why this host cannot. Nil: no process is held.
+	// Memory returns what holds a process to the memory of its spec. Its error says in one line why this host cannot.
+	// Nil: no process is held.
 	Memory func(spec component.Spec) (MemoryGroup, error)
 }
 

@@ -250,8 +250,8 @@ func TestReplacedWhenItsProgramWas(t *testing.T) {
 	}
 }
 
-// copyFile makes a program that is the same in another place. It must not be written by this process, whose children would
-// inherit the open file in between: then it could not be run (ETXTBSY).
+// copyFile makes a program that is the same in another place. It must not be written by this process, whose children
+// would inherit the open file in between: then it could not be run (ETXTBSY).
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Link(from, to); err != nil {

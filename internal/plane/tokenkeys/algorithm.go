@@ -14,8 +14,8 @@ import (
 	"io"
 )
 
-// Algorithm is that of signatures, by its name in the headers of tokens (RFC 7518, section 3.1). A cluster keeps the one that its first key has: its
-// verifiers know that one.
+// Algorithm is that of signatures, by its name in the headers of tokens (RFC 7518, section 3.1). A cluster keeps the
+// one that its first key has: its verifiers know that one.
 type Algorithm string
 
 const (

@@ -89,7 +89,8 @@ func WritePublic(path string, r Ring) error {
 	return atomicfile.Write(path, raw, 0o600)
 }
 
-// Parse reads a file with private keys strictly: a key must fit its other half, and the order must be that in which they sign.
+// Parse reads a file with private keys strictly: a key must fit its other half, and the order must be that in which
+// they sign.
 func Parse(raw []byte) (Ring, error) {
 	r, err := parse(raw, keyRecord.read)
 	if err == nil && !r.Last().CanSign {

@@ -18,8 +18,9 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// HandOver makes the directory of a cluster's signer, once; from then on it is the signer's alone. That of a new cluster allows it to make keys. A
-// cluster of before goes on with the keys that it had: they are copied, and [Forget] removes them where they were once the signer has told of them.
+// HandOver makes the directory of a cluster's signer, once; from then on it is the signer's alone. That of a new
+// cluster allows it to make keys. A cluster of before goes on with the keys that it had: they are copied, and [Forget]
+// removes them where they were once the signer has told of them.
 func HandOver(c component.Config, now time.Time) error {
 	_, err := os.Stat(c.Dir.TokenSigner())
 	if !errors.Is(err, fs.ErrNotExist) {

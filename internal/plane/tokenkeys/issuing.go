@@ -11,7 +11,8 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 )
 
-// Issuing is what is known of a cluster's issuer: its name, and what it publishes at a moment. It is safe for use by many at once.
+// Issuing is what is known of a cluster's issuer: its name, and what it publishes at a moment. It is safe for use by
+// many at once.
 type Issuing struct {
 	Issuer issuer.Issuer
 

@@ -26,8 +26,8 @@ type Keeper struct {
 	mu     sync.Mutex
 }
 
-// Open opens the directory of a signer. In that of a new cluster it makes the first key. Keys that are lost are not made anew: every token that they
-// signed would be worthless.
+// Open opens the directory of a signer. In that of a new cluster it makes the first key. Keys that are lost are not
+// made anew: every token that they signed would be worthless.
 func Open(dir string, now time.Time) (*Keeper, error) {
 	k := &Keeper{dir: dir, source: NewSource(filepath.Join(dir, keysName))}
 	allowed := filepath.Join(dir, newName)
@@ -76,8 +76,9 @@ func (k *Keeper) Prune(now time.Time) (changed bool, err error) {
 	return true, Write(k.source.path, pruned)
 }
 
-// Rotate does what is ordered, and returns all keys as the file has them then. Nothing is added if a key that does not sign yet is published already, or if
-// the last key is another than the order says: then somebody, or an earlier try, has added one. The error is *[Refused] for an order that cannot be carried out.
+// Rotate does what is ordered, and returns all keys as the file has them then. Nothing is added if a key that does not
+// sign yet is published already, or if the last key is another than the order says: then somebody, or an earlier try,
+// has added one. The error is *[Refused] for an order that cannot be carried out.
 func (k *Keeper) Rotate(o Order, now time.Time) (Ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

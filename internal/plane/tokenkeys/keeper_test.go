@@ -160,7 +160,8 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 	says(t, err, "is missing, and the cluster is in use")
 }
 
-// TestKeysOfBefore is a cluster whose service kept the keys. They are moved, whatever crashes between two steps, and are never made anew.
+// TestKeysOfBefore is a cluster whose service kept the keys. They are moved, whatever crashes between two steps, and
+// are never made anew.
 func TestKeysOfBefore(t *testing.T) {
 	now := time.Now()
 	old, err := New(now.Add(-48*time.Hour), RS256, rand.Reader)

@@ -11,7 +11,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// A signer answers these by mTLS: a GET of the list of public keys ([FormatPublic]), and a POST of an [Order], whose answer is the list that is then.
+// A signer answers these by mTLS: a GET of the list of public keys ([FormatPublic]), and a POST of an [Order], whose
+// answer is the list that is then.
 const (
 	PathKeys   = "/v1/keys"
 	PathRotate = "/v1/rotate"

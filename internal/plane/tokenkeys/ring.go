@@ -17,7 +17,8 @@ import (
 const (
 	// MaxLifetime is how long a token is good, at most.
 	MaxLifetime = component.TokenLifetime
-	// MaxExtended is how long a token is good that a pod has for the API server and that the kubelet renews each hour: as on EKS.
+	// MaxExtended is how long a token is good that a pod has for the API server and that the kubelet renews each hour:
+	// as on EKS.
 	MaxExtended = 90 * 24 * time.Hour
 	// Skew is how far clocks of verifiers may be from the host's.
 	Skew = 5 * time.Minute
@@ -128,7 +129,8 @@ func (r Ring) replaced(i int) (time.Time, bool) {
 	return r.keys[i+1].Signs, true
 }
 
-// Rotate adds a key that signs after a notice, by the algorithm of the last. The error is ErrUnderWay if there is one that does not sign yet.
+// Rotate adds a key that signs after a notice, by the algorithm of the last. The error is ErrUnderWay if there is one
+// that does not sign yet.
 func (r Ring) Rotate(now time.Time, notice time.Duration, random io.Reader) (Ring, error) {
 	last := r.Last()
 	switch {
@@ -158,8 +160,8 @@ func (r Ring) Rotate(now time.Time, notice time.Duration, random io.Reader) (Rin
 	return Ring{append(pruned.keys, key)}, nil
 }
 
-// Prune is the ring without what is not needed any more: keys that are not trusted, and private parts of those that sign no more. It reports
-// whether that is another ring.
+// Prune is the ring without what is not needed any more: keys that are not trusted, and private parts of those that
+// sign no more. It reports whether that is another ring.
 func (r Ring) Prune(now time.Time) (Ring, bool) {
 	kept := r.Trusted(now)
 	changed := len(kept) != len(r.keys)

@@ -119,8 +119,9 @@ type signed struct {
 // waits come close to the moments at which something changes.
 var waits = []time.Duration{time.Second, 20 * time.Minute, 59 * time.Minute, 66 * time.Minute, 13 * time.Hour, 22 * time.Hour, 25 * time.Hour, 50 * 24 * time.Hour, 89 * 24 * time.Hour}
 
-// TestAnySequence rotates, prunes, waits and crashes in any order, and asks after each step that no token is refused which is good. A crash leaves
-// the file as it was before a write or as it is after one (package atomicfile), so it is tried at each write.
+// TestAnySequence rotates, prunes, waits and crashes in any order, and asks after each step that no token is refused
+// which is good. A crash leaves the file as it was before a write or as it is after one (package atomicfile), so it is
+// tried at each write.
 func TestAnySequence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "tokenkeys-") //nolint:usetesting // rapid's own T has none

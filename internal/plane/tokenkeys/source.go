@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 )
 
-// Source reads the file of a ring again whenever it was replaced, so that all who ask know of a change at once. It is safe for use by
-// many at once.
+// Source reads the file of a ring again whenever it was replaced, so that all who ask know of a change at once. It is
+// safe for use by many at once.
 type Source struct {
 	path string
 

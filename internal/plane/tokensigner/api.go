@@ -13,7 +13,8 @@ import (
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
 
-// api answers the account: which public keys there are, and that another one is to sign. No private key is in any answer.
+// api answers the account: which public keys there are, and that another one is to sign. No private key is in any
+// answer.
 type api struct {
 	keys *tokenkeys.Keeper
 	now  func() time.Time

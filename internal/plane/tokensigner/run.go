@@ -43,7 +43,8 @@ type Config struct {
 	Socket string
 	// Address is where the account is answered, by TLS: host and port.
 	Address string
-	// Credential is the file with the certificate and the key of that, and ClientCA that of the authority of its clients.
+	// Credential is the file with the certificate and the key of that, and ClientCA that of the authority of its
+	// clients.
 	Credential, ClientCA string
 	// Client is the common name of the only client that is answered.
 	Client string
@@ -109,8 +110,8 @@ func serveAccount(ctx context.Context, set *httpserve.Set, c Config, keys *token
 	return nil
 }
 
-// keep takes out of the keys what is not needed any more, until the context ends. Keys that this user may not read end the program: somebody has restored
-// them as another one, and they are given to it when it is started again.
+// keep takes out of the keys what is not needed any more, until the context ends. Keys that this user may not read end
+// the program: somebody has restored them as another one, and they are given to it when it is started again.
 func keep(ctx context.Context, keys *tokenkeys.Keeper, log *slog.Logger, end func(error)) {
 	for ctx.Err() == nil {
 		switch changed, err := keys.Prune(time.Now()); {

@@ -25,7 +25,8 @@ import (
 const (
 	// refresh is how often the API server asks for the keys. It asks at once about a token whose key it does not know.
 	refresh = 30 * time.Second
-	// maxClaims bounds the claims of a token, in base64: those of Kubernetes have names of some hundred bytes and a few audiences.
+	// maxClaims bounds the claims of a token, in base64: those of Kubernetes have names of some hundred bytes and a few
+	// audiences.
 	maxClaims = 64 << 10
 )
 
@@ -72,7 +73,8 @@ func (s *signer) Sign(_ context.Context, asked *externaljwt.SignJWTRequest) (*ex
 	return &externaljwt.SignJWTResponse{Header: head, Signature: base64.RawURLEncoding.EncodeToString(signature)}, nil
 }
 
-// check refuses claims that are not of the cluster's issuer, or that the keys would not be trusted for as long as they say.
+// check refuses claims that are not of the cluster's issuer, or that the keys would not be trusted for as long as they
+// say.
 func (s *signer) check(text string, now time.Time) error {
 	if len(text) > maxClaims {
 		return fmt.Errorf("the claims have %d bytes, and %d are allowed", len(text), maxClaims)
@@ -99,8 +101,8 @@ func (s *signer) check(text string, now time.Time) error {
 	return nil
 }
 
-// FetchKeys returns the keys by which the API server verifies tokens. Keys that the issuer does not publish are marked, so that the API server leaves
-// them out of its own documents.
+// FetchKeys returns the keys by which the API server verifies tokens. Keys that the issuer does not publish are marked,
+// so that the API server leaves them out of its own documents.
 func (s *signer) FetchKeys(context.Context, *externaljwt.FetchKeysRequest) (*externaljwt.FetchKeysResponse, error) {
 	now := s.now()
 	ring, err := s.keys.Ring()

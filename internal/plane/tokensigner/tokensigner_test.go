@@ -280,7 +280,8 @@ func TestFetchKeys(t *testing.T) {
 	}
 }
 
-// TestOneKeyForAll is a cluster of before there were keys of their own: that of tokens in Secrets is published, since it signs, and named once.
+// TestOneKeyForAll is a cluster of before there were keys of their own: that of tokens in Secrets is published, since
+// it signs, and named once.
 func TestOneKeyForAll(t *testing.T) {
 	w := newWorld(t)
 	legacy, err := readLegacy(w.config.LegacyKey)

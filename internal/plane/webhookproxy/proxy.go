@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// ownTimeout is how long connecting on the host may take, vpcTimeout waiting for the VPC's process and connecting by it.
+	// ownTimeout is how long connecting on the host may take, vpcTimeout waiting for the VPC's process and connecting
+	// by it.
 	ownTimeout, vpcTimeout = 5 * time.Second, 20 * time.Second
 	// vpcPatience is how long the VPC's process is waited for.
 	vpcPatience = 5 * time.Second
@@ -70,8 +71,8 @@ func newProxy(c Config) (*proxy, error) {
 	return p, nil
 }
 
-// dial connects to a target, host and port as the API server wrote them. A port of the account on the host must be spelled exactly as in the API
-// server's files: no other spelling leads to the host.
+// dial connects to a target, host and port as the API server wrote them. A port of the account on the host must be spelled
+// exactly as in the API server's files: no other spelling leads to the host.
 func (p *proxy) dial(ctx context.Context, target string) (net.Conn, error) {
 	switch {
 	case p.own[target]:

@@ -20,8 +20,9 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	return write(path, content, mode, true)
 }
 
-// Replace is Write for what can be made again after a crash of the whole host: readers see the old content or the new, but
-// the disk may not have it yet. Waiting for the disk is what many small files cost most, and etcd waits in the same queue.
+// Replace is Write for what can be made again after a crash of the whole host: readers see the old content or the new,
+// but the disk may not have it yet. Waiting for the disk is what many small files cost most, and etcd waits in the same
+// queue.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	return write(path, content, mode, false)
 }
@@ -61,7 +62,8 @@ func write(path string, content []byte, mode fs.FileMode, sync bool) error {
 	return syncDir(dir)
 }
 
-// Move gives a file or directory another name in the directory that it is in, and returns when that is on disk. Nothing may have that name but a file.
+// Move gives a file or directory another name in the directory that it is in, and returns when that is on disk. Nothing
+// may have that name but a file.
 func Move(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return fmt.Errorf("moving %s: %w", from, err)

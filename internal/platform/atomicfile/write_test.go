@@ -102,7 +102,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A write that fails halfway leaves the old file, and nothing else. A limit on the size of files stands for a full disk.
+// A write that fails halfway leaves the old file, and nothing else. A limit on the size of files stands for a full
+// disk.
 func TestNoRoom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := Write(path, []byte("old"), 0o600); err != nil {

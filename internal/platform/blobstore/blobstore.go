@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blobstore keeps blobs in a directory: each is a file that is called by the 64 hexadecimal digits of its SHA-256, whole and on the disk from its
-// first moment on. Who may see a blob, and how long a blob stays, is the business of the stores above.
+// Package blobstore keeps blobs in a directory: each is a file that is called by the 64 hexadecimal digits of its
+// SHA-256, whole and on the disk from its first moment on. Who may see a blob, and how long a blob stays, is the
+// business of the stores above.
 package blobstore
 
 import (
@@ -50,7 +51,8 @@ func (d Dir) Put(sum digest.Digest, content []byte) error {
 	return atomicfile.Write(d.Path(sum), content, 0o400)
 }
 
-// Keep moves an open file of the same file system into the directory. The caller has hashed it, and nobody writes to it any more.
+// Keep moves an open file of the same file system into the directory. The caller has hashed it, and nobody writes to it
+// any more.
 func (d Dir) Keep(file *os.File, sum digest.Digest) error {
 	err := Check(sum)
 	if err == nil {

@@ -25,7 +25,8 @@ const (
 	checkMemory = 1 << 30
 	// checkedAs is the descriptor by which the program has the device.
 	checkedAs = "/proc/self/fd/3"
-	// superblockEnd is where the superblock of ext4 ends (Documentation/filesystems/ext4/super.rst of the kernel), and that of XFS has ended.
+	// superblockEnd is where the superblock of ext4 ends (Documentation/filesystems/ext4/super.rst of the kernel), and
+	// that of XFS has ended.
 	superblockEnd = 2048
 	// lastWords is how much of what it printed is told, in bytes.
 	lastWords = 300
@@ -42,7 +43,8 @@ func (p plan) checker() (args []string, fine []int) {
 	return []string{"e2fsck", "-f", "-p", checkedAs}, []int{0, 1} // mended
 }
 
-// recognize looks for what a file system of the kind begins with, and refuses one that names other devices: they would be the host's.
+// recognize looks for what a file system of the kind begins with, and refuses one that names other devices: they would
+// be the host's.
 func recognize(device *os.File, kind string) error {
 	begin := make([]byte, superblockEnd)
 	if _, err := device.ReadAt(begin, 0); err != nil {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blockfs mounts file systems of block devices that strangers write, for user namespaces, in which nobody may: ext4, with ext2 and ext3, and XFS.
+// Package blockfs mounts file systems of block devices that strangers write, for user namespaces, in which nobody may:
+// ext4, with ext2 and ext3, and XFS.
 //
-// The kernel reads what the stranger wrote, and may find it changed after it was checked. The mount options are Muster's own, from a list. The mount
-// shows owners by the ids of the namespace, and is nosuid and nodev; nobody in the namespace can change these.
+// The kernel reads what the stranger wrote, and may find it changed after it was checked. The mount options are
+// Muster's own, from a list. The mount shows owners by the ids of the namespace, and is nosuid and nodev; nobody in the
+// namespace can change these.
 //
 // What happens if
 //

@@ -15,9 +15,9 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// Mount makes a mount of the file system on a block device, which is at a path of the host's: the device cannot go while it is open. The mount is not
-// attached to a path yet: move_mount(2) attaches it, and the kernel unmounts it when the last descriptor and path are gone. The error wraps the errno
-// that mount(2) has for it.
+// Mount makes a mount of the file system on a block device, which is at a path of the host's: the device cannot go
+// while it is open. The mount is not attached to a path yet: move_mount(2) attaches it, and the kernel unmounts it when
+// the last descriptor and path are gone. The error wraps the errno that mount(2) has for it.
 func Mount(ctx context.Context, device *os.File, path string, r Request, ids userns.IDs) (*os.File, error) {
 	p, err := decide(r)
 	if err != nil {
@@ -84,10 +84,12 @@ func unclaimed(device *os.File) (bool, error) {
 	return true, unix.Close(fd)
 }
 
-// settlePatience is how long it is waited for a device that somebody else has open for themselves: programs that look at devices do so for a moment.
+// settlePatience is how long it is waited for a device that somebody else has open for themselves: programs that look
+// at devices do so for a moment.
 const settlePatience, settleInterval = 2 * time.Second, 20 * time.Millisecond
 
-// mount mounts the file system of a device at a path, which has to have a number, and waits for a while for who has the device.
+// mount mounts the file system of a device at a path, which has to have a number, and waits for a while for who has the
+// device.
 func (p plan) mount(path string, number uint64, patience time.Duration) (*os.File, error) {
 	for until := time.Now().Add(patience); ; {
 		mount, err := p.mountOnce(path)

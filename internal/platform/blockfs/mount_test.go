@@ -233,7 +233,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A device that is mounted has one file system, however often it is mounted; one that somebody else has for themselves is not mounted.
+// A device that is mounted has one file system, however often it is mounted; one that somebody else has for themselves
+// is not mounted.
 func TestMountedAlready(t *testing.T) {
 	opened, d := device(t, false, "mkfs.ext4", "-q")
 	first, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, ids())

@@ -27,8 +27,8 @@ type Request struct {
 const mayFlags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_SYNCHRONOUS | unix.MS_DIRSYNC | unix.MS_NOATIME | unix.MS_NODIRATIME |
 	unix.MS_RELATIME | unix.MS_STRICTATIME | unix.MS_LAZYTIME | unix.MS_SILENT
 
-// mayOptions are what may be asked of a file system by those who write it: nothing that names another device or a file of the host's, or that
-// has the host end when the file system is damaged.
+// mayOptions are what may be asked of a file system by those who write it: nothing that names another device or a file
+// of the host's, or that has the host end when the file system is damaged.
 func mayOptions(kind string) []string {
 	if kind == "xfs" {
 		return []string{"nouuid", "discard", "nodiscard", "norecovery", "inode32", "inode64", "attr2", "noquota", "largeio", "swalloc", "wsync"}

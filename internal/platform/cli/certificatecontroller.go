@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NewCertificateController makes the command. Program is what people type: a program of its own, or a command of muster's.
+// NewCertificateController makes the command. Program is what people type: a program of its own, or a command of
+// muster's.
 func NewCertificateController(program string, run func(*cobra.Command, Part) error) *cobra.Command {
 	var part Part
 	_, name, ok := strings.Cut(program, " ")

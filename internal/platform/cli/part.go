@@ -27,8 +27,8 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// AddFlags adds those that every part has. file is the name of the configuration file in the help, and cluster says which cluster's
-// kubeconfig is meant.
+// AddFlags adds those that every part has. file is the name of the configuration file in the help, and cluster says
+// which cluster's kubeconfig is meant.
 func (p *Part) AddFlags(cmd *cobra.Command, file, cluster string) {
 	p.file = file
 	flags := cmd.Flags()

@@ -23,7 +23,8 @@ const (
 	tryAgain = 50 * time.Millisecond
 )
 
-// Through connects to a target by the proxy at a unix socket, and waits for that if nobody listens. A target that the proxy refuses is a [*Refused].
+// Through connects to a target by the proxy at a unix socket, and waits for that if nobody listens. A target that the
+// proxy refuses is a [*Refused].
 func Through(ctx context.Context, socket, target string, patience time.Duration) (net.Conn, error) {
 	if strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, Refuse("%q is not a host and a port", target)

@@ -25,7 +25,8 @@ func Refuse(format string, args ...any) error { return &Refused{Reason: fmt.Spri
 
 // Server answers CONNECT requests.
 type Server struct {
-	// Dial connects to a target, host and port as the client wrote them. A [*Refused] is answered with 403, any other error with 502.
+	// Dial connects to a target, host and port as the client wrote them. A [*Refused] is answered with 403, any other
+	// error with 502.
 	Dial func(ctx context.Context, target string) (net.Conn, error)
 	// Take takes a place for a connection, and reports false if there is none; Give gives it back. Nil for no bound.
 	Take func() bool

@@ -65,8 +65,8 @@ func (d Decision) Deciding() (Check, bool) {
 	return Check{}, false
 }
 
-// Soon reports whether it waits and part of what it waits for is being looked up right now: there will be another decision in a
-// moment, so nobody need be told of this one.
+// Soon reports whether it waits and part of what it waits for is being looked up right now: there will be another
+// decision in a moment, so nobody need be told of this one.
 func (d Decision) Soon() bool {
 	return d.Verdict == Wait && slices.ContainsFunc(d.Checks, func(c Check) bool { return c.Outcome == Waiting && c.Soon })
 }

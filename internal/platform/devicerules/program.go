@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Layout of the kernel's description of the device (struct bpf_cgroup_dev_ctx in linux/bpf.h): access << 16 | type, major, minor.
+// Layout of the kernel's description of the device (struct bpf_cgroup_dev_ctx in linux/bpf.h): access << 16 | type,
+// major, minor.
 const (
 	accessOffset, majorOffset, minorOffset = 0, 4, 8
 	accessShift                            = 16
@@ -52,10 +53,12 @@ func program(allowed []Rule) asm.Instructions {
 	return append(code, asm.Return().WithSymbol(end))
 }
 
-// limit2 attaches a program to a version 2 group, which has it until it is removed. Other programs, such as those of systemd, have their say besides.
+// limit2 attaches a program to a version 2 group, which has it until it is removed. Other programs, such as those of
+// systemd, have their say besides.
 //
-// Kernels before 5.11 count programs as locked memory, whose limit is low; machines with ids of their own need 5.12. Package rlimit of the library is
-// left out for that, and because it asks bpf(2) in each program that it is linked into, as that starts.
+// Kernels before 5.11 count programs as locked memory, whose limit is low; machines with ids of their own need 5.12.
+// Package rlimit of the library is left out for that, and because it asks bpf(2) in each program that it is linked
+// into, as that starts.
 func limit2(dir string, allowed []Rule) (err error) {
 	loaded, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "muster_devices", Type: ebpf.CGroupDevice, Instructions: program(allowed), License: "Apache-2.0"})
 	if err != nil {

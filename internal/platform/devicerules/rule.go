@@ -39,8 +39,8 @@ func (r Rule) String() string {
 // ErrNone says that a host has no device control.
 var ErrNone = errors.New("control groups here have no device control: version 1 without the controller devices, and no version 2 mounted")
 
-// Limit lets the processes of a control group open what the rules say and no other device. The group has no groups below it yet. Devices that the
-// host denies by itself, as a host that is a container does, stay denied.
+// Limit lets the processes of a control group open what the rules say and no other device. The group has no groups
+// below it yet. Devices that the host denies by itself, as a host that is a container does, stay denied.
 func Limit(cgroups host.Cgroups, name string, allowed []Rule) error {
 	if at := slices.IndexFunc(cgroups.Hierarchies, func(h host.Hierarchy) bool { return slices.Contains(h.Options, "devices") }); at >= 0 {
 		return limit1(filepath.Join(cgroups.Hierarchies[at].MountPoint, name), allowed)

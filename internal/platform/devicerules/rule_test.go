@@ -37,7 +37,8 @@ func TestNoDeviceControl(t *testing.T) {
 	}
 }
 
-// A process in a real group of each version that the host has opens what is allowed, whatever the modes of the others are.
+// A process in a real group of each version that the host has opens what is allowed, whatever the modes of the others
+// are.
 func TestLimitHere(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("control groups and device files are made by root")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock keeps a second process out by a lock (flock(2)) on a file that only its owner can open. A lock on anything that
-// others can open, be it for reading, is one that they can hold: a directory or file of mode 0755 or 0644 keeps nobody out but muster.
+// Package filelock keeps a second process out by a lock (flock(2)) on a file that only its owner can open. A lock on
+// anything that others can open, be it for reading, is one that they can hold: a directory or file of mode 0755 or 0644
+// keeps nobody out but muster.
 package filelock
 
 import (
@@ -23,12 +24,12 @@ const Dir = "/run/muster-lock"
 // ErrTaken is a lock that another process has.
 var ErrTaken = errors.New("another process has the lock")
 
-// attempts is how often a lock may turn out to be on a file that its owner has just removed. Each needs another process that releases
-// it in that very moment.
+// attempts is how often a lock may turn out to be on a file that its owner has just removed. Each needs another process
+// that releases it in that very moment.
 const attempts = 100
 
-// Take takes the lock of a name in a directory, or returns an error that is ErrTaken. Both are made if need be, and closed to others;
-// both are gone after release, if nothing else is in the directory.
+// Take takes the lock of a name in a directory, or returns an error that is ErrTaken. Both are made if need be, and
+// closed to others; both are gone after release, if nothing else is in the directory.
 func Take(dir, name string) (release func(), err error) { return TakeAs(dir, name, "") }
 
 // maxHolder is as much of what the holder of a lock says of itself as is read.

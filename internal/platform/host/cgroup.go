@@ -43,8 +43,8 @@ func required(version int) []string {
 	return []string{"cpu", "cpuacct", "cpuset", "memory", "pids"}
 }
 
-// delegated lists the version 2 controllers that are handed down to machines where the host has them. Memory is first: a
-// group with processes refuses it at once, but takes cpu, cpuset and pids, and is a threaded domain from then on
+// delegated lists the version 2 controllers that are handed down to machines where the host has them. Memory is first:
+// a group with processes refuses it at once, but takes cpu, cpuset and pids, and is a threaded domain from then on
 // (cgroup-v2.rst, "Threads").
 func delegated() []string {
 	return []string{"memory", "cpu", "cpuset", "hugetlb", "io", "pids", "rdma"}
@@ -179,7 +179,8 @@ func (h Hierarchy) available() ([]string, error) {
 func (c Cgroups) Create(name string) error {
 	for _, h := range c.Hierarchies {
 		err := h.create(name, c.Version())
-		// A process that removes a neighbour of the group at the same moment takes the parent away while it is still empty.
+		// A process that removes a neighbour of the group at the same moment takes the parent away while it is still
+		// empty.
 		for range 100 {
 			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
 				break
@@ -241,7 +242,8 @@ func (h Hierarchy) enable(dir string) error {
 	return nil
 }
 
-// inheritCpuset fills in what a new version 1 cpuset lacks: no process may enter one without processors and memory nodes.
+// inheritCpuset fills in what a new version 1 cpuset lacks: no process may enter one without processors and memory
+// nodes.
 func inheritCpuset(parent, dir string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		own, err := os.ReadFile(filepath.Join(dir, name))
@@ -275,8 +277,8 @@ func (c Cgroups) Enter(name string, pid int) error {
 	return nil
 }
 
-// Give lets a user of the host make groups below the one at name in every hierarchy, and move processes into it and them (cgroup-v2.rst, "Model of
-// Delegation"). The bounds of the group itself stay the caller's.
+// Give lets a user of the host make groups below the one at name in every hierarchy, and move processes into it and
+// them (cgroup-v2.rst, "Model of Delegation"). The bounds of the group itself stay the caller's.
 func (c Cgroups) Give(name string, uid int) error {
 	for _, h := range c.Hierarchies {
 		dir := filepath.Join(h.MountPoint, name)
@@ -312,8 +314,8 @@ func Delegate(dir string) error {
 	return nil
 }
 
-// Remove removes the control group at name and all below it from every hierarchy, and empty parents. Groups stay busy for
-// a moment after their last process has gone, so it tries until the time given is over.
+// Remove removes the control group at name and all below it from every hierarchy, and empty parents. Groups stay busy
+// for a moment after their last process has gone, so it tries until the time given is over.
 func (c Cgroups) Remove(name string, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for _, h := range c.Hierarchies {

@@ -69,7 +69,8 @@ func TestParseCgroups(t *testing.T) {
 	}
 }
 
-// The hierarchy that has a controller is of version 1, also on a hybrid host; on one of version 2 the tree must offer it.
+// The hierarchy that has a controller is of version 1, also on a hybrid host; on one of version 2 the tree must offer
+// it.
 func TestWith(t *testing.T) {
 	top := t.TempDir()
 	put(t, filepath.Join(top, "cgroup.controllers"), "cpu memory\n")
@@ -131,8 +132,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// On version 2 every group above a machine's hands the controllers down, and the machine's own does not yet: it will have
-// processes until its agent has moved them into the leaf.
+// On version 2 every group above a machine's hands the controllers down, and the machine's own does not yet: it will
+// have processes until its agent has moved them into the leaf.
 func TestCreateUnified(t *testing.T) {
 	top := t.TempDir()
 	put(t, filepath.Join(top, "cgroup.controllers"), "cpuset cpu io memory pids misc\n")
@@ -171,7 +172,8 @@ func TestCreateCpuset(t *testing.T) {
 	}
 }
 
-// The processes move into the leaf, and memory is handed down before what would make a group with processes a threaded domain.
+// The processes move into the leaf, and memory is handed down before what would make a group with processes a threaded
+// domain.
 func TestDelegate(t *testing.T) {
 	top := t.TempDir()
 	put(t, filepath.Join(top, "cgroup.controllers"), "cpu memory\n")

@@ -19,8 +19,8 @@ import (
 // Memory is how many bytes of memory the machine has.
 func Memory() (int64, error) { return readMemory("MemTotal") }
 
-// MemoryAvailable is how many bytes of memory new programs can have before the machine would have to swap: the kernel's estimate, which
-// counts memory that holds copies of files.
+// MemoryAvailable is how many bytes of memory new programs can have before the machine would have to swap: the kernel's
+// estimate, which counts memory that holds copies of files.
 func MemoryAvailable() (int64, error) { return readMemory("MemAvailable") }
 
 // MemoryDirty is how many bytes programs have written to files that are not on a disk yet.
@@ -57,8 +57,8 @@ func memory(meminfo, name string) (int64, error) {
 	return 0, errors.New("has no such line")
 }
 
-// PIDs is how many processes this host, or machine, may have at a time, each thread counted: kernel.pid_max or kernel.threads-max, whichever is less, as
-// kubelets count them (pkg/kubelet/stats/pidlimit).
+// PIDs is how many processes this host, or machine, may have at a time, each thread counted: kernel.pid_max or
+// kernel.threads-max, whichever is less, as kubelets count them (pkg/kubelet/stats/pidlimit).
 func PIDs() (int64, error) {
 	var least int64
 	for _, name := range []string{"pid_max", "threads-max"} {
@@ -85,7 +85,8 @@ func Kernel() (string, error) {
 	return string(bytes.TrimRight(name.Release[:], "\x00")), nil
 }
 
-// InUserNamespace reports whether the ids of this process are not the host's: it has no rights there, whatever it has in its namespace.
+// InUserNamespace reports whether the ids of this process are not the host's: it has no rights there, whatever it has
+// in its namespace.
 func InUserNamespace() (bool, error) {
 	raw, err := os.ReadFile("/proc/self/uid_map")
 	if errors.Is(err, fs.ErrNotExist) { // a kernel without them

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inotify counts how many inotify instances this user can still have, up to most, by taking them and giving them back: the kernel tells
-// nobody how many are left of fs.inotify.max_user_instances (inotify(7)).
+// Inotify counts how many inotify instances this user can still have, up to most, by taking them and giving them back:
+// the kernel tells nobody how many are left of fs.inotify.max_user_instances (inotify(7)).
 func Inotify(most int) (left int, err error) { return inotifyLeft(most, unix.InotifyInit1) }
 
-// InotifyLimit is how many inotify instances a user may have, for people to read: "not known" if the kernel does not say it.
+// InotifyLimit is how many inotify instances a user may have, for people to read: "not known" if the kernel does not
+// say it.
 func InotifyLimit() string {
 	raw, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
 	if err != nil {

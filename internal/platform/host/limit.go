@@ -26,14 +26,17 @@ type Limits struct {
 	PIDs int64
 }
 
-// ErrInUse says that a control group uses more than it may have. The group keeps its former bound: no process is ended for a new bound.
+// ErrInUse says that a control group uses more than it may have. The group keeps its former bound: no process is ended
+// for a new bound.
 var ErrInUse = errors.New("more is in use")
 
-// Limit bounds a control group. Processors are for one that has been made and has no groups of its own yet; they are chosen and not shared out as
-// time: version 1 refuses a group more time than its parent has, so pods with a higher limit than their node could not start; and programs count the
-// processors that they may run on. Chosen are those that the fewest neighbours have been given. A bound that the host does not reach is none.
+// Limit bounds a control group. Processors are for one that has been made and has no groups of its own yet; they are
+// chosen and not shared out as time: version 1 refuses a group more time than its parent has, so pods with a higher
+// limit than their node could not start; and programs count the processors that they may run on. Chosen are those that
+// the fewest neighbours have been given. A bound that the host does not reach is none.
 //
-// Memory and processes may be bounded anew while processes run. A bound below what they use is not set, and the error is [ErrInUse]; the others are.
+// Memory and processes may be bounded anew while processes run. A bound below what they use is not set, and the error
+// is [ErrInUse]; the others are.
 func (c Cgroups) Limit(name string, l Limits) error {
 	var errs []error
 	for _, h := range c.Hierarchies {
@@ -64,8 +67,8 @@ func (h Hierarchy) limit(name string, version int, l Limits) error {
 	return errors.Join(errs...)
 }
 
-// limitPIDs bounds processes. The kernel would let a group with more processes than a new bound run on, but start no further process: such a bound is
-// refused.
+// limitPIDs bounds processes. The kernel would let a group with more processes than a new bound run on, but start no
+// further process: such a bound is refused.
 func limitPIDs(dir string, most int64) error {
 	used, err := readCount(filepath.Join(dir, "pids.current"))
 	if err != nil {
@@ -81,8 +84,8 @@ func limitPIDs(dir string, most int64) error {
 func limitMemory1(dir string, most int64) error {
 	bytes := strconv.FormatInt(most, 10)
 	memory, both := filepath.Join(dir, "memory.limit_in_bytes"), filepath.Join(dir, "memory.memsw.limit_in_bytes")
-	// The bound of memory and swap together cannot be below that of memory alone, at any moment: it is first where both grow, and last where they
-	// shrink. A kernel that does not count swap has none.
+	// The bound of memory and swap together cannot be below that of memory alone, at any moment: it is first where both
+	// grow, and last where they shrink. A kernel that does not count swap has none.
 	_ = write(both, bytes)
 	before, err := readCount(memory)
 	if err != nil {
@@ -100,8 +103,8 @@ func limitMemory1(dir string, most int64) error {
 	return err
 }
 
-// limitMemory2 bounds memory on version 2, where the kernel ends processes until their memory is below the bound (cgroup-v2.rst, "memory.max"). Copies of
-// files are given up before that.
+// limitMemory2 bounds memory on version 2, where the kernel ends processes until their memory is below the bound
+// (cgroup-v2.rst, "memory.max"). Copies of files are given up before that.
 func limitMemory2(dir string, most int64) error {
 	used, err := readCount(filepath.Join(dir, "memory.current"))
 	if err != nil {
@@ -119,7 +122,8 @@ func limitMemory2(dir string, most int64) error {
 	return errors.Join(write(filepath.Join(dir, "memory.max"), strconv.FormatInt(most, 10)), unlessMissing(write(filepath.Join(dir, "memory.swap.max"), "0")))
 }
 
-// copiesOfFiles is how many bytes of a group's memory the kernel can take back: pages of files. Pages of tmpfs are not on the lists of such pages.
+// copiesOfFiles is how many bytes of a group's memory the kernel can take back: pages of files. Pages of tmpfs are not
+// on the lists of such pages.
 func copiesOfFiles(stat string) (bytes int64) {
 	for line := range strings.Lines(stat) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -133,8 +137,8 @@ func copiesOfFiles(stat string) (bytes int64) {
 	return bytes
 }
 
-// Within is what the host, or the container that this process is in, lets all control groups have together. Zero is no bound: where there is no
-// container, that is memory and processes of the host.
+// Within is what the host, or the container that this process is in, lets all control groups have together. Zero is no
+// bound: where there is no container, that is memory and processes of the host.
 func (c Cgroups) Within() Limits {
 	var l Limits
 	for _, h := range c.Hierarchies {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InNetwork runs fn in a network namespace. A socket belongs for good to the namespace of the thread that makes it, so a
-// listener or connection that fn makes may be used anywhere afterwards. fn must not start goroutines that make sockets.
+// InNetwork runs fn in a network namespace. A socket belongs for good to the namespace of the thread that makes it, so
+// a listener or connection that fn makes may be used anywhere afterwards. fn must not start goroutines that make
+// sockets.
 func InNetwork(namespace *os.File, fn func() error) error {
 	done := make(chan error, 1)
 	go OnThread(func() {

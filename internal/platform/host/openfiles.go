@@ -22,8 +22,8 @@ func OpenFiles() (uint64, error) {
 	return limit.Max, nil
 }
 
-// FileTable is how many files all programs of this host may have open together, for people to read: "not known" if the kernel does not say it. Programs
-// with CAP_SYS_ADMIN on the host may open more (fs/file_table.c, alloc_empty_file).
+// FileTable is how many files all programs of this host may have open together, for people to read: "not known" if the
+// kernel does not say it. Programs with CAP_SYS_ADMIN on the host may open more (fs/file_table.c, alloc_empty_file).
 func FileTable() string {
 	raw, err := os.ReadFile("/proc/sys/fs/file-max")
 	if err != nil {

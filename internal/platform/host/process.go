@@ -21,9 +21,10 @@ type Init struct {
 	Environment map[string]string
 }
 
-// Inits finds the processes that are number one of a namespace directly below the caller's and for which match is true. A process in a pod may have
-// any environment it likes, but cannot be one of these: a container's first process is two namespaces down. Other users of the host can make some,
-// so who asks must look at the user: root sees all, and others their own.
+// Inits finds the processes that are number one of a namespace directly below the caller's and for which match is true.
+// A process in a pod may have any environment it likes, but cannot be one of these: a container's first process is two
+// namespaces down. Other users of the host can make some, so who asks must look at the user: root sees all, and others
+// their own.
 func Inits(match func(Init) bool) ([]Init, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -67,11 +68,12 @@ func InitAt(pid int) (Init, bool) {
 	return found, true
 }
 
-// execPatience is how long a machine between two programs is waited for: one taken for stopped then would be booted twice.
+// execPatience is how long a machine between two programs is waited for: one taken for stopped then would be booted
+// twice.
 const execPatience = 50 * time.Millisecond
 
-// isInit reports whether a status file is of process 1 of a namespace directly below the reader's. NSpid has a number for each namespace, from the
-// reader's inwards: here two, and the inner number is 1.
+// isInit reports whether a status file is of process 1 of a namespace directly below the reader's. NSpid has a number
+// for each namespace, from the reader's inwards: here two, and the inner number is 1.
 func isInit(status string) bool {
 	for line := range strings.Lines(status) {
 		if name, value, _ := strings.Cut(line, ":"); name == "NSpid" {

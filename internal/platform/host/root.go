@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsOwnRoot reports whether an open directory is the root directory of the calling process. The first process of a machine has the host's until it
-// has built its own and moved into that: what were done in it would be done to the host.
+// IsOwnRoot reports whether an open directory is the root directory of the calling process. The first process of a
+// machine has the host's until it has built its own and moved into that: what were done in it would be done to the
+// host.
 func IsOwnRoot(directory int) (bool, error) {
 	var its, own unix.Stat_t
 	if err := errors.Join(unix.Fstat(directory, &its), unix.Stat("/", &own)); err != nil {

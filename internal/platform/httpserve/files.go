@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Files are what a port is served with by TLS. Files that were replaced are read again; while they do not fit, the old ones go on.
+// Files are what a port is served with by TLS. Files that were replaced are read again; while they do not fit, the old
+// ones go on.
 type Files struct {
 	what                       string
 	certificate, key, clientCA string
@@ -23,7 +24,8 @@ type Files struct {
 	current *tls.Config
 }
 
-// ReadFiles reads a certificate and its key, of what is served. Callers must have a certificate of clientCA's unless that is "".
+// ReadFiles reads a certificate and its key, of what is served. Callers must have a certificate of clientCA's unless
+// that is "".
 func ReadFiles(what, certificate, key, clientCA string, logger *slog.Logger) (*Files, error) {
 	f := &Files{what: what, certificate: certificate, key: key, clientCA: clientCA, logger: logger}
 	f.seen = f.look()
@@ -39,7 +41,8 @@ func (f *Files) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: f.get}
 }
 
-// ConfigIfGiven is Config for callers that may show a client certificate or none. A certificate that a caller shows must be signed by clientCA.
+// ConfigIfGiven is Config for callers that may show a client certificate or none. A certificate that a caller shows
+// must be signed by clientCA.
 func (f *Files) ConfigIfGiven() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		config, err := f.get(hello)

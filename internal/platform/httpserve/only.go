@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// Only lets requests through of clients whose certificate, which was verified, has a common name and no organization. All others are forbidden.
+// Only lets requests through of clients whose certificate, which was verified, has a common name and no organization.
+// All others are forbidden.
 func Only(commonName string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpserve opens a program's ports: servers that begin and end together, health and metrics, and certificates from files
-// that may be replaced at any time.
+// Package httpserve opens a program's ports: servers that begin and end together, health and metrics, and certificates
+// from files that may be replaced at any time.
 package httpserve
 
 import (
@@ -53,8 +53,8 @@ func (s *Set) Close() {
 	}
 }
 
-// Handle says what answers at a port that was opened, which may be wrapped, for TLS. The server that is returned has limits, which
-// may be changed before [Set.Serve].
+// Handle says what answers at a port that was opened, which may be wrapped, for TLS. The server that is returned has
+// limits, which may be changed before [Set.Serve].
 func (s *Set) Handle(l net.Listener, h http.Handler) *http.Server {
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 40 * time.Second, IdleTimeout: 2 * time.Minute,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfig puts a cluster's contexts into the kubeconfig that a person uses, and takes them out again, without
-// touching anything else in it.
+// Package kubeconfig puts a cluster's contexts into the kubeconfig that a person uses, and takes them out again,
+// without touching anything else in it.
 package kubeconfig
 
 import (
@@ -37,8 +37,9 @@ func Options(explicit string) *clientcmd.PathOptions {
 }
 
 // Merge adds every context of the kubeconfigs in files, with its cluster and user, or brings it up to date. The current
-// context becomes the first one's when switchTo is set or none is chosen yet. Nothing is written if a context, cluster or
-// user of that name is somebody else's (ErrForeign). It reports whether anything changed, and the file that holds the result.
+// context becomes the first one's when switchTo is set or none is chosen yet. Nothing is written if a context, cluster
+// or user of that name is somebody else's (ErrForeign). It reports whether anything changed, and the file that holds
+// the result.
 func Merge(options *clientcmd.PathOptions, stateDir string, files []string, switchTo bool) (path string, changed bool, err error) {
 	config, err := options.GetStartingConfig()
 	if err != nil {
@@ -56,7 +57,8 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 			if cluster == nil || user == nil {
 				return "", false, fmt.Errorf("reading kubeconfig: context %q in %s names a cluster or user that is not there", name, file)
 			}
-			// Each goes where it is already, or where new ones go: clientcmd writes an entry to the file it says it came from.
+			// Each goes where it is already, or where new ones go: clientcmd writes an entry to the file it says it
+			// came from.
 			context.LocationOfOrigin, cluster.LocationOfOrigin, user.LocationOfOrigin = "", "", ""
 			if old := config.Contexts[name]; old != nil {
 				if !owned(config, name, stateDir) {
@@ -101,14 +103,14 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 	return write(options, before, config, path)
 }
 
-// Remove takes out every context that was added for the state directory, with its cluster and user. If the current context is removed, the context
-// that was current before it becomes current again.
+// Remove takes out every context that was added for the state directory, with its cluster and user. If the current
+// context is removed, the context that was current before it becomes current again.
 func Remove(options *clientcmd.PathOptions, stateDir string) (path string, changed bool, err error) {
 	return remove(options, stateDir, func(string, *clientcmdapi.Cluster) bool { return true })
 }
 
-// RemoveCluster is Remove for the contexts of one cluster: those whose entry of the cluster has that name or leads to that server. The server may
-// be empty.
+// RemoveCluster is Remove for the contexts of one cluster: those whose entry of the cluster has that name or leads to
+// that server. The server may be empty.
 func RemoveCluster(options *clientcmd.PathOptions, stateDir, name, server string) (path string, changed bool, err error) {
 	return remove(options, stateDir, func(entry string, cluster *clientcmdapi.Cluster) bool {
 		return entry == name || server != "" && cluster.Server == server

@@ -59,8 +59,8 @@ func newWorld(t *testing.T) world {
 	w := world{T: t, home: t.TempDir()}
 	t.Setenv("HOME", w.home)
 	t.Setenv("KUBECONFIG", "")
-	// clientcmd looks at $HOME once, when the program starts; without this the tests would write to the kubeconfig of the user that runs
-	// them.
+	// clientcmd looks at $HOME once, when the program starts; without this the tests would write to the kubeconfig of
+	// the user that runs them.
 	before := clientcmd.RecommendedHomeFile
 	clientcmd.RecommendedHomeFile = filepath.Join(w.home, ".kube", "config")
 	t.Cleanup(func() { clientcmd.RecommendedHomeFile = before })
@@ -354,7 +354,8 @@ func TestExplicitWins(t *testing.T) {
 	}
 }
 
-// What leads to one cluster goes, under whatever name; another cluster of the state directory stays, and so does one of another directory.
+// What leads to one cluster goes, under whatever name; another cluster of the state directory stays, and so does one of
+// another directory.
 func TestRemoveCluster(t *testing.T) {
 	for name, test := range map[string]struct{ cluster, server, left, current string }{
 		"by name":            {"muster", "", "muster-management work", "work"},
@@ -377,7 +378,8 @@ func TestRemoveCluster(t *testing.T) {
 	}
 }
 
-// With a cluster its context goes, and the current one is that of before again: over several clusters, and never one that is gone.
+// With a cluster its context goes, and the current one is that of before again: over several clusters, and never one
+// that is gone.
 func TestTheContextOfBefore(t *testing.T) {
 	w := newWorld(t)
 	path := w.write(".kube/config", foreign)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaderlease keeps a leader from acting beside the next one. Upstream's elector notices by a clock that a lease was lost, and tries
-// for the whole of its deadline to get back what another replica has taken: a leader that was stopped or cut off would act on meanwhile.
+// Package leaderlease keeps a leader from acting beside the next one. Upstream's elector notices by a clock that a
+// lease was lost, and tries for the whole of its deadline to get back what another replica has taken: a leader that was
+// stopped or cut off would act on meanwhile.
 //
 // What happens if
 //

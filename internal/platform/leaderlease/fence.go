@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fence returns a configuration of clients that write nothing once the tenure has run out; they read on. The client of the lease itself must
-// not be one of them.
+// Fence returns a configuration of clients that write nothing once the tenure has run out; they read on. The client of
+// the lease itself must not be one of them.
 func (t *Tenure) Fence(config *rest.Config) *rest.Config {
 	fenced := rest.CopyConfig(config)
 	fenced.Wrap(func(next http.RoundTripper) http.RoundTripper { return fence{next, t} })

@@ -82,7 +82,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// What is fenced reads on and writes nothing once the tenure has run out; the configuration that it was made of is as it was.
+// What is fenced reads on and writes nothing once the tenure has run out; the configuration that it was made of is as
+// it was.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -13,7 +13,8 @@ import (
 // ErrLost means that another replica has the lease, or had it since.
 var ErrLost = errors.New("the lease was lost")
 
-// Lock is the lease of an election that ends a leader with the first answer that shows another holder, or none. It is for one election.
+// Lock is the lease of an election that ends a leader with the first answer that shows another holder, or none. It is
+// for one election.
 type Lock struct {
 	resourcelock.Interface
 	// Duration is after how long a leader that says nothing has lost.

@@ -13,7 +13,8 @@ import (
 // ErrLapsed means that another replica may lead by now, though this replica has not heard of it yet.
 var ErrLapsed = errors.New("the lease of this replica has run out and was not renewed yet: nothing is decided, recorded or written")
 
-// Tenure is the time for which a lease is this replica's. Without an election nobody calls Renewed, and then there is no end.
+// Tenure is the time for which a lease is this replica's. Without an election nobody calls Renewed, and then there is
+// no end.
 type Tenure struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -34,8 +35,9 @@ func NewTenure(now func() time.Time, logger *slog.Logger) *Tenure {
 
 // Renewed sets until when the lease is this replica's: it is for a Lock to call.
 //
-// That a lease was lost is noticed by a clock, as late as the program runs again after it was stopped, or the machine suspended. A
-// judgement from before that is not to be written after it: another replica may have decided otherwise since.
+// That a lease was lost is noticed by a clock, as late as the program runs again after it was stopped, or the machine
+// suspended. A judgement from before that is not to be written after it: another replica may have decided otherwise
+// since.
 func (t *Tenure) Renewed(until time.Time) {
 	before := t.term.Swap(&term{until: until, replaced: make(chan struct{})})
 	if before == nil {
@@ -73,8 +75,8 @@ func (t *Tenure) Check() error {
 	return ErrLapsed
 }
 
-// holds reports whether a term has not run out. Both clocks count: the monotonic one stands still while a machine is suspended, and the
-// other one may be set.
+// holds reports whether a term has not run out. Both clocks count: the monotonic one stands still while a machine is
+// suspended, and the other one may be set.
 func (t *Tenure) holds(of *term) bool {
 	now := t.now()
 	return of == nil || now.Before(of.until) && now.Round(0).Before(of.until.Round(0))

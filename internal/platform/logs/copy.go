@@ -16,7 +16,8 @@ import (
 // All lines, as a value of [Config.Tail].
 const All = -1
 
-// pollInterval is how often a followed log is looked at: often enough to look live, and nothing next to what a kubelet does.
+// pollInterval is how often a followed log is looked at: often enough to look live, and nothing next to what a kubelet
+// does.
 const pollInterval = 200 * time.Millisecond
 
 // Config says which lines of which logs are wanted.
@@ -32,7 +33,8 @@ type Config struct {
 	Interval time.Duration
 }
 
-// Copy writes lines of logs to out, in the order of their times, each with the name of its source before it if there are several.
+// Copy writes lines of logs to out, in the order of their times, each with the name of its source before it if there
+// are several.
 func Copy(ctx context.Context, out io.Writer, cfg Config) error {
 	if cfg.Interval == 0 {
 		cfg.Interval = pollInterval

@@ -31,8 +31,8 @@ func ClusterComponents(cluster statedir.Cluster) []Source {
 	for name, pattern := range map[string]string{AuditName: cluster.Audits(), SecurityName: cluster.SecurityLogs()} {
 		paths, _ := filepath.Glob(pattern) // of all instances of the API server
 		for _, path := range paths {
-			// The API server rotates its log to audit-<time>.log, which sort in that order (gopkg.in/natefinch/lumberjack), and package auditlog
-			// its own to security-<number>.log.
+			// The API server rotates its log to audit-<time>.log, which sort in that order
+			// (gopkg.in/natefinch/lumberjack), and package auditlog its own to security-<number>.log.
 			older, _ := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
 			slices.Sort(older)
 			// The API server, which may be taken over, must not make us read the host's files.
@@ -54,10 +54,11 @@ func inDirectory(dir string) []Source {
 	return sources
 }
 
-// Machine finds the logs of a machine, sorted by name. Its programs write the time in the machine's zone, which is UTC unless its
-// /etc/localtime says otherwise.
+// Machine finds the logs of a machine, sorted by name. Its programs write the time in the machine's zone, which is UTC
+// unless its /etc/localtime says otherwise.
 func Machine(dir statedir.Dir, id string) []Source {
-	// A pod that broke out of its container may do what it likes on the machine's disk. It must not make us read the host's files.
+	// A pod that broke out of its container may do what it likes on the machine's disk. It must not make us read the
+	// host's files.
 	path := filepath.Join(dir.Machine(id), "root")
 	name, err := filepath.Rel(path, dir.MachineLogs(id))
 	if err != nil {
@@ -86,8 +87,8 @@ func Machine(dir statedir.Dir, id string) []Source {
 // largestZone is more than any file of the time zone database has.
 const largestZone = 64 << 10
 
-// zoneOf is a machine's time zone; UTC if it has none that can be read. A path that is not a file, but a pipe, must not hold the reader, nor what is
-// larger than any such file.
+// zoneOf is a machine's time zone; UTC if it has none that can be read. A path that is not a file, but a pipe, must not
+// hold the reader, nor what is larger than any such file.
 func zoneOf(root *os.Root) *time.Location {
 	file, err := root.OpenFile("etc/localtime", os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -122,7 +122,8 @@ func TestMachineWhoseTimeZoneIsNone(t *testing.T) {
 	}
 }
 
-// A program with root on a machine can make links and pipes of its logs. The host's files are not for it to show, nor we to be held.
+// A program with root on a machine can make links and pipes of its logs. The host's files are not for it to show, nor
+// we to be held.
 func TestMachineLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	dir, id := statedir.Dir(t.TempDir()), "i-0123456789abcdef0"

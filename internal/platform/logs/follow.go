@@ -16,12 +16,13 @@ import (
 const (
 	// burst is how much of one log is read before the others have their turn.
 	burst = 1 << 20
-	// markSize is how much of what came before the current position is compared, to notice that a file was cut and has grown again.
+	// markSize is how much of what came before the current position is compared, to notice that a file was cut and has
+	// grown again.
 	markSize = 64
 )
 
-// follower reads what is added to a log. Logs are rotated in two ways: the file is copied aside and cut to nothing (the supervisor), or
-// renamed and made anew; both lose no line here that is still in the older part.
+// follower reads what is added to a log. Logs are rotated in two ways: the file is copied aside and cut to nothing (the
+// supervisor), or renamed and made anew; both lose no line here that is still in the older part.
 type follower struct {
 	*reader
 	mark    []byte // the bytes before offset

@@ -245,8 +245,8 @@ func (r *reader) next() error {
 	return nil
 }
 
-// firstTime is what lines without a time at the start belong to: the last time before them if reading begins in the middle of
-// a file, else the first after them, else when the file was last written.
+// firstTime is what lines without a time at the start belong to: the last time before them if reading begins in the
+// middle of a file, else the first after them, else when the file was last written.
 func (r *reader) firstTime(file *os.File) time.Time {
 	at := r.ref
 	if offset, err := file.Seek(0, io.SeekCurrent); err == nil && offset > 0 {
@@ -299,8 +299,8 @@ func (r *reader) read() (line, error) {
 	}
 }
 
-// readLine appends the next line to buf, without its newline, and says how many bytes it took from the file. A line longer than maxLine is
-// yielded in pieces. [io.EOF] comes along with the last line if that has no newline.
+// readLine appends the next line to buf, without its newline, and says how many bytes it took from the file. A line
+// longer than maxLine is yielded in pieces. [io.EOF] comes along with the last line if that has no newline.
 func readLine(from *bufio.Reader, buf []byte) (text []byte, size int, err error) {
 	for {
 		piece, err := from.ReadSlice('\n')

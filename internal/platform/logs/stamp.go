@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Stamp reads the time that a log line carries. It knows klog's header (I1120 12:33:44.123456), logfmt that begins with time= or ts=
-// (containerd, log/slog), JSON objects (etcd, audit events, log/slog), and lines that begin with an RFC 3339 time or with the date
-// of Go's log package.
+// Stamp reads the time that a log line carries. It knows klog's header (I1120 12:33:44.123456), logfmt that begins with
+// time= or ts= (containerd, log/slog), JSON objects (etcd, audit events, log/slog), and lines that begin with an RFC
+// 3339 time or with the date of Go's log package.
 //
 // A klog header has neither year nor zone: ref, when the file was last written, gives both.
 func Stamp(line []byte, ref time.Time) (time.Time, bool) {
@@ -49,7 +49,8 @@ func klogStamp(line []byte, ref time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	text := string(line[1 : 1+len(layout)])
-	// A line from before the turn of the year stands in a file that was written after it. A day of grace, for clocks that were set.
+	// A line from before the turn of the year stands in a file that was written after it. A day of grace, for clocks
+	// that were set.
 	for _, year := range []int{ref.Year(), ref.Year() - 1} {
 		t, err := time.ParseInLocation("2006"+layout, strconv.Itoa(year)+text, ref.Location())
 		if err == nil && !t.After(ref.Add(24*time.Hour)) {

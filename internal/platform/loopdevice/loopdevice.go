@@ -2,8 +2,8 @@
 
 // Package loopdevice makes regular files block devices, by the kernel's loop devices (loop(4)).
 //
-// It keeps no state: a loop device is found by the file behind it, and says itself what it is called. A device outlives the process that attached
-// it, so whoever attaches devices looks for those that nobody uses any more, too.
+// It keeps no state: a loop device is found by the file behind it, and says itself what it is called. A device outlives
+// the process that attached it, so whoever attaches devices looks for those that nobody uses any more, too.
 //
 // What happens if
 //
@@ -71,8 +71,8 @@ func DeviceNumber(number int) uint64 { return unix.Mkdev(major, uint32(number)) 
 // IsDeviceNumber reports whether that is the number of a loop device.
 func IsDeviceNumber(device uint64) bool { return unix.Major(device) == major }
 
-// Attach makes a regular file, or another block device, a block device of a name. The device reads and writes the file past the page cache where the
-// file system can.
+// Attach makes a regular file, or another block device, a block device of a name. The device reads and writes the file
+// past the page cache where the file system can.
 func Attach(file *os.File, name string, readOnly bool) (Device, error) {
 	device, held, err := attach(file, name, readOnly, 0)
 	if err != nil {
@@ -82,9 +82,9 @@ func Attach(file *os.File, name string, readOnly bool) (Device, error) {
 	return device, nil
 }
 
-// Hold makes a file a block device as Attach does, that goes when nobody has it open or mounted any more: if the caller closes what it is returned, or is
-// killed, before it has mounted the device, none is left. A device that the file is behind already is that one: two file systems of one file would
-// write over each other.
+// Hold makes a file a block device as Attach does, that goes when nobody has it open or mounted any more: if the caller
+// closes what it is returned, or is killed, before it has mounted the device, none is left. A device that the file is
+// behind already is that one: two file systems of one file would write over each other.
 func Hold(file *os.File, name string) (Device, *os.File, error) {
 	if device, held, err := reopen(file); err != nil || held != nil {
 		return device, held, err
@@ -183,7 +183,8 @@ func configure(number int, file *os.File, name string, readOnly bool, flags uint
 	return device, held, err
 }
 
-// open opens a device: for reading, but to attach one that is to be written, since udev looks at what was open for writing when it is closed.
+// open opens a device: for reading, but to attach one that is to be written, since udev looks at what was open for
+// writing when it is closed.
 func open(number, flags int) (int, error) {
 	return openNode(node(number), unix.S_IFBLK, DeviceNumber(number), flags)
 }
@@ -233,8 +234,8 @@ func look(number, fd int) (Device, error) {
 	return d, nil
 }
 
-// List lists the devices of the host that have a file behind them, by number. Devices that this process may not open, as in a container without them,
-// are left out: this process has not attached them.
+// List lists the devices of the host that have a file behind them, by number. Devices that this process may not open,
+// as in a container without them, are left out: this process has not attached them.
 func List() ([]Device, error) {
 	names, err := filepath.Glob(filepath.Join(sysDir, "loop*", "loop", "backing_file"))
 	if err != nil {
@@ -267,8 +268,8 @@ func List() ([]Device, error) {
 	return all, nil
 }
 
-// Detach takes the file from a device, if it is still the one that was seen. The kernel detaches a device that programs have open when the last
-// program closes it.
+// Detach takes the file from a device, if it is still the one that was seen. The kernel detaches a device that programs
+// have open when the last program closes it.
 func Detach(seen Device) error {
 	fd, err := open(seen.Number, unix.O_RDONLY)
 	if err != nil {

@@ -105,7 +105,8 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// gone waits until a file is behind no device. The kernel detaches one a moment after its last program has closed it, udev's among them.
+// gone waits until a file is behind no device. The kernel detaches one a moment after its last program has closed it,
+// udev's among them.
 func gone(t *testing.T, f *os.File) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); len(of(t, f)) > 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // it polls with a deadline

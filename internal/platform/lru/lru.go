@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lru has a bounded map with least-recently-used eviction: when it is full, the entry that was unused for the longest time makes
-// room. A flood of keys can push out other entries, but never use more memory.
+// Package lru has a bounded map with least-recently-used eviction: when it is full, the entry that was unused for the
+// longest time makes room. A flood of keys can push out other entries, but never use more memory.
 package lru
 
 // Map is the map. It is not safe for use by many at once.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads manifests of Kubernetes objects, which may be templates of text/template. A name that a template uses and its values lack is an
-// error, and so is a document that is not YAML; no document is left out.
+// Package manifest reads manifests of Kubernetes objects, which may be templates of text/template. A name that a
+// template uses and its values lack is an error, and so is a document that is not YAML; no document is left out.
 package manifest
 
 import (

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memorylimit holds programs to an amount of memory, each in a control group of its own. It uses the memory controller of either version
-// (Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst of the kernel), and swap does not extend the amount.
+// Package memorylimit holds programs to an amount of memory, each in a control group of its own. It uses the memory
+// controller of either version (Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst of the kernel), and
+// swap does not extend the amount.
 //
 // What happens if
 //

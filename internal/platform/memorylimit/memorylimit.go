@@ -23,7 +23,8 @@ const removePatience = 5 * time.Second
 // Controller is the memory controller of this host.
 type Controller struct{ groups host.Cgroups }
 
-// Open finds the memory controller. The error says in one line why this process cannot use it; that groups can be made shows when one is.
+// Open finds the memory controller. The error says in one line why this process cannot use it; that groups can be made
+// shows when one is.
 func Open() (Controller, error) {
 	if os.Geteuid() != 0 {
 		return Controller{}, errors.New("that takes root, and muster does not run as root")
@@ -67,7 +68,8 @@ func (e *InUse) Error() string {
 	return fmt.Sprintf("a limit of %d MiB cannot take effect while %d MiB are in use; the limit stays %d MiB", e.Asked>>20, e.Used>>20, e.Limit>>20)
 }
 
-// Hold makes the group if it does not exist, and holds its processes to so many bytes. If they use more, the error is an *InUse.
+// Hold makes the group if it does not exist, and holds its processes to so many bytes. If they use more, the error is
+// an *InUse.
 func (g Group) Hold(limit int64) error {
 	if err := g.groups.Create(g.name); err != nil {
 		return err
@@ -89,15 +91,15 @@ func (g Group) Hold(limit int64) error {
 	return &InUse{Asked: limit, Used: report.Used, Limit: report.Limit}
 }
 
-// Renew makes the group anew for a program that is about to start, so that Report is about that program alone. A group that another process is still
-// in is not made anew.
+// Renew makes the group anew for a program that is about to start, so that Report is about that program alone. A group
+// that another process is still in is not made anew.
 func (g Group) Renew(limit int64) error {
 	_ = g.groups.Remove(g.name, removePatience/10)
 	return g.Hold(limit)
 }
 
-// Start starts a program in the group, so that all of its memory is counted: by begin, on a thread that ends afterwards. cmd is not to be used again if that
-// fails.
+// Start starts a program in the group, so that all of its memory is counted: by begin, on a thread that ends
+// afterwards. cmd is not to be used again if that fails.
 func (g Group) Start(cmd *exec.Cmd, begin func(*exec.Cmd) error) error {
 	done := make(chan error, 1)
 	if g.unified {
@@ -124,7 +126,8 @@ func (g Group) Start(cmd *exec.Cmd, begin func(*exec.Cmd) error) error {
 	return <-done
 }
 
-// Take moves a process that runs into the group, and does nothing if it is in the group already. Memory that the process has by then is not counted.
+// Take moves a process that runs into the group, and does nothing if it is in the group already. Memory that the
+// process has by then is not counted.
 func (g Group) Take(pid int) error { return g.groups.Enter(g.name, pid) }
 
 // Remove removes the group at name and all below it. Their processes have ended.

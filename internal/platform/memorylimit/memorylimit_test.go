@@ -18,7 +18,8 @@ import (
 	"muster.dev/muster/internal/platform/process"
 )
 
-// envEater makes the test binary a program that takes memory: as many MiB as each line of its input says, until the input ends.
+// envEater makes the test binary a program that takes memory: as many MiB as each line of its input says, until the
+// input ends.
 const envEater = "MEMORYLIMIT_TEST_EATER"
 
 func TestMain(m *testing.M) {

@@ -13,12 +13,13 @@ import (
 	"strings"
 )
 
-// Report is what the kernel says of a group. Memory is in bytes, and includes the contents of files that the kernel keeps for the group.
+// Report is what the kernel says of a group. Memory is in bytes, and includes the contents of files that the kernel
+// keeps for the group.
 type Report struct {
 	Limit int64
 	Used  int64
-	// Peak is the most that was used at a time since the group was made. Where the kernel does not keep it (version 2 before Linux 5.19) it is the limit
-	// if that was reached, and what is used now if not.
+	// Peak is the most that was used at a time since the group was made. Where the kernel does not keep it (version 2
+	// before Linux 5.19) it is the limit if that was reached, and what is used now if not.
 	Peak int64
 	// Ended counts the processes that the kernel ended since the group was made, and reached its limit.
 	Ended int
@@ -40,12 +41,13 @@ func (g Group) Report() (Report, error) {
 	return report, nil
 }
 
-// closeToLimit is how far below its limit a version 1 group may be, in bytes, when the kernel ends one of its processes: less is left than it wants at once, which
-// is several pages.
+// closeToLimit is how far below its limit a version 1 group may be, in bytes, when the kernel ends one of its
+// processes: less is left than it wants at once, which is several pages.
 const closeToLimit = 1 << 20
 
-// version1 reads a group of version 1. Its counter of ended processes (Linux 4.13) also counts processes that were ended because the whole host ran
-// out of memory. Ends at the limit are recognized by the memory that the group has used: failcnt, made for that, stays 0 with Linux 6.18.
+// version1 reads a group of version 1. Its counter of ended processes (Linux 4.13) also counts processes that were
+// ended because the whole host ran out of memory. Ends at the limit are recognized by the memory that the group has
+// used: failcnt, made for that, stays 0 with Linux 6.18.
 func (g Group) version1() (Report, error) {
 	var r Report
 	for name, into := range map[string]*int64{"memory.limit_in_bytes": &r.Limit, "memory.usage_in_bytes": &r.Used, "memory.max_usage_in_bytes": &r.Peak} {

@@ -22,8 +22,8 @@ import (
 const (
 	// keeps is how long an answer about a caller is kept.
 	keeps = 30 * time.Second
-	// holds is how many answers are kept, and asksAtOnce how many callers are reviewed at once: a client with made-up tokens must not keep the API server
-	// busy.
+	// holds is how many answers are kept, and asksAtOnce how many callers are reviewed at once: a client with made-up
+	// tokens must not keep the API server busy.
 	holds      = 256
 	asksAtOnce = 4
 	waits      = 10 * time.Second
@@ -39,7 +39,8 @@ type Config struct {
 	Next http.Handler
 }
 
-// Gate lets callers through that may get /metrics from the API server: the RBAC rule is nonResourceURLs, as for the metrics of every Kubernetes component.
+// Gate lets callers through that may get /metrics from the API server: the RBAC rule is nonResourceURLs, as for the
+// metrics of every Kubernetes component.
 type Gate struct {
 	config Config
 	asks   chan struct{}
@@ -71,7 +72,8 @@ type who struct {
 	user  *authorizationv1.SubjectAccessReviewSpec
 }
 
-// callerOf reads who sent a request. A client certificate, which the server has verified, comes before a token, as in upstream's components.
+// callerOf reads who sent a request. A client certificate, which the server has verified, comes before a token, as in
+// upstream's components.
 func callerOf(r *http.Request) (who, bool) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		certificate := r.TLS.VerifiedChains[0][0]

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutualclient asks servers by TLS, with a client certificate that says who asks. The files of the certificate and of the authority that servers are known by
-// may be replaced at any time: each connection begins with what they say then. No proxy is asked, and no redirection is followed.
+// Package mutualclient asks servers by TLS, with a client certificate that says who asks. The files of the certificate
+// and of the authority that servers are known by may be replaced at any time: each connection begins with what they say
+// then. No proxy is asked, and no redirection is followed.
 //
-// It trusts the authority in the file. A server whose certificate is for another address, or by another authority, is asked nothing.
+// It trusts the authority in the file. A server whose certificate is for another address, or by another authority, is
+// asked nothing.
 package mutualclient
 
 import (
@@ -20,7 +22,8 @@ import (
 // maxHeader bounds the header of an answer, in bytes.
 const maxHeader = 16 << 10
 
-// New makes a client that trusts an authority in a file, and whose certificate and key are one file. It waits for an answer, its body included, as long as timeout says.
+// New makes a client that trusts an authority in a file, and whose certificate and key are one file. It waits for an
+// answer, its body included, as long as timeout says.
 func New(authority, credential string, timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout: timeout,

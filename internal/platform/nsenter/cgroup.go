@@ -15,11 +15,12 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// joinCgroups moves the calling thread into the control groups of a process, so that what it starts is counted and limited as the
-// machine is. On version 2 only whole processes can be moved, so the caller's goes there and is brought back by leave.
+// joinCgroups moves the calling thread into the control groups of a process, so that what it starts is counted and
+// limited as the machine is. On version 2 only whole processes can be moved, so the caller's goes there and is brought
+// back by leave.
 //
-// A group that cannot be joined does not keep anybody from entering a machine, least of all one that is being looked at because it is
-// in trouble: then the program is in the caller's group.
+// A group that cannot be joined does not keep anybody from entering a machine, least of all one that is being looked at
+// because it is in trouble: then the program is in the caller's group.
 func joinCgroups(pid int) (leave func()) {
 	leave = func() {}
 	groups, err := host.ReadCgroups()

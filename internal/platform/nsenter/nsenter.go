@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nsenter runs a program inside a machine: in the namespaces, the root directory and the control groups of its first process, on a
-// terminal of the machine's own if there is to be one. nsenter(1) takes the way in, since only a program of one thread may enter a user namespace
-// (setns(2)), and becomes the program, so that no signal and no exit code is lost. Nothing of the machine's is run before that.
+// Package nsenter runs a program inside a machine: in the namespaces, the root directory and the control groups of its
+// first process, on a terminal of the machine's own if there is to be one. nsenter(1) takes the way in, since only a
+// program of one thread may enter a user namespace (setns(2)), and becomes the program, so that no signal and no exit
+// code is lost. Nothing of the machine's is run before that.
 package nsenter
 
 import (
@@ -39,7 +40,8 @@ type Config struct {
 	PID int
 	// IDs are the machine's if it has a user namespace of its own.
 	IDs userns.IDs
-	// Still tells, once the process is held, whether it is the one that was meant: its number may have been taken by another.
+	// Still tells, once the process is held, whether it is the one that was meant: its number may have been taken by
+	// another.
 	Still func() bool
 	// Args are the program and its arguments; if they are empty, a login shell runs.
 	Args []string
@@ -140,7 +142,8 @@ func (w *way) find(cfg Config, held int) error {
 func (w *way) start(ctx context.Context, cfg Config, held int) (*session, error) {
 	leave := joinCgroups(cfg.PID)
 	defer leave()
-	// A process that this thread starts is in the process namespace from its beginning: nsenter(1) would have to stay between.
+	// A process that this thread starts is in the process namespace from its beginning: nsenter(1) would have to stay
+	// between.
 	if err := unix.Setns(held, unix.CLONE_NEWPID); err != nil {
 		return nil, fmt.Errorf("entering the machine's process namespace: %w", err)
 	}

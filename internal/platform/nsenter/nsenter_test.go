@@ -23,7 +23,8 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// machine starts something that is to a machine what a stone is to a sculpture: namespaces and a root directory of its own.
+// machine starts something that is to a machine what a stone is to a sculpture: namespaces and a root directory of its
+// own.
 func machine(t *testing.T) int { t.Helper(); return machineOf(t, userns.IDs{}) }
 
 // machineOf starts it in a user namespace, if the ids are its own.
@@ -172,7 +173,8 @@ func TestRunWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// The first process of a machine has the host's root directory until it has built its own, in namespaces that are the machine's already.
+// The first process of a machine has the host's root directory until it has built its own, in namespaces that are the
+// machine's already.
 func TestRunBeforeAMachineHasItsRoot(t *testing.T) {
 	booting := exec.CommandContext(t.Context(), "sleep", "60")
 	booting.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}

@@ -15,11 +15,12 @@ import (
 	"golang.org/x/term"
 )
 
-// lastWords is how long output of a program that has ended may take, if something it left running keeps the terminal open.
+// lastWords is how long output of a program that has ended may take, if something it left running keeps the terminal
+// open.
 const lastWords = 200 * time.Millisecond
 
-// terminal connects the caller's terminal with a new one of the machine. The caller's own is not passed on: it is in another devpts, so
-// tty(1) would know no name for it, and whatever asks for one would refuse to work.
+// terminal connects the caller's terminal with a new one of the machine. The caller's own is not passed on: it is in
+// another devpts, so tty(1) would know no name for it, and whatever asks for one would refuse to work.
 type terminal struct {
 	in, out       *os.File // the caller's
 	master, slave *os.File // the machine's; the slave goes to the program

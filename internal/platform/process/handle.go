@@ -46,8 +46,8 @@ func (h *Handle) Ended() bool {
 	return err == nil && ready
 }
 
-// Wait returns when the process has ended, or with the context's cause. It sleeps in the runtime's poller, so that a service that waits for
-// many processes is not woken by those that run on.
+// Wait returns when the process has ended, or with the context's cause. It sleeps in the runtime's poller, so that a
+// service that waits for many processes is not woken by those that run on.
 func (h *Handle) Wait(ctx context.Context) error {
 	failed := func(err error) error { return fmt.Errorf("waiting for process %d to end: %w", h.PID, err) }
 	if ctx.Err() != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestMain is also a program that becomes itself again and again until there is a file, so that it is in execve(2) most of
-// the time.
+// TestMain is also a program that becomes itself again and again until there is a file, so that it is in execve(2) most
+// of the time.
 func TestMain(m *testing.M) {
 	if os.Getenv("BECOMES_ITSELF") == "" {
 		os.Exit(m.Run())

@@ -21,13 +21,13 @@ type Running struct {
 	Executable string
 }
 
-// Read reads the process whose directory is root, as /proc/17. A process that has ended, a thread of the kernel and a process that may not be read
-// are errors.
+// Read reads the process whose directory is root, as /proc/17. A process that has ended, a thread of the kernel and a
+// process that may not be read are errors.
 //
-// A single look would miss a process in the middle of execve(2). First, if not its first thread called it, the first one has ended
-// and shows nothing until the caller has taken its place (de_thread in fs/exec.c). Then its memory is the new program's: the kernel
-// writes where the environment begins and ends, and after it where the code begins, which is 0 until then (load_elf_binary in
-// fs/binfmt_elf.c). So such a process is looked at again, until the moment patient.
+// A single look would miss a process in the middle of execve(2). First, if not its first thread called it, the first
+// one has ended and shows nothing until the caller has taken its place (de_thread in fs/exec.c). Then its memory is the
+// new program's: the kernel writes where the environment begins and ends, and after it where the code begins, which is
+// 0 until then (load_elf_binary in fs/binfmt_elf.c). So such a process is looked at again, until the moment patient.
 func Read(root string, patient time.Time) (Running, error) {
 	for ; ; time.Sleep(time.Millisecond) {
 		var r Running
@@ -48,8 +48,8 @@ func Read(root string, patient time.Time) (Running, error) {
 
 var errNothing = errors.New("it shows no environment")
 
-// readAtOnce reads a file of a process in one call: between two, execve(2) could take away the memory that it is read from, which looks
-// like its end.
+// readAtOnce reads a file of a process in one call: between two, execve(2) could take away the memory that it is read
+// from, which looks like its end.
 func readAtOnce(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

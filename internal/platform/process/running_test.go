@@ -62,8 +62,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// In the middle of execve a process has no environment, or had one that goes away while it is read: the more of it, the longer both take.
-// A Go program calls it from any of its threads.
+// In the middle of execve a process has no environment, or had one that goes away while it is read: the more of it, the
+// longer both take. A Go program calls it from any of its threads.
 func TestReadWhatBecomesAnotherProgram(t *testing.T) {
 	t.Parallel()
 	environment := []string{"BECOMES_ITSELF=yes", "UNTIL=" + filepath.Join(t.TempDir(), "until")}

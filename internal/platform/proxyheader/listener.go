@@ -13,8 +13,8 @@ import (
 const (
 	// patience is how long a relay may take to send the header, which it does at once.
 	patience = 2 * time.Second
-	// maxWaiting is how many connections may have sent no header yet, or wait to be accepted. One more closes the oldest of those that have
-	// sent no header for a moment.
+	// maxWaiting is how many connections may have sent no header yet, or wait to be accepted. One more closes the
+	// oldest of those that have sent no header for a moment.
 	maxWaiting = 256
 	moment     = 250 * time.Millisecond
 )
@@ -30,8 +30,8 @@ func (c *Conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.Header.S
 
 // Listener accepts the connections of relays. Each is a *Conn, whose header was read and is not in its data any more.
 //
-// Headers are read beside each other: a connection that sends none delays no other one. It is closed after two seconds, or as the oldest of
-// too many.
+// Headers are read beside each other: a connection that sends none delays no other one. It is closed after two seconds,
+// or as the oldest of too many.
 type Listener struct {
 	inner net.Listener
 	log   *slog.Logger
@@ -77,7 +77,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes the listener. Each connection that Accept has not returned is closed when its header is there or should have been.
+// Close closes the listener. Each connection that Accept has not returned is closed when its header is there or should
+// have been.
 func (l *Listener) Close() error {
 	l.end.Do(func() { close(l.ended) })
 	return l.inner.Close()
@@ -107,7 +108,8 @@ func (l *Listener) acceptAll() {
 	}
 }
 
-// reserve waits until there is room for one more connection, and reports whether there is: no, when the listener is closed.
+// reserve waits until there is room for one more connection, and reports whether there is: no, when the listener is
+// closed.
 func (l *Listener) reserve() bool {
 	for {
 		select {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proxyheader reads and writes the header of the PROXY protocol, version 2, by which a relay names the client of the connection
-// that it passes on. It is for TCP over IPv4 alone, as machines of a VPC have it, with one extension: the VPC, as two VPCs may have the
-// same addresses
-// (haproxy.org/download/3.0/doc/proxy-protocol.txt).
+// Package proxyheader reads and writes the header of the PROXY protocol, version 2, by which a relay names the client
+// of the connection that it passes on. It is for TCP over IPv4 alone, as machines of a VPC have it, with one extension:
+// the VPC, as two VPCs may have the same addresses (haproxy.org/download/3.0/doc/proxy-protocol.txt).
 //
-// A header is as true as its sender: read it only where nobody but the relay can connect. Listener does so for a server.
+// A header is as true as its sender: read it only where nobody but the relay can connect. Listener does so for a
+// server.
 package proxyheader
 
 import (

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// patience is how long after a write's answer reads wait for an informer, before they ask the API server, which takes a few milliseconds for
-	// one object and some hundred for a thousand.
+	// patience is how long after a write's answer reads wait for an informer, before they ask the API server, which
+	// takes a few milliseconds for one object and some hundred for a thousand.
 	patience = 250 * time.Millisecond
 	// doubtFor is how long a write whose answer did not come may be made yet, or be on its way to an informer.
 	doubtFor = 10 * time.Second
@@ -34,8 +34,8 @@ type fence struct {
 // doubtful reports whether nobody knows what the write made.
 func (f fence) doubtful() bool { return f.version == 0 && !f.gone }
 
-// seen reports whether a copy has what the fence is about. Object is the copy's, nil if it has none. A deletion is not looked at while other
-// writes of the object are waited for: what is not there may not have been made yet.
+// seen reports whether a copy has what the fence is about. Object is the copy's, nil if it has none. A deletion is not
+// looked at while other writes of the object are waited for: what is not there may not have been made yet.
 func (f fence) seen(object metav1.Object, others bool) bool {
 	switch {
 	case f.gone && others:

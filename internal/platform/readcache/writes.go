@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// rememberedGone is how many deleted objects are remembered, whose deletion may be reported before the write is answered.
+// rememberedGone is how many deleted objects are remembered, whose deletion may be reported before the write is
+// answered.
 const rememberedGone = 1024
 
 // Writes knows what this process wrote to an API server and which informers have not reported yet.
@@ -37,13 +38,14 @@ type written struct {
 	fewer   chan struct{}      // closed when some are waited for no more
 }
 
-// NewWrites makes a Writes for the kinds of an API group. Its transport must be in every client of the process that writes them: see [Writes.Wrap].
+// NewWrites makes a Writes for the kinds of an API group. Its transport must be in every client of the process that
+// writes them: see [Writes.Wrap].
 func NewWrites(group string) *Writes {
 	return &Writes{group: group, now: time.Now, patience: patience, kinds: map[string]*written{}, gone: lru.New[types.UID, struct{}](rememberedGone)}
 }
 
-// follow begins to remember the writes of a kind, which a store is to have. It is called before the store's objects are first listed; an earlier
-// store of the kind is forgotten.
+// follow begins to remember the writes of a kind, which a store is to have. It is called before the store's objects are
+// first listed; an earlier store of the kind is forgotten.
 func (w *Writes) follow(resource string, store cache.Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,8 +132,8 @@ const (
 	late // for too long to wait, or nobody knows for how long
 )
 
-// caughtUp waits until a kind's copy has all writes that have been answered by now, and reports whether it has. It waits for no write longer than
-// patience after its answer.
+// caughtUp waits until a kind's copy has all writes that have been answered by now, and reports whether it has. It
+// waits for no write longer than patience after its answer.
 func (w *Writes) caughtUp(ctx context.Context, resource string) bool {
 	w.mu.Lock()
 	last := w.number

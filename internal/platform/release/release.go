@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release has the releases of Kubernetes that clusters and machines run. A release is one value: its version, programs, flags, settings of the
-// kubelet, and dates. A cluster and a machine carry theirs, and every part reads from it what differs between minors. Another minor is another entry of the
-// list, and programs that are built. etcd has a version of its own (package version), which never moves with Kubernetes.
+// Package release has the releases of Kubernetes that clusters and machines run. A release is one value: its version,
+// programs, flags, settings of the kubelet, and dates. A cluster and a machine carry theirs, and every part reads from
+// it what differs between minors. Another minor is another entry of the list, and programs that are built. etcd has a
+// version of its own (package version), which never moves with Kubernetes.
 package release
 
 import (
@@ -13,16 +14,18 @@ import (
 	"time"
 )
 
-// Release is a release of Kubernetes. The zero value has no version: its programs lie with Muster's own, and it sets nothing.
+// Release is a release of Kubernetes. The zero value has no version: its programs lie with Muster's own, and it sets
+// nothing.
 type Release struct {
 	// Version is as in "v1.36.3".
 	Version string
 	// Default reports whether clusters that ask for no version run it. One release of a list is the default.
 	Default bool
-	// Folder has the programs of the release, below the directory of Muster's own programs; empty if they lie with those. The module that they are
-	// built from lies in the folder of that name below kubernetes/.
+	// Folder has the programs of the release, below the directory of Muster's own programs; empty if they lie with
+	// those. The module that they are built from lies in the folder of that name below kubernetes/.
 	Folder string
-	// Flags are what the control plane's programs are given besides what they are given in every release, by program and flag without dashes. They win.
+	// Flags are what the control plane's programs are given besides what they are given in every release, by program
+	// and flag without dashes. They win.
 	Flags map[string]map[string]string
 	// Kubelet are fields of the kubelet's configuration besides those of every release. They win, and lose to a user's.
 	Kubelet map[string]any
@@ -51,7 +54,8 @@ func (l List) Default() Release {
 	return l[slices.IndexFunc(l, func(r Release) bool { return r.Default })]
 }
 
-// Of returns the release that a cluster asks for by its version, such as v1.36.3; the default if the version is empty. The error says which versions there are.
+// Of returns the release that a cluster asks for by its version, such as v1.36.3; the default if the version is empty.
+// The error says which versions there are.
 func (l List) Of(version string) (Release, error) {
 	if version == "" {
 		return l.Default(), nil
@@ -103,10 +107,12 @@ var (
 	machinePrograms = []string{"kube-proxy", "kubelet", "kubelet-config-check"}
 )
 
-// PlanePrograms returns the programs of a control plane that are of the release, as paths below the directory of Muster's programs.
+// PlanePrograms returns the programs of a control plane that are of the release, as paths below the directory of
+// Muster's programs.
 func (r Release) PlanePrograms() []string { return r.paths(planePrograms) }
 
-// MachinePrograms returns the programs of a machine that are of the release, as paths below the directory of Muster's programs.
+// MachinePrograms returns the programs of a machine that are of the release, as paths below the directory of Muster's
+// programs.
 func (r Release) MachinePrograms() []string { return r.paths(machinePrograms) }
 
 func (r Release) paths(names []string) []string {
@@ -117,8 +123,8 @@ func (r Release) paths(names []string) []string {
 	return all
 }
 
-// Program returns the path of a program below the directory of Muster's programs: in the release's folder if the program is of the release, else beside
-// Muster's own.
+// Program returns the path of a program below the directory of Muster's programs: in the release's folder if the
+// program is of the release, else beside Muster's own.
 func (r Release) Program(binDir, name string) string {
 	if slices.Contains(planePrograms, name) || slices.Contains(machinePrograms, name) {
 		return filepath.Join(binDir, r.Folder, name)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package removetree removes directories that strangers have filled, such as the disks of machines and the volumes of pods.
+// Package removetree removes directories that strangers have filled, such as the disks of machines and the volumes of
+// pods.
 //
-// A pod can nest directories as deeply as a file system has inodes. os.RemoveAll has a file open for each level and is called once more for each: it takes
-// all file descriptors of the process, or its stack, before it fails. Here a directory that lies too deep is moved up to the top and is emptied from there.
+// A pod can nest directories as deeply as a file system has inodes. os.RemoveAll has a file open for each level and is
+// called once more for each: it takes all file descriptors of the process, or its stack, before it fails. Here a
+// directory that lies too deep is moved up to the top and is emptied from there.
 //
 // It trusts that nobody writes to the tree any more, and follows no symbolic link in it.
 package removetree
@@ -26,7 +28,8 @@ const (
 	batch = 1024
 )
 
-// RemoveAll removes the file or directory at a path, with everything in it. It is not an error if the path does not exist.
+// RemoveAll removes the file or directory at a path, with everything in it. It is not an error if the path does not
+// exist.
 func RemoveAll(path string) error {
 	err := os.Remove(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -61,11 +64,13 @@ func openDirectory(at int, name string) (*os.File, error) {
 // remover empties one tree.
 type remover struct {
 	top *os.File
-	// root is what directories that lie too deep are moved to: the top, or the subvolume in it that they are in, which only subvolumes leave.
+	// root is what directories that lie too deep are moved to: the top, or the subvolume in it that they are in, which
+	// only subvolumes leave.
 	root *os.File
 }
 
-// empty removes everything in a directory. The names are read again after each batch: what is removed moves the others, and what lay too deep comes to the top.
+// empty removes everything in a directory. The names are read again after each batch: what is removed moves the others,
+// and what lay too deep comes to the top.
 func (r remover) empty(dir *os.File, depth int) error {
 	for {
 		if _, err := dir.Seek(0, io.SeekStart); err != nil {
@@ -186,7 +191,8 @@ const (
 	flagsReadOnly = 1 << 1
 )
 
-// subvolume reports whether a directory is a subvolume of btrfs, which anybody can make and protect from being written. Then it can be written again.
+// subvolume reports whether a directory is a subvolume of btrfs, which anybody can make and protect from being written.
+// Then it can be written again.
 func subvolume(dir *os.File) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &stat); err != nil || stat.Ino != firstObject {

@@ -136,8 +136,8 @@ func (h held) show() error {
 	return unix.MoveMount(h.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// ownFiles mounts /proc, in which the program sees its own processes alone, and a /tmp of its own. Parts of the host that are shown below /tmp are
-// mounted over it.
+// ownFiles mounts /proc, in which the program sees its own processes alone, and a /tmp of its own. Parts of the host
+// that are shown below /tmp are mounted over it.
 func ownFiles() error {
 	proc, own := filepath.Join(stage, "proc"), filepath.Join(stage, "tmp")
 	for _, dir := range []string{proc, own} {

@@ -28,7 +28,8 @@ func Try() error {
 	return <-done
 }
 
-// StartHere is Start on a thread that its caller is locked to and does nothing else on: it must end with what is done to it.
+// StartHere is Start on a thread that its caller is locked to and does nothing else on: it must end with what is done
+// to it.
 func StartHere(cmd *exec.Cmd, id uint32, view View) error {
 	if id == 0 {
 		return errors.New("a program that sees a part of the host must not run as root")
@@ -60,7 +61,8 @@ func prepare(view View) error {
 	return renounce()
 }
 
-// renounce has what this thread starts never have a capability again, whatever program it becomes. The thread keeps its own: it has to change its user.
+// renounce has what this thread starts never have a capability again, whatever program it becomes. The thread keeps its
+// own: it has to change its user.
 func renounce() error {
 	for capability := range uintptr(unix.CAP_LAST_CAP + 1) {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // one that this kernel does not have

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seclude starts programs as a user of their own who sees little of the host: no capability, no way to get one, a /tmp of its own, and a
-// root directory that has what the program needs, at the same paths, and nothing else.
+// Package seclude starts programs as a user of their own who sees little of the host: no capability, no way to get one,
+// a /tmp of its own, and a root directory that has what the program needs, at the same paths, and nothing else.
 package seclude
 
 import (
@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// View is what a program sees of the host besides what all do: programs and libraries, /etc, /proc, /sys and the devices that anybody may use. All of it is
-// shown at its own path, and what is replaced in a directory on the host is replaced in the view. Who may read a file is for its mode to say.
+// View is what a program sees of the host besides what all do: programs and libraries, /etc, /proc, /sys and the
+// devices that anybody may use. All of it is shown at its own path, and what is replaced in a directory on the host is
+// replaced in the view. Who may read a file is for its mode to say.
 type View struct {
 	// Reads are directories.
 	Reads []string
@@ -37,7 +38,8 @@ type shown struct {
 	optional         bool // left out where the host has none
 }
 
-// parts are the parts of a view, outer directories before those in them. A directory that is written need not be readable besides.
+// parts are the parts of a view, outer directories before those in them. A directory that is written need not be
+// readable besides.
 func (v View) parts() []shown {
 	var all []shown
 	add := func(paths []string, like shown) {

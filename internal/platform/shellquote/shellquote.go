@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shellquote splits a line into words as a shell does, and writes words so that a shell and systemd read them back. It
-// expands nothing: no variables, no patterns, no substitution of commands.
+// Package shellquote splits a line into words as a shell does, and writes words so that a shell and systemd read them
+// back. It expands nothing: no variables, no patterns, no substitution of commands.
 package shellquote
 
 import (
@@ -16,9 +16,9 @@ const (
 	maxWords = 1024
 )
 
-// Split takes a line apart by the shell's rules of quoting (POSIX, Shell Command Language, 2.2): blanks separate; a backslash
-// takes the next character as it is; nothing is special between single quotes; between double quotes a backslash quotes
-// " \ $ ` and nothing else.
+// Split takes a line apart by the shell's rules of quoting (POSIX, Shell Command Language, 2.2): blanks separate; a
+// backslash takes the next character as it is; nothing is special between single quotes; between double quotes a
+// backslash quotes " \ $ ` and nothing else.
 func Split(line string) ([]string, error) {
 	if len(line) > maxLine {
 		return nil, fmt.Errorf("is %d bytes long; at most %d are allowed", len(line), maxLine)
@@ -101,9 +101,9 @@ const special = "\"\\$`"
 // plain are the characters that need no quoting anywhere.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/@%+"
 
-// Quote writes a word so that a shell, [Split] and systemd (in a variable that is split into words, systemd.service(5)) read the
-// same. Between double quotes systemd takes a backslash away from whatever follows it, so only what all of them agree on is
-// written.
+// Quote writes a word so that a shell, [Split] and systemd (in a variable that is split into words, systemd.service(5))
+// read the same. Between double quotes systemd takes a backslash away from whatever follows it, so only what all of
+// them agree on is written.
 func Quote(word string) string {
 	if word != "" && strings.Trim(word, plain) == "" {
 		return word

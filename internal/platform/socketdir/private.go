@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ListenPrivate makes a unix socket that its owner alone can use, in place of a socket that a killed process left; another file at the path is an error.
-// The socket is private from its first moment on, whatever the umask: the kernel gives its file the mode that the socket has when it is bound. The
-// directory of the socket must be private, and no view shows it.
+// ListenPrivate makes a unix socket that its owner alone can use, in place of a socket that a killed process left;
+// another file at the path is an error. The socket is private from its first moment on, whatever the umask: the kernel
+// gives its file the mode that the socket has when it is bound. The directory of the socket must be private, and no
+// view shows it.
 func ListenPrivate(ctx context.Context, path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package socketdir makes unix sockets that processes with a view of their own (package seclude) are shown. A socket is another file each time that
-// its process starts, and only in a directory does a view show what comes later. So the path of a socket is a link to one in a directory of its own,
-// and whoever is shown the directory may connect. The directory stays when the socket goes. The directory above it must be closed to other users.
+// Package socketdir makes unix sockets that processes with a view of their own (package seclude) are shown. A socket is
+// another file each time that its process starts, and only in a directory does a view show what comes later. So the
+// path of a socket is a link to one in a directory of its own, and whoever is shown the directory may connect. The
+// directory stays when the socket goes. The directory above it must be closed to other users.
 package socketdir
 
 import (
@@ -25,8 +26,8 @@ func Dir(path string) string { return strings.TrimSuffix(path, filepath.Ext(path
 // Link is where the link at a path leads.
 func Link(path string) string { return filepath.Join(filepath.Base(Dir(path)), name) }
 
-// Make makes the directory of a socket, and the link, in place of a socket that an earlier version made there. An existing directory and link stay as
-// they are.
+// Make makes the directory of a socket, and the link, in place of a socket that an earlier version made there. An
+// existing directory and link stay as they are.
 func Make(path string) error {
 	if err := MakeDir(path); err != nil {
 		return err

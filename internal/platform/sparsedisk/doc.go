@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sparsedisk keeps file systems in sparse files: an ext4 of a size of its own that takes the room of what is in it, and gives room back as files in
-// it go. A file is mounted by a loop device that goes with its last mount, so there is nothing to detach.
+// Package sparsedisk keeps file systems in sparse files: an ext4 of a size of its own that takes the room of what is in
+// it, and gives room back as files in it go. A file is mounted by a loop device that goes with its last mount, so there
+// is nothing to detach.
 //
-// Nothing but what this package has made is ever mounted, and only the kernel writes to it: what is in a file system may be anybody's, its structure is not.
+// Nothing but what this package has made is ever mounted, and only the kernel writes to it: what is in a file system
+// may be anybody's, its structure is not.
 //
 // What happens if
 //

@@ -26,8 +26,8 @@ const (
 	// mkfsPatience and fsckPatience are how long these programs may take.
 	mkfsPatience = time.Minute
 	fsckPatience = 10 * time.Minute
-	// options of the mount: room that files had is given back to the host as they go; tables of inodes are zeros in a new sparse file, and nobody has to write them;
-	// what is found to be wrong is not made worse.
+	// options of the mount: room that files had is given back to the host as they go; tables of inodes are zeros in a
+	// new sparse file, and nobody has to write them; what is found to be wrong is not made worse.
 	options = "discard,noinit_itable,errors=remount-ro"
 	flags   = unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC
 )
@@ -35,8 +35,9 @@ const (
 // ErrUnsupported says that this host cannot have file systems in files, and what it lacks.
 var ErrUnsupported = errors.New("this host cannot have file systems in files")
 
-// Make makes a file with an empty file system, of a size in bytes. The file takes some MiB, and with what is written to the file system at most its
-// size. An existing file stays as it is. The error is [ErrUnsupported] if the host lacks the program.
+// Make makes a file with an empty file system, of a size in bytes. The file takes some MiB, and with what is written to
+// the file system at most its size. An existing file stays as it is. The error is [ErrUnsupported] if the host lacks
+// the program.
 func Make(ctx context.Context, path string, size int64) error {
 	if _, err := os.Lstat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -59,7 +60,8 @@ func Make(ctx context.Context, path string, size int64) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, mkfsPatience)
 	defer cancel()
-	// Nothing is kept for root, who is the one that fills it; a journal of 64 MiB is what the file takes at most for it.
+	// Nothing is kept for root, who is the one that fills it; a journal of 64 MiB is what the file takes at most for
+	// it.
 	out, err := exec.CommandContext(ctx, program, "-q", "-F", "-m", "0", "-b", "4096", "-I", "256", "-J", "size=64",
 		"-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", unfinished).CombinedOutput()
 	if err != nil {
@@ -84,9 +86,9 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%w: it has no %s: install e2fsprogs", ErrUnsupported, name)
 }
 
-// Mount mounts the file system of a file at a directory, which is made, where devices, programs and set-user-ID bits in it have no effect on the
-// host. The name is what its loop device is called. If something is mounted at the directory, it stays as it is. The error is [ErrUnsupported] if the
-// host has no loop devices or no ext4, or gives them to nobody.
+// Mount mounts the file system of a file at a directory, which is made, where devices, programs and set-user-ID bits in
+// it have no effect on the host. The name is what its loop device is called. If something is mounted at the directory,
+// it stays as it is. The error is [ErrUnsupported] if the host has no loop devices or no ext4, or gives them to nobody.
 func Mount(ctx context.Context, path, at, name string) error {
 	mounted, err := Mounted(at)
 	if err != nil || mounted {
@@ -197,8 +199,8 @@ func Mounted(at string) (bool, error) {
 	return is.Dev != above.Dev, nil
 }
 
-// Unmount removes all mounts at a path, also if a program still uses them. It is not an error if nothing is mounted there, or if the path does not
-// exist.
+// Unmount removes all mounts at a path, also if a program still uses them. It is not an error if nothing is mounted
+// there, or if the path does not exist.
 func Unmount(at string) error {
 	for {
 		err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW)

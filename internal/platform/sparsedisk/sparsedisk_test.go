@@ -39,7 +39,8 @@ func place(t *testing.T) (path, at string) {
 	return path, at
 }
 
-// detached waits until a file is behind no device: the kernel takes it from one a moment after the last program has closed it, udev's among them.
+// detached waits until a file is behind no device: the kernel takes it from one a moment after the last program has
+// closed it, udev's among them.
 func detached(t *testing.T, path string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); len(behind(t, path)) > 0; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // it polls with a deadline
@@ -159,7 +160,8 @@ func sync(t *testing.T, at string) {
 	}
 }
 
-// Whatever step the process before was killed at, the next one has the file system mounted, once, and nothing is left when it is unmounted.
+// Whatever step the process before was killed at, the next one has the file system mounted, once, and nothing is left
+// when it is unmounted.
 func TestGoesOn(t *testing.T) {
 	for name, left := range map[string]func(t *testing.T, path, at string){
 		"nothing": func(*testing.T, string, string) {},
@@ -231,7 +233,8 @@ func unmount(t *testing.T, at string) {
 	}
 }
 
-// A journal is replayed, a mistake that the kernel has found is mended, and what cannot be is told with the program that asks.
+// A journal is replayed, a mistake that the kernel has found is mended, and what cannot be is told with the program
+// that asks.
 func TestMend(t *testing.T) {
 	path, at := place(t)
 	mustMake(t, path)

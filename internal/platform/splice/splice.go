@@ -19,9 +19,9 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// Join passes bytes between two connections until both directions have ended or the context does, and closes them. The end of one direction
-// is passed on as such: an exec session whose input has ended still has output. An idle connection is kept; a dead peer is found by keep-alive
-// and by unacknowledged data.
+// Join passes bytes between two connections until both directions have ended or the context does, and closes them. The
+// end of one direction is passed on as such: an exec session whose input has ended still has output. An idle connection
+// is kept; a dead peer is found by keep-alive and by unacknowledged data.
 func Join(ctx context.Context, a, b net.Conn) {
 	defer context.AfterFunc(ctx, func() {
 		_ = a.Close()

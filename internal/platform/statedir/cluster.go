@@ -11,15 +11,15 @@ import (
 	"strconv"
 )
 
-// Cluster is the directory of one cluster: everything that is the cluster's alone, so that removing it removes nothing of another. Its
-// last element is the cluster's namespace in the management plane.
+// Cluster is the directory of one cluster: everything that is the cluster's alone, so that removing it removes nothing
+// of another. Its last element is the cluster's namespace in the management plane.
 type Cluster string
 
 // Cluster is the directory of the cluster with a namespace.
 func (d Dir) Cluster(namespace string) Cluster { return Cluster(d.join("clusters", namespace)) }
 
-// ListClusters lists the directories of clusters by their namespaces, sorted. A directory without a record is listed, too: a crash may have
-// come before the record was written, or while the directory was being removed.
+// ListClusters lists the directories of clusters by their namespaces, sorted. A directory without a record is listed,
+// too: a crash may have come before the record was written, or while the directory was being removed.
 func (d Dir) ListClusters() ([]Cluster, error) {
 	entries, err := os.ReadDir(d.Clusters())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,8 @@ func (c Cluster) Deleting() string { return c.join("deleting") }
 // Issuer is the cluster's issuer of service account tokens.
 func (c Cluster) Issuer() string { return c.join("issuer.json") }
 
-// Network records the network of the cluster, which was chosen once and is kept: its VPC, subnets, addresses and the range of its pods.
+// Network records the network of the cluster, which was chosen once and is kept: its VPC, subnets, addresses and the
+// range of its pods.
 func (c Cluster) Network() string { return c.join("network.json") }
 
 // IDs says which users of the host the cluster's components are. It is removed last.

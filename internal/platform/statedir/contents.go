@@ -13,8 +13,8 @@ var contents = []string{
 	"loadbalancers.json", "lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "proxy.json", "registries.yaml", "registry", "run", "vpc",
 }
 
-// Owns reports whether what has a name in a state directory is Muster's: one of its names, or a file that a crash kept from having its name
-// (package atomicfile).
+// Owns reports whether what has a name in a state directory is Muster's: one of its names, or a file that a crash kept
+// from having its name (package atomicfile).
 func Owns(name string) bool {
 	return slices.Contains(contents, name) || strings.HasPrefix(name, ".new-")
 }

@@ -19,7 +19,8 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// `muster up` refuses a directory with names that are not Muster's, and `muster down --delete` leaves them: each path is below one that is.
+// `muster up` refuses a directory with names that are not Muster's, and `muster down --delete` leaves them: each path
+// is below one that is.
 func TestOwnsEachPath(t *testing.T) {
 	t.Parallel()
 	d := reflect.ValueOf(statedir.Dir("/d"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statedir has the paths of all files that muster keeps: one directory, private to its owner. Every path that two
-// parts must agree on is a method here; nothing is written anywhere else.
+// Package statedir has the paths of all files that muster keeps: one directory, private to its owner. Every path that
+// two parts must agree on is a method here; nothing is written anywhere else.
 package statedir
 
 import (
@@ -74,8 +74,8 @@ func Open(path string) (Dir, error) {
 	return Dir(abs), nil
 }
 
-// resolve follows the links in what there is of a path. Its processes are found again by this name, so it must be the same
-// before the directory is made and afterwards.
+// resolve follows the links in what there is of a path. Its processes are found again by this name, so it must be the
+// same before the directory is made and afterwards.
 func resolve(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,8 @@ func (d Dir) IDs() string { return d.join("ids.json") }
 // Issuers says where the issuers of the account's clusters answer.
 func (d Dir) Issuers() string { return d.join("issuers.json") }
 
-// LoadBalancers says which range of the host new load balancers have addresses of; it is not there while that is the default.
+// LoadBalancers says which range of the host new load balancers have addresses of; it is not there while that is the
+// default.
 func (d Dir) LoadBalancers() string { return d.join("loadbalancers.json") }
 
 // HostRoot lists the clusters whose machines may be the host's equals; it is not there while there are none.
@@ -137,13 +138,15 @@ func (d Dir) Run() string { return d.join("run") }
 // Socket is where the service answers its command line.
 func (d Dir) Socket() string { return d.join("run", "serve.sock") }
 
-// EgressSocket is where the API server of the cluster with a namespace reaches into the VPC. A namespace can be longer than a socket's path.
+// EgressSocket is where the API server of the cluster with a namespace reaches into the VPC. A namespace can be longer
+// than a socket's path.
 func (d Dir) EgressSocket(namespace string) string {
 	sum := sha256.Sum256([]byte(namespace))
 	return d.join("run", "egress-"+hex.EncodeToString(sum[:5])+".sock")
 }
 
-// ControlPlaneSocket is where the API server of the cluster with a namespace dials webhooks, those of its own flags and those that its users name.
+// ControlPlaneSocket is where the API server of the cluster with a namespace dials webhooks, those of its own flags and
+// those that its users name.
 func (d Dir) ControlPlaneSocket(namespace string) string {
 	sum := sha256.Sum256([]byte(namespace))
 	return d.join("run", "controlplane-"+hex.EncodeToString(sum[:5])+".sock")
@@ -164,7 +167,8 @@ func (d Dir) TokenSocket(namespace string) string {
 // IdentitySocket is where the identity service tells authenticators the owners of access keys.
 func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
 
-// MetadataSocket is where the identity service serves role credentials to the instance metadata service and to the machine controllers.
+// MetadataSocket is where the identity service serves role credentials to the instance metadata service and to the
+// machine controllers.
 func (d Dir) MetadataSocket() string { return d.join("run", "metadata.sock") }
 
 // MachinesSocket is where the identity service answers STS and IAM for machines, by the VPC's relay.

@@ -14,7 +14,8 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// layoutVersion is the version of what lies where in a state directory. A change of the layout counts it up and converts the directory.
+// layoutVersion is the version of what lies where in a state directory. A change of the layout counts it up and
+// converts the directory.
 //
 //	1: one etcd for both planes (no file said so)
 //	2: an etcd for each plane; was never released

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Nearest is a directory, or of those above it the first one that there is: it is on the file system that the directory will be on.
+// Nearest is a directory, or of those above it the first one that there is: it is on the file system that the directory
+// will be on.
 func Nearest(dir Dir) string {
 	path := string(dir)
 	for path != "/" && path != "." {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strictyaml reads YAML that people write by hand: an unknown field is an error with its path and line, a key twice is one, and
-// all problems are reported at once, in words that speak of YAML.
+// Package strictyaml reads YAML that people write by hand: an unknown field is an error with its path and line, a key
+// twice is one, and all problems are reported at once, in words that speak of YAML.
 package strictyaml
 
 import (
@@ -24,7 +24,8 @@ func ToJSON(document []byte) (data []byte, problems []string) {
 	return data, nil
 }
 
-// JSON makes JSON of the document. A key twice is wrong, and the rest can be looked at all the same; the data is nil if it is not YAML.
+// JSON makes JSON of the document. A key twice is wrong, and the rest can be looked at all the same; the data is nil if
+// it is not YAML.
 func (d *Document) JSON() (data []byte, wrong []Wrong) {
 	data, err := yaml.YAMLToJSONStrict(d.Text)
 	if err == nil {
@@ -37,8 +38,8 @@ func (d *Document) JSON() (data []byte, wrong []Wrong) {
 	return data, wrong
 }
 
-// FromJSON decodes into a value and says what is wrong, a line each with the path of the field. All readable fields are read, unless
-// ok is false.
+// FromJSON decodes into a value and says what is wrong, a line each with the path of the field. All readable fields are
+// read, unless ok is false.
 func FromJSON(data []byte, into any) (problems []string, ok bool) {
 	wrong, ok := Decode(data, into)
 	for _, w := range wrong {

@@ -16,8 +16,8 @@ type Document struct {
 	tree *yaml.Node // nil before it is asked for
 }
 
-// Split returns the documents of a file that hold more than comments. A document begins where a line begins with three dashes, also if
-// something follows them, and ends where one begins with three dots.
+// Split returns the documents of a file that hold more than comments. A document begins where a line begins with three
+// dashes, also if something follows them, and ends where one begins with three dots.
 func Split(data []byte) []*Document {
 	var documents []*Document
 	begin, number := 0, 0

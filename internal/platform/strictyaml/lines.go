@@ -57,7 +57,8 @@ func And(wrong, later []Wrong) []Wrong {
 	return all
 }
 
-// outwards goes from a path to those of what is around it: a[1].b, a[1], a. A key with a dot in it makes more of them, which are nothing's.
+// outwards goes from a path to those of what is around it: a[1].b, a[1], a. A key with a dot in it makes more of them,
+// which are nothing's.
 func outwards(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for path != "" && yield(path) {
@@ -66,8 +67,8 @@ func outwards(path string) iter.Seq[string] {
 	}
 }
 
-// Lines says what is wrong in the order of the lines of the file, each problem with its own. A value that is missing has the line of what it is
-// missing in; nothing has one that is missing in the document itself, and comes first.
+// Lines says what is wrong in the order of the lines of the file, each problem with its own. A value that is missing
+// has the line of what it is missing in; nothing has one that is missing in the document itself, and comes first.
 func (d *Document) Lines(wrong []Wrong) []string {
 	wrong = slices.Clone(wrong)
 	for i, w := range wrong {

@@ -20,8 +20,9 @@ type Problems []string
 
 func (p Problems) Error() string { return strings.Join(p, "\n") }
 
-// One decodes a file of one document, which what names ("policy file"), and has it checked; needs says what the least is that it holds. The
-// check sees all that could be read, also if something could not. Everything that is wrong comes back as one error, Problems.
+// One decodes a file of one document, which what names ("policy file"), and has it checked; needs says what the least
+// is that it holds. The check sees all that could be read, also if something could not. Everything that is wrong comes
+// back as one error, Problems.
 func One(data []byte, what, needs string, into any, check func() field.ErrorList) error {
 	if len(data) > MaxSize {
 		return Problems{fmt.Sprintf("the %s has %d bytes; at most %d are read", what, len(data), MaxSize)}

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// mistyped finds every value of a document that its type cannot have, and takes it out, so that the rest can be read. encoding/json tells
-// of the first one only. False means that the value itself is one.
+// mistyped finds every value of a document that its type cannot have, and takes it out, so that the rest can be read.
+// encoding/json tells of the first one only. False means that the value itself is one.
 func mistyped(value any, t reflect.Type, path string) (wrong []Wrong, ok bool) {
 	for t.Kind() == reflect.Pointer && !decodesItself(t) {
 		t = t.Elem()

@@ -43,8 +43,8 @@ func lock(etc string, wait time.Duration) (release func(), err error) {
 	return release, nil
 }
 
-// lockPasswords takes the lock of lckpwdf(3). It is an open file description lock, which conflicts with the record locks
-// that others take and keeps out another goroutine of this process, too (fcntl_locking(2)).
+// lockPasswords takes the lock of lckpwdf(3). It is an open file description lock, which conflicts with the record
+// locks that others take and keeps out another goroutine of this process, too (fcntl_locking(2)).
 func lockPasswords(path string, deadline time.Time) (release func(), err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600) //nolint:gosec // G703: the directory is the caller's
 	if err != nil {

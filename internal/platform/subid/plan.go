@@ -17,7 +17,8 @@ import (
 //	2147352576…2147418111   systemd's foreign ids (https://systemd.io/UIDS-GIDS/)
 //	from 2147483647         podman run --userns=auto, whose manual gives containers 2147483647:2147483648
 //
-// Ids from 2^31 on break programs that take them for signed numbers, devpts of the kernel among them (same page of systemd).
+// Ids from 2^31 on break programs that take them for signed numbers, devpts of the kernel among them (same page of
+// systemd).
 const (
 	lowest = 0x78000000 // 2013265920
 	limit  = 0x7FFE0000 // 2147352576, the first of systemd's foreign ids

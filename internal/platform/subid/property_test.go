@@ -50,8 +50,8 @@ func lineWith(r Range, content string) string {
 	return ""
 }
 
-// Whatever the files hold: a range overlaps nothing, is aligned and inside the bounds, is the same when asked again, and
-// no lower one would do. Others' lines stay, and are all that is left after the release.
+// Whatever the files hold: a range overlaps nothing, is aligned and inside the bounds, is the same when asked again,
+// and no lower one would do. Others' lines stay, and are all that is left after the release.
 func TestProperties(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

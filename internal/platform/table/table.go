@@ -15,8 +15,8 @@ import (
 // gap is the number of blanks between columns.
 const gap = 3
 
-// Table gathers rows and prints them in aligned columns. Columns keep their widths from one Flush to the next, so rows that come
-// later stand under the same headings.
+// Table gathers rows and prints them in aligned columns. Columns keep their widths from one Flush to the next, so rows
+// that come later stand under the same headings.
 type Table struct {
 	out    io.Writer
 	rows   [][]string

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Line returns a text as one line: each character that is not printable is written as in a Go string, such as \x1b or \n, and each byte
-// that is not UTF-8 as U+FFFD. Letters of all scripts and the blank stay as they are. Escaped text stays the same.
+// Line returns a text as one line: each character that is not printable is written as in a Go string, such as \x1b or
+// \n, and each byte that is not UTF-8 as U+FFFD. Letters of all scripts and the blank stay as they are. Escaped text
+// stays the same.
 func Line(text string) string { return escape(text, "") }
 
 // Lines is Line for a text of several lines: line ends and tabs stay.

@@ -12,8 +12,9 @@ import (
 // ellipsis ends a text that was cut.
 const ellipsis = "…"
 
-// Width returns the number of columns that a text takes on a terminal: 2 for wide letters such as 節, 0 for marks that are drawn over the letter before.
-// The text must be safe (see [Line]): an escape sequence counts as if it were printed.
+// Width returns the number of columns that a text takes on a terminal: 2 for wide letters such as 節, 0 for marks that
+// are drawn over the letter before. The text must be safe (see [Line]): an escape sequence counts as if it were
+// printed.
 func Width(text string) int {
 	columns := 0
 	for cluster := range clusters(text) {
@@ -22,8 +23,8 @@ func Width(text string) int {
 	return columns
 }
 
-// Cut returns a text that takes at most so many columns. A text that takes more loses its end, and has an ellipsis there.
-// Marks stay with their letters.
+// Cut returns a text that takes at most so many columns. A text that takes more loses its end, and has an ellipsis
+// there. Marks stay with their letters.
 func Cut(text string, columns int) string {
 	if len(text) <= columns || Width(text) <= columns { // no letter has more columns than bytes
 		return text
@@ -42,8 +43,8 @@ func Cut(text string, columns int) string {
 	return kept.String() + ellipsis
 }
 
-// Height returns the number of lines that a terminal of so many columns breaks a text into; 1 for an empty one. A wide letter that does not fit into
-// what is left of a line begins the next.
+// Height returns the number of lines that a terminal of so many columns breaks a text into; 1 for an empty one. A wide
+// letter that does not fit into what is left of a line begins the next.
 func Height(text string, columns int) int {
 	lines, at := 1, 0
 	for cluster := range clusters(text) {
@@ -87,7 +88,8 @@ func clusters(text string) func(yield func(cluster) bool) {
 	}
 }
 
-// runeWidth is the width of a character as terminals have it: East Asian Width (Unicode annex 11), with ambiguous ones narrow.
+// runeWidth is the width of a character as terminals have it: East Asian Width (Unicode annex 11), with ambiguous ones
+// narrow.
 func runeWidth(r rune) int {
 	switch {
 	case r < 0x7f:

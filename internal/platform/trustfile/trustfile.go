@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trustfile writes a file of certificate authorities for SSL_CERT_FILE: the system's roots and some more. Go, OpenSSL and what
-// builds on them read that variable in place of the system's roots, so a file with the additional authorities alone would cut
-// their programs off from everybody else.
+// Package trustfile writes a file of certificate authorities for SSL_CERT_FILE: the system's roots and some more. Go,
+// OpenSSL and what builds on them read that variable in place of the system's roots, so a file with the additional
+// authorities alone would cut their programs off from everybody else.
 //
-// It trusts the file that SSL_CERT_FILE names, as the programs do that are to read the result. What happens if the system has no roots: the file
-// has the additional authorities alone.
+// It trusts the file that SSL_CERT_FILE names, as the programs do that are to read the result. What happens if the
+// system has no roots: the file has the additional authorities alone.
 package trustfile
 
 import (
@@ -34,9 +34,9 @@ func system() []string {
 // header begins the file and is followed by the path that the roots are of.
 const header = "# Written by muster: its account's authority after those of "
 
-// Write makes the file at path, of the roots and additional ones. Current is the value of SSL_CERT_FILE so far: the roots are those of the file that
-// it names, or the system's if it is empty. If Current is path itself, the roots come from the file or the system that they came from when path was
-// written.
+// Write makes the file at path, of the roots and additional ones. Current is the value of SSL_CERT_FILE so far: the
+// roots are those of the file that it names, or the system's if it is empty. If Current is path itself, the roots come
+// from the file or the system that they came from when path was written.
 func Write(path, current string, additional []byte) error {
 	return write(path, current, additional, system())
 }

@@ -14,8 +14,8 @@ import (
 // tried are ids that Check tries with. Nothing runs by them, and nothing is written.
 var tried = IDs{First: 2_000_000_000, Count: 1 << 16}
 
-// Check tries whether this host can make a user namespace, and show the files of a directory by the ids of one. It needs root. The error says which
-// of the two the host cannot do, and what to change.
+// Check tries whether this host can make a user namespace, and show the files of a directory by the ids of one. It
+// needs root. The error says which of the two the host cannot do, and what to change.
 func Check(dir string) error {
 	namespace, err := tried.Open()
 	if err != nil {

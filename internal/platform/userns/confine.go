@@ -43,23 +43,25 @@ func seccompABIs() []seccompABI {
 	}
 }
 
-// First and last call of io_uring(7), the same in all ABIs, and what the calls of the x32 ABI begin with, which nobody uses.
+// First and last call of io_uring(7), the same in all ABIs, and what the calls of the x32 ABI begin with, which nobody
+// uses.
 const (
 	ioURingFirst, ioURingLast = 425, 427
 	x32                       = 0x40000000
 )
 
-// Numbers of the ioctl(2) requests of the loop driver, with room for those of later kernels (include/uapi/linux/loop.h). A program that may read the
-// node of a device can take the file away from the device; the kernel then gives the device's number, and so the node, to the next program of the
-// host.
+// Numbers of the ioctl(2) requests of the loop driver, with room for those of later kernels
+// (include/uapi/linux/loop.h). A program that may read the node of a device can take the file away from the device; the
+// kernel then gives the device's number, and so the node, to the next program of the host.
 const loopFirst, loopLast = 0x4c00, 0x4cff
 
 // loopHarmless only say what a device is.
 var loopHarmless = []uint32{unix.LOOP_GET_STATUS, unix.LOOP_GET_STATUS64}
 
-// Confine keeps the calling thread, and what it becomes or starts, from what no namespace separates: the keys of the host in the session keyring that
-// it was started with, sockets to the host by vsock(7), the driver of loop devices, and io_uring(7), into which seccomp filters do not see. Everything
-// else is the namespaces' to decide, and containerd's.
+// Confine keeps the calling thread, and what it becomes or starts, from what no namespace separates: the keys of the
+// host in the session keyring that it was started with, sockets to the host by vsock(7), the driver of loop devices,
+// and io_uring(7), into which seccomp filters do not see. Everything else is the namespaces' to decide, and
+// containerd's.
 func Confine() error {
 	if err := leaveKeys(); err != nil {
 		return err
@@ -68,9 +70,10 @@ func Confine() error {
 	return err
 }
 
-// ConfineListening is Confine, and has calls that mount a new file system wait for an answer, which comes by the descriptor that it returns
-// (seccomp_unotify(2)): mount(2), unless its flags say that it is about a mount which exists, and fsopen(2), of the ABI of this program. When nobody has the descriptor any
-// more these calls fail. It is -1 where they are not waited for: a kernel before 5.19, or a listener above this one already.
+// ConfineListening is Confine, and has calls that mount a new file system wait for an answer, which comes by the
+// descriptor that it returns (seccomp_unotify(2)): mount(2), unless its flags say that it is about a mount which
+// exists, and fsopen(2), of the ABI of this program. When nobody has the descriptor any more these calls fail. It is -1
+// where they are not waited for: a kernel before 5.19, or a listener above this one already.
 func ConfineListening() (listener int, err error) {
 	if err := leaveKeys(); err != nil {
 		return -1, err

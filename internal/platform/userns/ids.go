@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IDs are the users and groups of a user namespace: its id n is the host's First+n, for n below Count. The zero value are the host's own ids.
+// IDs are the users and groups of a user namespace: its id n is the host's First+n, for n below Count. The zero value
+// are the host's own ids.
 type IDs struct {
 	First uint32 `json:"first"`
 	Count uint32 `json:"count"`

@@ -19,8 +19,9 @@ import (
 // lockAt is where a mount is put for a moment, in a namespace that nobody else sees.
 const lockAt = "/tmp"
 
-// Lock makes another mount of one that is mounted nowhere yet. Where the ids are, its flags cannot be taken away, nosuid and nodev among them: of a mount
-// that has not gone from one user namespace to another (mount_namespaces(7)), root there could. It needs root.
+// Lock makes another mount of one that is mounted nowhere yet. Where the ids are, its flags cannot be taken away,
+// nosuid and nodev among them: of a mount that has not gone from one user namespace to another (mount_namespaces(7)),
+// root there could. It needs root.
 func (i IDs) Lock(mount *os.File) (*os.File, error) {
 	cmd := exec.Command("/bin/cat") //nolint:noctx // it ends below
 	cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -14,7 +14,8 @@ const (
 	magic, upper = 0xc0ed0000, 0xffff0000
 )
 
-// IsNewMount reports whether mount(2) with these flags mounts a file system anew, and returns the flags without what means nothing.
+// IsNewMount reports whether mount(2) with these flags mounts a file system anew, and returns the flags without what
+// means nothing.
 func IsNewMount(flags uint64) (uint64, bool) {
 	if flags&upper == magic {
 		flags &^= upper
@@ -22,7 +23,8 @@ func IsNewMount(flags uint64) (uint64, bool) {
 	return flags, flags&existing == 0
 }
 
-// mountFilter has calls that mount a file system anew wait for who listens, and leaves the number of the call where it found it.
+// mountFilter has calls that mount a file system anew wait for who listens, and leaves the number of the call where it
+// found it.
 func mountFilter(abi seccompABI) []bpf.Instruction {
 	if abi.mounting == [2]uint32{} {
 		return nil

@@ -16,12 +16,13 @@ import (
 // keepCapabilities is SECBIT_NO_SETUID_FIXUP (capabilities(7)): a thread that changes its user keeps what it may do.
 const keepCapabilities = 1 << 2
 
-// Start starts a program as root of a new user namespace and of new namespaces that belong to that one: all of flags, and one of mounts. Prepare is
-// called before, in a mount namespace that the new one is a copy of and that nobody else sees: what it mounts is locked for the program, which can
-// neither take it away nor change its flags (mount_namespaces(7)).
+// Start starts a program as root of a new user namespace and of new namespaces that belong to that one: all of flags,
+// and one of mounts. Prepare is called before, in a mount namespace that the new one is a copy of and that nobody else
+// sees: what it mounts is locked for the program, which can neither take it away nor change its flags
+// (mount_namespaces(7)).
 //
-// The namespace is owned by the first of its ids and not by root, so that the kernel counts what its processes use for that one. Without ids of its own
-// the program stays in the caller's user namespace, and nothing is locked.
+// The namespace is owned by the first of its ids and not by root, so that the kernel counts what its processes use for
+// that one. Without ids of its own the program stays in the caller's user namespace, and nothing is locked.
 func Start(cmd *exec.Cmd, ids IDs, flags uintptr, prepare func() error) error {
 	done := make(chan error, 1)
 	go host.OnThread(func() { done <- start(cmd, ids, flags, prepare) }) // the thread ends with what was done to it
@@ -52,7 +53,8 @@ func start(cmd *exec.Cmd, ids IDs, flags uintptr, prepare func() error) error {
 	return cmd.Start()
 }
 
-// become changes the effective user of this thread alone: the calls of package syscall would change that of all threads. It keeps its capabilities.
+// become changes the effective user of this thread alone: the calls of package syscall would change that of all
+// threads. It keeps its capabilities.
 func become(ids IDs) error {
 	const same = ^uintptr(0)
 	for _, call := range [][4]uintptr{
@@ -67,8 +69,8 @@ func become(ids IDs) error {
 	return nil
 }
 
-// Enter makes the calling thread, which must end with what it does, the first user of a namespace: as its owner it may do there what root may, and
-// nothing on the host.
+// Enter makes the calling thread, which must end with what it does, the first user of a namespace: as its owner it may
+// do there what root may, and nothing on the host.
 func (i IDs) Enter() error {
 	if !i.Own() {
 		return errors.New("these are the host's own ids")

@@ -61,7 +61,8 @@ func TestRootInsideIsNobodyOutside(t *testing.T) {
 	}
 }
 
-// What was mounted before can neither be taken away nor written to, whatever root inside tries; a mount of the namespace's own can.
+// What was mounted before can neither be taken away nor written to, whatever root inside tries; a mount of the
+// namespace's own can.
 func TestMountsAreLocked(t *testing.T) {
 	shared, own := open(t), open(t)
 	if err := unix.Mknod(filepath.Join(shared, "null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {

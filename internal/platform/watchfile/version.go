@@ -15,10 +15,12 @@ type Version struct {
 	changed, looked time.Time
 }
 
-// settled is how long a file must not have changed before equal times mean that it is the same: the clocks of file systems have steps.
+// settled is how long a file must not have changed before equal times mean that it is the same: the clocks of file
+// systems have steps.
 const settled = 2 * time.Second
 
-// Version looks at the file. It is to be asked for before the file is read: then what was read is of this version or of a later one.
+// Version looks at the file. It is to be asked for before the file is read: then what was read is of this version or of
+// a later one.
 func (f File) Version() (Version, error) {
 	looked := time.Now()
 	info, err := os.Stat(f.Path)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watchfile follows a file that is replaced, as people and the kubelet replace it: by a rename, or by pointing a symlink on the
-// way to it elsewhere.
+// Package watchfile follows a file that is replaced, as people and the kubelet replace it: by a rename, or by pointing
+// a symlink on the way to it elsewhere.
 package watchfile
 
 import (
@@ -30,7 +30,8 @@ type File struct {
 	Glance time.Duration
 	// MaxSize is how many bytes it may have.
 	MaxSize int64
-	// Quiet is how long nothing may have happened to it before it is taken for whole; 100 ms if 0. A file that is only ever replaced needs less.
+	// Quiet is how long nothing may have happened to it before it is taken for whole; 100 ms if 0. A file that is only
+	// ever replaced needs less.
 	Quiet  time.Duration
 	Logger *slog.Logger
 	// Watch watches a directory; with inotify if nil.
@@ -89,7 +90,8 @@ func (f File) Run(ctx context.Context, look func()) {
 	}
 }
 
-// alone is how often a file is looked at whose directory cannot be watched: whoever was promised to hear at once need not wait for the next poll.
+// alone is how often a file is looked at whose directory cannot be watched: whoever was promised to hear at once need
+// not wait for the next poll.
 const alone = time.Second
 
 // unwatched is how often the file is looked at while its directory cannot be watched.

@@ -15,10 +15,10 @@ import (
 
 // Informer keeps a copy of the objects of one kind and reports each change, for revocations: those may not be late.
 //
-// An informer of client-go's lists again only after a pause of 0.8 s to 1.6 s, and each API server that was started again makes it list
-// again ("too old resource version"). The pause of an Informer is 0.1 s at first and 0.4 s at most. An object that was deleted and made
-// again under its name while nobody watched is reported as both. It lists and watches as informers always have: streaming lists save
-// memory where there is a lot, and there is not.
+// An informer of client-go's lists again only after a pause of 0.8 s to 1.6 s, and each API server that was started
+// again makes it list again ("too old resource version"). The pause of an Informer is 0.1 s at first and 0.4 s at most.
+// An object that was deleted and made again under its name while nobody watched is reported as both. It lists and
+// watches as informers always have: streaming lists save memory where there is a lot, and there is not.
 type Informer struct {
 	reflector *cache.Reflector
 	store     cache.Store

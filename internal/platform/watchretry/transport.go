@@ -12,11 +12,12 @@ import (
 
 // Wrap keeps clients of a configuration from pausing inside a list or watch that New or NewInformer retry.
 //
-// An API server that has just been started answers 503 with "Retry-After: 5" to whatever asks for a custom resource before all of its paths
-// are there (k8s.io/apiserver, pkg/util/notfoundhandler), and then, while it reads the objects of a kind, 429 with "Retry-After: 1" or more
-// (pkg/storage/cacher). client-go obeys without a word: the request takes six seconds, although the server is ready after a fraction of one.
-// Other requests of the clients are left as they are, and so is the 429 by which a server that has too much to do asks for time, which is plain
-// text (pkg/server/filters, tooManyRequests).
+// An API server that has just been started answers 503 with "Retry-After: 5" to whatever asks for a custom resource
+// before all of its paths are there (k8s.io/apiserver, pkg/util/notfoundhandler), and then, while it reads the objects
+// of a kind, 429 with "Retry-After: 1" or more (pkg/storage/cacher). client-go obeys without a word: the request takes
+// six seconds, although the server is ready after a fraction of one. Other requests of the clients are left as they
+// are, and so is the 429 by which a server that has too much to do asks for time, which is plain text
+// (pkg/server/filters, tooManyRequests).
 func Wrap(config *rest.Config) {
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return &transport{inner} })
 }

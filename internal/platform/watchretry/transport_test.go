@@ -84,7 +84,8 @@ func maps(t *testing.T, s http.Handler) (kubernetes.Interface, cache.ListerWatch
 	}))
 }
 
-// A server that was just started asks for five seconds and is ready after less: list and watch are answered soon all the same.
+// A server that was just started asks for five seconds and is ready after less: list and watch are answered soon all
+// the same.
 func TestAServerThatStartsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]func(cache.ListerWatcherWithContext, context.Context) error{

@@ -2,10 +2,10 @@
 
 // Package watchretry retries list and watch within half a second after an API server outage.
 //
-// A reflector of client-go's asks again after pauses that double, up to a minute, and a server that has just been started makes that
-// worse: it takes connections before it knows what anybody may do (RBAC), so all that waited for it are refused, and double their pauses
-// once more. Many clients spare a server so. The few that nodes wait for, and those that revoke, ask two to four times a second. Wrap keeps client-go
-// from pausing below them.
+// A reflector of client-go's asks again after pauses that double, up to a minute, and a server that has just been
+// started makes that worse: it takes connections before it knows what anybody may do (RBAC), so all that waited for it
+// are refused, and double their pauses once more. Many clients spare a server so. The few that nodes wait for, and
+// those that revoke, ask two to four times a second. Wrap keeps client-go from pausing below them.
 package watchretry
 
 import (
@@ -30,7 +30,8 @@ const (
 	refusals = 30
 )
 
-// New makes requests of another one again until they are answered. The configuration of its client should be given to Wrap.
+// New makes requests of another one again until they are answered. The configuration of its client should be given to
+// Wrap.
 func New(inner cache.ListerWatcher) cache.ListerWatcher { return listerWatcher{inner, longestPause} }
 
 type listerWatcher struct {
@@ -63,8 +64,8 @@ func (l listerWatcher) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(l.inner)
 }
 
-// answered asks until there is an answer. The pause between two questions doubles, and begins anew when a server that was away answers that it is not
-// ready: it soon is.
+// answered asks until there is an answer. The pause between two questions doubles, and begins anew when a server that
+// was away answers that it is not ready: it soon is.
 func answered[T any](ctx context.Context, longest time.Duration, ask func() (T, error)) (T, error) {
 	refused, silent := 0, false
 	for pause := firstPause; ; pause = min(2*pause, longest) {

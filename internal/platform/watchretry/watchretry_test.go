@@ -45,7 +45,8 @@ func forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("RBAC knows no roles yet"))
 }
 
-// After an outage of minutes, in the end of which the server refuses everybody, both requests are answered within half a second.
+// After an outage of minutes, in the end of which the server refuses everybody, both requests are answered within half
+// a second.
 func TestBackSoonAfterAnOutage(t *testing.T) {
 	const outage, cold = 5 * time.Minute, 3 * time.Second
 	for name, request := range map[string]func(cache.ListerWatcherWithContext, context.Context) error{

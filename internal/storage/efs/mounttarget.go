@@ -12,8 +12,8 @@ import (
 // MountTargetRecord is the type of the records that are mount targets.
 const MountTargetRecord = "efs-mount-target"
 
-// MountTarget is what is kept of a mount target: a record, because nothing is mounted over NFS. It has no address. A file system that has one is mounted
-// in its VPC alone.
+// MountTarget is what is kept of a mount target: a record, because nothing is mounted over NFS. It has no address. A
+// file system that has one is mounted in its VPC alone.
 type MountTarget struct {
 	FileSystem     string   `json:"fileSystem"`
 	Subnet         string   `json:"subnet"`
@@ -22,7 +22,8 @@ type MountTarget struct {
 	SecurityGroups []string `json:"securityGroups"`
 }
 
-// ReadMountTarget reads the data of a record. A record that cannot be read in full is an error, because it may be a mount target of any file system.
+// ReadMountTarget reads the data of a record. A record that cannot be read in full is an error, because it may be a
+// mount target of any file system.
 func ReadMountTarget(data []byte) (MountTarget, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

@@ -41,7 +41,8 @@ type Parameters struct {
 	BasePath string
 }
 
-// secretPrefix begins the parameters by which the sidecars of CSI find secrets and file systems; they are not the driver's.
+// secretPrefix begins the parameters by which the sidecars of CSI find secrets and file systems; they are not the
+// driver's.
 const secretPrefix = "csi.storage.k8s.io/" //nolint:gosec // G101: a prefix of names
 
 // ParseParameters reads the parameters of a StorageClass and tells every problem that there is with them.
@@ -119,7 +120,8 @@ func (p *Parameters) set(at *field.Path, name, value string) field.ErrorList {
 	return nil
 }
 
-// maxBaseNames leaves room for the volume's own directory among the four names that the path of an access point may have.
+// maxBaseNames leaves room for the volume's own directory among the four names that the path of an access point may
+// have.
 const maxBaseNames = 3
 
 // Group returns the group that owns the directory of a volume, by a number that is drawn for it.

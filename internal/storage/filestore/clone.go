@@ -43,20 +43,21 @@ func (p Place) tree() string {
 	return dataDir
 }
 
-// reflink lets a file have the content of another one, which the two share until one of them is written (ioctl_ficlone(2)).
+// reflink lets a file have the content of another one, which the two share until one of them is written
+// (ioctl_ficlone(2)).
 func reflink(to, from *os.File) error {
 	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd()))
 }
 
-// CloneDirectory makes a directory with the content of another one: files, owners, modes, times, extended attributes, links. Each file is as it was
-// at some moment; different files may be of different moments. The two directories share the content until it is written. An existing directory stays
-// as it is.
+// CloneDirectory makes a directory with the content of another one: files, owners, modes, times, extended attributes,
+// links. Each file is as it was at some moment; different files may be of different moments. The two directories share
+// the content until it is written. An existing directory stays as it is.
 func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
 	return s.directory(ctx, from, to, s.shared())
 }
 
-// CopyDirectory is [Store.CloneDirectory] where files cannot share content. Nobody may write what is copied. It tells how many bytes more have been copied,
-// and ends with the error that it is answered.
+// CopyDirectory is [Store.CloneDirectory] where files cannot share content. Nobody may write what is copied. It tells
+// how many bytes more have been copied, and ends with the error that it is answered.
 func (s *Store) CopyDirectory(ctx context.Context, from, to Place, told func(bytes int64) error) error {
 	return s.directory(ctx, from, to, copied(told))
 }
@@ -84,14 +85,14 @@ func (s *Store) directory(ctx context.Context, from, to Place, content content) 
 	})
 }
 
-// CloneDisk makes a disk with the content of another one at one moment, and of at least a size. The two disks share the content until it is written.
-// An existing disk stays as it is.
+// CloneDisk makes a disk with the content of another one at one moment, and of at least a size. The two disks share the
+// content until it is written. An existing disk stays as it is.
 func (s *Store) CloneDisk(ctx context.Context, from, to Place, size int64) error {
 	return s.disk(ctx, from, to, size, s.shared())
 }
 
-// CopyDisk is [Store.CloneDisk] where files cannot share content. Nobody may write what is copied. It tells how many bytes more have been copied, and ends
-// with the error that it is answered.
+// CopyDisk is [Store.CloneDisk] where files cannot share content. Nobody may write what is copied. It tells how many
+// bytes more have been copied, and ends with the error that it is answered.
 func (s *Store) CopyDisk(ctx context.Context, from, to Place, size int64, told func(bytes int64) error) error {
 	return s.disk(ctx, from, to, size, copied(told))
 }
@@ -132,7 +133,8 @@ func (s *Store) clone(from, to Place, source *os.File, create func(made string) 
 	return nil
 }
 
-// CanClone tries whether files of a file system can share their content. The error is a [*NoReflinkError] if they cannot.
+// CanClone tries whether files of a file system can share their content. The error is a [*NoReflinkError] if they
+// cannot.
 func (s *Store) CanClone(id string) error {
 	if err := efs.CheckFileSystemID(id); err != nil {
 		return err
@@ -167,7 +169,8 @@ func (s *Store) Has(at Place) (bool, error) {
 	return there, err
 }
 
-// Since is when what is at a place was put there, unless it was changed later, as snapshots never are; false if nothing is there.
+// Since is when what is at a place was put there, unless it was changed later, as snapshots never are; false if nothing
+// is there.
 func (s *Store) Since(at Place) (time.Time, bool, error) {
 	if err := errors.Join(efs.CheckFileSystemID(at.FileSystemID), efs.CheckPath(at.Path)); err != nil {
 		return time.Time{}, false, err
@@ -191,7 +194,8 @@ func (s *Store) Since(at Place) (time.Time, bool, error) {
 	return time.Unix(stat.Ctim.Unix()), true, nil
 }
 
-// isStill reports an error if a directory or disk is not at its place any more: it may have been emptied while it was read.
+// isStill reports an error if a directory or disk is not at its place any more: it may have been emptied while it was
+// read.
 func (s *Store) isStill(at Place, was *os.File) error {
 	parent, err := s.openParent(at)
 	if err != nil {

@@ -34,7 +34,8 @@ func gone(err error) error {
 	return err
 }
 
-// maxLinks is how much is remembered of files with several names whose other names are not copied yet, in bytes: pods make as many as they like.
+// maxLinks is how much is remembered of files with several names whose other names are not copied yet, in bytes: pods
+// make as many as they like.
 const maxLinks = 128 << 20
 
 var errLinks = fmt.Errorf("too many files have several names: at most %d MiB of their paths are remembered", maxLinks>>20)
@@ -60,8 +61,8 @@ type names struct {
 	left  int    // how many are not copied yet
 }
 
-// cloner copies a directory that pods may be writing. Names are looked up beneath directories that are open, and links never followed; what
-// vanishes meanwhile was not there.
+// cloner copies a directory that pods may be writing. Names are looked up beneath directories that are open, and links
+// never followed; what vanishes meanwhile was not there.
 type cloner struct {
 	content content
 	root    *os.File // of the copy, which nothing else writes to
@@ -98,7 +99,8 @@ func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, de
 	return attributes(from, to, &stat)
 }
 
-// failure is what went wrong with one name. Pods make paths as long as they like, of whatever bytes, so what is said of it is short and one line.
+// failure is what went wrong with one name. Pods make paths as long as they like, of whatever bytes, so what is said of
+// it is short and one line.
 type failure struct {
 	at  string
 	err error
@@ -252,7 +254,8 @@ func (c *cloner) file(ctx context.Context, from, to *os.File, name string) (inod
 	return is, attributes(source, made, &stat)
 }
 
-// noCopyOnWrite is a flag of files on btrfs (chattr(1), C), as databases set it. Two files share content only if both have it, or neither.
+// noCopyOnWrite is a flag of files on btrfs (chattr(1), C), as databases set it. Two files share content only if both
+// have it, or neither.
 const noCopyOnWrite = 0x00800000
 
 // likewise lets an empty file have the flag if the other one has it.
@@ -280,8 +283,8 @@ func openAt(dir *os.File, name string, flags uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// openRegular opens a regular file beneath a directory. Other kinds of files are not opened: pods make device nodes, which are devices of the host
-// here, and opening a device may be enough to rewind a tape or to start a watchdog.
+// openRegular opens a regular file beneath a directory. Other kinds of files are not opened: pods make device nodes,
+// which are devices of the host here, and opening a device may be enough to rewind a tape or to start a watchdog.
 func openRegular(dir *os.File, name string, flags int) (*os.File, error) {
 	found, err := openAt(dir, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -323,7 +326,8 @@ func owned(to *os.File, name string, stat *unix.Stat_t) error {
 	return unix.UtimesNanoAt(int(to.Fd()), name, []unix.Timespec{stat.Atim, stat.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// attributes gives a copy owner, mode, extended attributes and times of what it is a copy of, in the order in which none takes another away.
+// attributes gives a copy owner, mode, extended attributes and times of what it is a copy of, in the order in which
+// none takes another away.
 func attributes(from, to *os.File, stat *unix.Stat_t) error {
 	fd := int(to.Fd())
 	if err := unix.Fchown(fd, int(stat.Uid), int(stat.Gid)); err != nil {

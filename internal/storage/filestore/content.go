@@ -28,7 +28,8 @@ func (s *Store) shared() content {
 // piece is how much is copied between two looks at whether to go on, in bytes.
 const piece = 64 << 20
 
-// copied copies what is written of it and leaves the holes. It tells how much each piece was, in bytes, and ends with the error that it is answered.
+// copied copies what is written of it and leaves the holes. It tells how much each piece was, in bytes, and ends with
+// the error that it is answered.
 func copied(told func(bytes int64) error) content {
 	return func(ctx context.Context, to, from *os.File) error {
 		info, err := from.Stat()

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/storage/efs"
 )
 
-// MakeDisk makes the disk of a volume: a file of that size without anything in it, which takes room as it is written. It and the directories above it
-// are root's. An existing disk stays as it is.
+// MakeDisk makes the disk of a volume: a file of that size without anything in it, which takes room as it is written.
+// It and the directories above it are root's. An existing disk stays as it is.
 func (s *Store) MakeDisk(id, at string, size int64) error {
 	err := s.makeAt(Place{FileSystemID: id, Path: at}, func(path string) error {
 		disk, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -19,8 +19,8 @@ type stills struct {
 	starting map[Place][]chan struct{} // each is closed when it has begun
 }
 
-// Write lets somebody begin to write at a place: what does it runs unless that place, or what is above or below it, is being kept still. All that share
-// the store keep to it. It holds up only those who want to keep such a place still.
+// Write lets somebody begin to write at a place: what does it runs unless that place, or what is above or below it, is
+// being kept still. All that share the store keep to it. It holds up only those who want to keep such a place still.
 func (s *Store) Write(at Place, begin func() error) error {
 	begun := make(chan struct{})
 	if err := s.stills.start(at, begun); err != nil {
@@ -55,8 +55,8 @@ func (s *stills) started(at Place, begun chan struct{}) {
 	}
 }
 
-// Still runs something during which nobody begins to write at a place. The first function reports an error if somebody can already. It waits for those
-// who are beginning to.
+// Still runs something during which nobody begins to write at a place. The first function reports an error if somebody
+// can already. It waits for those who are beginning to.
 func (s *Store) Still(at Place, written, run func() error) error {
 	waits := s.stills.hold(at)
 	defer s.stills.release(at)

@@ -46,7 +46,8 @@ type Store struct {
 // New returns the store in a directory, which need not exist.
 func New(root string) *Store { return NewReflinking(root, reflink) }
 
-// NewReflinking returns a store that lets a file have the content of another one in a way of its own, as tests do on file systems that have none.
+// NewReflinking returns a store that lets a file have the content of another one in a way of its own, as tests do on
+// file systems that have none.
 func NewReflinking(root string, reflink func(to, from *os.File) error) *Store {
 	return &Store{root: root, reflink: reflink}
 }
@@ -118,7 +119,8 @@ func openBelow(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name)), nil
 }
 
-// Make makes a directory of a file system and those above it, which are root's (mode 0755). An existing directory stays as it is.
+// Make makes a directory of a file system and those above it, which are root's (mode 0755). An existing directory stays
+// as it is.
 func (s *Store) Make(id, directory string, owner Owner) error {
 	err := s.makeAt(Place{FileSystemID: id, Path: directory}, owner.directory)
 	if err == nil {
@@ -193,8 +195,8 @@ func (s *Store) place(id string, parent *os.File, name string, create func(path 
 	return parent.Sync()
 }
 
-// Discard moves a directory of a file system, with what is in it, or a disk to the trash, and removes it there. It is not an error if nothing is
-// there. The root of a file system cannot be discarded.
+// Discard moves a directory of a file system, with what is in it, or a disk to the trash, and removes it there. It is
+// not an error if nothing is there. The root of a file system cannot be discarded.
 func (s *Store) Discard(id, directory string) error {
 	return s.DiscardPlace(Place{FileSystemID: id, Path: directory})
 }
@@ -251,7 +253,8 @@ func removeAll(dir, name string) error {
 	return nil
 }
 
-// Sweep removes what an earlier process of the service left in staging and trash. Entries of this process stay, since they may be in use.
+// Sweep removes what an earlier process of the service left in staging and trash. Entries of this process stay, since
+// they may be in use.
 func (s *Store) Sweep() error {
 	systems, err := namesIn(s.root)
 	errs := []error{err}

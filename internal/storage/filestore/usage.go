@@ -19,8 +19,8 @@ type Space struct{ Total, Available, Files, FilesAvailable int64 }
 // maxReserve is the largest reserve, in bytes.
 const maxReserve = 10 << 30
 
-// Reserve is the room, in bytes, that neither volumes nor machines are to take: a twentieth of the disk, and at most 10 GiB. Other data on the disk,
-// such as etcd's, needs it.
+// Reserve is the room, in bytes, that neither volumes nor machines are to take: a twentieth of the disk, and at most 10
+// GiB. Other data on the disk, such as etcd's, needs it.
 func (s Space) Reserve() int64 { return min(s.Total/20, maxReserve) }
 
 // Room is what new volumes may be promised, in bytes.

@@ -137,7 +137,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: spaceInterval}, errors.Join(err, unsnapped)
 }
 
-// pressure is the condition DiskPressure. Its message depends only on the size of the disk, so it does not change while the condition lasts.
+// pressure is the condition DiskPressure. Its message depends only on the size of the disk, so it does not change while
+// the condition lasts.
 func pressure(space filestore.Space) metav1.Condition {
 	if space.Room() > 0 {
 		return metav1.Condition{
@@ -150,8 +151,8 @@ func pressure(space filestore.Space) metav1.Condition {
 	}
 }
 
-// removeSnapshots removes the data of snapshots of a file system that people delete. Data that no object names stays: it may belong to objects that
-// were made after the backup from which the management plane was restored.
+// removeSnapshots removes the data of snapshots of a file system that people delete. Data that no object names stays:
+// it may belong to objects that were made after the backup from which the management plane was restored.
 func (r *reconciler) removeSnapshots(ctx context.Context, system string) error {
 	all := &v1alpha1.VolumeSnapshotList{}
 	if err := r.api.List(ctx, all); err != nil {
@@ -163,7 +164,8 @@ func (r *reconciler) removeSnapshots(ctx context.Context, system string) error {
 		if one.Spec.FileSystemID != system || one.DeletionTimestamp.IsZero() {
 			continue
 		}
-		// The API server's own: a cache may not know yet that this one is gone, and a new one of its name has data by now.
+		// The API server's own: a cache may not know yet that this one is gone, and a new one of its name has data by
+		// now.
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(one), one)
 		if apierrors.IsNotFound(err) || err == nil && (one.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(one, v1alpha1.FinalizerVolumeSnapshot)) {
 			continue
@@ -185,7 +187,8 @@ func (r *reconciler) removeSnapshots(ctx context.Context, system string) error {
 	return errors.Join(errs...)
 }
 
-// remove removes a file system that no access point or snapshot names. The lists are the API server's own: a cache may not know of a new one yet.
+// remove removes a file system that no access point or snapshot names. The lists are the API server's own: a cache may
+// not know of a new one yet.
 func (r *reconciler) remove(ctx context.Context, system *v1alpha1.FileSystem) error {
 	if !controllerutil.ContainsFinalizer(system, v1alpha1.FinalizerFileSystem) {
 		return nil

@@ -137,7 +137,8 @@ func TestFileSystemComesAndGoes(t *testing.T) {
 	}
 }
 
-// A snapshot goes with its object, also when its file system is gone, or going; what a cache says of one that is gone counts nothing.
+// A snapshot goes with its object, also when its file system is gone, or going; what a cache says of one that is gone
+// counts nothing.
 func TestSnapshotsOfAFileSystemThatIsGone(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

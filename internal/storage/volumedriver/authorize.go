@@ -21,7 +21,8 @@ import (
 // use is a pod's use of a volume.
 type use struct{ readOnly bool }
 
-// authorize looks for a pod of a Node that uses the volume with a handle. The cluster is asked, as it is now: the machine's word counts for nothing.
+// authorize looks for a pod of a Node that uses the volume with a handle. The cluster is asked, as it is now: the
+// machine's word counts for nothing.
 func authorize(ctx context.Context, cluster kubernetes.Interface, node, handle string) (use, error) {
 	pods, err := cluster.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
 	if err != nil {
@@ -49,7 +50,8 @@ func authorize(ctx context.Context, cluster kubernetes.Interface, node, handle s
 	return use{readOnly: allReadOnly}, nil
 }
 
-// usesHandle reports whether a volume of a pod is by a claim that is bound to the handle, and whether it may only be read.
+// usesHandle reports whether a volume of a pod is by a claim that is bound to the handle, and whether it may only be
+// read.
 func usesHandle(ctx context.Context, cluster kubernetes.Interface, pod *corev1.Pod, v *corev1.Volume, handle string) (readOnly, uses bool, err error) {
 	var name string
 	switch {
@@ -60,8 +62,8 @@ func usesHandle(ctx context.Context, cluster kubernetes.Interface, pod *corev1.P
 	default:
 		return false, false, nil
 	}
-	// A claim that does not exist is bound to nothing. It must not be an error: anybody who may make a pod can name a node and a claim that does not
-	// exist, and would keep the volumes of all pods from that node.
+	// A claim that does not exist is bound to nothing. It must not be an error: anybody who may make a pod can name a
+	// node and a claim that does not exist, and would keep the volumes of all pods from that node.
 	claim, err := cluster.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, false, nil

@@ -27,8 +27,9 @@ const (
 	driverLabel = "csi.storage.k8s.io/drivername"
 )
 
-// capacity tells the scheduler of a cluster how large a new volume may be, by one CSIStorageCapacity for each StorageClass of the driver: what upstream's
-// external provisioner does beside a driver. Volumes are on one host, so the object of a class is about all nodes.
+// capacity tells the scheduler of a cluster how large a new volume may be, by one CSIStorageCapacity for each
+// StorageClass of the driver: what upstream's external provisioner does beside a driver. Volumes are on one host, so
+// the object of a class is about all nodes.
 type capacity struct{ cluster kubernetes.Interface }
 
 // tell has the objects say how much room there is. An object whose class is gone goes.
@@ -87,8 +88,9 @@ func capacityName(class string) string {
 	return fmt.Sprintf("efs-%x", sum[:8])
 }
 
-// roundedBits is how many digits are told of the room, in binary: at most a thirty-second of it is kept back. The host's disk is written all the time, and
-// each object that changes has the scheduler look at pods again. More than there is would have it choose a node for a claim that is refused then.
+// roundedBits is how many digits are told of the room, in binary: at most a thirty-second of it is kept back. The
+// host's disk is written all the time, and each object that changes has the scheduler look at pods again. More than
+// there is would have it choose a node for a claim that is refused then.
 const roundedBits = 6
 
 func rounded(room int64) int64 {

@@ -38,7 +38,8 @@ type controller struct {
 	copies      atomic.Int32
 }
 
-// CreateVolume implements [csi.ControllerServer]. The access point is made before its directory: what is left half-way has an object.
+// CreateVolume implements [csi.ControllerServer]. The access point is made before its directory: what is left half-way
+// has an object.
 func (c *controller) CreateVolume(ctx context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if request.GetName() == "" {
 		return nil, status.Error(codes.InvalidArgument, "a volume needs a name")
@@ -82,7 +83,8 @@ func (c *controller) createEmpty(ctx context.Context, name string, wanted *v1alp
 }
 
 const (
-	// diskUnit is what the size of a disk is a multiple of, in bytes: the largest block of the file systems that pods make on one.
+	// diskUnit is what the size of a disk is a multiple of, in bytes: the largest block of the file systems that pods
+	// make on one.
 	diskUnit = 4096
 	// defaultDisk is the size of a disk for which none is asked.
 	defaultDisk = 1 << 30
@@ -90,7 +92,8 @@ const (
 	largestDisk = 8 << 40
 )
 
-// sizeOf is how large a volume is to be, in bytes. A directory grows with what is written, so any size will do. A disk has whole blocks.
+// sizeOf is how large a volume is to be, in bytes. A directory grows with what is written, so any size will do. A disk
+// has whole blocks.
 func sizeOf(asked *csi.CapacityRange, block bool) (int64, error) {
 	required, limit := asked.GetRequiredBytes(), asked.GetLimitBytes()
 	if required < 0 || limit < 0 || limit > 0 && limit < required {
@@ -158,7 +161,8 @@ func (c *controller) accessPoint(ctx context.Context, volume string, point *v1al
 	return found, nil
 }
 
-// mayMake refuses a volume of a file system that is not there or for other clusters, and one that the host's disk has no room for.
+// mayMake refuses a volume of a file system that is not there or for other clusters, and one that the host's disk has
+// no room for.
 func (c *controller) mayMake(ctx context.Context, fileSystemID string, size int64) error {
 	system := &v1alpha1.FileSystem{}
 	err := c.management.Get(ctx, client.ObjectKey{Name: fileSystemID}, system)
@@ -216,7 +220,8 @@ func makeDisk(files *filestore.Store, point *v1alpha1.AccessPoint) error {
 	return nil
 }
 
-// DeleteVolume implements [csi.ControllerServer]. The directory or disk goes before the access point: what is left half-way has an object.
+// DeleteVolume implements [csi.ControllerServer]. The directory or disk goes before the access point: what is left
+// half-way has an object.
 func (c *controller) DeleteVolume(ctx context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	if request.GetVolumeId() == "" {
 		return nil, status.Error(codes.InvalidArgument, "the volume's id is missing")
@@ -248,8 +253,8 @@ func (c *controller) DeleteVolume(ctx context.Context, request *csi.DeleteVolume
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// ControllerExpandVolume implements [csi.ControllerServer]. The access point has the size first, then the disk, then its devices, which pods see at once:
-// nodes have nothing to do.
+// ControllerExpandVolume implements [csi.ControllerServer]. The access point has the size first, then the disk, then
+// its devices, which pods see at once: nodes have nothing to do.
 func (c *controller) ControllerExpandVolume(ctx context.Context, request *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	if request.GetVolumeId() == "" {
 		return nil, status.Error(codes.InvalidArgument, "the volume's id is missing")

@@ -16,17 +16,19 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// annotationCopiedFrom on an access point has the handle of the volume, or the id of the snapshot, that it was made as a copy of.
+// annotationCopiedFrom on an access point has the handle of the volume, or the id of the snapshot, that it was made as
+// a copy of.
 const annotationCopiedFrom = "muster.dev/copied-from"
 
-// maxCopies is how many volumes of a cluster are copied at a time. A copy may take half an hour, and the four workers that make volumes for claims
-// have other volumes to make.
+// maxCopies is how many volumes of a cluster are copied at a time. A copy may take half an hour, and the four workers
+// that make volumes for claims have other volumes to make.
 const maxCopies = 2
 
 // copiedFrom is the volume or snapshot that an access point was made as a copy of; "" if it was made empty.
 func copiedFrom(point *v1alpha1.AccessPoint) string { return point.Annotations[annotationCopiedFrom] }
 
-// createCopy makes a volume with the content of another volume or of a snapshot. If the copy cannot be made any more, its unfinished data is removed.
+// createCopy makes a volume with the content of another volume or of a snapshot. If the copy cannot be made any more,
+// its unfinished data is removed.
 func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRequest, wanted *v1alpha1.AccessPoint) (*v1alpha1.AccessPoint, error) {
 	content, look := request.GetVolumeContentSource(), c.sourceVolume
 	id := content.GetVolume().GetVolumeId()
@@ -165,7 +167,8 @@ func (c *controller) sourceVolume(ctx context.Context, id string) (source, error
 	return source{what: "volume " + id, place: placeOf(point), block: point.Spec.Block, size: point.Spec.CapacityBytes}, nil
 }
 
-// volumeToCopy is the access point of a volume that can be copied. A volume of another cluster is as if it were not there.
+// volumeToCopy is the access point of a volume that can be copied. A volume of another cluster is as if it were not
+// there.
 func (c *controller) volumeToCopy(ctx context.Context, id string) (*v1alpha1.AccessPoint, error) {
 	handle, err := efs.ParseHandle(id)
 	if err != nil || handle.AccessPointID == "" {

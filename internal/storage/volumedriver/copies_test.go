@@ -213,7 +213,8 @@ func TestCopyRefused(t *testing.T) {
 	}
 }
 
-// A copy that is cut short is made by the next attempt, or is not left when its source is gone. No pod finds an empty directory in its place.
+// A copy that is cut short is made by the next attempt, or is not left when its source is gone. No pod finds an empty
+// directory in its place.
 func TestCopyIsCutShort(t *testing.T) {
 	for name, goes := range map[string]bool{"the source is there": false, "the source is gone": true} {
 		t.Run(name, func(t *testing.T) {

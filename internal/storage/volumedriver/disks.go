@@ -19,8 +19,9 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// disks are the loop devices of a cluster's raw block volumes: one for each volume that is mounted to be written, on however many machines, so that all
-// of them see the same; and one for each that is only read. Which are used, the mounts of machines say. Nothing else is remembered.
+// disks are the loop devices of a cluster's raw block volumes: one for each volume that is mounted to be written, on
+// however many machines, so that all of them see the same; and one for each that is only read. Which are used, the
+// mounts of machines say. Nothing else is remembered.
 type disks struct {
 	cluster  string
 	files    *filestore.Store
@@ -42,7 +43,8 @@ func (d *disks) publish(machine string, point *v1alpha1.AccessPoint, how mountin
 		return err
 	}
 	defer d.release(device)
-	// A device of another volume may be mounted there, from before its number was given to this volume's device: that mount does not count.
+	// A device of another volume may be mounted there, from before its number was given to this volume's device: that
+	// mount does not count.
 	node, err := openNode(device)
 	if err != nil {
 		return err
@@ -160,7 +162,8 @@ func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target stri
 	return false, nil
 }
 
-// written reports whether a disk has a device that can be written. Unused devices are detached before the look, which writes their data to the file.
+// written reports whether a disk has a device that can be written. Unused devices are detached before the look, which
+// writes their data to the file.
 func (d *disks) written(disk *os.File) (bool, error) {
 	if err := d.sweep(); err != nil {
 		return false, err
@@ -241,8 +244,8 @@ func resolved(files *filestore.Store) (string, error) {
 
 func below(d loopdevice.Device, root string) bool { return strings.HasPrefix(d.Path, root+"/") }
 
-// unused chooses those of a volume's devices that are mounted nowhere. Before each come the devices over it: kubelets hold a device so, and one that was
-// killed has not let it go.
+// unused chooses those of a volume's devices that are mounted nowhere. Before each come the devices over it: kubelets
+// hold a device so, and one that was killed has not let it go.
 func unused(all []loopdevice.Device, mine func(loopdevice.Device) bool, used map[int]bool) []loopdevice.Device {
 	var chosen []loopdevice.Device
 	for _, one := range all {

@@ -41,7 +41,8 @@ type Machines interface {
 	MountedAt(id string, source *os.File) ([]string, error)
 	// Writers are the machines that run and have a directory mounted to be written, or one above or below it.
 	Writers(source *os.File) ([]string, error)
-	// Unmount removes the mount, and the directory or file that it was mounted at. It is not an error if nothing is mounted.
+	// Unmount removes the mount, and the directory or file that it was mounted at. It is not an error if nothing is
+	// mounted.
 	Unmount(id, target string) error
 	// LoopDevices are the numbers of the loop devices that are mounted on machines which run.
 	LoopDevices() (map[int]bool, error)
@@ -67,7 +68,8 @@ type Config struct {
 	Machines Machines
 	// Files are the file systems of the account, the same for all its clusters.
 	Files *filestore.Store
-	// DefaultFileSystem is the id of the account's own file system, which has volumes of all clusters and so is mounted by access points only.
+	// DefaultFileSystem is the id of the account's own file system, which has volumes of all clusters and so is mounted
+	// by access points only.
 	DefaultFileSystem string
 	Log               *slog.Logger
 }
@@ -97,7 +99,8 @@ func (c Config) reach() reach {
 // Identity says which driver it is: the identity service of CSI.
 func (d *Driver) Identity() csi.IdentityServer { return identity{} }
 
-// Controller makes, expands and removes volumes: the controller service of CSI, which the driver itself calls for claims.
+// Controller makes, expands and removes volumes: the controller service of CSI, which the driver itself calls for
+// claims.
 func (d *Driver) Controller() csi.ControllerServer { return d.controller }
 
 // Node mounts volumes on a machine that is the Node of a name: the node service of CSI.
@@ -130,8 +133,8 @@ func (d *Driver) snapshot(ctx context.Context) {
 	(&snapshotter{cluster: d.Cluster, objects: d.Snapshots, clusterName: d.ClusterName, volumes: d.controller, events: recorder}).run(ctx)
 }
 
-// checkInterval is how often it is looked how much room the host's disk has, and for devices that nobody uses any more: those of machines that are gone,
-// mostly. The others go when they are unmounted.
+// checkInterval is how often it is looked how much room the host's disk has, and for devices that nobody uses any more:
+// those of machines that are gone, mostly. The others go when they are unmounted.
 const checkInterval = 10 * time.Second
 
 func (d *Driver) check(ctx context.Context) {

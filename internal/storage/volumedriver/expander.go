@@ -33,8 +33,9 @@ const (
 	reasonResizeFailed = "VolumeResizeFailed"
 )
 
-// expander makes the volumes of claims larger that ask for more than they have: what upstream's external resizer does beside a driver. The API server lets
-// a claim ask for more only if its StorageClass allows that, and never for less than it has.
+// expander makes the volumes of claims larger that ask for more than they have: what upstream's external resizer does
+// beside a driver. The API server lets a claim ask for more only if its StorageClass allows that, and never for less
+// than it has.
 type expander struct {
 	cluster kubernetes.Interface
 	volumes csi.ControllerServer
@@ -85,7 +86,8 @@ func asksForMore(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimBound && claim.Spec.VolumeName != "" && claim.DeletionTimestamp.IsZero() && claim.Spec.Resources.Requests.Storage().Cmp(has) > 0
 }
 
-// expand makes the volume of a claim as large as it asks, then says so in the volume and in the claim. Every step may come again.
+// expand makes the volume of a claim as large as it asks, then says so in the volume and in the claim. Every step may
+// come again.
 func (e *expander) expand(ctx context.Context, name cache.ObjectName) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

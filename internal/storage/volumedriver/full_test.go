@@ -21,13 +21,15 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// A disk that is full makes writes fail and nothing else: what was written is there, volumes can be removed, and then there is room again.
+// A disk that is full makes writes fail and nothing else: what was written is there, volumes can be removed, and then
+// there is room again.
 func TestFullDisk(t *testing.T) {
 	handle := own + "::" + v1alpha1.VolumeAccessPointID(clusterName, "raw")
 	w := newWorld(t, uses(nodeName, handle, func(_ *corev1.Pod, _ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 		v.Status.Phase, v.Spec.ClaimRef.Name = corev1.VolumeBound, "data"
 	})...)
-	// It is mounted over the world's own directory. Its device goes first: a file system that is still behind one stays.
+	// It is mounted over the world's own directory. Its device goes first: a file system that is still behind one
+	// stays.
 	if err := unix.Mount("tmpfs", w.root, "tmpfs", 0, "size=40m,mode=700"); err != nil {
 		t.Fatal(err)
 	}

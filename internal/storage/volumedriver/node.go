@@ -221,7 +221,8 @@ func (n *node) NodeUnpublishVolume(ctx context.Context, request *csi.NodeUnpubli
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// NodeGetVolumeStats implements [csi.NodeServer]: what is written in the volume's directory, and what the host's disk has left.
+// NodeGetVolumeStats implements [csi.NodeServer]: what is written in the volume's directory, and what the host's disk
+// has left.
 func (n *node) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	switch {
 	case request.GetVolumeId() == "":

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// canCopy refuses what cannot be copied now, and finds out how the source is. Where files cannot share their content, all of it is copied, which takes time
-// and room, and the copy is of one moment only if no pod writes meanwhile.
+// canCopy refuses what cannot be copied now, and finds out how the source is. Where files cannot share their content,
+// all of it is copied, which takes time and room, and the copy is of one moment only if no pod writes meanwhile.
 func (c *controller) canCopy(ctx context.Context, s *source) error {
 	err := c.files.CanClone(s.place.FileSystemID)
 	switch {
@@ -57,7 +57,8 @@ func (s source) usage(ctx context.Context, files *filestore.Store) (int64, error
 	return usage.Bytes, err
 }
 
-// whileStill runs something during which no pod begins to write a source of which everything is copied. Snapshots are never written.
+// whileStill runs something during which no pod begins to write a source of which everything is copied. Snapshots are
+// never written.
 func (c *controller) whileStill(s source, run func() error) error {
 	if s.plain == nil || s.place.Snapshot {
 		return run()
@@ -122,7 +123,8 @@ func (c *controller) copy(ctx context.Context, s source, to filestore.Place, atL
 	return nil
 }
 
-// progress tells how much of a source has been copied, a tenth at a time, and ends the copying when the disk has no room for volumes any more.
+// progress tells how much of a source has been copied, a tenth at a time, and ends the copying when the disk has no
+// room for volumes any more.
 func (c *controller) progress(ctx context.Context, s source) func(bytes int64) error {
 	const parts = 10
 	if s.plain == nil {

@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// Where files cannot share content, what no pod can write is copied, is told, and can be mounted again only when it is done.
+// Where files cannot share content, what no pod can write is copied, is told, and can be mounted again only when it is
+// done.
 func TestPlainCopy(t *testing.T) {
 	w, source := copyWorld(t, noReflink)
 	var said []string

@@ -18,7 +18,8 @@ import (
 // reasonDiskPressure is the reason of the Event that a claim gets when the host's disk begins to be full.
 const reasonDiskPressure = "HostDiskPressure"
 
-// pressure tells the claims of a cluster when the host's disk begins to be full: pods that write to their volumes are what fills it, and what fails then.
+// pressure tells the claims of a cluster when the host's disk begins to be full: pods that write to their volumes are
+// what fills it, and what fails then.
 type pressure struct {
 	cluster kubernetes.Interface
 	events  record.EventRecorder

@@ -35,8 +35,8 @@ const (
 // reasonCopying is that of the Events that say how far a copy has come.
 const reasonCopying = "Copying"
 
-// provision makes volumes for claims, and removes those that are released, until the context ends. Which claims, and in which order with their
-// PersistentVolumes, upstream's library decides, as it does for the external provisioner.
+// provision makes volumes for claims, and removes those that are released, until the context ends. Which claims, and in
+// which order with their PersistentVolumes, upstream's library decides, as it does for the external provisioner.
 func provision(ctx context.Context, cluster kubernetes.Interface, snapshots dynamic.Interface, volumes *controller) {
 	recorder, stop := events(ctx, cluster)
 	defer stop()
@@ -72,7 +72,8 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 	if claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil {
 		content, err := p.content(ctx, claim)
 		if err != nil {
-			// A copy that an earlier attempt finished, while the source existed, is the claim's. An unfinished copy must not be left.
+			// A copy that an earlier attempt finished, while the source existed, is the claim's. An unfinished copy
+			// must not be left.
 			made, left := p.volumes.abandonCopy(ctx, options.PVName)
 			switch {
 			case left != nil:
@@ -105,7 +106,8 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 	}, provisioning.ProvisioningFinished, nil
 }
 
-// content is what the volume of a claim is to have in it. The API server has both fields say the same, unless one of them is left out.
+// content is what the volume of a claim is to have in it. The API server has both fields say the same, unless one of
+// them is left out.
 func (p *provisioner) content(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*csi.VolumeContentSource, error) {
 	source := corev1.TypedObjectReference{}
 	if ref := claim.Spec.DataSourceRef; ref != nil {
@@ -147,7 +149,8 @@ func (p *provisioner) copied(ctx context.Context, claim *corev1.PersistentVolume
 	return volume.Spec.CSI.VolumeHandle, nil
 }
 
-// stateOf says whether something may be left of a call that failed, and whether the scheduler is to look for a node again.
+// stateOf says whether something may be left of a call that failed, and whether the scheduler is to look for a node
+// again.
 func stateOf(err error) provisioning.ProvisioningState {
 	switch status.Code(err) { //nolint:exhaustive // the others may have been cut short
 	case codes.InvalidArgument, codes.OutOfRange, codes.AlreadyExists, codes.NotFound, codes.FailedPrecondition:

@@ -30,9 +30,9 @@ func (r reach) to(ctx context.Context, management client.Reader, clusterName, fi
 	return r.check(ctx, management, clusterName, system)
 }
 
-// check refuses a file system that is for other clusters: its spec names the clusters that may use it, and, as on AWS, a file system with mount
-// targets is reached only from their VPC. A file system without mount targets is reached from everywhere here, because volumes need none, and so is
-// the default file system, which clusters of every VPC need.
+// check refuses a file system that is for other clusters: its spec names the clusters that may use it, and, as on AWS,
+// a file system with mount targets is reached only from their VPC. A file system without mount targets is reached from
+// everywhere here, because volumes need none, and so is the default file system, which clusters of every VPC need.
 func (r reach) check(ctx context.Context, management client.Reader, clusterName string, system *v1alpha1.FileSystem) error {
 	if only := system.Spec.Clusters; len(only) > 0 && !slices.Contains(only, clusterName) {
 		return status.Errorf(codes.PermissionDenied, "file system %s is for other clusters than %s: spec.clusters of the FileSystem must name it, or be empty", system.Name, clusterName)

@@ -17,7 +17,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// A file system is mounted, and volumes are made in it, by the clusters that its spec names, and with mount targets in their VPC alone.
+// A file system is mounted, and volumes are made in it, by the clusters that its spec names, and with mount targets in
+// their VPC alone.
 func TestReach(t *testing.T) {
 	target := func(system, vpc string) string { return fmt.Sprintf(`{"fileSystem":%q,"vpc":%q}`, system, vpc) }
 	const (

@@ -15,7 +15,8 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// RemoveCluster removes the volumes of a cluster that is gone which are to go with it, as far as that has not been done. The others stay.
+// RemoveCluster removes the volumes of a cluster that is gone which are to go with it, as far as that has not been
+// done. The others stay.
 func RemoveCluster(ctx context.Context, management client.Client, files *filestore.Store, cluster string) error {
 	points := &v1alpha1.AccessPointList{}
 	if err := management.List(ctx, points); err != nil {

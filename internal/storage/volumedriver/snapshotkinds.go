@@ -95,7 +95,8 @@ func fromUnstructured(object *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// restored is the snapshot that a claim is to be made from: the handle of the content that its VolumeSnapshot, of the same namespace, is bound to.
+// restored is the snapshot that a claim is to be made from: the handle of the content that its VolumeSnapshot, of the
+// same namespace, is bound to.
 func restored(ctx context.Context, snapshots dynamic.Interface, namespace, name string) (handle string, err error) {
 	var snapshot volumeSnapshot
 	err = readSnapshot(ctx, snapshots.Resource(snapshotsResource).Namespace(namespace), name, &snapshot)

@@ -27,8 +27,8 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// CreateSnapshot implements [csi.ControllerServer]. The object is made before the directory or disk, which is there whole or not at all: what is left
-// half-way has an object, and is made again.
+// CreateSnapshot implements [csi.ControllerServer]. The object is made before the directory or disk, which is there
+// whole or not at all: what is left half-way has an object, and is made again.
 func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	name, volume := request.GetName(), request.GetSourceVolumeId()
 	switch {
@@ -92,8 +92,8 @@ func (c *controller) makeSnapshot(ctx context.Context, from source, snapshot *v1
 	if err := c.management.Create(ctx, snapshot); err != nil {
 		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
 	}
-	// Data without an object is from before the management plane was restored from a backup. It is the snapshot that was asked for, since the id
-	// follows from the VolumeSnapshot.
+	// Data without an object is from before the management plane was restored from a backup. It is the snapshot that
+	// was asked for, since the id follows from the VolumeSnapshot.
 	there, err := c.files.Has(SnapshotPlace(snapshot))
 	if err != nil {
 		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
@@ -104,8 +104,8 @@ func (c *controller) makeSnapshot(ctx context.Context, from source, snapshot *v1
 	return c.copy(ctx, from, SnapshotPlace(snapshot), 0)
 }
 
-// deletedMeanwhile removes a snapshot whose object people deleted while it was made, and is the error that says so: whoever removes the data of deleted objects
-// may have looked before it was there.
+// deletedMeanwhile removes a snapshot whose object people deleted while it was made, and is the error that says so:
+// whoever removes the data of deleted objects may have looked before it was there.
 func (c *controller) deletedMeanwhile(snapshot *v1alpha1.VolumeSnapshot) error {
 	if err := c.files.DiscardPlace(SnapshotPlace(snapshot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
@@ -148,7 +148,8 @@ func (c *controller) lookAtSnapshot(ctx context.Context, id string) (*v1alpha1.V
 	return snapshot, since, nil
 }
 
-// DeleteSnapshot implements [csi.ControllerServer]. The directory or disk goes before the object: what is left half-way has an object.
+// DeleteSnapshot implements [csi.ControllerServer]. The directory or disk goes before the object: what is left half-way
+// has an object.
 func (c *controller) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	id := request.GetSnapshotId()
 	if id == "" {
@@ -180,7 +181,8 @@ func (c *controller) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnap
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// ListSnapshots implements [csi.ControllerServer]: the snapshots of the cluster that are whole, by id. A page begins after the id that its token is.
+// ListSnapshots implements [csi.ControllerServer]: the snapshots of the cluster that are whole, by id. A page begins
+// after the id that its token is.
 func (c *controller) ListSnapshots(ctx context.Context, request *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	most, after := int(request.GetMaxEntries()), request.GetStartingToken()
 	if most < 0 {

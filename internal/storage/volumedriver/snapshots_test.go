@@ -184,7 +184,8 @@ func TestSnapshotRefused(t *testing.T) {
 	}
 }
 
-// A snapshot that is cut short is made by the next attempt, with the size that the volume has then, or nothing is left of it.
+// A snapshot that is cut short is made by the next attempt, with the size that the volume has then, or nothing is left
+// of it.
 func TestSnapshotIsCutShort(t *testing.T) {
 	id := v1alpha1.VolumeSnapshotID(clusterName, "s")
 	for name, next := range map[string]func(t *testing.T, w *world, volume string){
@@ -250,7 +251,8 @@ func TestSnapshotIsCutShort(t *testing.T) {
 	}
 }
 
-// A snapshot whose object people delete while it is made is not taken for one, and leaves nothing. One that they deleted is made again once it is gone.
+// A snapshot whose object people delete while it is made is not taken for one, and leaves nothing. One that they
+// deleted is made again once it is gone.
 func TestSnapshotWhoseObjectIsDeleted(t *testing.T) {
 	var w *world
 	var volume string

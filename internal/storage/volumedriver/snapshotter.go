@@ -51,10 +51,11 @@ const (
 	snapshotsAtOnce = 4
 )
 
-// snapshotter makes and removes the snapshots of VolumeSnapshotContents: what upstream's csi-snapshotter does beside a driver. The snapshot-controller
-// makes these of VolumeSnapshots, and marks those that are to go.
+// snapshotter makes and removes the snapshots of VolumeSnapshotContents: what upstream's csi-snapshotter does beside a
+// driver. The snapshot-controller makes these of VolumeSnapshots, and marks those that are to go.
 //
-// The id of a snapshot follows from the VolumeSnapshot's UID, so one that is being made when its content goes is found without a mark on the content.
+// The id of a snapshot follows from the VolumeSnapshot's UID, so one that is being made when its content goes is found
+// without a mark on the content.
 type snapshotter struct {
 	cluster     kubernetes.Interface
 	objects     dynamic.Interface
@@ -130,8 +131,8 @@ func (s *snapshotter) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// concerns reports whether a content has changed in something that others write: what the snapshotter writes itself does not cut short the pause after
-// a failure.
+// concerns reports whether a content has changed in something that others write: what the snapshotter writes itself
+// does not cut short the pause after a failure.
 func concerns(was, is any) bool {
 	before, ok := was.(*unstructured.Unstructured)
 	now, also := is.(*unstructured.Unstructured)
@@ -260,8 +261,9 @@ func (s *snapshotter) failed(ctx context.Context, content *snapshotContent, reas
 	return errors.Join(err, s.say(ctx, content, map[string]any{"status": map[string]any{"readyToUse": false, "error": snapshotError{&now, message}}}, "status"))
 }
 
-// remove removes the snapshot of a content that is being deleted, unless it is to stay, and lets the content go. The snapshot-controller says when: once
-// the VolumeSnapshot that the content is bound to goes, and nothing is restored from it.
+// remove removes the snapshot of a content that is being deleted, unless it is to stay, and lets the content go. The
+// snapshot-controller says when: once the VolumeSnapshot that the content is bound to goes, and nothing is restored
+// from it.
 func (s *snapshotter) remove(ctx context.Context, content *snapshotContent) error {
 	unbound := content.Spec.Source.SnapshotHandle != "" && content.Spec.VolumeSnapshotRef.UID == ""
 	if _, marked := content.Annotations[annotationBeingDeleted]; !marked && !unbound {

@@ -22,8 +22,8 @@ const (
 	lookInterval = time.Second
 	// maxRequest is how large a request of a kubelet may be, in bytes.
 	maxRequest = 64 << 10
-	// maxConnections is how many connections one socket has: a kubelet has two. Everything that is root on a machine may connect, and each takes a file
-	// descriptor of the process that serves all clusters.
+	// maxConnections is how many connections one socket has: a kubelet has two. Everything that is root on a machine
+	// may connect, and each takes a file descriptor of the process that serves all clusters.
 	maxConnections = 16
 	// maxStreams is how many requests of one connection are answered at a time.
 	maxStreams = 32

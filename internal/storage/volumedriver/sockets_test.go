@@ -20,7 +20,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Each machine of the cluster that runs is answered by its own sockets, again after a reboot, and no longer than it is there.
+// Each machine of the cluster that runs is answered by its own sockets, again after a reboot, and no longer than it is
+// there.
 func TestSockets(t *testing.T) {
 	const other = "i-0123456789abcdef1" // of another cluster
 	w := newWorld(t)
@@ -96,7 +97,8 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// isServed reports whether gRPC says something on a new connection, which is kept. A server does so at once when the client has begun.
+// isServed reports whether gRPC says something on a new connection, which is kept. A server does so at once when the
+// client has begun.
 func isServed(t *testing.T, socket string, patience time.Duration) bool {
 	t.Helper()
 	connection, err := net.Dial("unix", socket)

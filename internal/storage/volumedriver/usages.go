@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// countedFor is how long what was counted is told again: kubelets ask each minute, and counting reads every directory of a volume.
+	// countedFor is how long what was counted is told again: kubelets ask each minute, and counting reads every
+	// directory of a volume.
 	countedFor = 5 * time.Minute
 	// countTime is how long counting one volume may take. If it takes longer, the usage is not reported.
 	countTime = 2 * time.Second

@@ -18,10 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// podUID is the annotation in which containerd's CRI says of which pod a container is (containerd, internal/cri/annotations).
+// podUID is the annotation in which containerd's CRI says of which pod a container is (containerd,
+// internal/cri/annotations).
 const podUID = "io.kubernetes.cri.sandbox-uid"
 
-// blockDevice is how a specification that containerd has written begins to speak of a block device. Others are not read.
+// blockDevice is how a specification that containerd has written begins to speak of a block device. Others are not
+// read.
 var blockDevice = []byte(`"type":"b"`)
 
 // where is where things are found on a machine.
@@ -32,7 +34,8 @@ type where struct {
 
 var machine = where{uidMap: "/proc/self/uid_map", pods: "/var/lib/kubelet/pods"}
 
-// mountDevices has the raw block volumes of a bundle's container mounted from where the kubelet has them, on a machine that cannot make devices.
+// mountDevices has the raw block volumes of a bundle's container mounted from where the kubelet has them, on a machine
+// that cannot make devices.
 func mountDevices(bundle string, on where) error {
 	path := filepath.Join(bundle, oci.ConfigFilename)
 	raw, err := os.ReadFile(path)
@@ -49,14 +52,15 @@ func mountDevices(bundle string, on where) error {
 	return os.WriteFile(path, changed, 0o600)
 }
 
-// ownIDs reports whether the machine has a user namespace of its own (user_namespaces(7)): the first one maps every id to itself.
+// ownIDs reports whether the machine has a user namespace of its own (user_namespaces(7)): the first one maps every id
+// to itself.
 func (w where) ownIDs() bool {
 	raw, err := os.ReadFile(w.uidMap)
 	return err == nil && !slices.Equal(strings.Fields(string(raw)), []string{"0", "0", "4294967295"})
 }
 
-// change returns a specification with mounts in place of devices that are found elsewhere on the machine, or nil if there is none. All other parts of it
-// stay as they are, rules for devices too.
+// change returns a specification with mounts in place of devices that are found elsewhere on the machine, or nil if
+// there is none. All other parts of it stay as they are, rules for devices too.
 func (w where) change(raw []byte) ([]byte, error) {
 	var of specs.Spec
 	if err := json.Unmarshal(raw, &of); err != nil || of.Linux == nil {

@@ -2,12 +2,14 @@
 
 //go:build linux
 
-// Containerd-shim-runc-v2 is containerd's shim for runc, which has a container's block devices mounted where they cannot be made.
+// Containerd-shim-runc-v2 is containerd's shim for runc, which has a container's block devices mounted where they
+// cannot be made.
 //
-// In a user namespace nobody makes device files, and runc mounts there what the machine has at the path that a device is to have in the container
-// (libcontainer/rootfs_linux.go, bindMountDeviceNode). For a raw block volume that is a path that the pod's author chose, and the machine has nothing
-// there. This shim is upstream's but for one thing: before runc creates a container with such a device, it says in the container's specification where
-// on the machine the kubelet has it.
+// In a user namespace nobody makes device files, and runc mounts there what the machine has at the path that a device
+// is to have in the container (libcontainer/rootfs_linux.go, bindMountDeviceNode). For a raw block volume that is a
+// path that the pod's author chose, and the machine has nothing there. This shim is upstream's but for one thing:
+// before runc creates a container with such a device, it says in the container's specification where on the machine the
+// kubelet has it.
 package main
 
 import (

@@ -31,8 +31,8 @@ func denial(service string) string {
 	return "AccessDeniedException"
 }
 
-// inputs are what a request has beside what the SDK requires, by the action, so that it is good enough for IAM to be asked. What is
-// required is filled in by its name, see named.
+// inputs are what a request has beside what the SDK requires, by the action, so that it is good enough for IAM to be
+// asked. What is required is filled in by its name, see named.
 func (w *world) inputs() map[string]map[string]any {
 	group := map[string]any{"LogGroupName": aws.String("live")}
 	template := &ec2types.RequestLaunchTemplateData{UserData: userData()}
@@ -112,7 +112,8 @@ func (w *world) named(service, name string) string {
 	return "live"
 }
 
-// TestDenied sends every action that the account answers as a user without rights. Nothing happens, and the code is the service's own.
+// TestDenied sends every action that the account answers as a user without rights. Nothing happens, and the code is the
+// service's own.
 func TestDenied(t *testing.T) {
 	w := newWorld(t)
 	nobody := w.nobody()

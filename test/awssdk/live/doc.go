@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live calls the actions of a running account by AWS's SDK, as a program of a user does: its clients, its waiters, its errors.
+// Package live calls the actions of a running account by AWS's SDK, as a program of a user does: its clients, its
+// waiters, its errors.
 //
-// A story starts an account and runs these tests with the environment that `muster env` prints (TestActionsByTheSDK in test/stories). By
-// themselves they do nothing.
+// A story starts an account and runs these tests with the environment that `muster env` prints (TestActionsByTheSDK in
+// test/stories). By themselves they do nothing.
 //
 // A new action is one entry of a table in the file of its service:
 //
@@ -12,6 +13,6 @@
 //		w.has(out, "Cluster.Arn", "Cluster.Status")
 //	}},
 //
-// What happens to a caller without rights is asked of every action that the account answers, without an entry; denied_test.go has what a
-// request needs to get as far as that.
+// What happens to a caller without rights is asked of every action that the account answers, without an entry;
+// denied_test.go has what a request needs to get as far as that.
 package live

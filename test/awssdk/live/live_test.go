@@ -42,7 +42,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestEveryActionIsTested fails if an action that the account answers has no test here. IAM and STS have theirs in internal/iam.
+// TestEveryActionIsTested fails if an action that the account answers has no test here. IAM and STS have theirs in
+// internal/iam.
 func TestEveryActionIsTested(t *testing.T) {
 	tested := map[string]bool{}
 	for _, table := range tables() {

@@ -25,8 +25,8 @@ import (
 // envNames says that this runs on a machine or in a pod.
 const envNames = "MUSTER_LIVE_NAMES"
 
-// TestServicesByTheirNames reaches every service as on AWS: no endpoint is set, so that the SDK takes the service's own name. What the
-// service says is for the other tests.
+// TestServicesByTheirNames reaches every service as on AWS: no endpoint is set, so that the SDK takes the service's own
+// name. What the service says is for the other tests.
 func TestServicesByTheirNames(t *testing.T) {
 	if file := os.Getenv("AWS_CONFIG_FILE"); file != "" || os.Getenv("AWS_ENDPOINT_URL") != "" {
 		t.Fatalf("the environment has an endpoint, or %q does", file)

@@ -26,7 +26,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// envSubnets has the ids of two subnets of the default VPC, in two zones. Its absence says that no account is there to be tested.
+// envSubnets has the ids of two subnets of the default VPC, in two zones. Its absence says that no account is there to
+// be tested.
 const envSubnets = "MUSTER_LIVE_SUBNETS"
 
 const (
@@ -90,8 +91,8 @@ func (w *world) as(c aws.Config) *world {
 	return &other
 }
 
-// run runs the tests of actions in turn: each finds what those before it made. After the first that fails the others would fail for
-// its sake, so they do not run.
+// run runs the tests of actions in turn: each finds what those before it made. After the first that fails the others
+// would fail for its sake, so they do not run.
 func (w *world) run(service string, actions []action) {
 	w.Helper()
 	for _, a := range actions {
@@ -154,8 +155,9 @@ func codeOf(err error) string {
 	return ""
 }
 
-// has fails the test for each path of exported fields at which an output has nothing, such as "Clusters[].Arn": docs/aws-actions.md names
-// what is read back of each action. A list must have an item, and all items must have the rest of the path.
+// has fails the test for each path of exported fields at which an output has nothing, such as "Clusters[].Arn":
+// docs/aws-actions.md names what is read back of each action. A list must have an item, and all items must have the
+// rest of the path.
 func (w *world) has(output any, paths ...string) {
 	w.Helper()
 	for _, path := range paths {

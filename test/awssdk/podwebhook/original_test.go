@@ -159,7 +159,8 @@ func originals(t testing.TB) map[string]*corev1.Pod {
 	return pods
 }
 
-// Every pod of the original's tests gets the patch that its annotation expects, byte for byte, and what the original makes of it today.
+// Every pod of the original's tests gets the patch that its annotation expects, byte for byte, and what the original
+// makes of it today.
 func TestOriginalPods(t *testing.T) {
 	pods := originals(t)
 	if len(pods) < 24 {

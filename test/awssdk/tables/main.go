@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tables writes the tables of internal/aws/awstable from the source of AWS's SDK for Go, in the versions that this
-// module's go.mod names. It reads the source and runs none of it.
+// Command tables writes the tables of internal/aws/awstable from the source of AWS's SDK for Go, in the versions that
+// this module's go.mod names. It reads the source and runs none of it.
 package main
 
 import (

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// queryReader reads clients of the query protocols, which are functions for each shape: awsEc2query_serializeDocumentTag and so on. Types
-// of members are those of the Go structs, and names on the wire are in the functions.
+// queryReader reads clients of the query protocols, which are functions for each shape:
+// awsEc2query_serializeDocumentTag and so on. Types of members are those of the Go structs, and names on the wire are
+// in the functions.
 type queryReader struct {
 	source  *source
 	table   *table
@@ -158,7 +159,8 @@ func after(name string, words ...string) (string, bool) {
 	return "", false
 }
 
-// serializer reads blocks of `objectKey := object.Key("Name"); objectKey.String(*v.Name)`, or a list's `value.Array("Name")`.
+// serializer reads blocks of `objectKey := object.Key("Name"); objectKey.String(*v.Name)`, or a list's
+// `value.Array("Name")`.
 func (r *queryReader) serializer(name string, f *ast.FuncDecl) {
 	fields := map[string]wire{}
 	ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -350,7 +352,8 @@ func (r *queryReader) shapeOf(e ast.Expr, list string) (string, error) {
 	return name, r.structure(name)
 }
 
-// union reads the members of an interface: each is a struct such as PolicyIdentifierMemberPolicyArn, and named so on the wire.
+// union reads the members of an interface: each is a struct such as PolicyIdentifierMemberPolicyArn, and named so on
+// the wire.
 func (r *queryReader) union(name string) error {
 	made := &shape{kind: "union"}
 	if r.table.shapes[name] != nil {

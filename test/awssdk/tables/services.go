@@ -36,8 +36,8 @@ func (s service) table(client *source) (string, error) {
 	return schemaTable(client, s.name, s.protocol, s.operations)
 }
 
-// EC2 has more than 700 operations, and IAM, SSM and CloudWatch Logs have more than a hundred each: the tables have what docs/aws-actions.md has, and
-// of EC2 the operations of volumes.
+// EC2 has more than 700 operations, and IAM, SSM and CloudWatch Logs have more than a hundred each: the tables have
+// what docs/aws-actions.md has, and of EC2 the operations of volumes.
 const (
 	ec2 = `
 AllocateAddress AssignPrivateNatGatewayAddress AssociateAddress AssociateDhcpOptions AssociateNatGatewayAddress

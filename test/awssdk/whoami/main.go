@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whoami asks STS who the caller is, by AWS's SDK and with nothing but its default configuration: what a program in a pod does. With -watch it asks
-// again and again with the credentials that the SDK has, and prints a line with the moment whenever the answer is another. With -fresh it
-// gets credentials of its own for each question, and prints each second how many questions there were and how many failed.
+// Whoami asks STS who the caller is, by AWS's SDK and with nothing but its default configuration: what a program in a
+// pod does. With -watch it asks again and again with the credentials that the SDK has, and prints a line with the
+// moment whenever the answer is another. With -fresh it gets credentials of its own for each question, and prints each
+// second how many questions there were and how many failed.
 package main
 
 import (
@@ -49,7 +50,8 @@ func main() {
 	}
 }
 
-// askAfresh has the SDK forget its credentials before each question, so that it reads its token again and exchanges that.
+// askAfresh has the SDK forget its credentials before each question, so that it reads its token again and exchanges
+// that.
 func askAfresh(ctx context.Context, loaded aws.Config) {
 	asked, failed, last := 0, 0, ""
 	client := sts.NewFromConfig(loaded)

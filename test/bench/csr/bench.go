@@ -90,8 +90,8 @@ func (b *bench) loads(s system) []load {
 	return all
 }
 
-// needed is how many machines one system meets in one round. Each request is of a machine of its own, plus a first one that
-// tells that the system works.
+// needed is how many machines one system meets in one round. Each request is of a machine of its own, plus a first one
+// that tells that the system works.
 func (b *bench) needed() int {
 	most := 0
 	for _, name := range b.options.systems {

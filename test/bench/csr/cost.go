@@ -79,8 +79,8 @@ func only(raw []byte, names ...string) []byte {
 	return kept
 }
 
-// nameOf is what a request was about, such as "PUT certificatesigningrequests/status", or "" if it has nothing to do with
-// certificates: kube-controller-manager has other work as well.
+// nameOf is what a request was about, such as "PUT certificatesigningrequests/status", or "" if it has nothing to do
+// with certificates: kube-controller-manager has other work as well.
 func nameOf(metric *dto.Metric) string {
 	label := map[string]string{}
 	for _, l := range metric.GetLabel() {

@@ -29,8 +29,8 @@ import (
 // floorConnections is how many the workers share: requests of one HTTP/2 connection wait for each other's writes.
 const floorConnections = 4
 
-// floorMain is the floor: one watch, and for each request nothing but parse, verify, sign and the two writes that the API
-// server asks for. There is no policy, no cache and no second try.
+// floorMain is the floor: one watch, and for each request nothing but parse, verify, sign and the two writes that the
+// API server asks for. There is no policy, no cache and no second try.
 func floorMain(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("floor", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "of the cluster")

@@ -13,8 +13,9 @@ import (
 	"muster.dev/muster/test/plane"
 )
 
-// share is how much of the processors' time nothing ran, and something that has nothing to do with the benchmark did. A rate is the
-// system's own only if both are small: what waits shows in the first, and a machine that others use in the second.
+// share is how much of the processors' time nothing ran, and something that has nothing to do with the benchmark did. A
+// rate is the system's own only if both are small: what waits shows in the first, and a machine that others use in the
+// second.
 type share struct{ idle, others float64 }
 
 // moment is how the processors' time was spent until then.
@@ -40,8 +41,8 @@ func (m *meter) now() (moment, error) {
 	return at, nil
 }
 
-// parseStat reads the first line of /proc/stat (proc(5)): ticks of 1/100 s, idle ones and those that waited for a disk in the fourth
-// and fifth place, and up to the eighth all there are.
+// parseStat reads the first line of /proc/stat (proc(5)): ticks of 1/100 s, idle ones and those that waited for a disk
+// in the fourth and fifth place, and up to the eighth all there are.
 func parseStat(stat string) (at moment, err error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

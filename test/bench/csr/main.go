@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Csr measures how fast certificate signing requests are approved and signed, and what that costs: by muster's certificate
-// controller, by kube-controller-manager with its default client limits and with raised ones, and by the floor, which is the
-// least that approving and signing can cost. All of them run in one go on the same machine, each on a fresh upstream control
-// plane of the programs in bin/, in rounds whose order is reversed every other time.
+// Csr measures how fast certificate signing requests are approved and signed, and what that costs: by muster's
+// certificate controller, by kube-controller-manager with its default client limits and with raised ones, and by the
+// floor, which is the least that approving and signing can cost. All of them run in one go on the same machine, each on
+// a fresh upstream control plane of the programs in bin/, in rounds whose order is reversed every other time.
 package main
 
 import (

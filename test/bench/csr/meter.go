@@ -165,7 +165,8 @@ func refusal(csr *certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// create makes all requests: as many at once as allowed, or one after the other at the load's rate, however long each takes.
+// create makes all requests: as many at once as allowed, or one after the other at the load's rate, however long each
+// takes.
 func (m *meter) create(ctx context.Context, l load, requests []request, concurrency int, started func(int)) error {
 	var group sync.WaitGroup
 	var once sync.Once

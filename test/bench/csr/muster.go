@@ -28,7 +28,8 @@ func muster(ctx context.Context, b *bench, p *plane.Plane) (*plane.Process, erro
 	return p.Run("muster", b.options.muster, "--kubeconfig="+kubeconfig, "--config="+policy)
 }
 
-// Everything that can be on is, as in a cluster that is looked after: leader election and the record of what was issued, too.
+// Everything that can be on is, as in a cluster that is looked after: leader election and the record of what was
+// issued, too.
 const policyFile = `apiVersion: certificates.muster.dev/v1alpha1
 kind: CertificateControllerConfiguration
 mode: approve-and-sign

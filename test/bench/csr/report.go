@@ -127,7 +127,8 @@ func (r *report) median(rounds []result) result {
 	return m
 }
 
-// ratio compares each round with the fastest of the others in the same round, or, where those ran in fewer rounds, in any.
+// ratio compares each round with the fastest of the others in the same round, or, where those ran in fewer rounds, in
+// any.
 func (r *report) ratio(rounds []result, others ...string) float64 {
 	var ratios []float64
 	for _, one := range rounds {

@@ -12,8 +12,8 @@ import (
 	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
 )
 
-// follow watches requests from a version on, until ctx is done. The API server ends a watch whose reader falls behind; then it
-// goes on where it was.
+// follow watches requests from a version on, until ctx is done. The API server ends a watch whose reader falls behind;
+// then it goes on where it was.
 func follow(ctx context.Context, client certificatesclient.CertificateSigningRequestInterface, version string, see func(watch.EventType, *certificatesv1.CertificateSigningRequest)) error {
 	for {
 		events, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version})

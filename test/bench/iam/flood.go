@@ -84,8 +84,8 @@ func floodMain(ctx context.Context, args []string) error {
 	if f.check, err = s.start(ctx, p); err != nil {
 		return err
 	}
-	// Their keys are known to be good then, and as many good tokens are remembered as can be: what memory grows by is due to bad ones.
-	// The first half is forgotten again.
+	// Their keys are known to be good then, and as many good tokens are remembered as can be: what memory grows by is
+	// due to bad ones. The first half is forgotten again.
 	for _, token := range append(slices.Clip(f.good), f.bad.first) {
 		if err := f.check(ctx, token); err != nil {
 			return err
@@ -170,7 +170,8 @@ func (f *flooding) badOnes(ctx context.Context, began time.Time) {
 	}
 }
 
-// collect notes how much memory is in use. Twentieths come one after the other: collecting takes less time than one of them.
+// collect notes how much memory is in use. Twentieths come one after the other: collecting takes less time than one of
+// them.
 func (f *flooding) collect() {
 	runtime.GC()
 	var m runtime.MemStats

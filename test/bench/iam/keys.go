@@ -24,8 +24,8 @@ import (
 // keysSocket is the socket of the key service, in the benchmark's directory.
 const keysSocket = "keys/socket"
 
-// keysMain is an account's service as muster serve has one, on a real socket, that knows secrets by the key's id. It lives as long as its
-// standard input.
+// keysMain is an account's service as muster serve has one, on a real socket, that knows secrets by the key's id. It
+// lives as long as its standard input.
 func keysMain(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("keys", flag.ContinueOnError)
 	socket := flags.String("socket", "", "path of the socket")

@@ -18,7 +18,8 @@ import (
 // connections are how many the load has: clients of an API server are many, and one of them stands behind no other.
 const connections = 16
 
-// load asks a server so many times a second, whatever becomes of the answers. What was asked late counts from when it was due.
+// load asks a server so many times a second, whatever becomes of the answers. What was asked late counts from when it
+// was due.
 type load struct {
 	address string
 	config  *tls.Config
@@ -102,8 +103,8 @@ func (l *load) run(ctx context.Context, questions []question, good func(status s
 	}, nil
 }
 
-// send sends them when they are due. Go's timers are as exact as epoll_wait(2), which knows whole milliseconds only, so that two would
-// come at once every other time.
+// send sends them when they are due. Go's timers are as exact as epoll_wait(2), which knows whole milliseconds only, so
+// that two would come at once every other time.
 func (l *load) send(ctx context.Context, questions []question) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

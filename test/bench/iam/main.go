@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Iam measures how fast tokens of AWS IAM are verified, and what that costs: by aws-iam-authenticator's own verifier, as it is shipped
-// and with a pool of connections that fits, and by muster's, against an STS in another process and with its own identity service's
-// keys. All of it runs in one go on the same machine, each measurement in a process of its own, in rounds whose order is reversed
-// every other time. All traffic is on loopback.
+// Iam measures how fast tokens of AWS IAM are verified, and what that costs: by aws-iam-authenticator's own verifier,
+// as it is shipped and with a pool of connections that fits, and by muster's, against an STS in another process and
+// with its own identity service's keys. All of it runs in one go on the same machine, each measurement in a process of
+// its own, in rounds whose order is reversed every other time. All traffic is on loopback.
 //
 // It is a module of its own, so that aws-iam-authenticator is none of muster's dependencies.
 package main

@@ -40,7 +40,8 @@ type result struct {
 	APIServerMiB float64 `json:"apiServerResidentMiB,omitempty"`
 	LoadCPU      float64 `json:"loadCPUMicroseconds,omitempty"` // of the benchmark itself
 
-	// Ratios of the rate to that of aws-iam-authenticator in the same round, medians; 0 if there is nothing to compare with.
+	// Ratios of the rate to that of aws-iam-authenticator in the same round, medians; 0 if there is nothing to compare
+	// with.
 	ToShipped float64 `json:"toShipped,omitempty"`
 	ToPool    float64 `json:"toPool,omitempty"`
 }

@@ -32,8 +32,8 @@ const stsAuthority = "sts.pem"
 // nullAuthority is that of the server that only answers.
 const nullAuthority = "null.pem"
 
-// stsMain is an STS that answers at once and checks nothing: what is measured with it is an upper bound. It speaks HTTP/1.1 by TLS,
-// as AWS's does, and lives as long as its standard input.
+// stsMain is an STS that answers at once and checks nothing: what is measured with it is an upper bound. It speaks
+// HTTP/1.1 by TLS, as AWS's does, and lives as long as its standard input.
 func stsMain(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("sts", flag.ContinueOnError)
 	dir := flags.String("dir", "", "directory for the certificate")

@@ -101,8 +101,8 @@ func systemNames() (names []string) {
 	return names
 }
 
-// upstream is aws-iam-authenticator's own verifier. It takes no client and uses http.DefaultTransport, so there the way to STS is
-// turned here: what it checks of the host stays as it is.
+// upstream is aws-iam-authenticator's own verifier. It takes no client and uses http.DefaultTransport, so there the way
+// to STS is turned here: what it checks of the host stays as it is.
 func upstream(idle int) func(context.Context, place) (check, error) {
 	return func(_ context.Context, p place) (check, error) {
 		if err := turnDefaultTransport(p.sts, p.ca(), idle); err != nil {

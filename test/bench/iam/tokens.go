@@ -76,8 +76,8 @@ func presign(ctx context.Context, signer *v4.Signer, id string, expires int, at 
 // badTokens makes tokens that are all refused, quickly: nobody signs them.
 type badTokens struct {
 	before, id, after string
-	// first is a good token of the access key that bad signatures are said to be of. Nobody else uses that key: who asks STS cannot
-	// tell its owner from others who know its id, so those wait for each other.
+	// first is a good token of the access key that bad signatures are said to be of. Nobody else uses that key: who
+	// asks STS cannot tell its owner from others who know its id, so those wait for each other.
 	first string
 }
 

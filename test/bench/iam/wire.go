@@ -16,7 +16,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// question is a request as it goes over an HTTP/2 connection, its stream's number left out: nothing is put together while it is measured.
+// question is a request as it goes over an HTTP/2 connection, its stream's number left out: nothing is put together
+// while it is measured.
 type question []byte
 
 // newQuestion makes one. Headers come after those that each request has.
@@ -60,11 +61,12 @@ func (q question) stream(id uint32) (data int64) {
 	return data
 }
 
-// streams are as many requests as are open at once on a connection: API servers take 100 (--http2-max-streams-per-connection).
+// streams are as many requests as are open at once on a connection: API servers take 100
+// (--http2-max-streams-per-connection).
 const streams = 100
 
-// wire is one HTTP/2 connection. Whoever asks does not wait for the answer, and one goroutine reads all answers: a request costs the load
-// two system calls and no garbage.
+// wire is one HTTP/2 connection. Whoever asks does not wait for the answer, and one goroutine reads all answers: a
+// request costs the load two system calls and no garbage.
 type wire struct {
 	conn   *tls.Conn
 	answer func(n int, status string, body []byte) // called for each, n as it was asked with; status "" if there is none

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sh is /bin/sh of the image that stands in for busybox. It becomes busybox's ash, whose messages some specs compare, unless the environment
-// has names that are no identifiers, which others set and look for: Debian's ash drops those, and bash does not.
+// Sh is /bin/sh of the image that stands in for busybox. It becomes busybox's ash, whose messages some specs compare,
+// unless the environment has names that are no identifiers, which others set and look for: Debian's ash drops those,
+// and bash does not.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package places says where the prizes of test/escape are: prizes are secrets of the host, planted by test/escape/prize, which a program on a
-// machine must not get. The package is small on purpose: the program links it.
+// Package places says where the prizes of test/escape are: prizes are secrets of the host, planted by
+// test/escape/prize, which a program on a machine must not get. The package is small on purpose: the program links it.
 package places
 
 import (
@@ -13,7 +13,8 @@ import (
 	"strconv"
 )
 
-// Map says where prizes are, as flags of the program. Those that are missing are zero, and attacks on them are not here.
+// Map says where prizes are, as flags of the program. Those that are missing are zero, and attacks on them are not
+// here.
 type Map struct {
 	TokenHash string `flag:"token-sha256" usage:"SHA-256 of the token that every prize holds, in hex"`
 
@@ -102,8 +103,8 @@ func (p *Map) Args() []string {
 // tokenPattern is how a token looks: 16 random bytes in hex.
 var tokenPattern = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// Find looks for the token in what somebody read. It returns "" if the token is not there. The hash tells a prize from anything else that looks
-// like one, and does not give the token away.
+// Find looks for the token in what somebody read. It returns "" if the token is not there. The hash tells a prize from
+// anything else that looks like one, and does not give the token away.
 func (p *Map) Find(data []byte) string {
 	for _, found := range tokenPattern.FindAll(data, -1) {
 		if hash(found) == p.TokenHash {

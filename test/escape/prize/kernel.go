@@ -59,7 +59,8 @@ func (p *Planted) plantProcess(string) error {
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		// The kernel takes the end of the thread that started a process for the end of its parent (PR_SET_PDEATHSIG(2const)).
+		// The kernel takes the end of the thread that started a process for the end of its parent
+		// (PR_SET_PDEATHSIG(2const)).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

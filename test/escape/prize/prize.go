@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prize plants secrets on a host for test/escape. All of them hold one random token, so an attack that names the token has read one of
-// them, whatever it says about the way. What the kernel of this host does not have is not planted, and its place stays empty.
+// Package prize plants secrets on a host for test/escape. All of them hold one random token, so an attack that names
+// the token has read one of them, whatever it says about the way. What the kernel of this host does not have is not
+// planted, and its place stays empty.
 //
 // Everything is taken back by Close, and what the kernel holds ends with the process that planted it.
 package prize
@@ -27,7 +28,8 @@ type Planted struct {
 	Map places.Map
 	// Token is in each of them.
 	Token string
-	// Shared is the host's directory for Map.Shared, and Volume that for Map.Volume. Who owns Volume is up to the caller.
+	// Shared is the host's directory for Map.Shared, and Volume that for Map.Volume. Who owns Volume is up to the
+	// caller.
 	Shared, Volume string
 
 	// undo takes back what was planted, the last one first.

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// The victim is a user that nobody on a host is likely to be, another one each time, since the kernel takes keys back at its leisure. Root's
-	// limits are left alone: the rest of the host lives by them.
+	// The victim is a user that nobody on a host is likely to be, another one each time, since the kernel takes keys
+	// back at its leisure. Root's limits are left alone: the rest of the host lives by them.
 	firstVictim, victims = 40_000, 20_000
 	// left is how many inotify instances and keys the victim can still have.
 	left = 4
@@ -25,7 +25,8 @@ const (
 	mostInstances = 2048
 )
 
-// plantUser uses up nearly all that the kernel lets one user have. Somebody who is counted together with that user gets no more than what is left.
+// plantUser uses up nearly all that the kernel lets one user have. Somebody who is counted together with that user gets
+// no more than what is left.
 func (p *Planted) plantUser(string) error {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // it never fails

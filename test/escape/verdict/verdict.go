@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verdict is the report of test/escape: one line of JSON for each attack and right. The program writes the lines, and whoever started the
-// program on a machine reads them.
+// Package verdict is the report of test/escape: one line of JSON for each attack and right. The program writes the
+// lines, and whoever started the program on a machine reads them.
 package verdict
 
 import (
@@ -23,7 +23,8 @@ const (
 	Held Outcome = "held"
 	// NotHere means that the kernel or the host lacks what the attack needs.
 	NotHere Outcome = "not here"
-	// Unclear means that the attack ended without a verdict: it crashed or hung. It counts as Out, since nobody knows what it did.
+	// Unclear means that the attack ended without a verdict: it crashed or hung. It counts as Out, since nobody knows
+	// what it did.
 	Unclear Outcome = "unclear"
 )
 
@@ -56,8 +57,8 @@ func Write(to io.Writer, all ...Verdict) error {
 	return nil
 }
 
-// Read reads verdicts until the end. A line that is not a whole verdict is an error: a report that was cut short, or that somebody on the machine
-// wrote by hand, must not pass for a good one.
+// Read reads verdicts until the end. A line that is not a whole verdict is an error: a report that was cut short, or
+// that somebody on the machine wrote by hand, must not pass for a good one.
 func Read(from io.Reader) ([]Verdict, error) {
 	decoder := json.NewDecoder(from)
 	decoder.DisallowUnknownFields()

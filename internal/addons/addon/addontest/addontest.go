@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addontest holds what the tests of add-ons have in common: the objects of an add-on in a cluster of tests, and the version that a module pins.
+// Package addontest holds what the tests of add-ons have in common: the objects of an add-on in a cluster of tests, and
+// the version that a module pins.
 package addontest
 
 import (
@@ -28,8 +29,9 @@ func Config(vpc bool) component.Config {
 	return c
 }
 
-// Objects compares the objects of an add-on with testdata/objects.yaml, checks that they are whole, and returns them. Their image has a fixed version,
-// so that an upgrade of the program does not change the file. In a cluster without a VPC the add-on must have no objects.
+// Objects compares the objects of an add-on with testdata/objects.yaml, checks that they are whole, and returns them.
+// Their image has a fixed version, so that an upgrade of the program does not change the file. In a cluster without a
+// VPC the add-on must have no objects.
 func Objects(t *testing.T, a addon.Addon) []*unstructured.Unstructured {
 	t.Helper()
 	a.Image = a.Repository() + "v0.0.0"
@@ -66,7 +68,8 @@ func Version(t *testing.T, a addon.Addon, dir, module string) {
 	t.Errorf("%s does not require %s", path, module)
 }
 
-// Read checks what becomes of a configuration: it is read if want is empty, and refused with an error that has want in it otherwise.
+// Read checks what becomes of a configuration: it is read if want is empty, and refused with an error that has want in
+// it otherwise.
 func Read(t *testing.T, a addon.Addon, text, want string) {
 	t.Helper()
 	if _, err := a.Read(text); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -74,7 +77,8 @@ func Read(t *testing.T, a addon.Addon, text, want string) {
 	}
 }
 
-// Configured makes the objects of an add-on out of a base, which is a List in YAML, and a configuration. It checks that the base is not changed.
+// Configured makes the objects of an add-on out of a base, which is a List in YAML, and a configuration. It checks that
+// the base is not changed.
 func Configured(t *testing.T, a addon.Addon, base, text, roleARN string) []*unstructured.Unstructured {
 	t.Helper()
 	values, err := a.Read(text)

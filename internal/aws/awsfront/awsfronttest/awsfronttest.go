@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awsfronttest has what tests of actions stand on: a caller, IAM as a gate that remembers what it is asked, a front, and how an API server
-// marks new objects. It trusts everybody, unless it is told to deny.
+// Package awsfronttest has what tests of actions stand on: a caller, IAM as a gate that remembers what it is asked, a
+// front, and how an API server marks new objects. It trusts everybody, unless it is told to deny.
 package awsfronttest
 
 import (
@@ -83,7 +83,8 @@ func (g *Gate) Authorize(_ awsfront.Caller, action string, about awsfront.Target
 	return nil
 }
 
-// New is a front behind a gate. Questions to IAM must be about resources that the list of actions has. The test's log has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
+// New is a front behind a gate. Questions to IAM must be about resources that the list of actions has. The test's log
+// has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
 func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
 	t.Helper()
 	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -98,7 +99,8 @@ func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
 	return front
 }
 
-// Numbered has the objects that are made in a management plane in memory be numbered by their UID, and made at the time of their number.
+// Numbered has the objects that are made in a management plane in memory be numbered by their UID, and made at the time
+// of their number.
 func Numbered(made func(n int) time.Time) interceptor.Funcs {
 	n := 0
 	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {

@@ -125,8 +125,8 @@ type shown struct {
 	} `xml:"networkInterfaceSet>item"`
 }
 
-// matches applies filters as EC2 does: all of them, and of each one of the values, as it is written, at any of the interfaces. There
-// are 200 values at most.
+// matches applies filters as EC2 does: all of them, and of each one of the values, as it is written, at any of the
+// interfaces. There are 200 values at most.
 func matches(item string, form url.Values) (all bool, problem string) {
 	var i shown
 	if err := xml.Unmarshal([]byte(item), &i); err != nil {

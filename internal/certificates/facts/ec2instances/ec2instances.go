@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ec2instances is the source of machines "ec2": the answers of DescribeInstances, by any endpoint that speaks EC2's protocol. Only this
-// package imports the SDK.
+// Package ec2instances is the source of machines "ec2": the answers of DescribeInstances, by any endpoint that speaks
+// EC2's protocol. Only this package imports the SDK.
 //
-// A node cannot write what EC2 says about its instance, unless its own role may change instances or network interfaces. All
-// addresses of all interfaces count as the instance's, also those that a network plugin hands out to pods. EC2 is also asked for the
-// owner of a name or an address. Only carrier's and customer-owned addresses are found at instances alone that were looked up lately:
-// each would be one more call for every address, and no kubelet serves at them.
+// A node cannot write what EC2 says about its instance, unless its own role may change instances or network interfaces.
+// All addresses of all interfaces count as the instance's, also those that a network plugin hands out to pods. EC2 is
+// also asked for the owner of a name or an address. Only carrier's and customer-owned addresses are found at instances
+// alone that were looked up lately: each would be one more call for every address, and no kubelet serves at them.
 package ec2instances
 
 import (
@@ -52,8 +52,9 @@ type Config struct {
 	Name     string // of the source; "ec2" if empty
 	Region   string // that of the environment if empty
 	Endpoint string // a URL; that of the region if empty
-	// Filters limit the instances, as those of DescribeInstances do. Addresses are one machine's only within one VPC: limit it to
-	// that (vpc-id), or to the cluster's tag. Otherwise a machine with the same address elsewhere is an owner of it, too.
+	// Filters limit the instances, as those of DescribeInstances do. Addresses are one machine's only within one VPC:
+	// limit it to that (vpc-id), or to the cluster's tag. Otherwise a machine with the same address elsewhere is an
+	// owner of it, too.
 	Filters   map[string][]string
 	NodeNames NodeNames // PrivateDNSName if empty
 	// GroupTag is the tag that names the group of a machine; eks:nodegroup-name if empty.

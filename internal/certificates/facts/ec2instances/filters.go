@@ -13,9 +13,10 @@ import (
 	"muster.dev/muster/internal/certificates/facts"
 )
 
-// The filters of DescribeInstances that instances are looked up by (its reference, "Filter.N"). Several filters in one call must all match, so each
-// filter is a call of its own. The filters of addresses match any address of any interface, not only the first address. The reference describes the
-// filter of public addresses as an "ID of the association", which is the text of another filter.
+// The filters of DescribeInstances that instances are looked up by (its reference, "Filter.N"). Several filters in one
+// call must all match, so each filter is a call of its own. The filters of addresses match any address of any
+// interface, not only the first address. The reference describes the filter of public addresses as an "ID of the
+// association", which is the text of another filter.
 const (
 	byInstanceID     = "instance-id"
 	byPrivateDNSName = "private-dns-name"
@@ -47,11 +48,12 @@ func (s *source) lookups(subject facts.Subject) []lookup {
 	}
 }
 
-// ownerLookups are the calls that find the owners of a name or an address. EC2 makes names of what they stand for (user guide, "EC2
-// instance hostnames and domains"): ip-10-0-0-1 of a private address, ec2-192-0-2-1 of a public one, i-0123456789abcdef0 of the instance.
-// So by that they are found, at whichever interface they are and in whatever case they are written. There are filters for the names of
-// interfaces, too, which would be more calls and find no more. EC2 gives out no other names, but others that speak its protocol do: those
-// are asked for as they are. So is ip-10-0-0-1, by which nodes are mostly found: that call is made anyway.
+// ownerLookups are the calls that find the owners of a name or an address. EC2 makes names of what they stand for (user
+// guide, "EC2 instance hostnames and domains"): ip-10-0-0-1 of a private address, ec2-192-0-2-1 of a public one,
+// i-0123456789abcdef0 of the instance. So by that they are found, at whichever interface they are and in whatever case
+// they are written. There are filters for the names of interfaces, too, which would be more calls and find no more. EC2
+// gives out no other names, but others that speak its protocol do: those are asked for as they are. So is ip-10-0-0-1,
+// by which nodes are mostly found: that call is made anyway.
 func ownerLookups(name string) []lookup {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		switch {
@@ -90,8 +92,8 @@ func mayBePublic(ip netip.Addr) bool {
 
 var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
-// valid reports whether an instance may be called so, or have that name or address. It also keeps * and ? away, which EC2 takes for any
-// text.
+// valid reports whether an instance may be called so, or have that name or address. It also keeps * and ? away, which
+// EC2 takes for any text.
 func (s *source) valid(subject facts.Subject) bool {
 	switch {
 	case subject.Name != "":

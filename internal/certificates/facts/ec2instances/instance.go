@@ -43,8 +43,8 @@ type described struct {
 	state types.InstanceStateName
 }
 
-// machinesOf finds machines by node and by ID. A stopped instance is not a machine until it runs again. An instance that is being terminated, or has
-// been, is a machine that is being deleted; EC2 gives a terminated instance no name.
+// machinesOf finds machines by node and by ID. A stopped instance is not a machine until it runs again. An instance
+// that is being terminated, or has been, is a machine that is being deleted; EC2 gives a terminated instance no name.
 func machinesOf(all []described) func(facts.Subject) []policy.Machine {
 	live, gone := map[facts.Subject][]policy.Machine{}, map[facts.Subject][]policy.Machine{}
 	seen := map[string]bool{}
@@ -76,9 +76,9 @@ func machinesOf(all []described) func(facts.Subject) []policy.Machine {
 	}
 }
 
-// ownersOf finds the instances that have each name and address, whatever they do: one that is stopped keeps its private addresses, and
-// uses them when it starts again. Only one that has been terminated has nothing. An instance that was found in several ways may have
-// changed in between; names and addresses from any of the answers count.
+// ownersOf finds the instances that have each name and address, whatever they do: one that is stopped keeps its private
+// addresses, and uses them when it starts again. Only one that has been terminated has nothing. An instance that was
+// found in several ways may have changed in between; names and addresses from any of the answers count.
 func ownersOf(all []described) map[string][]policy.Machine {
 	owners := map[string][]policy.Machine{}
 	for _, d := range all {
@@ -102,8 +102,8 @@ func ownersOf(all []described) map[string][]policy.Machine {
 	return owners
 }
 
-// ownedAs is what owners of a name are found by. A resource name is its instance's in any domain: it may be in DNS although the private
-// DNS name is another one (user guide, "EC2 instance hostnames and domains").
+// ownedAs is what owners of a name are found by. A resource name is its instance's in any domain: it may be in DNS
+// although the private DNS name is another one (user guide, "EC2 instance hostnames and domains").
 func ownedAs(name string) string {
 	if label := firstLabel(name); instanceID.MatchString(label) {
 		return label
@@ -161,8 +161,8 @@ func (s *source) machine(i types.Instance) policy.Machine {
 	return m
 }
 
-// created is when the instance was launched first. LaunchTime is the last start; the primary network interface is attached to an instance
-// for as long as there is one.
+// created is when the instance was launched first. LaunchTime is the last start; the primary network interface is
+// attached to an instance for as long as there is one.
 func created(i types.Instance) time.Time {
 	at := aws.ToTime(i.LaunchTime)
 	for _, n := range i.NetworkInterfaces {

@@ -159,8 +159,8 @@ func TestSeveralOwners(t *testing.T) {
 	})
 }
 
-// The cost of a kubelet's request for a serving certificate, with all that is asked about it, while nothing is known and again while it
-// is.
+// The cost of a kubelet's request for a serving certificate, with all that is asked about it, while nothing is known
+// and again while it is.
 func TestAKubeletsRequestIsFewCalls(t *testing.T) {
 	resource := idA + ".us-west-2.compute.internal"
 	for _, tc := range []struct {

@@ -29,7 +29,8 @@ func Key(t testing.TB) *ecdsa.PrivateKey {
 	return k
 }
 
-// Kubelet makes the request of a well-behaved kubelet: pass names for a serving certificate, none for a client certificate.
+// Kubelet makes the request of a well-behaved kubelet: pass names for a serving certificate, none for a client
+// certificate.
 func Kubelet(t testing.TB, node string, names ...string) []byte {
 	t.Helper()
 	return Encode(t, Key(t), Template(node, names...))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package association has what ties the subnets of a VPC to route tables and network ACLs: one record for each VPC, which the actions about either
-// change.
+// Package association has what ties the subnets of a VPC to route tables and network ACLs: one record for each VPC,
+// which the actions about either change.
 package association
 
 import (

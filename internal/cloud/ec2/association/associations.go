@@ -19,17 +19,19 @@ type Association struct {
 	To string `json:"to"`
 }
 
-// Associations holds all associations of a VPC: its main route table, and the route tables and network ACLs of its subnets. They are one record, so
-// that each change is one write.
+// Associations holds all associations of a VPC: its main route table, and the route tables and network ACLs of its
+// subnets. They are one record, so that each change is one write.
 type Associations struct {
 	VPC string `json:"vpc"`
 	// Main is the main route table. Empty is the table that came with the VPC.
 	Main Association `json:"main,omitzero"`
-	// NoDefaultTable reports whether the table that came with the VPC was deleted, after another had become the main one.
+	// NoDefaultTable reports whether the table that came with the VPC was deleted, after another had become the main
+	// one.
 	NoDefaultTable bool `json:"noDefaultTable,omitempty"`
 	// Tables are the route tables of subnets that have one of their own, by the subnet's id.
 	Tables map[string]Association `json:"tables,omitempty"`
-	// ACLs are the network ACLs of subnets, by the subnet's id. A subnet that the map lacks has the default network ACL.
+	// ACLs are the network ACLs of subnets, by the subnet's id. A subnet that the map lacks has the default network
+	// ACL.
 	ACLs map[string]Association `json:"acls,omitempty"`
 }
 
@@ -121,7 +123,8 @@ func (a *Actions) Associate(ctx context.Context, vpc string, change func(*Associ
 	return ec2resource.RecordsAway(associationRecords.Create(ctx, a.ec2.Management, made))
 }
 
-// AssociationOf finds an association by its id, among those that are taken of each VPC: its VPC, its subnet, and what that is tied to.
+// AssociationOf finds an association by its id, among those that are taken of each VPC: its VPC, its subnet, and what
+// that is tied to.
 func (a *Actions) AssociationOf(ctx context.Context, kind ec2id.Kind, id string, taken func(*Associations) map[string]Association) (vpc, subnet string, to Association, err error) {
 	if err := kind.Check(id); err != nil {
 		return "", "", to, err

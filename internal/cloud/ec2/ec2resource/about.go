@@ -20,8 +20,8 @@ func (a *EC2) ARN(call *awsfront.Call, resource string) string {
 	return "arn:aws:ec2:" + a.Region + ":" + call.Caller.Account() + ":" + resource
 }
 
-// Target is a resource as IAM is asked about it. Conditions are those of its type, and may be nil. A resource that is to be made has * for its id,
-// and no tags, and so has a missing resource, which the action refuses afterwards.
+// Target is a resource as IAM is asked about it. Conditions are those of its type, and may be nil. A resource that is
+// to be made has * for its id, and no tags, and so has a missing resource, which the action refuses afterwards.
 func (a *EC2) Target(call *awsfront.Call, resource, id string, tags v1alpha1.Tags, conditions map[string][]string) awsfront.Target {
 	all := maps.Clone(conditions)
 	if all == nil {
@@ -34,8 +34,8 @@ func (a *EC2) Target(call *awsfront.Call, resource, id string, tags v1alpha1.Tag
 	return awsfront.Target{Resource: a.ARN(call, resource+"/"+id), Conditions: all}
 }
 
-// About returns existing resources, as IAM is asked about them: ids of one kind, empty ones left out. A missing resource has no tags; the action
-// refuses it afterwards.
+// About returns existing resources, as IAM is asked about them: ids of one kind, empty ones left out. A missing
+// resource has no tags; the action refuses it afterwards.
 func (a *EC2) About(ctx context.Context, call *awsfront.Call, kind ec2id.Kind, ids ...string) ([]awsfront.Target, error) {
 	t, ok := a.TaggerOf(kind)
 	if !ok {

@@ -52,7 +52,8 @@ func (n Noun[T]) checkIDs(ids []string) error {
 	return nil
 }
 
-// Choose returns those of all resources that the ids name and the filters choose, a page of them. An id that nothing has is an error.
+// Choose returns those of all resources that the ids name and the filters choose, a page of them. An id that nothing
+// has is an error.
 func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string, in Paged) (chosen []T, next string, err error) {
 	if err := n.checkIDs(ids); err != nil {
 		return nil, "", err
@@ -141,7 +142,8 @@ func BlockOf(parameter, text string, v4 bool) (string, error) {
 	return cidr.Masked().String(), nil
 }
 
-// None answers a request to describe resources that an account never has. Ids in the request do not exist; code is EC2's error code for that.
+// None answers a request to describe resources that an account never has. Ids in the request do not exist; code is
+// EC2's error code for that.
 func None[T any](in Paged, out *T, code, noun string, ids []string) (*T, error) {
 	if len(ids) > 0 {
 		return nil, awsfault.Errorf(code, "The %s '%.200s' does not exist", noun, strings.Join(ids, ", "))

@@ -9,7 +9,8 @@ import (
 	"muster.dev/muster/internal/storage/efs"
 )
 
-// MountTargets are those of EFS's API: on AWS each has a network interface, which keeps its subnet and its security groups.
+// MountTargets are those of EFS's API: on AWS each has a network interface, which keeps its subnet and its security
+// groups.
 var MountTargets = awsrecord.Kind[efs.MountTarget]{Type: efs.MountTargetRecord}
 
 // MountTargetsThat names the mount targets that match.

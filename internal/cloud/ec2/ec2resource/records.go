@@ -19,16 +19,16 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 )
 
-// Records are the records of a noun, and those that are there though nobody made them: the main route table and the default network ACL of each VPC.
-// Such a one is kept from the first change on.
+// Records are the records of a noun, and those that are there though nobody made them: the main route table and the
+// default network ACL of each VPC. Such a one is kept from the first change on.
 type Records[T any] struct {
 	EC2  *EC2
 	Kind ec2id.Kind
 	Of   awsrecord.Kind[T]
 	// VPC is the VPC that a record goes with, nil for what can be without one.
 	VPC func(*T) string
-	// Implied returns the records that exist without a request, such as those that come with a VPC, whether they are stored already or not. It is nil
-	// for nouns without such records.
+	// Implied returns the records that exist without a request, such as those that come with a VPC, whether they are
+	// stored already or not. It is nil for nouns without such records.
 	Implied func(context.Context) ([]awsrecord.Record[T], error)
 }
 

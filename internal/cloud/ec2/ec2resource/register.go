@@ -25,20 +25,23 @@ const Service = "ec2"
 
 // Config is what the actions need.
 type Config struct {
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what was written before.
+	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
+	// was written before.
 	Management client.Client
 	// Pages seals the tokens of lists.
 	Pages  *nexttoken.Sealer
 	Region string
 	// LocalMachines reports whether this host can make machines of namespaces, which takes root.
 	LocalMachines bool
-	// UserData reads what a machine of a node group was launched with; machine.ErrNotFound if nothing. Nil where there are no machines.
+	// UserData reads what a machine of a node group was launched with; machine.ErrNotFound if nothing. Nil where there
+	// are no machines.
 	UserData func(id string) ([]byte, error)
 	// Usage says of a VPC's subnets who has addresses of them.
 	Usage func(vpc string) ([]machine.Usage, error)
 	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
 	HostRanges func() ([]netip.Prefix, error)
-	// LaunchWait is how long RunInstances waits for the addresses of its instances, which are in EC2's answer. It answers without them after that.
+	// LaunchWait is how long RunInstances waits for the addresses of its instances, which are in EC2's answer. It
+	// answers without them after that.
 	LaunchWait time.Duration
 }
 

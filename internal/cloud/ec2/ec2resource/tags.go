@@ -16,13 +16,14 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 )
 
-// Tagger is how CreateTags, DeleteTags and DescribeTags reach the tags of a kind of resources. A noun adds its own with a.tagged when it is
-// registered.
+// Tagger is how CreateTags, DeleteTags and DescribeTags reach the tags of a kind of resources. A noun adds its own with
+// a.tagged when it is registered.
 type Tagger struct {
 	Kind ec2id.Kind
 	// Resource is what ARNs, TagSpecifications and DescribeTags call the kind: vpc, natgateway.
 	Resource string
-	// About is a resource as IAM is asked about it, with its tags. The error of one that is not there is the kind's NotFound.
+	// About is a resource as IAM is asked about it, with its tags. The error of one that is not there is the kind's
+	// NotFound.
 	About func(ctx context.Context, call *awsfront.Call, id string) (awsfront.Target, error)
 	// Change changes the tags of a resource.
 	Change func(ctx context.Context, id string, change func(map[string]string) (map[string]string, error)) error
@@ -47,8 +48,8 @@ func (a *EC2) TaggerOf(kind ec2id.Kind) (Tagger, bool) {
 	return a.Taggers[i], true
 }
 
-// ObjectTags is the tagger of a kind of which each resource is an object that has its id for a name. T is the object's type and L that of its
-// list; conditions, which may be nil, are those of the resource's type.
+// ObjectTags is the tagger of a kind of which each resource is an object that has its id for a name. T is the object's
+// type and L that of its list; conditions, which may be nil, are those of the resource's type.
 func ObjectTags[T any, P interface {
 	*T
 	client.Object

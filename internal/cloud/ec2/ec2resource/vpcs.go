@@ -49,8 +49,8 @@ func (a *EC2) VPC(ctx context.Context, id string) (*v1alpha1.VPC, error) {
 	return v, nil
 }
 
-// Leaving reports whether an object was deleted and its controller is about to remove it. A deleted object that is still in use is shown to
-// everybody.
+// Leaving reports whether an object was deleted and its controller is about to remove it. A deleted object that is
+// still in use is shown to everybody.
 func Leaving(object client.Object, conditions []metav1.Condition) bool {
 	if object.GetDeletionTimestamp().IsZero() {
 		return false

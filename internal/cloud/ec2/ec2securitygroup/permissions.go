@@ -67,7 +67,8 @@ func shownPermissions(call *awsfront.Call, rules []v1alpha1.SecurityGroupRule, d
 	return shown
 }
 
-// rulesOf are the rules that permissions of a request mean, without ids. Group pairs name groups by id; names were looked up before.
+// rulesOf are the rules that permissions of a request mean, without ids. Group pairs name groups by id; names were
+// looked up before.
 func rulesOf(call *awsfront.Call, permissions []ipPermission, direction v1alpha1.RuleDirection) ([]v1alpha1.SecurityGroupRule, error) {
 	var rules []v1alpha1.SecurityGroupRule
 	for _, p := range permissions {

@@ -31,7 +31,8 @@ type revokedRule struct {
 	FromPort, ToPort                                                                             int32
 }
 
-// revoke takes rules away: all of them, or none. Of a group of the default VPC it tells of rules that it has not, as EC2 does.
+// revoke takes rules away: all of them, or none. Of a group of the default VPC it tells of rules that it has not, as
+// EC2 does.
 func (a *Actions) revoke(direction v1alpha1.RuleDirection) awsfront.Spec[revokeInput, revokeOutput] {
 	return awsfront.Spec[revokeInput, revokeOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *revokeInput) ([]awsfront.Target, error) {

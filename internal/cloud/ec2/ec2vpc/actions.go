@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ec2vpc has EC2's actions about VPCs: made with what comes with each, described, changed, deleted when nothing is left in them.
+// Package ec2vpc has EC2's actions about VPCs: made with what comes with each, described, changed, deleted when nothing
+// is left in them.
 package ec2vpc
 
 import (

@@ -74,7 +74,8 @@ func (a *Actions) createVpc() awsfront.Spec[createVpcInput, vpcOutput] {
 	}
 }
 
-// apartFromHost refuses the range of a new VPC that has addresses of the host's load balancers: machines could not tell them apart.
+// apartFromHost refuses the range of a new VPC that has addresses of the host's load balancers: machines could not tell
+// them apart.
 func (a *Actions) apartFromHost(cidr netip.Prefix) error {
 	ranges, err := a.ec2.HostRanges()
 	if err != nil {
@@ -86,7 +87,8 @@ func (a *Actions) apartFromHost(cidr netip.Prefix) error {
 	return nil
 }
 
-// Block reads a range of addresses. Bits behind its length are dropped, as EC2 does; code is that of a range that may not be.
+// Block reads a range of addresses. Bits behind its length are dropped, as EC2 does; code is that of a range that may
+// not be.
 func Block(text, code string) (netip.Prefix, error) {
 	cidr, err := netip.ParsePrefix(text)
 	if err != nil || !cidr.Addr().Is4() {
@@ -149,7 +151,8 @@ func (a *Actions) createDefaultVpc() awsfront.Spec[createDefaultVpcInput, vpcOut
 	}
 }
 
-// annotationDefault is on a default VPC that CreateDefaultVpc made. If it was cut short between VPC and subnets, the next one goes on.
+// annotationDefault is on a default VPC that CreateDefaultVpc made. If it was cut short between VPC and subnets, the
+// next one goes on.
 const annotationDefault = "muster.dev/made-by"
 
 // DefaultVPC is the account's default VPC, nil if there is none.

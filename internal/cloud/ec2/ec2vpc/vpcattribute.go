@@ -128,7 +128,8 @@ func One(attributes map[string]*Boolean) error {
 	return awsfault.Errorf(ec2resource.InvalidCombination, "Fields for multiple attribute types specified: %d. Change one attribute in a request.", len(attributes))
 }
 
-// WithAttribute adds the condition keys of an attribute that a request is about; value is what it sets, empty if it reads.
+// WithAttribute adds the condition keys of an attribute that a request is about; value is what it sets, empty if it
+// reads.
 func WithAttribute(targets []awsfront.Target, name, value string) []awsfront.Target {
 	for i := range targets {
 		targets[i].Conditions["ec2:Attribute"] = append(targets[i].Conditions["ec2:Attribute"], name)

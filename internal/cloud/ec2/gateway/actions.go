@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway has EC2's actions about what leads out of a VPC: internet gateways, NAT gateways and Elastic IP addresses. They are records; the
-// address of a NAT gateway is an Elastic IP, and detaching an internet gateway asks for addresses in use.
+// Package gateway has EC2's actions about what leads out of a VPC: internet gateways, NAT gateways and Elastic IP
+// addresses. They are records; the address of a NAT gateway is an Elastic IP, and detaching an internet gateway asks
+// for addresses in use.
 package gateway
 
 import (

@@ -54,7 +54,8 @@ func (a *Actions) RegisterAddresses(f *awsfront.Front) {
 // addressUse is what an address is associated with.
 type addressUse struct{ association, nat, instance, networkInterface, privateIP, vpc string }
 
-// addressUses are the addresses that are associated, by allocation id. The address of an instance is free once the instance is gone.
+// addressUses are the addresses that are associated, by allocation id. The address of an instance is free once the
+// instance is gone.
 func (a *Actions) addressUses(ctx context.Context) (map[string]addressUse, error) {
 	uses := map[string]addressUse{}
 	nats, err := a.NatGateways().List(ctx)

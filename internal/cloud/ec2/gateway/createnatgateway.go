@@ -86,7 +86,8 @@ func (a *Actions) createNATGateway() awsfront.Spec[createNATGatewayInput, create
 	}
 }
 
-// madeNAT is what this very request has made before, nil if nothing: its address is associated by now, and no reason to refuse it.
+// madeNAT is what this very request has made before, nil if nothing: its address is associated by now, and no reason to
+// refuse it.
 func (a *Actions) madeNAT(ctx context.Context, key awsresource.Token) (*createNATGatewayOutput, error) {
 	all, err := a.NatGateways().List(ctx)
 	if err != nil {
@@ -124,8 +125,8 @@ func (in *createNATGatewayInput) check() error {
 	return nil
 }
 
-// planNAT is what is kept of a new NAT gateway. A NAT gateway in a VPC without an internet gateway has the state failed, as on EC2: it exists, and
-// never works.
+// planNAT is what is kept of a new NAT gateway. A NAT gateway in a VPC without an internet gateway has the state
+// failed, as on EC2: it exists, and never works.
 func (a *Actions) planNAT(ctx context.Context, in *createNATGatewayInput, subnet *v1alpha1.Subnet) (keptNAT, error) {
 	data := keptNAT{VPC: subnet.Spec.VPCID, Subnet: subnet.Name, Connectivity: "public", Interface: ec2resource.NewID(ec2id.NetworkInterface), Address: in.AllocationID}
 	if in.ConnectivityType == "private" {
@@ -158,7 +159,8 @@ func (a *Actions) planNAT(ctx context.Context, in *createNATGatewayInput, subnet
 	return data, err
 }
 
-// natIP is the private address of a NAT gateway: the one that is asked for, or the highest free one. Machines get the lowest ones.
+// natIP is the private address of a NAT gateway: the one that is asked for, or the highest free one. Machines get the
+// lowest ones.
 func (a *Actions) natIP(ctx context.Context, subnet *v1alpha1.Subnet, asked string) (string, error) {
 	cidr, err := netip.ParsePrefix(subnet.Spec.CIDRBlock)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
-// aboutRunInstances are the resources that a request uses and makes. Karpenter's and EKS's own policies name them one by one. IAM is asked about a
-// missing resource without its properties; the action refuses the resource afterwards.
+// aboutRunInstances are the resources that a request uses and makes. Karpenter's and EKS's own policies name them one
+// by one. IAM is asked about a missing resource without its properties; the action refuses the resource afterwards.
 func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in *runInstancesInput) ([]awsfront.Target, error) {
 	data, err := a.launchData(ctx, in)
 	if lost(err) != nil {

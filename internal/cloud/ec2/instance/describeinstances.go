@@ -18,7 +18,8 @@ import (
 type describeInstancesInput struct {
 	ec2resource.Paged
 	InstanceIDs []string
-	// IncludeManagedResources is about instances that other services of AWS's run for themselves. An account has no such instances.
+	// IncludeManagedResources is about instances that other services of AWS's run for themselves. An account has no
+	// such instances.
 	IncludeManagedResources bool
 }
 
@@ -86,7 +87,8 @@ func (a *Actions) terminated(ctx context.Context) ([]v1alpha1.TerminatedInstance
 	return gone, nil
 }
 
-// instanceNoun is how instances are chosen. Pages are in the order of reservations, so that one is whole where the page has room for it.
+// instanceNoun is how instances are chosen. Pages are in the order of reservations, so that one is whole where the page
+// has room for it.
 func instanceNoun() ec2resource.Noun[instance] {
 	return ec2resource.Noun[instance]{
 		Kind: ec2id.Instance, ID: func(i *instance) string { return i.InstanceID }, Tags: func(i *instance) map[string]string { return awsresource.TagMap(i.Tags) },

@@ -20,8 +20,8 @@ import (
 // bootstrapCall is how user data of EKS's Amazon Linux 2 nodes names its cluster.
 var bootstrapCall = regexp.MustCompile(`(?m)^[^#\n]*/etc/eks/bootstrap\.sh\s+['"]?([0-9A-Za-z][0-9A-Za-z_-]*)`)
 
-// clusterNamed is the cluster that user data names: in a NodeConfig, or as the argument of bootstrap.sh. Empty if it names none: user data that
-// cannot be read is the machine's own affair, as on EC2.
+// clusterNamed is the cluster that user data names: in a NodeConfig, or as the argument of bootstrap.sh. Empty if it
+// names none: user data that cannot be read is the machine's own affair, as on EC2.
 func clusterNamed(raw []byte) string {
 	parts, err := userdata.Read(raw)
 	if err != nil {
@@ -39,8 +39,8 @@ func clusterNamed(raw []byte) string {
 	return ""
 }
 
-// clusterOf is the cluster of the account that runs a machine with some user data in a VPC, or nil. It decides about nothing but who looks after
-// the machine: the cluster lets it in by its role or does not.
+// clusterOf is the cluster of the account that runs a machine with some user data in a VPC, or nil. It decides about
+// nothing but who looks after the machine: the cluster lets it in by its role or does not.
 func (a *Actions) clusterOf(ctx context.Context, raw []byte, vpc string) (*v1alpha1.Cluster, error) {
 	name := clusterNamed(raw)
 	if name == "" {

@@ -8,7 +8,8 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 )
 
-// partValue is what the parts of an instance have under the name of a filter: its role, its groups, its network interface.
+// partValue is what the parts of an instance have under the name of a filter: its role, its groups, its network
+// interface.
 func (i *instance) partValue(name string) []string {
 	switch name {
 	case "iam-instance-profile.arn", "iam-instance-profile.id", "iam-instance-profile.name":

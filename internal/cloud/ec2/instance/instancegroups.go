@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
-// launchGroups are the security groups of the machines that a request makes. An empty result means the VPC's default group.
+// launchGroups are the security groups of the machines that a request makes. An empty result means the VPC's default
+// group.
 func (a *Actions) launchGroups(ctx context.Context, in *runInstancesInput, data launchtemplate.Data, subnet *v1alpha1.Subnet) ([]string, error) {
 	ids := slices.Clone(data.GroupIDs())
 	if len(in.SecurityGroups) > 0 {

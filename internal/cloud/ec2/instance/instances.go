@@ -59,7 +59,8 @@ func (a *Actions) Register(f *awsfront.Front) {
 	})
 }
 
-// ownTags are those of an instance's tags that are kept on its machine: not those that it has for its node group, unless they were changed.
+// ownTags are those of an instance's tags that are kept on its machine: not those that it has for its node group,
+// unless they were changed.
 func ownTags(m *v1alpha1.Machine, tags map[string]string) v1alpha1.Tags {
 	bare := m.DeepCopy()
 	bare.Spec.Tags = nil

@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
-// The settings of instances that are kept and described, and have no effect: there are no volumes and no CloudWatch, and machines are never stopped.
+// The settings of instances that are kept and described, and have no effect: there are no volumes and no CloudWatch,
+// and machines are never stopped.
 const (
 	keptStop       = "disableApiStop"
 	keptOptimized  = "ebsOptimized"

@@ -28,7 +28,8 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 )
 
-// runInstancesInput has what Muster can honour: what a launch template may say, and the rest. The front refuses all other parameters.
+// runInstancesInput has what Muster can honour: what a launch template may say, and the rest. The front refuses all
+// other parameters.
 type runInstancesInput struct {
 	launchtemplate.Data
 	LaunchTemplate                    *versionOfTemplate
@@ -102,8 +103,8 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 // AddressLook is the time between two looks at instances that are being launched.
 const AddressLook = 50 * time.Millisecond
 
-// AwaitAddresses reads machines until each has its address, which the controller that launches it chooses. A machine that has no address in time, as
-// when the host lacks memory, is shown without it.
+// AwaitAddresses reads machines until each has its address, which the controller that launches it chooses. A machine
+// that has no address in time, as when the host lacks memory, is shown without it.
 func (a *Actions) AwaitAddresses(ctx context.Context, machines []*v1alpha1.Machine) {
 	_ = wait.PollUntilContextTimeout(ctx, AddressLook, a.ec2.LaunchWait, true, func(ctx context.Context) (bool, error) { // late ones are shown as they are
 		for _, m := range machines {
@@ -168,7 +169,8 @@ func (a *Actions) madeBefore(ctx context.Context, sent awsresource.Token) (map[c
 	return made, nil
 }
 
-// countOf is how many instances the request makes: those that it made before, or as many as have an address, and one for each of their pods, up to MaxCount.
+// countOf is how many instances the request makes: those that it made before, or as many as have an address, and one
+// for each of their pods, up to MaxCount.
 func (a *Actions) countOf(ctx context.Context, in *runInstancesInput, wanted *wantedInstances, made map[clienttoken.Mark]*v1alpha1.Machine) (int, error) {
 	for mark := range made {
 		return mark.Count, nil

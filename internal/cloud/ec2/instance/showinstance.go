@@ -28,7 +28,8 @@ const (
 	rootDevice = "/dev/xvda"
 	// annotationToken on a Machine is the client token of the request that made it, as DescribeInstances shows it.
 	annotationToken = "muster.dev/run-instances-token" //nolint:gosec // G101: the name of an annotation
-	// annotationKept on a Machine are the settings of that request that are on and have no effect, sorted and with commas between.
+	// annotationKept on a Machine are the settings of that request that are on and have no effect, sorted and with
+	// commas between.
 	annotationKept = "muster.dev/run-instances-kept"
 )
 
@@ -188,7 +189,8 @@ func AddressOf(m *v1alpha1.Machine) netip.Addr {
 	return netip.Addr{}
 }
 
-// PrefixesOf are the ranges of subnets of its VPC that the pods of a machine have their addresses of. Other ranges of pods are not EC2's.
+// PrefixesOf are the ranges of subnets of its VPC that the pods of a machine have their addresses of. Other ranges of
+// pods are not EC2's.
 func PrefixesOf(m *v1alpha1.Machine, vpcID string, subnets iter.Seq[*v1alpha1.Subnet]) []Ipv4Prefix {
 	pods, err := netip.ParsePrefix(m.Status.PodCIDR)
 	if err != nil {

@@ -40,7 +40,8 @@ func (a *Actions) terminateInstances() awsfront.Spec[terminateInstancesInput, te
 	}
 }
 
-// doTerminateInstances deletes the machines, once it is known that all of them may be: none is terminated of a request that is refused.
+// doTerminateInstances deletes the machines, once it is known that all of them may be: none is terminated of a request
+// that is refused.
 func (a *Actions) doTerminateInstances(ctx context.Context, call *awsfront.Call, in *terminateInstancesInput) (*terminateInstancesOutput, error) {
 	all, err := a.instances(ctx, call)
 	if err != nil {

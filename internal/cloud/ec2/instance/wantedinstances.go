@@ -30,7 +30,8 @@ const maxInstances = 100
 type wantedInstances struct {
 	machine *v1alpha1.Machine
 	subnet  *v1alpha1.Subnet
-	// pods is how many pods each has addresses of a subnet for; 0 if they have none of it. podSubnets are the subnets for them, if it is not its own.
+	// pods is how many pods each has addresses of a subnet for; 0 if they have none of it. podSubnets are the subnets
+	// for them, if it is not its own.
 	pods       int
 	podSubnets []string
 }

@@ -162,7 +162,8 @@ func (a *Actions) importKeyPair() awsfront.Spec[importKeyPairInput, importKeyPai
 	}
 }
 
-// makeKeyPair checks a request and keeps the pair that it makes. EC2 has no client tokens for key pairs: a name is given once.
+// makeKeyPair checks a request and keeps the pair that it makes. EC2 has no client tokens for key pairs: a name is
+// given once.
 func (a *Actions) makeKeyPair(ctx context.Context, name string, dry bool, specifications []ec2resource.TagSpecification, key func() (KeptKeyPair, error)) (*ec2resource.Record[KeptKeyPair], error) {
 	ascii := !slices.ContainsFunc([]byte(name), func(b byte) bool { return b < ' ' || b > '~' })
 	if name == "" || len(name) > maxKeyName || !ascii {

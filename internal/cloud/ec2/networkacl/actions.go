@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networkacl has EC2's actions about network ACLs, their entries, and the subnets that they are for. They are records.
+// Package networkacl has EC2's actions about network ACLs, their entries, and the subnets that they are for. They are
+// records.
 package networkacl
 
 import (

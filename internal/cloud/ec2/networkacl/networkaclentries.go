@@ -153,7 +153,8 @@ func (e *aclEntry) check() error {
 	return nil
 }
 
-// checkRange refuses an entry that has not exactly one range. An IPv6 range is kept and lets nothing through: machines have no IPv6.
+// checkRange refuses an entry that has not exactly one range. An IPv6 range is kept and lets nothing through: machines
+// have no IPv6.
 func (e *aclEntry) checkRange() (err error) {
 	switch {
 	case e.CidrBlock != "" && e.Ipv6CidrBlock != "":

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networkinterface has EC2's actions about network interfaces, which are those of instances: nobody makes or deletes one.
+// Package networkinterface has EC2's actions about network interfaces, which are those of instances: nobody makes or
+// deletes one.
 package networkinterface
 
 import (

@@ -104,7 +104,8 @@ func (v *groupView) allSubnets(yield func(*v1alpha1.Subnet) bool) {
 	}
 }
 
-// ofMachine are the groups that a machine is in: those that it names, or that of its cluster for one of a node group, or the VPC's default.
+// ofMachine are the groups that a machine is in: those that it names, or that of its cluster for one of a node group,
+// or the VPC's default.
 func (v *groupView) ofMachine(m *v1alpha1.Machine) []instance.GroupIdentifier {
 	cluster, subnet := v.clusters[m.Spec.ClusterName], v.subnet(string(m.Spec.SubnetID))
 	switch {

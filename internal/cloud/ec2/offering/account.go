@@ -34,7 +34,8 @@ type describedRegion struct{ RegionName, Endpoint, OptInStatus string }
 
 type describeRegionsOutput struct{ Regions []describedRegion }
 
-// describeRegions shows the account's region. The others of AWS are there if all are asked for, as regions that the account has not opted in to.
+// describeRegions shows the account's region. The others of AWS are there if all are asked for, as regions that the
+// account has not opted in to.
 func (a *Actions) describeRegions() awsfront.Spec[describeRegionsInput, describeRegionsOutput] {
 	rules := ec2filter.Rules{Names: []string{"endpoint", "opt-in-status", "region-name"}}
 	return awsfront.Spec[describeRegionsInput, describeRegionsOutput]{
@@ -83,7 +84,8 @@ type accountAttribute struct {
 
 type accountAttributesOutput struct{ AccountAttributes []accountAttribute }
 
-// describeAccountAttributes shows what the account has of EC2's attributes. The others are limits that Muster does not have.
+// describeAccountAttributes shows what the account has of EC2's attributes. The others are limits that Muster does not
+// have.
 func (a *Actions) describeAccountAttributes() awsfront.Spec[accountAttributesInput, accountAttributesOutput] {
 	limits := []string{"max-instances", "vpc-max-security-groups-per-interface", "max-elastic-ips", "vpc-max-elastic-ips"}
 	return awsfront.Spec[accountAttributesInput, accountAttributesOutput]{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package routetable has EC2's actions about route tables, their routes, and the subnets that they are for. They are records.
+// Package routetable has EC2's actions about route tables, their routes, and the subnets that they are for. They are
+// records.
 package routetable
 
 import (

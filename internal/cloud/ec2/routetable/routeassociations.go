@@ -89,8 +89,9 @@ func (a *Actions) routeAssociation(ctx context.Context, id string) (vpc, subnet 
 	})
 }
 
-// aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one. For a missing association
-// it is any route table beside that table, so that callers without rights learn nothing of the association or of the table.
+// aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is
+// one. For a missing association it is any route table beside that table, so that callers without rights learn nothing
+// of the association or of the table.
 func (a *Actions) aboutAssociation(ctx context.Context, call *awsfront.Call, id, table string) ([]awsfront.Target, error) {
 	_, subnet, to, err := a.routeAssociation(ctx, id)
 	if ec2resource.IsMissing(err, ec2id.RouteAssociation) {

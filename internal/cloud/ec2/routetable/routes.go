@@ -18,7 +18,8 @@ import (
 // MostRoutes is how many routes a table may have, as EC2's quota that can be raised to this.
 const MostRoutes = 1000
 
-// destination is where the packets of a route are for: an IPv4 or an IPv6 range. Routes of IPv6 are kept and lead nowhere: machines have no IPv6.
+// destination is where the packets of a route are for: an IPv4 or an IPv6 range. Routes of IPv6 are kept and lead
+// nowhere: machines have no IPv6.
 type destination struct {
 	DestinationCidrBlock     string
 	DestinationIpv6CidrBlock string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subnet has EC2's actions about subnets: made in the range of their VPC, described with the addresses that are free, deleted when nobody has
-// an address of them.
+// Package subnet has EC2's actions about subnets: made in the range of their VPC, described with the addresses that are
+// free, deleted when nobody has an address of them.
 package subnet
 
 import (

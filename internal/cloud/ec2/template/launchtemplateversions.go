@@ -54,7 +54,8 @@ func (a *Actions) describeLaunchTemplateVersions() awsfront.Spec[describeVersion
 	}
 }
 
-// templatesOf are the launch templates that a request is about: one, or all of them if it asks for $Latest or $Default versions.
+// templatesOf are the launch templates that a request is about: one, or all of them if it asks for $Latest or $Default
+// versions.
 func (a *Actions) templatesOf(ctx context.Context, in *describeVersionsInput) ([]v1alpha1.LaunchTemplate, error) {
 	if in.LaunchTemplateID != "" || in.LaunchTemplateName != "" {
 		one, err := a.Template(ctx, in.NamedTemplate)

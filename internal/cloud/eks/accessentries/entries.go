@@ -99,8 +99,8 @@ func (a *API) entry(ctx context.Context, in namedEntry) (entries, *accessv1alpha
 	return in2, found, err
 }
 
-// change changes an entry, and nothing that somebody else changes meanwhile, such as the id of the principal, which is recorded a moment
-// after an entry is made: the change is made to what there is then. It may be called again.
+// change changes an entry, and nothing that somebody else changes meanwhile, such as the id of the principal, which is
+// recorded a moment after an entry is made: the change is made to what there is then. It may be called again.
 func (e entries) change(ctx context.Context, entry *accessv1alpha1.AccessEntry, change func(*accessv1alpha1.AccessEntrySpec)) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		before := entry.DeepCopy()

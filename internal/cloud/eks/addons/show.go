@@ -85,7 +85,8 @@ func (a *API) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addo
 	return a.store.ARN(call, "addon/"+cluster+"/"+found.Name+"/"+string(found.UID))
 }
 
-// About is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name decide.
+// About is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name
+// decide.
 func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
 	target := awsfront.Target{Resource: a.store.ARN(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
 	of, err := a.store.FindCluster(ctx, in.ClusterName)

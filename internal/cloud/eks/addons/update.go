@@ -71,8 +71,8 @@ func (a *API) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *update
 	return a.acceptAddon(ctx, sent, of, found, in)
 }
 
-// acceptAddon makes the Update that a request asks for. Fields that the request leaves out stay as they are, except the role: a request without a
-// role removes it, as on EKS.
+// acceptAddon makes the Update that a request asks for. Fields that the request leaves out stay as they are, except the
+// role: a request without a role removes it, as on EKS.
 func (a *API) acceptAddon(ctx context.Context, sent eksresource.Token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*change.Output, error) {
 	wanted := v1alpha1.AddonSpec{
 		Version: in.AddonVersion, ConfigurationValues: eksresource.Deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,

@@ -53,7 +53,8 @@ var distributions = map[v1alpha1.KubeletAuthorityDistribution]string{
 // namedAuthority is an input that names an authority.
 type namedAuthority struct{ ClusterName, CertificateAuthorityID string }
 
-// authorities are those of a cluster: the ones that its status tells of, and one that was asked for and is not made yet.
+// authorities are those of a cluster: the ones that its status tells of, and one that was asked for and is not made
+// yet.
 func (a *API) authorities(ctx context.Context, of *v1alpha1.Cluster) ([]authorityShape, error) {
 	var updates v1alpha1.UpdateList
 	if err := a.store.Management.List(ctx, &updates, client.InNamespace(of.Namespace)); err != nil {

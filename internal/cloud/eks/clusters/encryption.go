@@ -22,7 +22,8 @@ type encryption struct {
 
 type keyProvider struct{ KeyARN string }
 
-// encryptionKey is the key that a request gives for Secrets, empty without one. The key is a record, as the ClusterEKS says.
+// encryptionKey is the key that a request gives for Secrets, empty without one. The key is a record, as the ClusterEKS
+// says.
 func (a *API) encryptionKey(ctx context.Context, call *awsfront.Call, cluster string, configs []encryption) (string, error) {
 	switch {
 	case len(configs) == 0:

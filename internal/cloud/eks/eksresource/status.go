@@ -64,7 +64,8 @@ func ClusterStatus(c *v1alpha1.Cluster) (status string, issues []ClusterIssue) {
 	return Creating, issues
 }
 
-// Version is the version of a cluster and of its nodes as EKS has it, such as 1.36. A cluster that was not served yet has the version that it will have.
+// Version is the version of a cluster and of its nodes as EKS has it, such as 1.36. A cluster that was not served yet
+// has the version that it will have.
 func Version(c *v1alpha1.Cluster) string {
 	return release.Minor(cmp.Or(c.Status.Version, c.Spec.Version, release.Default().Version))
 }

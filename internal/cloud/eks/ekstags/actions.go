@@ -203,7 +203,8 @@ func orMissing(err error, missing *awsfault.Error) error {
 	return missing
 }
 
-// retag changes the tags of a resource. Nobody else's change between reading and writing is lost: the API server refuses the write then.
+// retag changes the tags of a resource. Nobody else's change between reading and writing is lost: the API server
+// refuses the write then.
 func (a *API) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
 	defer a.store.Hold("tags/" + text)()
 	for {

@@ -15,8 +15,9 @@ import (
 	"muster.dev/muster/internal/platform/release"
 )
 
-// deprecatedAPIs returns insights about deprecated APIs that were requested: an insight for the next minor version, an insight for each other version
-// that removes some of the APIs, and an insight for the APIs that no release removes yet.
+// deprecatedAPIs returns insights about deprecated APIs that were requested: an insight for the next minor version, an
+// insight for each other version that removes some of the APIs, and an insight for the APIs that no release removes
+// yet.
 func (a *API) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
 	is, known := minorNumber(of.Status.Version)
 	next := "1." + fmt.Sprint(is+1)

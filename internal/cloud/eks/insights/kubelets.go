@@ -27,7 +27,8 @@ const (
 	unknown          = "UNKNOWN"
 )
 
-// maxSkew is how many minor versions a kubelet may be older than its API server (kubernetes.io/releases/version-skew-policy).
+// maxSkew is how many minor versions a kubelet may be older than its API server
+// (kubernetes.io/releases/version-skew-policy).
 const maxSkew = 3
 
 // insightSummary is what EKS lists of an insight.
@@ -106,7 +107,8 @@ func (a *API) kubeletSkew(ctx context.Context, of *v1alpha1.Cluster) (insightSta
 	return insightStatus{worst, fmt.Sprintf("%d of %d kubelets are too old, too new or of an unknown version", len(resources), len(nodes.Items))}, resources
 }
 
-// skewOf judges a kubelet by the minor version of its API server: ERROR if it does not fit now or not after the next upgrade.
+// skewOf judges a kubelet by the minor version of its API server: ERROR if it does not fit now or not after the next
+// upgrade.
 func skewOf(server int, kubelet string) insightStatus {
 	is, ok := minorNumber(kubelet)
 	switch behind := server - is; {

@@ -82,7 +82,8 @@ func (a *API) describeInsight() awsfront.Spec[describeInsightInput, describeInsi
 	}
 }
 
-// annotationRefreshed on a Cluster is when its insights were to be refreshed last. They are computed anew for every request.
+// annotationRefreshed on a Cluster is when its insights were to be refreshed last. They are computed anew for every
+// request.
 const annotationRefreshed = "muster.dev/insights-refreshed"
 
 const refreshMessage = "Insights are computed when they are asked for"

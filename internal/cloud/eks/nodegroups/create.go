@@ -188,8 +188,8 @@ func scaled(from v1alpha1.ScalingConfig, change scaling) (v1alpha1.ScalingConfig
 	return from, nil
 }
 
-// checkReserved refuses labels that EKS sets itself. Reserved labels of Kubernetes are refused elsewhere, with all other labels that kubelets do not
-// take.
+// checkReserved refuses labels that EKS sets itself. Reserved labels of Kubernetes are refused elsewhere, with all
+// other labels that kubelets do not take.
 func checkReserved(labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if strings.HasPrefix(key, nodegroupspec.ManagedPrefix) {

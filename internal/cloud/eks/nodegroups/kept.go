@@ -18,7 +18,8 @@ type updateConfig struct {
 	UpdateStrategy                           string
 }
 
-// nodeRepairConfig is the switch of node auto repair, which Muster does not have: of its settings only the switch is taken, and only off.
+// nodeRepairConfig is the switch of node auto repair, which Muster does not have: of its settings only the switch is
+// taken, and only off.
 type nodeRepairConfig struct{ Enabled *bool }
 
 type remoteAccess struct {
@@ -26,10 +27,12 @@ type remoteAccess struct {
 	SourceSecurityGroups []string
 }
 
-// strategyDefault makes a machine before it removes one, as Muster's rollouts do. EKS's other one, MINIMAL, removes first.
+// strategyDefault makes a machine before it removes one, as Muster's rollouts do. EKS's other one, MINIMAL, removes
+// first.
 const strategyDefault = "DEFAULT"
 
-// from is what is kept of a request's maximum. One machine at a time is within every maximum, so that nothing else depends on it.
+// from is what is kept of a request's maximum. One machine at a time is within every maximum, so that nothing else
+// depends on it.
 func (u *updateConfig) from(refuse eksfault.Refuse) (v1alpha1.NodeGroupUpdateConfig, error) {
 	var kept v1alpha1.NodeGroupUpdateConfig
 	if u.UpdateStrategy != "" && u.UpdateStrategy != strategyDefault {
@@ -116,7 +119,8 @@ func (a *API) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *c
 	return vpcconfig.CheckGroups(ctx, a.store.Management, of.Status.VPCID, in.RemoteAccess.SourceSecurityGroups)
 }
 
-// showKept adds what is kept and has no effect. Settings that no request set are not shown: Terraform would plan to remove them.
+// showKept adds what is kept and has no effect. Settings that no request set are not shown: Terraform would plan to
+// remove them.
 func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
 	switch update := kept.UpdateConfig; {
 	case update.MaxUnavailablePercentage != 0:

@@ -28,8 +28,9 @@ const maxInstanceTypes = 20
 // launchTemplate is how EKS names a version of a launch template.
 type launchTemplate struct{ ID, Name, Version string }
 
-// resolveTemplate is what a node group takes of the version that a request names: its id and number, and what it says. Without a version it is the
-// default one. A version that is not there, that node groups cannot be of, or whose security groups are not in the cluster's VPC is refused.
+// resolveTemplate is what a node group takes of the version that a request names: its id and number, and what it says.
+// Without a version it is the default one. A version that is not there, that node groups cannot be of, or whose
+// security groups are not in the cluster's VPC is refused.
 func (a *API) resolveTemplate(ctx context.Context, of *v1alpha1.Cluster, group string, named launchTemplate) (*v1alpha1.NodeGroupLaunchTemplate, error) {
 	cluster := of.Spec.Name
 	found, err := a.findTemplate(ctx, cluster, group, named)
@@ -101,7 +102,8 @@ func (a *API) findTemplate(ctx context.Context, cluster, group string, named lau
 	return refuse("%s", launchtemplate.NameNotFound(named.Name).Message)
 }
 
-// setLaunch sets how the machines of a new group are launched: by a launch template, by instance types, or as EKS does without either.
+// setLaunch sets how the machines of a new group are launched: by a launch template, by instance types, or as EKS does
+// without either.
 func (a *API) setLaunch(ctx context.Context, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup, in *createNodegroupInput) error {
 	if err := checkInstanceTypes(in); err != nil {
 		return err
@@ -140,8 +142,8 @@ func checkInstanceTypes(in *createNodegroupInput) error {
 	return nil
 }
 
-// showLaunch is the launch template and the instance types of a group, as EKS tells of them. A group of a launch template that names a type has no
-// types of its own.
+// showLaunch is the launch template and the instance types of a group, as EKS tells of them. A group of a launch
+// template that names a type has no types of its own.
 func showLaunch(g *v1alpha1.NodeGroup) (*launchTemplate, []string) {
 	t := g.Spec.LaunchTemplate
 	switch {

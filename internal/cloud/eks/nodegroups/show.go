@@ -84,7 +84,8 @@ func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 	return shown
 }
 
-// releaseVersion is the release of what machines of a cluster run, as EKS calls it: that of the image of the cluster's minor.
+// releaseVersion is the release of what machines of a cluster run, as EKS calls it: that of the image of the cluster's
+// minor.
 func releaseVersion(of *v1alpha1.Cluster) string {
 	recommended, _ := ami.Recommended(eksresource.Version(of))
 	return recommended.ReleaseVersion
@@ -110,8 +111,8 @@ func modified(g *v1alpha1.NodeGroup) time.Time {
 	return last
 }
 
-// nodegroupStatus is the word and the issues that EKS has for what a group's conditions say. A group of which a machine is Ready,
-// or that was changed since it was made, is ACTIVE: what ails it is an issue of its health.
+// nodegroupStatus is the word and the issues that EKS has for what a group's conditions say. A group of which a machine
+// is Ready, or that was changed since it was made, is ACTIVE: what ails it is an issue of its health.
 func nodegroupStatus(g *v1alpha1.NodeGroup) (status string, issues []eksresource.Issue) {
 	issues = []eksresource.Issue{}
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)

@@ -52,8 +52,8 @@ type updateAssociationInput struct {
 	DisableSessionTags          *bool
 }
 
-// roleAfter is the role of an association after an update: what its pods may do with the role that it has changes as well. It is empty if there is no
-// such association.
+// roleAfter is the role of an association after an update: what its pods may do with the role that it has changes as
+// well. It is empty if there is no such association.
 func (a *API) roleAfter(ctx context.Context, in *updateAssociationInput) (string, error) {
 	if in.RoleARN != "" {
 		return in.RoleARN, nil

@@ -145,7 +145,8 @@ func (a *API) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alp
 	return nil
 }
 
-// letsPodsIn reports whether the trust policy of a role lets EKS give it to pods of an association, as far as that is known before there is a pod.
+// letsPodsIn reports whether the trust policy of a role lets EKS give it to pods of an association, as far as that is
+// known before there is a pod.
 func (a *API) letsPodsIn(call *awsfront.Call, role *v1alpha1.IAMRole, s v1alpha1.PodIdentityAssociationSpec) bool {
 	source := a.store.ClusterARN(call, s.ClusterName)
 	known := map[string][]string{"aws:sourceaccount": {call.Caller.Account()}, "aws:sourcearn": {source}, "aws:resourceaccount": {role.Spec.Account}}

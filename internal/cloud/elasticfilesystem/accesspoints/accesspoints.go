@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accesspoints has EFS's actions about access points: directories of a file system, with a user that they are entered as.
+// Package accesspoints has EFS's actions about access points: directories of a file system, with a user that they are
+// entered as.
 package accesspoints
 
 import (
@@ -123,7 +124,8 @@ func (a *API) createAccessPoint() awsfront.Spec[createPointInput, describedPoint
 	}
 }
 
-// paths matches the paths that EFS takes: at most four names, which have no characters of the shell's and do not begin with a dot.
+// paths matches the paths that EFS takes: at most four names, which have no characters of the shell's and do not begin
+// with a dot.
 var paths = regexp.MustCompile("^(/|(/[^.$#<>;`|&?{}^*/\\n\\x00][^$#<>;`|&?{}^*/\\n\\x00]*){1,4})$")
 
 var permissions = regexp.MustCompile(`^[0-7]{3,4}$`)

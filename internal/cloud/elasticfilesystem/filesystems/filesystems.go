@@ -25,7 +25,8 @@ type API struct {
 	sizes sizes
 }
 
-// New has the actions over a store. The function used counts the bytes that are written in a file system; it is stopped after a second.
+// New has the actions over a store. The function used counts the bytes that are written in a file system; it is stopped
+// after a second.
 func New(store *efsresource.Store, used func(ctx context.Context, id string) (int64, error)) *API {
 	return &API{store: store, used: used}
 }

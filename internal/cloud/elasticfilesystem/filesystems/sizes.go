@@ -17,7 +17,8 @@ const (
 	maxSizes = 1000
 )
 
-// sizes are the sizes of file systems that were counted. Only one file system is counted at a time, so frequent requests cost the disk no more.
+// sizes are the sizes of file systems that were counted. Only one file system is counted at a time, so frequent
+// requests cost the disk no more.
 type sizes struct {
 	mu    sync.Mutex
 	known map[string]counted

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ststest has what tests of authentication need: tokens as the AWS CLI makes them, and an STS that fails on demand.
+// Package ststest has what tests of authentication need: tokens as the AWS CLI makes them, and an STS that fails on
+// demand.
 package ststest
 
 import (

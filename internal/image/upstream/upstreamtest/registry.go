@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upstreamtest is a public registry in memory, for tests: it hands out tokens as Docker's does, and counts what it is asked.
+// Package upstreamtest is a public registry in memory, for tests: it hands out tokens as Docker's does, and counts what
+// it is asked.
 package upstreamtest
 
 import (

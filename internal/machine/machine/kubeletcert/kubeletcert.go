@@ -22,15 +22,16 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// The places below a machine's directory in which its kubelet keeps what it uses: a local machine's on its disk, as upstream's
-// kubelet leaves them, and a simulated one's.
+// The places below a machine's directory in which its kubelet keeps what it uses: a local machine's on its disk, as
+// upstream's kubelet leaves them, and a simulated one's.
 var kubeletFiles = []struct{ client, serving string }{
 	{"root/var/lib/kubelet/pki/kubelet-client-current.pem", "root/var/lib/kubelet/pki/kubelet-server-current.pem"},
 	{"kubelet/kubelet-client.pem", "kubelet/kubelet-server.pem"},
 }
 
-// Read returns the certificates that the kubelets of a cluster's machines use, from the machines' disks, each with the name of the authority
-// that signed it. The record of issued certificates is not enough: a machine may not have fetched its certificate yet.
+// Read returns the certificates that the kubelets of a cluster's machines use, from the machines' disks, each with the
+// name of the authority that signed it. The record of issued certificates is not enough: a machine may not have fetched
+// its certificate yet.
 func Read(dir statedir.Dir, cluster string, authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +78,8 @@ func Read(dir statedir.Dir, cluster string, authorities map[string]*x509.Certifi
 	return nodes, nil
 }
 
-// readable refuses to look for certificates on a disk that is not mounted, as after a reboot of the host: that there are none is not known before.
+// readable refuses to look for certificates on a disk that is not mounted, as after a reboot of the host: that there
+// are none is not known before.
 func readable(dir statedir.Dir, id string) error {
 	if _, err := os.Lstat(dir.MachineDisk(id)); err != nil {
 		return nil //nolint:nilerr // its disk is a directory
@@ -89,9 +91,9 @@ func readable(dir statedir.Dir, id string) error {
 	return err
 }
 
-// diskCertificate reads one file of a machine. The machine may have put anything there, but it deceives only itself: it loses
-// its way in when the authority goes that signed what it really uses. Nothing outside of its directory is ever opened, and
-// a file that is not a certificate counts as none.
+// diskCertificate reads one file of a machine. The machine may have put anything there, but it deceives only itself: it
+// loses its way in when the authority goes that signed what it really uses. Nothing outside of its directory is ever
+// opened, and a file that is not a certificate counts as none.
 func diskCertificate(root *os.Root, name string, authorities map[string]*x509.Certificate) *rotation.Certificate {
 	// The kubelet's link is absolute, as seen on the machine (client-go util/certificate/certificate_store.go).
 	if target, err := root.Readlink(name); err == nil {
@@ -124,8 +126,8 @@ func diskCertificate(root *os.Root, name string, authorities map[string]*x509.Ce
 	return nil
 }
 
-// signedBy is the name of the authority that a certificate names, or nothing. Looking costs less than verifying a signature,
-// and nobody is let in on it.
+// signedBy is the name of the authority that a certificate names, or nothing. Looking costs less than verifying a
+// signature, and nobody is let in on it.
 func signedBy(certificate *x509.Certificate, authorities map[string]*x509.Certificate) string {
 	var names []string
 	for name, ca := range authorities {

@@ -24,7 +24,8 @@ var ErrTooManyLoops = errors.New("this machine has " + strconv.Itoa(loopDevices)
 // ErrNotAttached says that a machine has no loop device of a number.
 var ErrNotAttached = errors.New("no such loop device of this machine (losetup --all lists those that it has)")
 
-// loopName is what the loop devices of a machine with ids of its own are called, by which they are found whatever happens.
+// loopName is what the loop devices of a machine with ids of its own are called, by which they are found whatever
+// happens.
 func loopName(dir statedir.Dir, id string) string {
 	return "muster-machine-" + statedir.Hash(dir) + "-" + id
 }
@@ -56,8 +57,8 @@ func (p *Provider) Loops(id string) ([]loopdevice.Device, error) {
 	return slices.DeleteFunc(all, func(d loopdevice.Device) bool { return d.Name != loopName(p.config.State, id) }), err
 }
 
-// AttachLoop attaches a file that a machine has opened to a loop device of that machine's, /dev/loopN there. The service follows no path of the machine's,
-// and the device allows nothing that the descriptor does not.
+// AttachLoop attaches a file that a machine has opened to a loop device of that machine's, /dev/loopN there. The
+// service follows no path of the machine's, and the device allows nothing that the descriptor does not.
 func (p *Provider) AttachLoop(id string, file *os.File, readOnly bool) (loopdevice.Device, error) {
 	if err := machine.ValidateID(id); err != nil {
 		return loopdevice.Device{}, err
@@ -117,9 +118,10 @@ const (
 	overlay = 0x794c7630
 )
 
-// mayAttach refuses what a machine has opened and no device may be of, and reports whether it is open for reading only. Files are of the kind of file
-// system that the machine's disk is, or that volumes are on, which machines cannot mount themselves, or of memory: what is behind a device answers the kernel at once, and is not
-// a program of the machine's, on which the host would wait (FUSE), alone or below an overlay.
+// mayAttach refuses what a machine has opened and no device may be of, and reports whether it is open for reading only.
+// Files are of the kind of file system that the machine's disk is, or that volumes are on, which machines cannot mount
+// themselves, or of memory: what is behind a device answers the kernel at once, and is not a program of the machine's,
+// on which the host would wait (FUSE), alone or below an overlay.
 func (p *Provider) mayAttach(id string, file *os.File) (readOnly bool, err error) {
 	flags, err := unix.FcntlInt(file.Fd(), unix.F_GETFL, 0)
 	if err != nil {
@@ -158,7 +160,8 @@ func (p *Provider) mayAttach(id string, file *os.File) (readOnly bool, err error
 	return readOnly, nil
 }
 
-// DetachLoop takes the file from a loop device that a machine has asked for. The kernel detaches an open device when the last program closes it.
+// DetachLoop takes the file from a loop device that a machine has asked for. The kernel detaches an open device when
+// the last program closes it.
 func (p *Provider) DetachLoop(id string, number int) error {
 	if err := machine.ValidateID(id); err != nil {
 		return err

@@ -17,12 +17,12 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// openFiles is how many files a program may open that does not ask for more: what containers may on EKS. With millions, programs that close all that could
-// be open take long.
+// openFiles is how many files a program may open that does not ask for more: what containers may on EKS. With millions,
+// programs that close all that could be open take long.
 const openFiles = 65536
 
-// Boot is "muster node boot": the first process of a machine, in namespaces that the provider made. It waits for its order,
-// makes itself at home, and becomes "muster node". It returns only if that fails.
+// Boot is "muster node boot": the first process of a machine, in namespaces that the provider made. It waits for its
+// order, makes itself at home, and becomes "muster node". It returns only if that fails.
 func Boot() error {
 	if os.Getpid() != 1 {
 		return errors.New("this command is the first process of a machine: muster starts it itself")
@@ -57,7 +57,8 @@ func boot(source *os.File) error {
 	if err := buildRoot(order); err != nil {
 		return err
 	}
-	// Every limit that the service was started with would be the machine's for good. Where it cannot be raised, containers have it, too.
+	// Every limit that the service was started with would be the machine's for good. Where it cannot be raised,
+	// containers have it, too.
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
 		files.Cur = min(files.Max, openFiles)

@@ -68,8 +68,9 @@ func (p *Provider) boundTogether() error {
 	return err
 }
 
-// Bound gives machines of a state directory that run already, as after an upgrade, the bounds of memory and processes that they would boot with. A
-// machine that uses more, or all together if they do, is left as it is, and the error is [host.ErrInUse]. All others are bounded nevertheless.
+// Bound gives machines of a state directory that run already, as after an upgrade, the bounds of memory and processes
+// that they would boot with. A machine that uses more, or all together if they do, is left as it is, and the error is
+// [host.ErrInUse]. All others are bounded nevertheless.
 func Bound(dir statedir.Dir) error {
 	if !Possible() {
 		return nil

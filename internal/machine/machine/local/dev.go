@@ -39,8 +39,9 @@ func devices() []device {
 	}
 }
 
-// deviceRules are the devices that programs of a machine with ids of its own may open, whatever device files it came by: those that it has, terminals
-// (devices.txt of the kernel), and loop devices, which it opens by the files that it is lent.
+// deviceRules are the devices that programs of a machine with ids of its own may open, whatever device files it came
+// by: those that it has, terminals (devices.txt of the kernel), and loop devices, which it opens by the files that it
+// is lent.
 func deviceRules() []devicerules.Rule {
 	rules := []devicerules.Rule{
 		{Major: 5, Minor: 1},
@@ -54,8 +55,8 @@ func deviceRules() []devicerules.Rule {
 	return rules
 }
 
-// loopDevices is how many loop devices a machine has nodes of. They are the kernel's, and so the host's and all machines': a kubelet has one over each
-// block device that a pod uses, and programs attach files to them.
+// loopDevices is how many loop devices a machine has nodes of. They are the kernel's, and so the host's and all
+// machines': a kubelet has one over each block device that a pod uses, and programs attach files to them.
 const loopDevices = 128
 
 // loops are the devices by which programs attach files, where the host has them. Their minor numbers are the kernel's.
@@ -70,7 +71,8 @@ func loops() []device {
 	return all
 }
 
-// stageDevices makes the devices of a machine in a directory: the harmless ones, and loop devices. Disks and the like of the host are not among them.
+// stageDevices makes the devices of a machine in a directory: the harmless ones, and loop devices. Disks and the like
+// of the host are not among them.
 func stageDevices(dir string, ids userns.IDs) error {
 	owner := ids.Host(0)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, fmt.Sprintf("mode=755,uid=%d,gid=%[1]d", owner)); err != nil {

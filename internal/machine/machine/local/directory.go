@@ -21,8 +21,9 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Directory finds the machine of an address in one VPC, for the instance metadata service. It reads the records themselves, each time;
-// what it keeps is only where to look. Machines of other VPCs, which may have the same addresses, are not in it.
+// Directory finds the machine of an address in one VPC, for the instance metadata service. It reads the records
+// themselves, each time; what it keeps is only where to look. Machines of other VPCs, which may have the same
+// addresses, are not in it.
 type Directory struct {
 	store *machine.Store
 	root  string // of all VPCs
@@ -49,7 +50,8 @@ func NewDirectory(dir statedir.Dir, id string) (*Directory, error) {
 	return &Directory{store: store, root: dir.VPCs(), id: id, ids: map[netip.Addr]string{}}, nil
 }
 
-// Lookup implements [imds.Directory]. The address of a pod is that of the machine whose range it is in, or that the VPC routes it to.
+// Lookup implements [imds.Directory]. The address of a pod is that of the machine whose range it is in, or that the VPC
+// routes it to.
 func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 	description, err := vpc.Read(d.root, d.id)
 	if err != nil {
@@ -94,7 +96,8 @@ func (d *Directory) apiServers() map[netip.AddrPort]string {
 	return servers
 }
 
-// securityGroups are those that a machine is in. A list that cannot be read leaves them out: what is in force does not depend on it.
+// securityGroups are those that a machine is in. A list that cannot be read leaves them out: what is in force does not
+// depend on it.
 func (d *Directory) securityGroups(record machine.Record) []string {
 	network, err := vpc.Open(d.root, d.id)
 	if err != nil {
@@ -107,7 +110,8 @@ func (d *Directory) securityGroups(record machine.Record) []string {
 	return groups
 }
 
-// subnetOf is the range of a machine's subnet; all of the VPC's if the subnet is gone, which it is not while machines are in it.
+// subnetOf is the range of a machine's subnet; all of the VPC's if the subnet is gone, which it is not while machines
+// are in it.
 func subnetOf(description vpc.Description, record machine.Record) netip.Prefix {
 	for _, subnet := range description.Subnets {
 		if subnet.ID == record.Subnet {
@@ -126,7 +130,8 @@ func (d *Directory) Cluster(address netip.Addr) (name string, known bool, err er
 	return record.Cluster, err == nil, err
 }
 
-// ClusterOfPod returns the name of the cluster whose machine has an address for its pods; false for a machine's own address and for nobody's.
+// ClusterOfPod returns the name of the cluster whose machine has an address for its pods; false for a machine's own
+// address and for nobody's.
 func (d *Directory) ClusterOfPod(address netip.Addr) (name string, ok bool, err error) {
 	record, err := d.record(address)
 	if errors.Is(err, imds.ErrNotFound) {
@@ -153,7 +158,8 @@ func (d *Directory) routed(address netip.Addr) (netip.Addr, error) {
 	return netip.Addr{}, notFound(address)
 }
 
-// record finds the record with an address, or with a range of pods that has it. The list of all is read only for an address that is new, or has changed hands.
+// record finds the record with an address, or with a range of pods that has it. The list of all is read only for an
+// address that is new, or has changed hands.
 func (d *Directory) record(address netip.Addr) (machine.Record, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -206,8 +212,8 @@ func (d *Directory) UserData(id string) ([]byte, error) {
 // metadataKeySize is what [imds.ServerConfig] asks for.
 const metadataKeySize = 32
 
-// MetadataKey reads the key that seals tokens of a VPC's metadata service, or makes it: a server that is started again honours those
-// that its machines have.
+// MetadataKey reads the key that seals tokens of a VPC's metadata service, or makes it: a server that is started again
+// honours those that its machines have.
 func MetadataKey(dir statedir.Dir, id string) ([]byte, error) {
 	path := dir.MetadataKey(id)
 	key, err := os.ReadFile(path)

@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// An address belongs to the machine that has it now, not to one that had it; a machine of another provider is nobody who could ask.
+// An address belongs to the machine that has it now, not to one that had it; a machine of another provider is nobody
+// who could ask.
 func TestDirectory(t *testing.T) {
 	dir := statedir.Dir(t.TempDir())
 	describe(t, dir)

@@ -11,8 +11,9 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Discard ends a machine of a state directory and removes what it has outside of it, whatever its record says or whether
-// there is one at all. Its link goes with its network namespace, its mounts with its mount namespace. The disk is unmounted and stays.
+// Discard ends a machine of a state directory and removes what it has outside of it, whatever its record says or
+// whether there is one at all. Its link goes with its network namespace, its mounts with its mount namespace. The disk
+// is unmounted and stays.
 func Discard(ctx context.Context, dir statedir.Dir, cgroups host.Cgroups, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's

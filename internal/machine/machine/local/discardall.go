@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// DiscardCluster removes what is left of a cluster's machines: their controllers terminate them before, but for a record that was damaged or
-// made in the moment of a crash.
+// DiscardCluster removes what is left of a cluster's machines: their controllers terminate them before, but for a
+// record that was damaged or made in the moment of a crash.
 func DiscardCluster(ctx context.Context, dir statedir.Dir, cluster string) error {
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -45,8 +45,8 @@ func DiscardCluster(ctx context.Context, dir statedir.Dir, cluster string) error
 	return nil
 }
 
-// DiscardAll removes what machines have outside the state directory. It reads no record that a crash could have damaged: the names of the machines' folders are
-// enough.
+// DiscardAll removes what machines have outside the state directory. It reads no record that a crash could have
+// damaged: the names of the machines' folders are enough.
 func DiscardAll(ctx context.Context, dir statedir.Dir) error {
 	cgroups, err := host.ReadCgroups()
 	if err != nil {
@@ -64,7 +64,8 @@ func DiscardAll(ctx context.Context, dir statedir.Dir) error {
 	return nil
 }
 
-// ReleaseDisks unmounts the disks of all machines, none of which runs, after the loop devices are detached that the machines had.
+// ReleaseDisks unmounts the disks of all machines, none of which runs, after the loop devices are detached that the
+// machines had.
 func ReleaseDisks(dir statedir.Dir) error {
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -18,14 +18,16 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// diskSize is how much a machine's disk can hold, in bytes: what the volume of a node has on EKS if nobody says otherwise (diskSize of CreateNodegroup).
+// diskSize is how much a machine's disk can hold, in bytes: what the volume of a node has on EKS if nobody says
+// otherwise (diskSize of CreateNodegroup).
 const diskSize = 20 << 30
 
-// diskName is what the loop device of a machine's disk is called: not as those are that machines may be lent ([Provider.CheckLoops]).
+// diskName is what the loop device of a machine's disk is called: not as those are that machines may be lent
+// ([Provider.CheckLoops]).
 func diskName(id string) string { return "machine-disk-" + id }
 
-// prepareDisk mounts the disk of a machine that does not run, and makes that of a new one: a file system in a file. A machine of an earlier version, or that
-// was launched where the host could not make one, has a directory and keeps it.
+// prepareDisk mounts the disk of a machine that does not run, and makes that of a new one: a file system in a file. A
+// machine of an earlier version, or that was launched where the host could not make one, has a directory and keeps it.
 func (p *Provider) prepareDisk(ctx context.Context, id string) error {
 	if err := ReleaseDisk(p.config.State, id); err != nil { // of an earlier boot
 		return err
@@ -53,7 +55,8 @@ func (p *Provider) prepareDisk(ctx context.Context, id string) error {
 	return p.withdrawDisk(at)
 }
 
-// withdrawDisk takes the device of a disk that is mounted from every machine that was lent one of its number, which a program of the host has detached since.
+// withdrawDisk takes the device of a disk that is mounted from every machine that was lent one of its number, which a
+// program of the host has detached since.
 func (p *Provider) withdrawDisk(at string) error {
 	var disk unix.Stat_t
 	if err := unix.Stat(at, &disk); err != nil {
@@ -97,8 +100,8 @@ func hasDisk(dir statedir.Dir, id string) (bool, error) {
 	return err == nil, err
 }
 
-// ReleaseDisk unmounts the disk of a machine that does not run, after the loop devices are detached that the machine had. The content of the disk
-// stays.
+// ReleaseDisk unmounts the disk of a machine that does not run, after the loop devices are detached that the machine
+// had. The content of the disk stays.
 func ReleaseDisk(dir statedir.Dir, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's
@@ -115,7 +118,8 @@ func ReleaseDisk(dir statedir.Dir, id string) error {
 	return nil
 }
 
-// UnboundedDisks is how many machines of a state directory have no disk of their own, but a directory that may fill the host's.
+// UnboundedDisks is how many machines of a state directory have no disk of their own, but a directory that may fill the
+// host's.
 func UnboundedDisks(dir statedir.Dir) (count int, err error) {
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

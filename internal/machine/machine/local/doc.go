@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local makes machines out of Linux namespaces and control groups: each machine is a process that is number one of its own
-// process, mount, network, UTS, IPC and control group namespaces, with a disk (a directory) that survives it.
+// Package local makes machines out of Linux namespaces and control groups: each machine is a process that is number one
+// of its own process, mount, network, UTS, IPC and control group namespaces, with a disk (a directory) that survives
+// it.
 //
 // These are the steps of a launch. Terminate finds everything that a launch leaves which ends at any of them:
 //

@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// End shuts all machines of a state directory down at once, each by force if it takes longer than the grace period, and returns how many it were. It
-// needs no service, and leaves disks, addresses and control groups.
+// End shuts all machines of a state directory down at once, each by force if it takes longer than the grace period, and
+// returns how many it were. It needs no service, and leaves disks, addresses and control groups.
 func End(ctx context.Context, dir statedir.Dir, grace time.Duration) (ended int, err error) {
 	for {
 		found, err := Running(dir)

@@ -31,7 +31,8 @@ func writeEtc(order bootOrder) error {
 			return err
 		}
 	}
-	// Files of the host's /etc that its programs need: the places of their libraries, and the names of protocols and ports.
+	// Files of the host's /etc that its programs need: the places of their libraries, and the names of protocols and
+	// ports.
 	for _, path := range []string{"ld.so.cache", "ld.so.conf", "protocols", "services"} {
 		if err := copyFromHost(filepath.Join("/etc", path)); err != nil {
 			return err
@@ -68,7 +69,8 @@ func etcFiles(order bootOrder) map[string]string {
 // pathAccountCA is the file on a machine with the authority of what the account serves.
 const pathAccountCA = "/etc/aws/ca.pem"
 
-// awsConfig says to AWS's programs where STS and IAM are. They find the role's credentials by themselves, in instance metadata.
+// awsConfig says to AWS's programs where STS and IAM are. They find the role's credentials by themselves, in instance
+// metadata.
 func awsConfig(region string, services netip.Addr) string {
 	return "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = " + region +
 		"\nendpoint_url = https://" + services.String() + "\nca_bundle = " + pathAccountCA + "\n"

@@ -20,20 +20,23 @@ const (
 	reservedIDs = 64 << 16
 )
 
-// IDs returns the ids of this host that are reserved for the machines of a state directory, and reserves them if none are.
+// IDs returns the ids of this host that are reserved for the machines of a state directory, and reserves them if none
+// are.
 func IDs(dir statedir.Dir) (userns.IDs, error) {
 	reserved, err := subid.Reserve(etc, owner(dir), reservedIDs)
 	return userns.IDs{First: reserved.First, Count: reserved.Count}, err
 }
 
-// imagesOnDisk is where a machine keeps images, unpacked. Their opaque directories are marked in another way in a user namespace.
+// imagesOnDisk is where a machine keeps images, unpacked. Their opaque directories are marked in another way in a user
+// namespace.
 const (
 	imagesOnDisk = "var/lib/containerd"
 	// agentData is where the machine's agent notes what it has imported.
 	agentData = "var/lib/muster"
 )
 
-// isolate gives a machine that was launched without ids of its own some for the boot that follows, if it is to have them. It has to get its images anew.
+// isolate gives a machine that was launched without ids of its own some for the boot that follows, if it is to have
+// them. It has to get its images anew.
 func (p *Provider) isolate(request machine.LaunchRequest, record machine.Record) (machine.Record, error) {
 	if !request.OwnIDs || record.IDs.Own() {
 		return record, nil
@@ -57,7 +60,8 @@ func (p *Provider) isolate(request machine.LaunchRequest, record machine.Record)
 	return p.store.GiveIDs(record.ID)
 }
 
-// forgetImages removes a machine's images and the marks which say that those of every machine were imported. The machine does not run.
+// forgetImages removes a machine's images and the marks which say that those of every machine were imported. The
+// machine does not run.
 func forgetImages(disk *os.Root) error {
 	if err := disk.RemoveAll(imagesOnDisk); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// images is the directory with the images of a machine's cluster. If they cannot be brought up to date, the machine boots with those that
-// were there before, or with none: most pods need none of them.
+// images is the directory with the images of a machine's cluster. If they cannot be brought up to date, the machine
+// boots with those that were there before, or with none: most pods need none of them.
 func (p *Provider) images(ctx context.Context, record machine.Record) string {
 	if record.Cluster == "" {
 		return ""
@@ -33,7 +33,8 @@ func (p *Provider) images(ctx context.Context, record machine.Record) string {
 	return dir
 }
 
-// mirrored are the public registries whose images a machine pulls by the account's registry. A list that cannot be read is none: machines ask registries themselves.
+// mirrored are the public registries whose images a machine pulls by the account's registry. A list that cannot be read
+// is none: machines ask registries themselves.
 func (p *Provider) mirrored() []string {
 	list, err := pullthroughconfig.Read(p.config.State.Registries())
 	if err != nil {

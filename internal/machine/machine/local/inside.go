@@ -30,11 +30,12 @@ func (p *Provider) Boot(id string) (string, bool) {
 	return strconv.Itoa(pid), running && err == nil
 }
 
-// inside calls fn on a thread that is in the mount namespace and the root directory of a machine. Every path that fn uses is the machine's, which
-// may make what it likes of it: links in it lead nowhere else. fn must not start goroutines or programs.
+// inside calls fn on a thread that is in the mount namespace and the root directory of a machine. Every path that fn
+// uses is the machine's, which may make what it likes of it: links in it lead nowhere else. fn must not start
+// goroutines or programs.
 //
-// A path of the machine's may also never answer. Then inside returns ErrHangs after a while, and fn goes on alone: it keeps to itself what it finds until
-// it has committed its visit, and uses nothing that the caller takes away.
+// A path of the machine's may also never answer. Then inside returns ErrHangs after a while, and fn goes on alone: it
+// keeps to itself what it finds until it has committed its visit, and uses nothing that the caller takes away.
 func (p *Provider) inside(id string, fn func(*visit) error) (err error) {
 	v, err := p.visits.begin(id)
 	if err != nil {
@@ -80,7 +81,8 @@ func (p *Provider) inside(id string, fn func(*visit) error) (err error) {
 	return p.visits.wait(v, done)
 }
 
-// enter puts the calling thread into a machine, as root there: where the machine has ids of its own, nobody on the host.
+// enter puts the calling thread into a machine, as root there: where the machine has ids of its own, nobody on the
+// host.
 func enter(held, pid int, ids userns.IDs, fn func() error) error {
 	root, err := unix.Open(filepath.Join("/proc", strconv.Itoa(pid), "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -110,8 +112,8 @@ func enter(held, pid int, ids userns.IDs, fn func() error) error {
 	return fn()
 }
 
-// Listen makes a unix socket that root on a machine reaches at a path, in place of what is there. The machine's processes connect to the calling
-// process, which knows by the socket which machine it hears.
+// Listen makes a unix socket that root on a machine reaches at a path, in place of what is there. The machine's
+// processes connect to the calling process, which knows by the socket which machine it hears.
 func (p *Provider) Listen(id, socket string) (net.Listener, error) {
 	var listener *net.UnixListener
 	err := p.inside(id, func(v *visit) error {
@@ -152,9 +154,10 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// Mount shows a directory or a block device of the host at a path of a machine's. Repeated calls make one mount. Device files in a directory open
-// nothing there; containerd mounts it into containers again without nodev, where the container's rules for devices count. A mount that is only read
-// keeps nobody from writing to a block device: that has to be read-only itself.
+// Mount shows a directory or a block device of the host at a path of a machine's. Repeated calls make one mount. Device
+// files in a directory open nothing there; containerd mounts it into containers again without nodev, where the
+// container's rules for devices count. A mount that is only read keeps nobody from writing to a block device: that has
+// to be read-only itself.
 func (p *Provider) Mount(id string, source *os.File, target string, readOnly bool) (err error) {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
 		return err
@@ -250,8 +253,8 @@ func (p *Provider) Mounted(id string, source *os.File, target string) (mounted b
 	return mounted, err
 }
 
-// MountedAt are the paths at which a machine has a directory or device of the host for pods. Mounts of the same directory or device that kubelets
-// make elsewhere do not count.
+// MountedAt are the paths at which a machine has a directory or device of the host for pods. Mounts of the same
+// directory or device that kubelets make elsewhere do not count.
 func (p *Provider) MountedAt(id string, source *os.File) (found []string, err error) {
 	if err := machine.ValidateID(id); err != nil {
 		return nil, err
@@ -301,7 +304,8 @@ func (p *Provider) lentInstead(id string, source unix.Stat_t) (bool, error) {
 	return record.IDs.Own(), err
 }
 
-// Unmount removes a mount that Mount made on a machine, and the directory or file that it was mounted at. It is not an error if nothing is mounted.
+// Unmount removes a mount that Mount made on a machine, and the directory or file that it was mounted at. It is not an
+// error if nothing is mounted.
 func (p *Provider) Unmount(id, target string) error {
 	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// The first process of a machine that boots has the host's root directory for a moment, in a mount namespace of its own. Nothing is done there.
+// The first process of a machine that boots has the host's root directory for a moment, in a mount namespace of its
+// own. Nothing is done there.
 func TestNothingIsDoneBeforeAMachineHasItsRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test makes a mount namespace: run it as root")

@@ -23,8 +23,8 @@ import (
 	"muster.dev/muster/internal/platform/sparsedisk"
 )
 
-// At the reserve of the host's disk the machine that grows is stopped, and boots again when there is room. The disk has a reserve that a program
-// which writes without end does not use up between two looks.
+// At the reserve of the host's disk the machine that grows is stopped, and boots again when there is room. The disk has
+// a reserve that a program which writes without end does not use up between two looks.
 func TestKeepReserve(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(sparsedisk.Make(t.Context(), dir+"/disk", 20<<30), sparsedisk.Mount(t.Context(), dir+"/disk", dir+"/host", "muster-test")); err != nil {

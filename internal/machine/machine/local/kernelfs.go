@@ -19,8 +19,8 @@ import (
 
 const kernelFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
-// mountProc shows the machine's processes. Files of the kernel that all machines share cannot be written. Files of /proc/sys/net can: they are of the
-// machine's own network namespace.
+// mountProc shows the machine's processes. Files of the kernel that all machines share cannot be written. Files of
+// /proc/sys/net can: they are of the machine's own network namespace.
 func mountProc(bootOrder) error {
 	if err := unix.Mount("proc", "/proc", "proc", kernelFlags, ""); err != nil {
 		return err
@@ -51,8 +51,8 @@ func remount(path string, flags uintptr) error {
 }
 
 // kernelSettings are what a kubelet sets, or refuses to run without (pkg/kubelet/cm/container_manager_linux.go,
-// setupKernelTunables): memory overcommitted, no panic when memory runs out, ten seconds from a panic to the reboot, and
-// keys enough for containers.
+// setupKernelTunables): memory overcommitted, no panic when memory runs out, ten seconds from a panic to the reboot,
+// and keys enough for containers.
 func kernelSettings() map[string]string {
 	return map[string]string{
 		"kernel/keys/root_maxbytes": "25000000",
@@ -64,8 +64,8 @@ func kernelSettings() map[string]string {
 	}
 }
 
-// ownKernelSettings gives the machine files of its own where settings of the whole kernel are: what they say is what the
-// kubelet wants, and writing them changes nothing. The identity of the boot is the machine's own as well: a kubelet
+// ownKernelSettings gives the machine files of its own where settings of the whole kernel are: what they say is what
+// the kubelet wants, and writing them changes nothing. The identity of the boot is the machine's own as well: a kubelet
 // tells by it that its machine has been started again.
 func ownKernelSettings(order bootOrder) error {
 	settings := kernelSettings()
@@ -100,9 +100,11 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// mountSys shows the machine's network devices and the kernel's objects, read-only, and its own control groups, writable.
+// mountSys shows the machine's network devices and the kernel's objects, read-only, and its own control groups,
+// writable.
 func mountSys(order bootOrder) error {
-	// The mount is read-only, not the file system: a privileged pod on the machine's network mounts the same one, writable.
+	// The mount is read-only, not the file system: a privileged pod on the machine's network mounts the same one,
+	// writable.
 	if err := unix.Mount("sysfs", "/sys", "sysfs", kernelFlags, ""); err != nil {
 		return err
 	}
@@ -112,8 +114,8 @@ func mountSys(order bootOrder) error {
 	return mountCgroups(order.Cgroups)
 }
 
-// mountCgroups mounts the machine's control groups as the host has them: by the control group namespace, their roots are
-// the machine's own.
+// mountCgroups mounts the machine's control groups as the host has them: by the control group namespace, their roots
+// are the machine's own.
 func mountCgroups(cgroups host.Cgroups) error {
 	const top = "/sys/fs/cgroup"
 	if cgroups.Version() == 2 {

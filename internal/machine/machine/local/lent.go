@@ -19,13 +19,15 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// A machine with ids of its own can make no device files. A block device that it is to use is lent to it: the service makes a node of that device alone,
-// which belongs to the machine's root, in a directory of the machine's that the machine does not see, and mounts it there. A node that is there means
-// that the device is used. Nobody detaches a device before its nodes are withdrawn: otherwise the machine could open what the next program
-// of the host attaches under the same number.
+// A machine with ids of its own can make no device files. A block device that it is to use is lent to it: the service
+// makes a node of that device alone, which belongs to the machine's root, in a directory of the machine's that the
+// machine does not see, and mounts it there. A node that is there means that the device is used. Nobody detaches a
+// device before its nodes are withdrawn: otherwise the machine could open what the next program of the host attaches
+// under the same number.
 
-// lentDir has the nodes, below a machine's directory. It is made anew when a machine boots whose programs cannot ask the driver of loop devices
-// (userns.Confine): one that was booted before there was that filter has no such directory, and is lent nothing.
+// lentDir has the nodes, below a machine's directory. It is made anew when a machine boots whose programs cannot ask
+// the driver of loop devices (userns.Confine): one that was booted before there was that filter has no such directory,
+// and is lent nothing.
 const lentDir = "devices"
 
 // lentVolume begins the names of nodes of volumes; others are of loop devices that the machine has attached itself.
@@ -96,8 +98,8 @@ func numberOf(path string) (uint64, error) {
 	return stat.Rdev, nil
 }
 
-// withdraw takes a node away. Wherever the machine still has it mounted, or keeps hold of it, it opens nothing there from now on: it belongs to the
-// host's root, over whose files nobody on the machine has any rights.
+// withdraw takes a node away. Wherever the machine still has it mounted, or keeps hold of it, it opens nothing there
+// from now on: it belongs to the host's root, over whose files nobody on the machine has any rights.
 func withdraw(path string) error {
 	err := os.Chmod(path, 0) //nolint:gosec // G703: a machine's own directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +111,8 @@ func withdraw(path string) error {
 	return os.Remove(path) //nolint:gosec // G703: a machine's own directory
 }
 
-// lentIn returns the nodes in a directory by their names, with the numbers of their devices; it is empty if the directory does not exist.
+// lentIn returns the nodes in a directory by their names, with the numbers of their devices; it is empty if the
+// directory does not exist.
 func lentIn(dir string) (map[string]uint64, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -179,8 +182,8 @@ func (p *Provider) WithdrawLoops(numbers ...int) error {
 	return errors.Join(errs...)
 }
 
-// lentVolumes adds the numbers of loop devices of volumes that machines are lent. Machines that do not run have what they were lent withdrawn: whatever
-// still runs of such a machine then opens nothing, even if it was not seen.
+// lentVolumes adds the numbers of loop devices of volumes that machines are lent. Machines that do not run have what
+// they were lent withdrawn: whatever still runs of such a machine then opens nothing, even if it was not seen.
 func (p *Provider) lentVolumes(numbers map[int]bool) error {
 	dirs, err := lentDirs(p.config.State)
 	if err != nil {

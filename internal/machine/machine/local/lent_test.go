@@ -227,7 +227,8 @@ func TestLentVolume(t *testing.T) {
 	}
 }
 
-// A machine's own devices: what may be attached, how many, and what is left when somebody else detaches one, or when the machine ends.
+// A machine's own devices: what may be attached, how many, and what is left when somebody else detaches one, or when
+// the machine ends.
 func TestAttachLoop(t *testing.T) {
 	needLoops(t)
 	p, dir := launchIsolated(t)

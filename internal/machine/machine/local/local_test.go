@@ -37,8 +37,8 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// A machine has a root, a name, an address, control groups and kernel settings of its own, sees nothing of the host's, and
-// runs containerd.
+// A machine has a root, a name, an address, control groups and kernel settings of its own, sees nothing of the host's,
+// and runs containerd.
 func TestMachine(t *testing.T) {
 	s := newSite(t)
 	p := s.provider(t)
@@ -114,8 +114,8 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// A machine that is killed is stopped; launched again it boots with the disk and the address it had. One that is asked to
-// stop does so in time.
+// A machine that is killed is stopped; launched again it boots with the disk and the address it had. One that is asked
+// to stop does so in time.
 func TestReboot(t *testing.T) {
 	s := newSite(t)
 	p := s.provider(t)
@@ -179,9 +179,9 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// A machine that boots before there is anybody to ask waits; it is told of new user data, and that alone makes it try again; scripts
-// run once in the life of an instance, however often it boots and whatever it is told. That one failed keeps the machine from becoming a
-// node, which it reports, until it is told to go on nevertheless.
+// A machine that boots before there is anybody to ask waits; it is told of new user data, and that alone makes it try
+// again; scripts run once in the life of an instance, however often it boots and whatever it is told. That one failed
+// keeps the machine from becoming a node, which it reports, until it is told to go on nevertheless.
 func TestUserData(t *testing.T) {
 	s := newSite(t)
 	p := s.provider(t)

@@ -44,7 +44,8 @@ func (p *Provider) LoopDevices() (map[int]bool, error) {
 
 var loopPattern = regexp.MustCompile(`^/loop(0|[1-9][0-9]{0,6})$`)
 
-// mountedLoops finds the loop devices that are mounted below a kubelet's directory: the root of such a mount is the device's node in its own file system.
+// mountedLoops finds the loop devices that are mounted below a kubelet's directory: the root of such a mount is the
+// device's node in its own file system.
 func mountedLoops(mounts []mount) []int {
 	var all []int
 	for _, one := range mounts {
@@ -72,8 +73,8 @@ func podMounts(mounts []mount) []string {
 	return all
 }
 
-// detachLoops withdraws the devices that a machine was lent, and detaches the loop devices that it asked for or that its programs attached to files
-// on its disk. The machine and its programs have ended.
+// detachLoops withdraws the devices that a machine was lent, and detaches the loop devices that it asked for or that
+// its programs attached to files on its disk. The machine and its programs have ended.
 func detachLoops(dir statedir.Dir, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil //nolint:nilerr // a file that is none of a machine's
@@ -101,8 +102,8 @@ func detachLoops(dir statedir.Dir, id string) error {
 	return errors.Join(errs...)
 }
 
-// onDisk reports whether the file behind a device is on the disk of a machine. The kernel shows its path on the machine, whose mounts are gone, or on the
-// host; it is the file that has to be the same.
+// onDisk reports whether the file behind a device is on the disk of a machine. The kernel shows its path on the
+// machine, whose mounts are gone, or on the host; it is the file that has to be the same.
 func onDisk(d loopdevice.Device, disk string) bool {
 	root, err := os.OpenRoot(disk)
 	if err != nil {

@@ -18,9 +18,10 @@ import (
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
-// MountDevice makes a mount of the file system on a block device that a machine has opened, and shows it by the machine's ids. The machine puts it where it likes, by
-// its own rights, and the mount ends with the machine at the latest. It must be a loop device that the machine is lent, and the file system Muster's to mount
-// (package blockfs). Errors wrap the errno that mount(2) has for them.
+// MountDevice makes a mount of the file system on a block device that a machine has opened, and shows it by the
+// machine's ids. The machine puts it where it likes, by its own rights, and the mount ends with the machine at the
+// latest. It must be a loop device that the machine is lent, and the file system Muster's to mount (package blockfs).
+// Errors wrap the errno that mount(2) has for them.
 func (p *Provider) MountDevice(ctx context.Context, id string, device *os.File, fileSystem blockfs.Request) (*os.File, error) {
 	if err := machine.ValidateID(id); err != nil {
 		return nil, err
@@ -52,7 +53,8 @@ func (p *Provider) MountDevice(ctx context.Context, id string, device *os.File, 
 	return mount, nil
 }
 
-// mayMount refuses what a machine has opened and is no loop device, or not as it would be mounted, and returns the number of the device.
+// mayMount refuses what a machine has opened and is no loop device, or not as it would be mounted, and returns the
+// number of the device.
 func mayMount(device *os.File, readOnly bool) (uint64, error) {
 	flags, err := unix.FcntlInt(device.Fd(), unix.F_GETFL, 0)
 	if err != nil {

@@ -32,8 +32,8 @@ type Config struct {
 	State statedir.Dir
 	// BinDir holds muster, containerd, runc, kubelet and the rest; machines see it read-only.
 	BinDir string
-	// Subnets lists the subnets that machines get addresses in, of VPCs that are described below the state directory (see [Subnets]). Region
-	// is the one that their zones are of, and says what the machines' names end in.
+	// Subnets lists the subnets that machines get addresses in, of VPCs that are described below the state directory
+	// (see [Subnets]). Region is the one that their zones are of, and says what the machines' names end in.
 	Subnets func() ([]machine.Subnet, error)
 	Region  region.Region
 	// IDs are those of the host that machines with user namespaces of their own share out. Nil if there are none.
@@ -60,7 +60,8 @@ var _ machine.Provider = (*Provider)(nil)
 // ErrNotRoot says what local machines need that the caller does not have, and both ways out.
 var ErrNotRoot = errors.New("local machines are made of Linux namespaces, which needs root: run muster as root (sudo), or choose --provider simulated")
 
-// Possible reports whether this process may make machines out of namespaces, which takes root. New says whether this host can.
+// Possible reports whether this process may make machines out of namespaces, which takes root. New says whether this
+// host can.
 func Possible() bool { return os.Geteuid() == 0 }
 
 // New checks that this host can run machines. It makes nothing.
@@ -288,7 +289,8 @@ func (p *Provider) detach(record machine.Record) error {
 	return network.Detach(record.PrivateIP)
 }
 
-// endProcess ends process 1 of a machine. The kernel then ends all other processes in the namespace, and process 1 is gone only after them.
+// endProcess ends process 1 of a machine. The kernel then ends all other processes in the namespace, and process 1 is
+// gone only after them.
 func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 	handle, err := process.Hold(pid)
 	if errors.Is(err, syscall.ESRCH) {
@@ -315,8 +317,8 @@ func endHeld(ctx context.Context, handle *process.Handle, grace time.Duration) e
 	return handle.Wait(waiting)
 }
 
-// ask asks a machine to shut down, and reports whether it has. It asks again and again: the first process of a namespace does
-// not hear a signal that it does not handle yet, as it has only just been started (pid_namespaces(7)).
+// ask asks a machine to shut down, and reports whether it has. It asks again and again: the first process of a
+// namespace does not hear a signal that it does not handle yet, as it has only just been started (pid_namespaces(7)).
 func ask(ctx context.Context, handle *process.Handle, grace time.Duration) (ended bool, err error) {
 	for deadline := time.Now().Add(grace); time.Now().Before(deadline); {
 		if err := handle.Signal(syscall.SIGTERM); err != nil {

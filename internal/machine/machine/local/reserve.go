@@ -20,15 +20,17 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// Disks of machines together may hold more than the host's disk. Before it is full, at its reserve (filestore.Space.Reserve), the machine whose disk has grown
-// most since is stopped, as by a power loss: etcd goes on writing, and so do all other machines.
+// Disks of machines together may hold more than the host's disk. Before it is full, at its reserve
+// (filestore.Space.Reserve), the machine whose disk has grown most since is stopped, as by a power loss: etcd goes on
+// writing, and so do all other machines.
 
 const (
-	// reserveInterval is how often the room of the host's disk is looked at, and reserveHurry how often when there is less than twice the reserve.
+	// reserveInterval is how often the room of the host's disk is looked at, and reserveHurry how often when there is
+	// less than twice the reserve.
 	reserveInterval = time.Second
 	reserveHurry    = 100 * time.Millisecond
-	// reserveShare of the reserve is what each machine's disk may grow into it, before the machine is stopped: all that a host can have together do not
-	// use it up.
+	// reserveShare of the reserve is what each machine's disk may grow into it, before the machine is stopped: all that
+	// a host can have together do not use it up.
 	reserveShare = 64
 	// bootShare of the reserve must be free above it before a machine that was stopped is booted again.
 	bootShare = 4
@@ -43,8 +45,8 @@ type room struct{ total, available, dirty int64 }
 // reserve is the room that is not a machine's to take.
 func (r room) reserve() int64 { return filestore.Space{Total: r.total}.Reserve() }
 
-// left is the room when what is in memory has been written: it may be for this disk, and nothing stops it any more. So much as the reserve counts, at most:
-// it may be for another disk, too.
+// left is the room when what is in memory has been written: it may be for this disk, and nothing stops it any more. So
+// much as the reserve counts, at most: it may be for another disk, too.
 func (r room) left() int64 { return r.available - min(r.dirty, r.reserve()) }
 
 // boots is the room with which a machine that was stopped boots again.
@@ -63,10 +65,12 @@ func roomOf(dir statedir.Dir) (room, error) {
 	return room{total: int64(stat.Blocks) * stat.Bsize, available: int64(stat.Bavail) * stat.Bsize, dirty: dirty}, nil //nolint:gosec // G115: disks are smaller
 }
 
-// growth knows how much of the host's disk each machine's had taken, in bytes, when there was last more room than the reserve.
+// growth knows how much of the host's disk each machine's had taken, in bytes, when there was last more room than the
+// reserve.
 type growth map[string]int64
 
-// stop decides which machine to stop, if any: the one that has grown most since there was more room than the reserve, and by more than its share of it.
+// stop decides which machine to stop, if any: the one that has grown most since there was more room than the reserve,
+// and by more than its share of it.
 func (g *growth) stop(r room, taken map[string]int64) (id string) {
 	if r.left() >= r.reserve() || *g == nil {
 		*g = taken
@@ -148,7 +152,8 @@ func (p *Provider) keepReserve(ctx context.Context, grown *growth, now room) err
 
 // stopForReserve ends a machine as a power loss does.
 func (p *Provider) stopForReserve(ctx context.Context, id string, pid int, now room) error {
-	// Before it ends: whoever looks after machines boots one that has. Where not even this can be written, it ends all the same.
+	// Before it ends: whoever looks after machines boots one that has. Where not even this can be written, it ends all
+	// the same.
 	err := os.WriteFile(filepath.Join(p.store.Path(id), reserveFile), nil, 0o600)
 	p.config.Log.Error("a machine is stopped: its disk took room that the host needs itself", "machine", id, "left", now.left(), "reserve", now.reserve())
 	if err := errors.Join(err, endProcess(ctx, pid, 0)); err != nil {

@@ -16,8 +16,9 @@ import (
 // hostRoot is where the host's root is while a machine's is being built.
 const hostRoot = "/.host"
 
-// buildRoot turns what was staged for the machine into the root of the calling process's mount namespace, with nothing else of the host's in it. Where
-// the machine has ids of its own, this runs with no rights on the host: a link on its disk leads to what everybody on the host may read.
+// buildRoot turns what was staged for the machine into the root of the calling process's mount namespace, with nothing
+// else of the host's in it. Where the machine has ids of its own, this runs with no rights on the host: a link on its
+// disk leads to what everybody on the host may read.
 func buildRoot(order bootOrder) error {
 	// Nothing that is mounted or unmounted from here on is seen on the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -113,9 +114,10 @@ func link(target, path string) error {
 	return os.Symlink(target, path)
 }
 
-// nameAuthenticator lets muster answer to /usr/bin/aws-iam-authenticator, which the kubeconfig of EKS's nodes names. /usr is the host's
-// and has no such file, or a real one, so a directory with that name alone is laid over it. Where overlays cannot be had (a host that is
-// itself on two of them) the program goes by its name below /etc/eks only, and the kubeconfig says so.
+// nameAuthenticator lets muster answer to /usr/bin/aws-iam-authenticator, which the kubeconfig of EKS's nodes names.
+// /usr is the host's and has no such file, or a real one, so a directory with that name alone is laid over it. Where
+// overlays cannot be had (a host that is itself on two of them) the program goes by its name below /etc/eks only, and
+// the kubeconfig says so.
 func nameAuthenticator(bootOrder) error {
 	if err := errors.Join(
 		os.MkdirAll(namesDir, 0o755),   //nolint:gosec // G301: the machine's own root; its parent is private
@@ -154,8 +156,9 @@ func mountRun(order bootOrder) error {
 			return err
 		}
 	}
-	// A pod in a user namespace may mount proc only where one is seen without anything mounted over it (the kernel's fs/namespace.c,
-	// mnt_already_visible). As LXC does, such a proc is mounted for that at a path that nothing else uses.
+	// A pod in a user namespace may mount proc only where one is seen without anything mounted over it (the kernel's
+	// fs/namespace.c, mnt_already_visible). As LXC does, such a proc is mounted for that at a path that nothing else
+	// uses.
 	if err := os.Mkdir("/run/muster/proc", 0o700); err != nil {
 		return err
 	}

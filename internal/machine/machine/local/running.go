@@ -23,8 +23,9 @@ const processPrefix = "machine/"
 // ProcessName is what the first process of a machine is called among those of its state directory.
 func ProcessName(id string) string { return processPrefix + id }
 
-// running has hold of the first process of each machine that was seen to run. All processes of the host are read only when one of the
-// machines asked about is not among them: the service asks every moment, and nearly always nothing has changed.
+// running has hold of the first process of each machine that was seen to run. All processes of the host are read only
+// when one of the machines asked about is not among them: the service asks every moment, and nearly always nothing has
+// changed.
 type running struct {
 	dir statedir.Dir
 
@@ -101,8 +102,9 @@ func Running(dir statedir.Dir) (map[string]int, error) {
 	return found, nil
 }
 
-// isMachine reports whether a process is the first one of a machine. Root on a machine may write what it likes into the environment, and so may
-// other users of the host: it is the machine that has the process's user. That of a machine whose record is damaged is any that machines can have.
+// isMachine reports whether a process is the first one of a machine. Root on a machine may write what it likes into the
+// environment, and so may other users of the host: it is the machine that has the process's user. That of a machine
+// whose record is damaged is any that machines can have.
 func isMachine(dir statedir.Dir, first host.Init) bool {
 	if first.Environment[supervise.EnvState] != string(dir) || !strings.HasPrefix(first.Environment[supervise.EnvProcess], processPrefix) {
 		return false

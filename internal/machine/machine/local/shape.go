@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/machine/instancetype"
 )
 
-// shape is what a machine says it has. The zero shape is that of the host: a machine of no instance type, or one that nobody knows, says what the host has.
+// shape is what a machine says it has. The zero shape is that of the host: a machine of no instance type, or one that
+// nobody knows, says what the host has.
 type shape struct {
 	CPUs   int   `json:"cpus,omitempty"`
 	Memory int64 `json:"memory,omitempty"` // in bytes
@@ -34,9 +35,10 @@ func shapeOf(name string) shape {
 // shapeDir holds the files of the kernel's that a machine of a shape has instead.
 const shapeDir = "/run/muster/shape"
 
-// mountShape lays files over those in which a kubelet finds the capacity of its node (cadvisor's machine.Info: processors are counted below
-// /sys/devices/system/node, or cpu, by their topology; memory is MemTotal of /proc/meminfo). The host's are the kernel's, whatever control groups
-// allow. A container has a /proc and a /sys of its own, where the host's figures are, as in containers on EC2 those of the instance.
+// mountShape lays files over those in which a kubelet finds the capacity of its node (cadvisor's machine.Info:
+// processors are counted below /sys/devices/system/node, or cpu, by their topology; memory is MemTotal of
+// /proc/meminfo). The host's are the kernel's, whatever control groups allow. A container has a /proc and a /sys of its
+// own, where the host's figures are, as in containers on EC2 those of the instance.
 func mountShape(order bootOrder) error {
 	if order.Shape == (shape{}) {
 		return nil
@@ -76,8 +78,8 @@ func mountShape(order bootOrder) error {
 	return remount(whole, unix.MS_RDONLY)
 }
 
-// files are the files of a machine of the shape, by their paths: one memory node with processors of two threads each. Memory is all free, as when
-// the machine boots.
+// files are the files of a machine of the shape, by their paths: one memory node with processors of two threads each.
+// Memory is all free, as when the machine boots.
 func (s shape) files(cpuinfo string) map[string]string {
 	kibibytes := s.Memory >> 10
 	all := "0-" + strconv.Itoa(s.CPUs-1)

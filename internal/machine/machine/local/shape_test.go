@@ -73,8 +73,8 @@ func TestShapeFiles(t *testing.T) {
 	}
 }
 
-// A machine of a type sees the type's processors and memory where a kubelet looks, more than the host has or fewer, and its control groups hold it
-// to them, and to less than all machines of the host may have.
+// A machine of a type sees the type's processors and memory where a kubelet looks, more than the host has or fewer, and
+// its control groups hold it to them, and to less than all machines of the host may have.
 func TestShape(t *testing.T) {
 	s := newSite(t)
 	p := s.provider(t)
@@ -143,7 +143,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// kubeletSees waits until the kubelet has logged what it takes the machine for, from which it makes the capacity of its node.
+// kubeletSees waits until the kubelet has logged what it takes the machine for, from which it makes the capacity of its
+// node.
 func kubeletSees(t *testing.T, log string, wants ...string) {
 	t.Helper()
 	eventually(t, "the kubelet describes its machine", func() error {

@@ -54,7 +54,8 @@ func (p *Provider) show(id string, source *os.File, target string, attributes un
 	return nil
 }
 
-// moveTo mounts a tree at what is open. A tree that was closed is not mounted, and one that is being mounted is not closed.
+// moveTo mounts a tree at what is open. A tree that was closed is not mounted, and one that is being mounted is not
+// closed.
 func moveTo(at int, tree *os.File) error {
 	raw, err := tree.SyscallConn()
 	if err != nil {
@@ -68,7 +69,8 @@ func moveTo(at int, tree *os.File) error {
 	return errors.Join(controlErr, err)
 }
 
-// uncover takes away what is mounted at a path and has been withdrawn since: nothing can be mounted over it. It returns what is there.
+// uncover takes away what is mounted at a path and has been withdrawn since: nothing can be mounted over it. It returns
+// what is there.
 func uncover(target string) (is unix.Stat_t, err error) {
 	for {
 		if err := unix.Lstat(target, &is); err != nil {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// stageDir is laid over, for one thread and what it starts, to put a machine's root together where every user may get to: directories above a
-	// state directory are often private.
+	// stageDir is laid over, for one thread and what it starts, to put a machine's root together where every user may
+	// get to: directories above a state directory are often private.
 	stageDir   = "/tmp"
 	stagedRoot = stageDir + "/root"
 	// ownPrograms is where a machine has muster's programs, below its root.
@@ -33,8 +33,9 @@ type shared struct {
 	images         string // the images that were loaded for its cluster; empty for a machine of no cluster
 }
 
-// stage puts a machine's root together, in a mount namespace that nobody else is in and that the machine's own will be a copy of. A machine with ids
-// of its own can neither remove nor write to the mounts that stage makes there. The machine does not run yet: nobody changes its disk meanwhile.
+// stage puts a machine's root together, in a mount namespace that nobody else is in and that the machine's own will be
+// a copy of. A machine with ids of its own can neither remove nor write to the mounts that stage makes there. The
+// machine does not run yet: nobody changes its disk meanwhile.
 func (s shared) stage(ids userns.IDs) error {
 	disk, err := os.OpenRoot(s.disk)
 	if err != nil {
@@ -88,8 +89,8 @@ func (s shared) stage(ids userns.IDs) error {
 	return nil
 }
 
-// shownBy opens a directory of the host: for a machine that has ids of its own, as a mount that shows the owners of files by them and is without some
-// attributes of the host's.
+// shownBy opens a directory of the host: for a machine that has ids of its own, as a mount that shows the owners of
+// files by them and is without some attributes of the host's.
 func shownBy(ids userns.IDs, dir string, without uint64) (*os.File, error) {
 	if !ids.Own() {
 		return os.OpenFile(dir, os.O_RDONLY|unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -228,8 +229,8 @@ func (l lent) mount() error {
 	return nil
 }
 
-// readOnly makes a mount and those below it read-only. Kernels before 5.12 cannot do both at once; there only the upper one
-// is, as with mount -o remount,ro.
+// readOnly makes a mount and those below it read-only. Kernels before 5.12 cannot do both at once; there only the upper
+// one is, as with mount -o remount,ro.
 func readOnly(target string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	if !errors.Is(err, unix.ENOSYS) {

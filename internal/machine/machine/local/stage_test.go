@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Whatever a machine leaves where directories of the host are to be shown, links and files, is replaced, and nothing beyond its disk is touched.
+// Whatever a machine leaves where directories of the host are to be shown, links and files, is replaced, and nothing
+// beyond its disk is touched.
 func TestPlacesOnAHostileDisk(t *testing.T) {
 	host, dir := t.TempDir(), t.TempDir()
 	for path, target := range map[string]string{

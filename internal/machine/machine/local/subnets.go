@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Subnets returns a function that lists the subnets of all VPCs below a state directory, for a [machine.Store]: those of the default VPC first.
+// Subnets returns a function that lists the subnets of all VPCs below a state directory, for a [machine.Store]: those
+// of the default VPC first.
 func Subnets(dir statedir.Dir) func() ([]machine.Subnet, error) {
 	return func() ([]machine.Subnet, error) {
 		all, err := vpc.List(dir.VPCs())

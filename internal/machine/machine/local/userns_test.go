@@ -59,7 +59,8 @@ func TestUserNamespace(t *testing.T) {
 	_ = listener.Close()
 }
 
-// A machine that was launched as the host's root has ids of its own from its next boot on. What it had left on its disk for that opens nothing.
+// A machine that was launched as the host's root has ids of its own from its next boot on. What it had left on its disk
+// for that opens nothing.
 func TestIsolatedFromTheNextBootOn(t *testing.T) {
 	s := newSite(t)
 	c := config(s.dir, s.binDir)

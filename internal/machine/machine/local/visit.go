@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Root on a machine can have a path there that never answers: a file system whose program hangs (FUSE). A thread that is in the machine then hangs,
-// too, until that program ends or the machine does. So callers wait for a call inside a machine only for a while, and the number of threads in a
-// machine is bounded.
+// Root on a machine can have a path there that never answers: a file system whose program hangs (FUSE). A thread that
+// is in the machine then hangs, too, until that program ends or the machine does. So callers wait for a call inside a
+// machine only for a while, and the number of threads in a machine is bounded.
 
 const (
 	// visitTime is how long anything waits for what it does inside of a machine.
@@ -51,7 +51,8 @@ const (
 	left // the caller does not wait any more
 )
 
-// begin waits until another call may enter a machine. A machine that has all its calls hang gets no more, without waiting.
+// begin waits until another call may enter a machine. A machine that has all its calls hang gets no more, without
+// waiting.
 func (v *visits) begin(id string) (*visit, error) {
 	v.mutex.Lock()
 	if v.of == nil {
@@ -98,8 +99,9 @@ func (v *visit) end() {
 	v.leave(!v.state.CompareAndSwap(visiting, ended) && !v.state.CompareAndSwap(committed, ended))
 }
 
-// wait waits for the result of a call that has begun. A call that has committed itself has the time once more. The kernel holds up a mount for longer
-// only on a path that the machine locks: then the mount appears later, or never, to the machine's own loss.
+// wait waits for the result of a call that has begun. A call that has committed itself has the time once more. The
+// kernel holds up a mount for longer only on a path that the machine locks: then the mount appears later, or never, to
+// the machine's own loss.
 func (v *visits) wait(one *visit, done <-chan error) error {
 	for _, state := range []int32{visiting, committed} {
 		timer := time.NewTimer(v.time)
@@ -122,8 +124,8 @@ func (v *visits) wait(one *visit, done <-chan error) error {
 	return <-done // it has ended
 }
 
-// commit is called before any step that must not happen once the caller has stopped waiting. The steps after it must not look up paths of the
-// machine.
+// commit is called before any step that must not happen once the caller has stopped waiting. The steps after it must
+// not look up paths of the machine.
 func (v *visit) commit() error {
 	if v.state.CompareAndSwap(visiting, committed) {
 		return nil

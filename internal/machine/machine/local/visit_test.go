@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// A machine in which every path of a volume hangs keeps nobody waiting for long, gets few threads of the service, and has nothing done on it once nobody
-// waits for that any more.
+// A machine in which every path of a volume hangs keeps nobody waiting for long, gets few threads of the service, and
+// has nothing done on it once nobody waits for that any more.
 func TestAPathThatNeverAnswers(t *testing.T) {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		t.Skip("this kernel has no FUSE")

@@ -17,7 +17,8 @@ import (
 
 // ability is how the suite tests a capability.
 type ability struct {
-	// ask asks the registry for the interface of the capability. Nil if the capability has none, and Launch is asked instead.
+	// ask asks the registry for the interface of the capability. Nil if the capability has none, and Launch is asked
+	// instead.
 	ask func(machine.Providers, v1alpha1.Provider) error
 	// has reports whether the provider has the methods, whatever the table says.
 	has func(machine.Provider) bool
@@ -55,7 +56,8 @@ func abilities() map[v1alpha1.Capability]ability {
 	}
 }
 
-// capabilities checks that machines do everything that the table of providers says, and that the provider refuses everything else.
+// capabilities checks that machines do everything that the table of providers says, and that the provider refuses
+// everything else.
 func (s *suite) capabilities(t *testing.T, factory Factory) {
 	p, tested := factory(t), abilities()
 	providers := machine.Providers{s.name: p}
@@ -85,7 +87,8 @@ func (s *suite) capabilities(t *testing.T, factory Factory) {
 	}
 }
 
-// refused checks the error of a provider whose machines lack a capability: it names the provider and the capability, and says what to do.
+// refused checks the error of a provider whose machines lack a capability: it names the provider and the capability,
+// and says what to do.
 func (s *suite) refused(t *testing.T, do v1alpha1.Capability, err error) {
 	t.Helper()
 	if want := (machine.CannotError{Provider: s.name, Do: do}); !errors.Is(err, want) {

@@ -25,7 +25,8 @@ const (
 	Domain = "ap-test-1.compute.internal"
 )
 
-// Region is the region that a provider under test must have. AWS has none of that name, so that nothing comes from elsewhere.
+// Region is the region that a provider under test must have. AWS has none of that name, so that nothing comes from
+// elsewhere.
 func Region() region.Region {
 	return region.Region{Name: "ap-test-1", Zones: [3]region.Zone{{Name: Zone, ID: ZoneID}, {Name: "ap-test-1b", ID: "apt1-az2"}, {Name: "ap-test-1c", ID: "apt1-az3"}}}
 }
@@ -49,11 +50,13 @@ const (
 	third  = "i-0000000000000000c"
 )
 
-// Factory makes a provider. Providers made by one factory share their state, as those of a service that is restarted do.
+// Factory makes a provider. Providers made by one factory share their state, as those of a service that is restarted
+// do.
 type Factory func(t *testing.T) machine.Provider
 
-// Run runs the suite. Each test gets a factory, and so a state, of its own; it must clean up by itself. name is the provider's in the table of
-// capabilities, where an unknown name has none. userData may be anything that the provider's machines can do without harm.
+// Run runs the suite. Each test gets a factory, and so a state, of its own; it must clean up by itself. name is the
+// provider's in the table of capabilities, where an unknown name has none. userData may be anything that the provider's
+// machines can do without harm.
 func Run(t *testing.T, name v1alpha1.Provider, userData []byte, factory func(t *testing.T) Factory) {
 	t.Helper()
 	s := &suite{name: name, userData: userData}

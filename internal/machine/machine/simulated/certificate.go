@@ -68,8 +68,8 @@ func (c *credential) load(now time.Time) bool {
 	return true
 }
 
-// use takes a new certificate into use. Signers date certificates back: one of which most has passed already is renewed half
-// way through the rest, not at once.
+// use takes a new certificate into use. Signers date certificates back: one of which most has passed already is renewed
+// half way through the rest, not at once.
 func (c *credential) use(certificate *tls.Certificate, now time.Time) {
 	c.set(certificate)
 	if c.rotateAt.Before(now) {

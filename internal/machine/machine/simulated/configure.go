@@ -25,7 +25,8 @@ type registration struct {
 	maxPods int32
 }
 
-// configure reads the user data that a real machine would ask for. Scripts in there do not run: there is no machine to run them on.
+// configure reads the user data that a real machine would ask for. Scripts in there do not run: there is no machine to
+// run them on.
 func (k *kubelet) configure() error {
 	raw, err := os.ReadFile(filepath.Join(k.simulator.config.State.Machine(k.record.ID), machine.UserDataFile))
 	if err != nil {

@@ -63,8 +63,8 @@ type kubelet struct {
 	lease        *coordinationv1.Lease
 }
 
-// runNode is the life of one node. Whatever fails is tried again, from where it failed. A node that has lost its certificate
-// starts over, and joins if its user data has a token that is still good.
+// runNode is the life of one node. Whatever fails is tried again, from where it failed. A node that has lost its
+// certificate starts over, and joins if its user data has a token that is still good.
 func (s *Simulator) runNode(ctx context.Context, record machine.Record) {
 	dir := filepath.Join(s.config.State.Machine(record.ID), "kubelet")
 	k := &kubelet{
@@ -156,8 +156,8 @@ func (k *kubelet) bootstrap(ctx context.Context) error {
 	return k.client.obtain(ctx, client.CertificateSigningRequests(), k.record)
 }
 
-// restConfig has no limits of its own: each node makes few requests, and the API server says when they are too many (429),
-// which client-go heeds.
+// restConfig has no limits of its own: each node makes few requests, and the API server says when they are too many
+// (429), which client-go heeds.
 func (s *Simulator) restConfig() *rest.Config {
 	return &rest.Config{
 		Host: s.config.APIServer, QPS: -1, UserAgent: "muster-simulator",
@@ -215,7 +215,8 @@ func (k *kubelet) register(ctx context.Context) error {
 	return k.report(ctx, node)
 }
 
-// report writes the Node's status: Ready. As the kubelet does it patches, since others write to the Node at the same time.
+// report writes the Node's status: Ready. As the kubelet does it patches, since others write to the Node at the same
+// time.
 func (k *kubelet) report(ctx context.Context, node *corev1.Node) error {
 	status := newStatus(k.record, k.registration, k.version, corev1.ConditionTrue, metav1.Now())
 	for i, condition := range status.Conditions {

@@ -48,7 +48,8 @@ func instance(record machine.Record) render.Instance {
 	}
 }
 
-// newStatus is what the kubelet reports: a machine that lacks nothing, as large as its instance type, or a small one if that is not known.
+// newStatus is what the kubelet reports: a machine that lacks nothing, as large as its instance type, or a small one if
+// that is not known.
 func newStatus(record machine.Record, told registration, version string, ready corev1.ConditionStatus, now metav1.Time) corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("2"),

@@ -26,7 +26,8 @@ type SimulatorConfig struct {
 	State statedir.Dir
 	// Cluster is the name of the cluster: machines of others, and their tokens, are left alone.
 	Cluster string
-	// APIServer is the API server's URL on the host. The one in the user data is that of the VPC, where this process is not.
+	// APIServer is the API server's URL on the host. The one in the user data is that of the VPC, where this process is
+	// not.
 	APIServer string
 	// CA is the authority of the API server's certificate, as PEM.
 	CA  []byte
@@ -135,7 +136,8 @@ func (s *Simulator) records(running map[string]context.CancelFunc) (map[string]*
 		if machine.ValidateID(id) != nil {
 			continue
 		}
-		// The user data is written last, so a machine that has it is complete; one that is being removed loses it before its record.
+		// The user data is written last, so a machine that has it is complete; one that is being removed loses it
+		// before its record.
 		if _, err := os.Lstat(filepath.Join(s.config.State.Machine(id), machine.UserDataFile)); err != nil {
 			continue
 		}

@@ -151,8 +151,8 @@ func (s *scene) ready(want int) func() string {
 	}
 }
 
-// Machines join by the protocol of kubelets, although the API server is busy at first. What they ask for is what they were
-// assigned, and what they keep is private.
+// Machines join by the protocol of kubelets, although the API server is busy at first. What they ask for is what they
+// were assigned, and what they keep is private.
 func TestJoin(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.server.busy = 5
@@ -214,7 +214,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A machine of another cluster is that cluster's to run: its token is never sent here, and its node does not come up here.
+// A machine of another cluster is that cluster's to run: its token is never sent here, and its node does not come up
+// here.
 func TestAnotherClustersMachine(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.launchFor(t, "Green", 1, token) // found before the other, had it been looked at

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podidentitytest is a cluster in memory for tests: its pods and service accounts, and tokens that are signed as the API server signs them.
+// Package podidentitytest is a cluster in memory for tests: its pods and service accounts, and tokens that are signed
+// as the API server signs them.
 package podidentitytest
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hosttest is for tests about threads, which are a process's and not a test's: one that has moved into a namespace, or that a
-// goroutine keeps, is so for all that runs afterwards.
+// Package hosttest is for tests about threads, which are a process's and not a test's: one that has moved into a
+// namespace, or that a goroutine keeps, is so for all that runs afterwards.
 package hosttest
 
 import (
@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alone runs the test in a process of its own, where nothing has taken the first thread for good, and reports whether this is it.
+// Alone runs the test in a process of its own, where nothing has taken the first thread for good, and reports whether
+// this is it.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	const mark = "MUSTER_TEST_ALONE"
@@ -33,7 +34,8 @@ func Alone(t *testing.T) bool {
 	return false
 }
 
-// FirstThread calls a function on the process's first thread: it starts goroutines that lock their threads until one of them is on the first thread.
+// FirstThread calls a function on the process's first thread: it starts goroutines that lock their threads until one of
+// them is on the first thread.
 func FirstThread(t *testing.T, call func()) {
 	t.Helper()
 	const most = 1000

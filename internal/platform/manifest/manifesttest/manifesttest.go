@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifesttest checks the objects of manifests in tests: against a golden file, against the types of the API server, and for rights that they
-// should not give.
+// Package manifesttest checks the objects of manifests in tests: against a golden file, against the types of the API
+// server, and for rights that they should not give.
 package manifesttest
 
 import (
@@ -65,8 +65,8 @@ func Typed(t *testing.T, object *unstructured.Unstructured) runtime.Object {
 	return decoded
 }
 
-// Whole checks that each object has a kind and a name, is there once, is filled in, and is bound to a role that is among the objects, that is one of
-// upstream's, or that is a ClusterRole of these names.
+// Whole checks that each object has a kind and a name, is there once, is filled in, and is bound to a role that is
+// among the objects, that is one of upstream's, or that is a ClusterRole of these names.
 func Whole(t *testing.T, objects []*unstructured.Unstructured, clusterRoles ...string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -113,7 +113,8 @@ func Whole(t *testing.T, objects []*unstructured.Unstructured, clusterRoles ...s
 	}
 }
 
-// Bindings checks who is bound to which role: all of it, so that nobody gets another without the reader of the test seeing it.
+// Bindings checks who is bound to which role: all of it, so that nobody gets another without the reader of the test
+// seeing it.
 func Bindings(t *testing.T, objects []*unstructured.Unstructured, want ...string) {
 	t.Helper()
 	var got []string

@@ -14,9 +14,9 @@ import (
 	"muster.dev/muster/internal/platform/systemd"
 )
 
-// Fake is a systemd of a test. It finds unit files where they would be below a root, knows what was enabled and started, and fails
-// on demand. Like systemd it reads a unit's file when it first hears of the unit, and then again at a daemon-reload; unlike systemd it
-// does not start one whose file has changed meanwhile.
+// Fake is a systemd of a test. It finds unit files where they would be below a root, knows what was enabled and
+// started, and fails on demand. Like systemd it reads a unit's file when it first hears of the unit, and then again at
+// a daemon-reload; unlike systemd it does not start one whose file has changed meanwhile.
 type Fake struct {
 	// Root is where the host's files are.
 	Root string
