@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // Filtered is what most Describe actions take, beside ids. It is embedded in their inputs.
@@ -32,14 +33,32 @@ type Paged struct {
 // Noun is how a Describe action chooses from all resources of a kind. T is what the action answers.
 type Noun[T any] struct {
 	Kind ec2id.Kind
-	// Rules are the filters of the action. The filters of tags are among them if tags is set.
+	// Fields are the filters that fields of T have by their tags.
+	Fields awsresource.Filters[T]
+	// Rules are the other filters of the action. The filters of tags are among them if tags is set.
 	Rules ec2filter.Rules
 	ID    func(*T) string
-	// Values are what a resource has under the name of a filter.
+	// Values are what a resource has under the name of a filter of Rules; nil where it never has anything.
 	Values func(*T, string) []string
 	Tags   func(*T) map[string]string
 	// Key is what pages are ordered by; nil is the id.
 	Key func(*T) string
+}
+
+// rules are all filters.
+func (n Noun[T]) rules() ec2filter.Rules {
+	rules := n.Fields.Rules(n.Rules.Names...)
+	rules.Tags = n.Tags != nil
+	return rules
+}
+
+// values are what a resource has under the name of a filter.
+func (n Noun[T]) values(item *T, name string) []string {
+	values, found := n.Fields.Values(item, name)
+	if !found && n.Values != nil {
+		return n.Values(item, name)
+	}
+	return values
 }
 
 // checkIDs refuses ids that are malformed.
@@ -58,9 +77,7 @@ func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string
 	if err := n.checkIDs(ids); err != nil {
 		return nil, "", err
 	}
-	rules := n.Rules
-	rules.Tags = n.Tags != nil
-	filters, err := rules.Compile(in.Filters)
+	filters, err := n.rules().Compile(in.Filters)
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,7 +101,7 @@ func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string
 			continue
 		}
 		found[id] = true
-		resource := ec2filter.Resource{Values: func(name string) []string { return n.Values(item, name) }}
+		resource := ec2filter.Resource{Values: func(name string) []string { return n.values(item, name) }}
 		if n.Tags != nil {
 			resource.Tags = n.Tags(item)
 		}

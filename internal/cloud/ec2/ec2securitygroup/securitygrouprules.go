@@ -10,7 +10,6 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
@@ -18,9 +17,9 @@ import (
 
 // groupRule is a rule as EC2 shows it.
 type groupRule struct {
-	SecurityGroupRuleID  string
+	SecurityGroupRuleID  string `filter:"security-group-rule-id"`
 	SecurityGroupRuleARN string
-	GroupID              string
+	GroupID              string `filter:"group-id"`
 	GroupOwnerID         string
 	IsEgress             bool
 	IPProtocol           string
@@ -62,13 +61,7 @@ type describeSecurityGroupRulesOutput struct {
 func (a *Actions) describeSecurityGroupRules() awsfront.Spec[describeSecurityGroupRulesInput, describeSecurityGroupRulesOutput] {
 	rules := ec2resource.Noun[groupRule]{
 		Kind: ec2id.SecurityGroupRule, ID: func(r *groupRule) string { return r.SecurityGroupRuleID }, Tags: func(r *groupRule) map[string]string { return awsresource.TagMap(r.Tags) },
-		Rules: ec2filter.Rules{Names: []string{"group-id", "security-group-rule-id"}},
-		Values: func(r *groupRule, name string) []string {
-			if name == "group-id" {
-				return []string{r.GroupID}
-			}
-			return []string{r.SecurityGroupRuleID}
-		},
+		Fields: awsresource.FiltersOf[groupRule](),
 	}
 	return awsfront.Spec[describeSecurityGroupRulesInput, describeSecurityGroupRulesOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeSecurityGroupRulesInput) (*describeSecurityGroupRulesOutput, error) {

@@ -32,21 +32,25 @@ func (a *Actions) Register(f *awsfront.Front) {
 
 // vpc is a VPC as EC2 shows it.
 type vpc struct {
-	VpcID                   string
-	OwnerID                 string
-	State                   string
-	CidrBlock               string
-	CidrBlockAssociationSet []cidrAssociation
-	DhcpOptionsID           string
+	VpcID                   string            `filter:"vpc-id"`
+	OwnerID                 string            `filter:"owner-id"`
+	State                   string            `filter:"state"`
+	CidrBlock               string            `filter:"cidr,cidr-block,cidrBlock"`
+	CidrBlockAssociationSet []cidrAssociation `filter:"cidr-block-association."`
+	DhcpOptionsID           string            `filter:"dhcp-options-id,dhcpOptionsId"`
 	InstanceTenancy         string
-	IsDefault               bool
+	IsDefault               bool `filter:"is-default,isDefault"`
 	Tags                    []awstag.Tag
 }
 
 type cidrAssociation struct {
-	AssociationID  string
-	CidrBlock      string
-	CidrBlockState struct{ State string }
+	AssociationID  string         `filter:"association-id"`
+	CidrBlock      string         `filter:"cidr-block"`
+	CidrBlockState cidrBlockState `filter:""`
+}
+
+type cidrBlockState struct {
+	State string `filter:"state"`
 }
 
 type describeVpcsInput struct {
@@ -83,32 +87,11 @@ func (a *Actions) describeVpcs() awsfront.Spec[describeVpcsInput, describeVpcsOu
 func vpcNoun() ec2resource.Noun[vpc] {
 	return ec2resource.Noun[vpc]{
 		Kind: ec2id.VPC, ID: func(v *vpc) string { return v.VpcID }, Tags: func(v *vpc) map[string]string { return awsresource.TagMap(v.Tags) },
-		Rules: ec2filter.Rules{Names: []string{
-			"cidr", "cidr-block", "cidrBlock", "cidr-block-association.association-id", "cidr-block-association.cidr-block", "cidr-block-association.state",
-			"dhcp-options-id", "dhcpOptionsId", "is-default", "isDefault", "owner-id", "state", "vpc-id",
-			"ipv6-cidr-block-association.association-id", "ipv6-cidr-block-association.ipv6-cidr-block", "ipv6-cidr-block-association.ipv6-pool", "ipv6-cidr-block-association.state",
+		Fields: awsresource.FiltersOf[vpc](),
+		Rules: ec2filter.Rules{Names: []string{ // there is no IPv6
+			"ipv6-cidr-block-association.association-id", "ipv6-cidr-block-association.ipv6-cidr-block", "ipv6-cidr-block-association.ipv6-pool",
+			"ipv6-cidr-block-association.state",
 		}},
-		Values: func(v *vpc, name string) []string {
-			switch name {
-			case "cidr", "cidr-block", "cidrBlock", "cidr-block-association.cidr-block":
-				return []string{v.CidrBlock}
-			case "cidr-block-association.association-id":
-				return []string{v.CidrBlockAssociationSet[0].AssociationID}
-			case "cidr-block-association.state":
-				return []string{v.CidrBlockAssociationSet[0].CidrBlockState.State}
-			case "dhcp-options-id", "dhcpOptionsId":
-				return []string{v.DhcpOptionsID}
-			case "is-default", "isDefault":
-				return []string{ec2resource.Text(v.IsDefault)}
-			case "owner-id":
-				return []string{v.OwnerID}
-			case "state":
-				return []string{v.State}
-			case "vpc-id":
-				return []string{v.VpcID}
-			}
-			return nil
-		},
 	}
 }
 

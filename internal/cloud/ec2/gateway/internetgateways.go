@@ -9,7 +9,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
 	"muster.dev/muster/internal/cloud/awsresource"
@@ -65,13 +64,16 @@ func (a *Actions) gatewayOf(ctx context.Context, vpc string) (string, error) {
 
 // internetGateway is an internet gateway as EC2 shows it.
 type internetGateway struct {
-	InternetGatewayID string
-	OwnerID           string
-	Attachments       []gatewayAttachment
+	InternetGatewayID string              `filter:"internet-gateway-id"`
+	OwnerID           string              `filter:"owner-id"`
+	Attachments       []gatewayAttachment `filter:"attachment."`
 	Tags              []awstag.Tag
 }
 
-type gatewayAttachment struct{ VpcID, State string }
+type gatewayAttachment struct {
+	VpcID string `filter:"vpc-id"`
+	State string `filter:"state"`
+}
 
 func showGateway(call *awsfront.Call, r *ec2resource.Record[keptGateway]) internetGateway {
 	shown := internetGateway{InternetGatewayID: r.ID, OwnerID: call.Caller.Account(), Attachments: []gatewayAttachment{}, Tags: awsresource.ShownTags(r.Tags)}
@@ -124,24 +126,7 @@ type describeInternetGatewaysOutput struct {
 func (a *Actions) describeInternetGateways() awsfront.Spec[describeInternetGatewaysInput, describeInternetGatewaysOutput] {
 	gateways := ec2resource.Noun[internetGateway]{
 		Kind: ec2id.InternetGateway, ID: func(g *internetGateway) string { return g.InternetGatewayID }, Tags: func(g *internetGateway) map[string]string { return awsresource.TagMap(g.Tags) },
-		Rules: ec2filter.Rules{Names: []string{"attachment.state", "attachment.vpc-id", "internet-gateway-id", "owner-id"}},
-		Values: func(g *internetGateway, name string) (values []string) {
-			for _, at := range g.Attachments {
-				switch name {
-				case "attachment.state":
-					return []string{at.State}
-				case "attachment.vpc-id":
-					return []string{at.VpcID}
-				}
-			}
-			switch name {
-			case "internet-gateway-id":
-				return []string{g.InternetGatewayID}
-			case "owner-id":
-				return []string{g.OwnerID}
-			}
-			return nil
-		},
+		Fields: awsresource.FiltersOf[internetGateway](),
 	}
 	return awsfront.Spec[describeInternetGatewaysInput, describeInternetGatewaysOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeInternetGatewaysInput) (*describeInternetGatewaysOutput, error) {

@@ -63,13 +63,13 @@ func (a *Actions) RegisterNATGateways(f *awsfront.Front) {
 
 // natGateway is a NAT gateway as EC2 shows it.
 type natGateway struct {
-	NatGatewayID        string
-	State               string
+	NatGatewayID        string `filter:"nat-gateway-id"`
+	State               string `filter:"state"`
 	FailureCode         string
 	FailureMessage      string
 	ConnectivityType    string
-	SubnetID            string
-	VpcID               string
+	SubnetID            string `filter:"subnet-id"`
+	VpcID               string `filter:"vpc-id"`
 	NatGatewayAddresses []natAddress
 	CreateTime          time.Time
 	Tags                []awstag.Tag
@@ -117,20 +117,7 @@ type describeNATGatewaysOutput struct {
 func (a *Actions) describeNATGateways() awsfront.Spec[describeNATGatewaysInput, describeNATGatewaysOutput] {
 	gateways := ec2resource.Noun[natGateway]{
 		Kind: ec2id.NATGateway, ID: func(n *natGateway) string { return n.NatGatewayID }, Tags: func(n *natGateway) map[string]string { return awsresource.TagMap(n.Tags) },
-		Rules: ec2filter.Rules{Names: []string{"nat-gateway-id", "state", "subnet-id", "vpc-id"}},
-		Values: func(n *natGateway, name string) []string {
-			switch name {
-			case "nat-gateway-id":
-				return []string{n.NatGatewayID}
-			case "state":
-				return []string{n.State}
-			case "subnet-id":
-				return []string{n.SubnetID}
-			case "vpc-id":
-				return []string{n.VpcID}
-			}
-			return nil
-		},
+		Fields: awsresource.FiltersOf[natGateway](),
 	}
 	return awsfront.Spec[describeNATGatewaysInput, describeNATGatewaysOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeNATGatewaysInput) (*describeNATGatewaysOutput, error) {

@@ -117,8 +117,8 @@ type instance struct {
 }
 
 type instanceState struct {
-	Code int32
-	Name string
+	Code int32  `filter:"instance-state-code"`
+	Name string `filter:"instance-state-name"`
 }
 
 // The states of instances.
@@ -135,7 +135,10 @@ type placement struct{ AvailabilityZone, AvailabilityZoneID, GroupName, Tenancy 
 
 type instanceProfile struct{ ARN, ID string }
 
-type GroupIdentifier struct{ GroupID, GroupName string }
+type GroupIdentifier struct {
+	GroupID   string `filter:"group-id"`
+	GroupName string `filter:"group-name"`
+}
 
 type instanceInterface struct {
 	NetworkInterfaceID, MacAddress, Status, PrivateDNSName, PrivateIPAddress, SubnetID, VpcID, OwnerID, InterfaceType, Description string

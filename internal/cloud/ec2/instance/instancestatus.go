@@ -15,20 +15,26 @@ import (
 
 // instanceStatus is the health of an instance. Nobody but the instance's own Node knows more of it than that it runs.
 type instanceStatus struct {
-	InstanceID, AvailabilityZone, AvailabilityZoneID string
-	InstanceState                                    instanceState
-	InstanceStatus, SystemStatus                     statusSummary
-	Events                                           []struct{}
+	InstanceID         string
+	AvailabilityZone   string        `filter:"availability-zone"`
+	AvailabilityZoneID string        `filter:"availability-zone-id"`
+	InstanceState      instanceState `filter:""`
+	InstanceStatus     statusSummary `filter:"instance-status."`
+	SystemStatus       statusSummary `filter:"system-status."`
+	Events             []struct{}
 
 	tags map[string]string
 }
 
 type statusSummary struct {
-	Status  string
-	Details []statusDetail
+	Status  string         `filter:"status"`
+	Details []statusDetail `filter:""`
 }
 
-type statusDetail struct{ Name, Status string }
+type statusDetail struct {
+	Name   string
+	Status string `filter:"reachability"`
+}
 
 type describeInstanceStatusInput struct {
 	ec2resource.Paged
@@ -85,31 +91,16 @@ func statusOf(i *instance) instanceStatus {
 func statusNoun() ec2resource.Noun[instanceStatus] {
 	return ec2resource.Noun[instanceStatus]{
 		Kind: ec2id.Instance, ID: func(s *instanceStatus) string { return s.InstanceID }, Tags: func(s *instanceStatus) map[string]string { return s.tags },
+		Fields: awsresource.FiltersOf[instanceStatus](),
 		Rules: ec2filter.Rules{Names: []string{
-			"availability-zone", "availability-zone-id", "event.code", "event.description", "event.instance-event-id", "event.not-after", "event.not-before",
-			"event.not-before-deadline", "instance-state-code", "instance-state-name", "instance-status.reachability", "instance-status.status",
-			"operator.managed", "operator.principal", "system-status.reachability", "system-status.status", "attached-ebs-status.status",
-		}, Tags: true},
-		Values: func(s *instanceStatus, name string) []string {
-			switch name {
-			case "availability-zone":
-				return []string{s.AvailabilityZone}
-			case "availability-zone-id":
-				return []string{s.AvailabilityZoneID}
-			case "instance-state-code":
-				return []string{ec2resource.Number(s.InstanceState.Code)}
-			case "instance-state-name":
-				return []string{s.InstanceState.Name}
-			case "instance-status.status", "system-status.status":
-				return []string{s.InstanceStatus.Status}
-			case "instance-status.reachability", "system-status.reachability":
-				for _, d := range s.InstanceStatus.Details {
-					return []string{d.Status}
-				}
-			case "operator.managed":
+			"event.code", "event.description", "event.instance-event-id", "event.not-after", "event.not-before", "event.not-before-deadline",
+			"operator.managed", "operator.principal", "attached-ebs-status.status",
+		}},
+		Values: func(_ *instanceStatus, name string) []string {
+			if name == "operator.managed" {
 				return []string{"false"}
 			}
-			return nil
+			return nil // there are no events and no operators
 		},
 	}
 }

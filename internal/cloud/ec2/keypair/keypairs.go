@@ -15,7 +15,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/aws/sshkey"
 	"muster.dev/muster/internal/cloud/awsrecord"
@@ -204,9 +203,12 @@ type describeKeyPairsOutput struct{ KeyPairs []keyPairInfo }
 
 // keyPairInfo is a key pair as EC2 shows it.
 type keyPairInfo struct {
-	KeyPairID, KeyName, KeyType, KeyFingerprint, PublicKey string
-	CreateTime                                             time.Time
-	Tags                                                   []awstag.Tag
+	KeyPairID          string `filter:"key-pair-id"`
+	KeyName            string `filter:"key-name"`
+	KeyFingerprint     string `filter:"fingerprint"`
+	KeyType, PublicKey string
+	CreateTime         time.Time
+	Tags               []awstag.Tag
 }
 
 func (a *Actions) describeKeyPairs() awsfront.Spec[describeKeyPairsInput, describeKeyPairsOutput] {
@@ -245,10 +247,7 @@ func (a *Actions) describeKeyPairs() awsfront.Spec[describeKeyPairsInput, descri
 func keyPairNoun() ec2resource.Noun[keyPairInfo] {
 	return ec2resource.Noun[keyPairInfo]{
 		Kind: ec2id.KeyPair, ID: func(k *keyPairInfo) string { return k.KeyPairID }, Tags: func(k *keyPairInfo) map[string]string { return awsresource.TagMap(k.Tags) },
-		Rules: ec2filter.Rules{Names: []string{"fingerprint", "key-name", "key-pair-id"}},
-		Values: func(k *keyPairInfo, name string) []string {
-			return []string{map[string]string{"fingerprint": k.KeyFingerprint, "key-name": k.KeyName, "key-pair-id": k.KeyPairID}[name]}
-		},
+		Fields: awsresource.FiltersOf[keyPairInfo](),
 	}
 }
 

@@ -23,21 +23,35 @@ import (
 
 // networkInterface is one as EC2 shows it: that of a machine, or an address of a cluster's API server.
 type networkInterface struct {
-	NetworkInterfaceID, InterfaceType, Description, Status, MacAddress, PrivateDNSName, PrivateIPAddress, SubnetID, VpcID, AvailabilityZone, OwnerID, RequesterID string
-
-	RequesterManaged, SourceDestCheck bool
-	Groups                            []instance.GroupIdentifier
-	PrivateIPAddresses                []instance.PrivateAddress
-	IPv4Prefixes                      []instance.Ipv4Prefix
-	Attachment                        *shownAttachment
-	TagSet                            []awstag.Tag
+	NetworkInterfaceID string                     `filter:"network-interface-id"`
+	InterfaceType      string                     `filter:"interface-type"`
+	Description        string                     `filter:"description"`
+	Status             string                     `filter:"status"`
+	MacAddress         string                     `filter:"mac-address"`
+	PrivateDNSName     string                     `filter:"private-dns-name"`
+	PrivateIPAddress   string                     `filter:"private-ip-address,addresses.private-ip-address"`
+	SubnetID           string                     `filter:"subnet-id"`
+	VpcID              string                     `filter:"vpc-id"`
+	AvailabilityZone   string                     `filter:"availability-zone"`
+	OwnerID            string                     `filter:"owner-id"`
+	RequesterID        string                     `filter:"requester-id"`
+	RequesterManaged   bool                       `filter:"requester-managed"`
+	SourceDestCheck    bool                       `filter:"source-dest-check"`
+	Groups             []instance.GroupIdentifier `filter:""`
+	PrivateIPAddresses []instance.PrivateAddress
+	IPv4Prefixes       []instance.Ipv4Prefix
+	Attachment         *shownAttachment `filter:"attachment."`
+	TagSet             []awstag.Tag
 }
 
 type shownAttachment struct {
-	AttachmentID, InstanceID, InstanceOwnerID, Status string
-	DeviceIndex                                       int32
-	DeleteOnTermination                               bool
-	AttachTime                                        *time.Time
+	AttachmentID        string `filter:"attachment-id"`
+	InstanceID          string `filter:"instance-id"`
+	InstanceOwnerID     string `filter:"instance-owner-id"`
+	Status              string `filter:"status"`
+	DeviceIndex         int32  `filter:"device-index"`
+	DeleteOnTermination bool   `filter:"delete-on-termination"`
+	AttachTime          *time.Time
 }
 
 // groupView knows the groups of machines.
@@ -212,77 +226,17 @@ func (a *Actions) describeNetworkInterfaces() awsfront.Spec[describeInterfacesIn
 func interfaceNoun() ec2resource.Noun[networkInterface] {
 	return ec2resource.Noun[networkInterface]{
 		Kind: ec2id.NetworkInterface, ID: func(n *networkInterface) string { return n.NetworkInterfaceID },
-		Tags: func(n *networkInterface) map[string]string { return awsresource.TagMap(n.TagSet) },
+		Tags:   func(n *networkInterface) map[string]string { return awsresource.TagMap(n.TagSet) },
+		Fields: awsresource.FiltersOf[networkInterface](),
 		Rules: ec2filter.Rules{Names: []string{
-			"addresses.primary", "addresses.private-ip-address", "attachment.attachment-id", "attachment.delete-on-termination", "attachment.device-index",
-			"attachment.instance-id", "attachment.instance-owner-id", "attachment.status", "availability-zone", "description", "group-id", "group-name",
-			"interface-type", "mac-address", "network-interface-id", "owner-id", "private-dns-name", "private-ip-address", "requester-id", "requester-managed",
-			"source-dest-check", "status", "subnet-id", "vpc-id",
-			"addresses.association.owner-id", "addresses.association.public-ip", "association.allocation-id", "association.association-id",
+			"addresses.primary", "addresses.association.owner-id", "addresses.association.public-ip", "association.allocation-id", "association.association-id",
 			"association.ip-owner-id", "association.public-dns-name", "association.public-ip", "ipv6-addresses.ipv6-address",
 		}},
-		Values: func(n *networkInterface, name string) []string {
-			switch name {
-			case "addresses.primary":
+		Values: func(_ *networkInterface, name string) []string {
+			if name == "addresses.primary" {
 				return []string{"true"}
-			case "addresses.private-ip-address", "private-ip-address":
-				return []string{n.PrivateIPAddress}
-			case "attachment.attachment-id":
-				return []string{n.Attachment.AttachmentID}
-			case "attachment.delete-on-termination":
-				return []string{ec2resource.Text(n.Attachment.DeleteOnTermination)}
-			case "attachment.device-index":
-				return []string{ec2resource.PortText(&n.Attachment.DeviceIndex)}
-			case "attachment.instance-id":
-				return []string{n.Attachment.InstanceID}
-			case "attachment.instance-owner-id":
-				return []string{n.Attachment.InstanceOwnerID}
-			case "attachment.status":
-				return []string{n.Attachment.Status}
-			case "availability-zone":
-				return []string{n.AvailabilityZone}
-			case "description":
-				return []string{n.Description}
 			}
-			return n.moreValues(name)
+			return nil // there are no public addresses and no IPv6
 		},
 	}
-}
-
-func (n *networkInterface) moreValues(name string) (values []string) {
-	switch name {
-	case "group-id":
-		for _, g := range n.Groups {
-			values = append(values, g.GroupID)
-		}
-		return values
-	case "group-name":
-		for _, g := range n.Groups {
-			values = append(values, g.GroupName)
-		}
-		return values
-	case "interface-type":
-		return []string{n.InterfaceType}
-	case "mac-address":
-		return []string{n.MacAddress}
-	case "network-interface-id":
-		return []string{n.NetworkInterfaceID}
-	case "owner-id":
-		return []string{n.OwnerID}
-	case "private-dns-name":
-		return []string{n.PrivateDNSName}
-	case "requester-id":
-		return []string{n.RequesterID}
-	case "requester-managed":
-		return []string{ec2resource.Text(n.RequesterManaged)}
-	case "source-dest-check":
-		return []string{ec2resource.Text(n.SourceDestCheck)}
-	case "status":
-		return []string{n.Status}
-	case "subnet-id":
-		return []string{n.SubnetID}
-	case "vpc-id":
-		return []string{n.VpcID}
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/aws/region"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/cloud/ec2/ec2vpc"
 )
@@ -117,17 +118,19 @@ func (a *Actions) describeAccountAttributes() awsfront.Spec[accountAttributesInp
 	}
 }
 
-type dhcpValue struct{ Value string }
+type dhcpValue struct {
+	Value string `filter:"value"`
+}
 
 type dhcpConfiguration struct {
-	Key    string
-	Values []dhcpValue
+	Key    string      `filter:"key"`
+	Values []dhcpValue `filter:""`
 }
 
 type dhcpOptions struct {
-	DhcpOptionsID      string
-	OwnerID            string
-	DhcpConfigurations []dhcpConfiguration
+	DhcpOptionsID      string              `filter:"dhcp-options-id"`
+	OwnerID            string              `filter:"owner-id"`
+	DhcpConfigurations []dhcpConfiguration `filter:""`
 	Tags               []awstag.Tag
 }
 
@@ -144,26 +147,9 @@ type describeDHCPOptionsOutput struct {
 // describeDHCPOptions shows the one set of options that all VPCs have.
 func (a *Actions) describeDHCPOptions() awsfront.Spec[describeDHCPOptionsInput, describeDHCPOptionsOutput] {
 	options := ec2resource.Noun[dhcpOptions]{
-		Kind: ec2id.DHCPOptions, Rules: ec2filter.Rules{Names: []string{"dhcp-options-id", "key", "owner-id", "value"}},
+		Kind: ec2id.DHCPOptions, Fields: awsresource.FiltersOf[dhcpOptions](),
 		ID:   func(o *dhcpOptions) string { return o.DhcpOptionsID },
 		Tags: func(*dhcpOptions) map[string]string { return nil },
-		Values: func(o *dhcpOptions, name string) (values []string) {
-			switch name {
-			case "dhcp-options-id":
-				return []string{o.DhcpOptionsID}
-			case "owner-id":
-				return []string{o.OwnerID}
-			case "key":
-				for _, c := range o.DhcpConfigurations {
-					values = append(values, c.Key)
-				}
-			case "value":
-				for _, c := range o.DhcpConfigurations {
-					values = append(values, c.Values[0].Value)
-				}
-			}
-			return values
-		},
 	}
 	return awsfront.Spec[describeDHCPOptionsInput, describeDHCPOptionsOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *describeDHCPOptionsInput) (*describeDHCPOptionsOutput, error) {

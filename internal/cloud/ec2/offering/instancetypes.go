@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/machine/instancetype"
 )
@@ -185,7 +186,11 @@ type describeOfferingsOutput struct {
 	NextToken             string
 }
 
-type instanceTypeOffering struct{ InstanceType, LocationType, Location string }
+type instanceTypeOffering struct {
+	InstanceType string `filter:"instance-type"`
+	LocationType string
+	Location     string `filter:"location"`
+}
 
 // describeInstanceTypeOfferings answers that every type is everywhere.
 func (a *Actions) describeInstanceTypeOfferings() awsfront.Spec[describeOfferingsInput, describeOfferingsOutput] {
@@ -210,10 +215,7 @@ func (a *Actions) describeInstanceTypeOfferings() awsfront.Spec[describeOffering
 			out := &describeOfferingsOutput{}
 			var err error
 			out.InstanceTypeOfferings, out.NextToken, err = ec2resource.Choose(a.ec2, call, ec2resource.Noun[instanceTypeOffering]{
-				ID: func(o *instanceTypeOffering) string { return o.InstanceType + "/" + o.Location }, Rules: ec2filter.Rules{Names: []string{"instance-type", "location"}},
-				Values: func(o *instanceTypeOffering, name string) []string {
-					return []string{map[string]string{"instance-type": o.InstanceType, "location": o.Location}[name]}
-				},
+				ID: func(o *instanceTypeOffering) string { return o.InstanceType + "/" + o.Location }, Fields: awsresource.FiltersOf[instanceTypeOffering](),
 			}, all, nil, in.Paged)
 			return out, err
 		},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -38,27 +37,29 @@ func (a *Actions) Register(f *awsfront.Front) {
 
 // subnet is a subnet as EC2 shows it.
 type subnet struct {
-	SubnetID                      string
-	SubnetArn                     string
-	VpcID                         string
-	OwnerID                       string
-	State                         string
-	CidrBlock                     string
-	AvailabilityZone              string
-	AvailabilityZoneID            string
-	AvailableIPAddressCount       int32
-	DefaultForAz                  bool
-	MapPublicIPOnLaunch           bool
-	MapCustomerOwnedIPOnLaunch    bool
+	SubnetID                      string `filter:"subnet-id"`
+	SubnetArn                     string `filter:"subnet-arn"`
+	VpcID                         string `filter:"vpc-id"`
+	OwnerID                       string `filter:"owner-id"`
+	State                         string `filter:"state"`
+	CidrBlock                     string `filter:"cidr,cidr-block,cidrBlock"`
+	AvailabilityZone              string `filter:"availability-zone,availabilityZone"`
+	AvailabilityZoneID            string `filter:"availability-zone-id,availabilityZoneId"`
+	AvailableIPAddressCount       int32  `filter:"available-ip-address-count"`
+	DefaultForAz                  bool   `filter:"default-for-az,defaultForAz"`
+	MapPublicIPOnLaunch           bool   `filter:"map-public-ip-on-launch"`
+	MapCustomerOwnedIPOnLaunch    bool   `filter:"map-customer-owned-ip-on-launch"`
 	AssignIpv6AddressOnCreation   bool
-	EnableDNS64                   bool
-	Ipv6Native                    bool
-	PrivateDNSNameOptionsOnLaunch struct {
-		HostnameType                    string
-		EnableResourceNameDNSARecord    bool
-		EnableResourceNameDNSAAAARecord bool
-	}
-	Tags []awstag.Tag
+	EnableDNS64                   bool           `filter:"enable-dns64"`
+	Ipv6Native                    bool           `filter:"ipv6-native"`
+	PrivateDNSNameOptionsOnLaunch dnsNameOptions `filter:"private-dns-name-options-on-launch."`
+	Tags                          []awstag.Tag
+}
+
+type dnsNameOptions struct {
+	HostnameType                    string `filter:"hostname-type"`
+	EnableResourceNameDNSARecord    bool   `filter:"enable-resource-name-dns-a-record"`
+	EnableResourceNameDNSAAAARecord bool   `filter:"enable-resource-name-dns-aaaa-record"`
 }
 
 type describeSubnetsInput struct {
@@ -92,49 +93,12 @@ func (a *Actions) describeSubnets() awsfront.Spec[describeSubnetsInput, describe
 func subnetNoun() ec2resource.Noun[subnet] {
 	return ec2resource.Noun[subnet]{
 		Kind: ec2id.Subnet, ID: func(s *subnet) string { return s.SubnetID }, Tags: func(s *subnet) map[string]string { return awsresource.TagMap(s.Tags) },
-		Rules: ec2filter.Rules{Names: []string{
-			"availability-zone", "availabilityZone", "availability-zone-id", "availabilityZoneId", "available-ip-address-count", "cidr", "cidr-block", "cidrBlock",
-			"customer-owned-ipv4-pool", "default-for-az", "defaultForAz", "enable-dns64", "enable-lni-at-device-index", "ipv6-cidr-block-association.association-id",
-			"ipv6-cidr-block-association.ipv6-cidr-block", "ipv6-cidr-block-association.state", "ipv6-native", "map-customer-owned-ip-on-launch",
-			"map-public-ip-on-launch", "outpost-arn", "owner-id", "private-dns-name-options-on-launch.enable-resource-name-dns-a-record",
-			"private-dns-name-options-on-launch.enable-resource-name-dns-aaaa-record", "private-dns-name-options-on-launch.hostname-type", "state", "subnet-arn",
-			"subnet-id", "vpc-id",
+		Fields: awsresource.FiltersOf[subnet](),
+		Rules: ec2filter.Rules{Names: []string{ // there are no outposts and no IPv6
+			"customer-owned-ipv4-pool", "enable-lni-at-device-index", "ipv6-cidr-block-association.association-id",
+			"ipv6-cidr-block-association.ipv6-cidr-block", "ipv6-cidr-block-association.state", "outpost-arn",
 		}},
-		Values: (*subnet).values,
 	}
-}
-
-func (s *subnet) values(name string) []string {
-	switch name {
-	case "availability-zone", "availabilityZone":
-		return []string{s.AvailabilityZone}
-	case "availability-zone-id", "availabilityZoneId":
-		return []string{s.AvailabilityZoneID}
-	case "available-ip-address-count":
-		return []string{strconv.Itoa(int(s.AvailableIPAddressCount))}
-	case "cidr", "cidr-block", "cidrBlock":
-		return []string{s.CidrBlock}
-	case "default-for-az", "defaultForAz":
-		return []string{ec2resource.Text(s.DefaultForAz)}
-	case "map-public-ip-on-launch":
-		return []string{ec2resource.Text(s.MapPublicIPOnLaunch)}
-	case "enable-dns64", "ipv6-native", "map-customer-owned-ip-on-launch",
-		"private-dns-name-options-on-launch.enable-resource-name-dns-a-record", "private-dns-name-options-on-launch.enable-resource-name-dns-aaaa-record":
-		return []string{"false"}
-	case "private-dns-name-options-on-launch.hostname-type":
-		return []string{s.PrivateDNSNameOptionsOnLaunch.HostnameType}
-	case "owner-id":
-		return []string{s.OwnerID}
-	case "state":
-		return []string{s.State}
-	case "subnet-arn":
-		return []string{s.SubnetArn}
-	case "subnet-id":
-		return []string{s.SubnetID}
-	case "vpc-id":
-		return []string{s.VpcID}
-	}
-	return nil
 }
 
 // showSubnets shows subnets with the addresses that are free now.

@@ -10,7 +10,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
@@ -138,7 +137,12 @@ func (a *Actions) retag(ctx context.Context, call *awsfront.Call, ids []string, 
 }
 
 // describedTag is a tag with its resource.
-type describedTag struct{ Key, Value, ResourceID, ResourceType string }
+type describedTag struct {
+	Key          string `filter:"key"`
+	Value        string `filter:"value"`
+	ResourceID   string `filter:"resource-id"`
+	ResourceType string `filter:"resource-type"`
+}
 
 type describeTagsOutput struct {
 	Tags      []describedTag
@@ -147,22 +151,9 @@ type describeTagsOutput struct {
 
 func (a *Actions) describeTags() awsfront.Spec[ec2resource.Paged, describeTagsOutput] {
 	tags := ec2resource.Noun[describedTag]{
-		Rules: ec2filter.Rules{Names: []string{"key", "resource-id", "resource-type", "value"}},
-		ID:    func(t *describedTag) string { return t.ResourceID + "/" + t.Key },
-		Tags:  func(t *describedTag) map[string]string { return map[string]string{t.Key: t.Value} },
-		Values: func(t *describedTag, name string) []string {
-			switch name {
-			case "key":
-				return []string{t.Key}
-			case "resource-id":
-				return []string{t.ResourceID}
-			case "resource-type":
-				return []string{t.ResourceType}
-			case "value":
-				return []string{t.Value}
-			}
-			return nil
-		},
+		Fields: awsresource.FiltersOf[describedTag](),
+		ID:     func(t *describedTag) string { return t.ResourceID + "/" + t.Key },
+		Tags:   func(t *describedTag) map[string]string { return map[string]string{t.Key: t.Value} },
 	}
 	return awsfront.Spec[ec2resource.Paged, describeTagsOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *ec2resource.Paged) (*describeTagsOutput, error) {
