@@ -35,7 +35,9 @@ const getAction = "GetCallerIdentity"
 // The limits of a form: room for the largest policy document that IAM lets through, and for every list.
 const (
 	maxParams = 500
-	maxValue  = 160 << 10
+	// maxDepth is half of the parts that a name may have: ContextEntries.member.1.ContextKeyValues.member.1 has six.
+	maxDepth = 4
+	maxValue = 160 << 10
 )
 
 // mayBeEmpty are required members whose value may be empty; all others may not.
@@ -53,7 +55,7 @@ func (c Identity) Route(service *awsshape.Service, request awsshape.Request, lim
 	if err != nil {
 		return call, err
 	}
-	limits.Params, limits.Value = min(limits.Params, maxParams), min(limits.Value, maxValue)
+	limits.Params, limits.Value, limits.Depth = min(limits.Params, maxParams), min(limits.Value, maxValue), min(limits.Depth, maxDepth)
 	form, err := queryvalue.Parse(text, limits, queryvalue.Codes{Malformed: MalformedQueryString, Value: ValidationError, Twice: InvalidQueryParameter, Strict: true})
 	if err != nil {
 		return call, err

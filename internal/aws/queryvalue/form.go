@@ -33,6 +33,7 @@ type Form struct {
 	Action, Version string
 
 	root   *node
+	nodes  int
 	limits awsshape.Limits
 	codes  Codes
 }
@@ -125,6 +126,10 @@ func strange(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
+// nodesPerParam is how many parts of their own the names of all parameters may have in the mean. Names of lists in lists
+// have two or three, since they begin alike.
+const nodesPerParam = 4
+
 func (f *Form) set(name, value string) error {
 	n, depth := f.root, 0
 	for part := range strings.SplitSeq(name, ".") {
@@ -139,6 +144,10 @@ func (f *Form) set(name, value string) error {
 		}
 		next := n.parts[part]
 		if next == nil {
+			// A node takes some 300 bytes, and nobody has proven yet who sends this.
+			if f.nodes++; f.nodes > nodesPerParam*f.limits.Params {
+				return awsfault.Errorf(f.codes.Malformed, "the names of the parameters have more than %d different parts", nodesPerParam*f.limits.Params)
+			}
 			next = &node{}
 			if n.parts == nil {
 				n.parts = map[string]*node{}

@@ -102,6 +102,7 @@ func TestRead(t *testing.T) {
 		"many":                {body: strings.Repeat("a=&", 7), problem: "there are 8 parameters"},
 		"long":                {body: "Name=" + strings.Repeat("a", 31), problem: "is 31 bytes long"},
 		"deep":                {body: strings.Repeat("Self.", 11) + "Name=a", problem: "more than 10 parts"},
+		"wide":                {body: "a.1.2.3.4=&b.1.2.3.4=&c.1.2.3.4=&d.1.2.3.4=&e.1.2.3.4=&f.1.2.3.4=", problem: "more than 24 different parts"},
 		"items":               {body: "Flt.1=&Flt.2=&Flt.3=&Flt.4=", problem: "more than 3 items"},
 	} {
 		t.Run(name, func(t *testing.T) {
