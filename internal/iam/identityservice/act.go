@@ -87,24 +87,29 @@ func (s *Service) begin(ctx context.Context, asked *awsfront.Call, m mode) (end 
 	if !ok {
 		return nil, errNotOurs
 	}
-	end = func() {}
+	release := func() {}
 	if m == writes {
 		select {
 		case s.writing <- struct{}{}:
-			end = func() { <-s.writing }
+			release = func() { <-s.writing }
 		case <-ctx.Done():
 			return nil, away(ctx.Err())
 		}
 	}
+	begun := false
+	defer func() { // a panic is one request's, and leaves the others their turn
+		if !begun {
+			release()
+		}
+	}()
 	c := &call{admitted: caller.admitted, ctx: ctx, record: awsfront.RecordOf(ctx)}
 	c.markers = markers{s.config.Sealer.current.Load(), c.account, asked.Action, asked.Input}
 	if c.state, err = s.config.Store.State(); err != nil {
-		end()
 		return nil, away(err)
 	}
 	caller.within = c
-	asked.Caller = caller
-	return end, nil
+	asked.Caller, begun = caller, true
+	return release, nil
 }
 
 // within is the request of STS or IAM that begin has begun.

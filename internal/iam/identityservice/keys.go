@@ -156,7 +156,8 @@ func (s *Service) keyLastUsed(c *call, in lastUsedIn) (*lastUsedOut, error) {
 	}
 	out := &lastUsedOut{UserName: key.UserName, AccessKeyLastUsed: lastUsed{ServiceName: "N/A", Region: "N/A"}}
 	if last, ok := s.used.last(key.ID); ok {
-		out.AccessKeyLastUsed = lastUsed{LastUsedDate: &last.at, ServiceName: last.service, Region: last.region}
+		at := moment(last.at)
+		out.AccessKeyLastUsed = lastUsed{LastUsedDate: &at, ServiceName: last.service, Region: last.region}
 	}
 	return out, nil
 }
