@@ -113,7 +113,7 @@ func (w *planeStory) howStarted(name string) started {
 // again starts a process as it was started, and leaves it to the account.
 func (w *planeStory) again(s started) {
 	w.t.Helper()
-	cmd := exec.Command(s.path, s.args...) //nolint:noctx // it outlives the step
+	cmd := exec.Command(s.path, s.args...) // it outlives the step
 	cmd.Dir, cmd.Env = s.dir, s.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	log, err := os.OpenFile(w.cluster().Log(filepath.Base(s.dir)), os.O_APPEND|os.O_WRONLY, 0o600)

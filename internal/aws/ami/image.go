@@ -57,7 +57,7 @@ func images(list release.List) []Image {
 }
 
 // of is the image of a release of Kubernetes and one of Muster's node files.
-func of(kubernetes release.Release, files string) Image {
+func of(kubernetes release.Release, files string) Image { //nolint:unparam // a test pins the ids of an earlier release
 	patch, minor, day := kubernetes.Patch(), kubernetes.Minor(), released[files]
 	created, _ := time.Parse("20060102", day) // a test looks
 	sum := sha256.Sum256([]byte("muster image " + kubernetes.Version + " " + files + " " + Architecture))

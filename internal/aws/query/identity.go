@@ -258,7 +258,8 @@ func (c Identity) EncodeError(service *awsshape.Service, requestID string, probl
 	body = queryvalue.ElementWhole(body, "Message", fault.Message)
 	body = append(body, "</Error>"...)
 	body = queryvalue.ElementWhole(body, "RequestId", requestID)
-	answer.Body = append(body, "</ErrorResponse>"...)
+	body = append(body, "</ErrorResponse>"...)
+	answer.Body = body
 	return answer
 }
 

@@ -135,7 +135,7 @@ func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 	provider, unknown := r.Providers.Find(m.Spec.Provider)
 	if unknown != nil {
 		r.judge(m, v1alpha1.MachinePending, reasonNoProvider, unknown.Error())
-		return 0, nil //nolint:nilerr // the machine waits, and says so
+		return 0, nil // the machine waits, and says so
 	}
 	instance, err := provider.Get(ctx, m.Name)
 	switch {

@@ -77,7 +77,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	provider, unknown := r.Providers.Find(m.Spec.Provider)
 	if unknown != nil {
 		r.judge(m, v1alpha1.MachinePending, "NoProvider", unknown.Error())
-		return 0, nil //nolint:nilerr // the machine waits, and says so
+		return 0, nil // the machine waits, and says so
 	}
 	instance, err := provider.Get(ctx, m.Name)
 	if err != nil && !errors.Is(err, machine.ErrNotFound) {

@@ -177,25 +177,30 @@ func TestKeysOfBefore(t *testing.T) {
 	for name, crash := range map[string]func(*testing.T, component.Config){
 		"no crash": func(*testing.T, component.Config) {},
 		"before anything was copied": func(t *testing.T, c component.Config) {
+			t.Helper()
 			if err := os.MkdirAll(c.Dir.TokenSigner()+".new", 0o700); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"in the copy": func(t *testing.T, c component.Config) {
+			t.Helper()
 			put(t, filepath.Join(c.Dir.TokenSigner()+".new", ".new-"+keysName+"-1"), `{"version":`)
 		},
 		"after the copy": func(t *testing.T, c component.Config) {
+			t.Helper()
 			if err := errors.Join(os.MkdirAll(c.Dir.TokenSigner()+".new", 0o700), Write(filepath.Join(c.Dir.TokenSigner()+".new", keysName), old)); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"before the file is removed": func(t *testing.T, c component.Config) {
+			t.Helper()
 			if err := HandOver(c, now); err != nil {
 				t.Fatal(err)
 			}
 			idOf(t, c, now)
 		},
 		"after the file was removed": func(t *testing.T, c component.Config) {
+			t.Helper()
 			if err := errors.Join(HandOver(c, now), Forget(c, old)); err != nil {
 				t.Fatal(err)
 			}

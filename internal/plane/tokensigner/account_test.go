@@ -141,7 +141,7 @@ func TestTheAccountAsks(t *testing.T) {
 func TestANewCluster(t *testing.T) {
 	w := newWorld(t)
 	w.end()
-	if err := os.RemoveAll(string(w.cluster.Dir.TokenSigner())); err != nil {
+	if err := os.RemoveAll(w.cluster.Dir.TokenSigner()); err != nil {
 		t.Fatal(err)
 	}
 	if err := tokenkeys.HandOver(w.cluster, time.Now()); err != nil {
@@ -221,7 +221,7 @@ func TestOthersAreNotAnswered(t *testing.T) {
 	}
 	for name, config := range map[string]*tls.Config{
 		"without a certificate": {RootCAs: pool},
-		"by TLS 1.1":            {RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, //nolint:gosec // G402: that is what is refused
+		"by TLS 1.1":            {RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
 	} {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 		if response, err := client.Get(w.cluster.TokenSignerURL() + tokenkeys.PathKeys); err == nil {

@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	for _, sum := range []digest.Digest{"", "sha256:../../etc/passwd", digest.Digest("sha512:"+strings.Repeat("0", 128)), "sha256:ABC"} {
+	for _, sum := range []digest.Digest{"", "sha256:../../etc/passwd", digest.Digest("sha512:" + strings.Repeat("0", 128)), "sha256:ABC"} {
 		if blobstore.Check(sum) == nil || d.Put(sum, nil) == nil || d.Keep(file, sum) == nil {
 			t.Errorf("%q is taken", sum)
 		}

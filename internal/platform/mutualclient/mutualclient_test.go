@@ -90,13 +90,15 @@ func TestStrangersAreAskedNothing(t *testing.T) {
 	// httptest has one certificate: a server with another authority is one for another name.
 	client := New(authority, credential, time.Minute)
 	defer client.CloseIdleConnections()
-	if _, err := client.Get("https://localhost" + s.URL[len("https://127.0.0.1"):]); err == nil || asked {
+	if response, err := client.Get("https://localhost" + s.URL[len("https://127.0.0.1"):]); err == nil || asked {
+		_ = response.Body.Close()
 		t.Errorf("a server whose certificate is for another name: %v", err)
 	}
 	if err := os.WriteFile(own, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(own, credential, time.Minute).Get(s.URL); err == nil || asked {
+	if response, err := New(own, credential, time.Minute).Get(s.URL); err == nil || asked {
+		_ = response.Body.Close()
 		t.Errorf("an authority without a certificate: %v", err)
 	}
 	response, err := client.Get(other.URL)

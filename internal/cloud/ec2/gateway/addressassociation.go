@@ -13,7 +13,6 @@ import (
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
-	"muster.dev/muster/internal/cloud/ec2/instance"
 	ec2instance "muster.dev/muster/internal/cloud/ec2/instance"
 )
 
@@ -36,7 +35,7 @@ func (in *associateAddressInput) instance() (string, error) {
 	case in.NetworkInterfaceID == "":
 		return in.InstanceID, ec2id.Instance.Check(in.InstanceID)
 	}
-	id, err := instance.InstanceOf(in.NetworkInterfaceID)
+	id, err := ec2instance.Of(in.NetworkInterfaceID)
 	if err == nil && in.InstanceID != "" && in.InstanceID != id {
 		return "", awsfault.Errorf(ec2resource.InvalidCombination, "The network interface %s is not of the instance %s", in.NetworkInterfaceID, in.InstanceID)
 	}

@@ -135,6 +135,7 @@ type placement struct{ AvailabilityZone, AvailabilityZoneID, GroupName, Tenancy 
 
 type instanceProfile struct{ ARN, ID string }
 
+// GroupIdentifier is a security group, as others name it.
 type GroupIdentifier struct {
 	GroupID   string `filter:"group-id"`
 	GroupName string `filter:"group-name"`
@@ -152,6 +153,7 @@ type instanceInterface struct {
 // Ipv4Prefix is a range of a subnet that pods of a machine have their addresses of.
 type Ipv4Prefix struct{ IPv4Prefix string }
 
+// PrivateAddress is an address of a network interface.
 type PrivateAddress struct {
 	Primary                          bool
 	PrivateDNSName, PrivateIPAddress string

@@ -27,8 +27,8 @@ func InterfaceOf(instance string) string {
 	return ec2id.NetworkInterface.Prefix + instance[len(ec2id.Instance.Prefix):]
 }
 
-// InstanceOf is the id of the instance that has a network interface. An id of another form is an error.
-func InstanceOf(networkInterface string) (string, error) {
+// Of is the id of the instance that has a network interface. An id of another form is an error.
+func Of(networkInterface string) (string, error) {
 	if err := ec2id.NetworkInterface.Check(networkInterface); err != nil {
 		return "", err
 	}

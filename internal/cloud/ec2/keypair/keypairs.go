@@ -31,6 +31,7 @@ type KeptKeyPair struct {
 }
 
 const (
+	// KeyPairResource is the type of key pairs in ARNs, tags and records.
 	KeyPairResource = "key-pair"
 	maxKeyName      = 255
 	// MaxKeyPairs is how many DescribeKeyPairs, which has no pages, can answer.

@@ -21,8 +21,8 @@ import (
 	network "muster.dev/muster/internal/network/vpc"
 )
 
-// networkInterface is one as EC2 shows it: that of a machine, or an address of a cluster's API server.
-type networkInterface struct {
+// Interface is one as EC2 shows it: that of a machine, or an address of a cluster's API server.
+type Interface struct {
 	NetworkInterfaceID string                     `filter:"network-interface-id"`
 	InterfaceType      string                     `filter:"interface-type"`
 	Description        string                     `filter:"description"`
@@ -134,7 +134,7 @@ func (v *groupView) ofMachine(m *v1alpha1.Machine) []instance.GroupIdentifier {
 }
 
 // Interfaces are those of all machines, and the addresses of clusters' API servers. Without a call they have no owner.
-func (a *Actions) Interfaces(ctx context.Context, call *awsfront.Call) ([]networkInterface, error) {
+func (a *Actions) Interfaces(ctx context.Context, call *awsfront.Call) ([]Interface, error) {
 	v, err := a.viewGroups(ctx)
 	if err != nil {
 		return nil, err
@@ -147,11 +147,11 @@ func (a *Actions) Interfaces(ctx context.Context, call *awsfront.Call) ([]networ
 	if call != nil {
 		owner = call.Caller.Account()
 	}
-	var all []networkInterface
+	var all []Interface
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		digits, launched := strings.TrimPrefix(m.Name, ec2id.Instance.Prefix), m.LaunchedAt().UTC().Truncate(time.Second)
-		shown := networkInterface{
+		shown := Interface{
 			NetworkInterfaceID: ec2id.NetworkInterface.Prefix + digits, InterfaceType: "interface", Status: "in-use", PrivateDNSName: m.Status.NodeName,
 			SourceDestCheck: !m.Spec.DisableSourceCheck, Groups: v.ofMachine(m), TagSet: []awstag.Tag{},
 			Attachment: &shownAttachment{AttachmentID: "eni-attach-" + digits, InstanceID: m.Name, InstanceOwnerID: owner, Status: "attached", DeleteOnTermination: true, AttachTime: &launched},
@@ -168,7 +168,7 @@ func (a *Actions) Interfaces(ctx context.Context, call *awsfront.Call) ([]networ
 			}
 			sum := sha256.Sum256([]byte(cluster.Status.ClusterSecurityGroupID + " " + text))
 			id := ec2id.NetworkInterface.New([ec2id.Entropy]byte(sum[:]))
-			shown := networkInterface{
+			shown := Interface{
 				NetworkInterfaceID: id, InterfaceType: "interface", Status: "in-use", Description: "Amazon EKS " + cluster.Spec.Name, SourceDestCheck: true,
 				RequesterManaged: true, RequesterID: owner, TagSet: []awstag.Tag{},
 				Groups:     v.named(append([]string{cluster.Status.ClusterSecurityGroupID}, cluster.Spec.SecurityGroupIDs...)...),
@@ -188,7 +188,7 @@ func (a *Actions) Interfaces(ctx context.Context, call *awsfront.Call) ([]networ
 }
 
 // at says where an interface is.
-func (n *networkInterface) at(v *groupView, owner, subnetID string, address netip.Addr) {
+func (n *Interface) at(v *groupView, owner, subnetID string, address netip.Addr) {
 	n.OwnerID, n.SubnetID = owner, subnetID
 	if subnet := v.subnet(subnetID); subnet != nil {
 		n.VpcID, n.AvailabilityZone = subnet.Spec.VPCID, subnet.Spec.AvailabilityZone
@@ -205,7 +205,7 @@ type describeInterfacesInput struct {
 }
 
 type describeInterfacesOutput struct {
-	NetworkInterfaces []networkInterface
+	NetworkInterfaces []Interface
 	NextToken         string
 }
 
@@ -223,16 +223,16 @@ func (a *Actions) describeNetworkInterfaces() awsfront.Spec[describeInterfacesIn
 	}
 }
 
-func interfaceNoun() ec2resource.Noun[networkInterface] {
-	return ec2resource.Noun[networkInterface]{
-		Kind: ec2id.NetworkInterface, ID: func(n *networkInterface) string { return n.NetworkInterfaceID },
-		Tags:   func(n *networkInterface) map[string]string { return awsresource.TagMap(n.TagSet) },
-		Fields: awsresource.FiltersOf[networkInterface](),
+func interfaceNoun() ec2resource.Noun[Interface] {
+	return ec2resource.Noun[Interface]{
+		Kind: ec2id.NetworkInterface, ID: func(n *Interface) string { return n.NetworkInterfaceID },
+		Tags:   func(n *Interface) map[string]string { return awsresource.TagMap(n.TagSet) },
+		Fields: awsresource.FiltersOf[Interface](),
 		Rules: ec2filter.Rules{Names: []string{
 			"addresses.primary", "addresses.association.owner-id", "addresses.association.public-ip", "association.allocation-id", "association.association-id",
 			"association.ip-owner-id", "association.public-dns-name", "association.public-ip", "ipv6-addresses.ipv6-address",
 		}},
-		Values: func(_ *networkInterface, name string) []string {
+		Values: func(_ *Interface, name string) []string {
 			if name == "addresses.primary" {
 				return []string{"true"}
 			}

@@ -22,8 +22,8 @@ func (a *Actions) RegisterInstanceTypes(f *awsfront.Front) {
 	ec2resource.Register(a.ec2, f, "DescribeInstanceTypeOfferings", a.describeInstanceTypeOfferings())
 }
 
-// instanceTypeInfo is an instance type as EC2 shows it.
-type instanceTypeInfo struct {
+// InstanceType is an instance type as EC2 shows it.
+type InstanceType struct {
 	InstanceType                                                                  string
 	CurrentGeneration, FreeTierEligible, BareMetal, InstanceStorageSupported      *bool
 	BurstablePerformanceSupported, HibernationSupported, DedicatedHostsSupported  *bool
@@ -69,10 +69,10 @@ type ebsInfo struct {
 const maxAttachments = 28
 
 // ShowInstanceType is an instance type as DescribeInstanceTypes answers it.
-func ShowInstanceType(t instancetype.Type) instanceTypeInfo {
+func ShowInstanceType(t instancetype.Type) InstanceType {
 	interfaces, addresses := t.Interfaces()
 	nics := new(int64(interfaces))
-	info := instanceTypeInfo{
+	info := InstanceType{
 		InstanceType: t.Name, CurrentGeneration: new(t.Current), FreeTierEligible: new(t.FreeTier), BareMetal: new(false), InstanceStorageSupported: new(false),
 		BurstablePerformanceSupported: new(t.Burstable), HibernationSupported: new(false), DedicatedHostsSupported: new(false), AutoRecoverySupported: new(false),
 		Hypervisor: "nitro", SupportedUsageClasses: []string{"on-demand"}, SupportedVirtualizationTypes: []string{"hvm"}, SupportedRootDeviceTypes: []string{"ebs"},
@@ -96,7 +96,7 @@ type describeInstanceTypesInput struct {
 }
 
 type describeInstanceTypesOutput struct {
-	InstanceTypes []instanceTypeInfo
+	InstanceTypes []InstanceType
 	NextToken     string
 }
 
@@ -112,7 +112,7 @@ func (a *Actions) describeInstanceTypes() awsfront.Spec[describeInstanceTypesInp
 			if len(unknown) > 0 {
 				return nil, awsfault.Errorf("InvalidInstanceType", "The following supplied instance types do not exist: [%.300s]", strings.Join(unknown, ", "))
 			}
-			var shown []instanceTypeInfo
+			var shown []InstanceType
 			for _, t := range instancetype.All() {
 				if len(in.InstanceTypes) == 0 || slices.Contains(in.InstanceTypes, t.Name) {
 					shown = append(shown, ShowInstanceType(t))
@@ -127,52 +127,52 @@ func (a *Actions) describeInstanceTypes() awsfront.Spec[describeInstanceTypesInp
 }
 
 // InstanceTypeNoun is how DescribeInstanceTypes chooses.
-func InstanceTypeNoun() ec2resource.Noun[instanceTypeInfo] {
-	values := map[string]func(*instanceTypeInfo) string{
-		"auto-recovery-supported":            func(*instanceTypeInfo) string { return "false" },
-		"bare-metal":                         func(*instanceTypeInfo) string { return "false" },
-		"burstable-performance-supported":    func(i *instanceTypeInfo) string { return ec2resource.Text(*i.BurstablePerformanceSupported) },
-		"current-generation":                 func(i *instanceTypeInfo) string { return ec2resource.Text(*i.CurrentGeneration) },
-		"dedicated-hosts-supported":          func(*instanceTypeInfo) string { return "false" },
-		"ebs-info.ebs-optimized-support":     func(i *instanceTypeInfo) string { return i.EbsInfo.EbsOptimizedSupport },
-		"ebs-info.encryption-support":        func(i *instanceTypeInfo) string { return i.EbsInfo.EncryptionSupport },
-		"ebs-info.nvme-support":              func(i *instanceTypeInfo) string { return i.EbsInfo.NvmeSupport },
-		"free-tier-eligible":                 func(i *instanceTypeInfo) string { return ec2resource.Text(*i.FreeTierEligible) },
-		"hibernation-supported":              func(*instanceTypeInfo) string { return "false" },
-		"hypervisor":                         func(i *instanceTypeInfo) string { return i.Hypervisor },
-		"instance-storage-supported":         func(*instanceTypeInfo) string { return "false" },
-		"instance-type":                      func(i *instanceTypeInfo) string { return i.InstanceType },
-		"memory-info.size-in-mib":            func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.MemoryInfo.SizeInMiB, 10) },
-		"network-info.ena-support":           func(i *instanceTypeInfo) string { return i.NetworkInfo.EnaSupport },
-		"network-info.efa-supported":         func(*instanceTypeInfo) string { return "false" },
-		"network-info.ipv6-supported":        func(*instanceTypeInfo) string { return "true" },
-		"network-info.network-performance":   func(i *instanceTypeInfo) string { return i.NetworkInfo.NetworkPerformance },
-		"network-info.maximum-network-cards": func(*instanceTypeInfo) string { return "1" },
-		"network-info.maximum-network-interfaces": func(i *instanceTypeInfo) string {
+func InstanceTypeNoun() ec2resource.Noun[InstanceType] {
+	values := map[string]func(*InstanceType) string{
+		"auto-recovery-supported":            func(*InstanceType) string { return "false" },
+		"bare-metal":                         func(*InstanceType) string { return "false" },
+		"burstable-performance-supported":    func(i *InstanceType) string { return ec2resource.Text(*i.BurstablePerformanceSupported) },
+		"current-generation":                 func(i *InstanceType) string { return ec2resource.Text(*i.CurrentGeneration) },
+		"dedicated-hosts-supported":          func(*InstanceType) string { return "false" },
+		"ebs-info.ebs-optimized-support":     func(i *InstanceType) string { return i.EbsInfo.EbsOptimizedSupport },
+		"ebs-info.encryption-support":        func(i *InstanceType) string { return i.EbsInfo.EncryptionSupport },
+		"ebs-info.nvme-support":              func(i *InstanceType) string { return i.EbsInfo.NvmeSupport },
+		"free-tier-eligible":                 func(i *InstanceType) string { return ec2resource.Text(*i.FreeTierEligible) },
+		"hibernation-supported":              func(*InstanceType) string { return "false" },
+		"hypervisor":                         func(i *InstanceType) string { return i.Hypervisor },
+		"instance-storage-supported":         func(*InstanceType) string { return "false" },
+		"instance-type":                      func(i *InstanceType) string { return i.InstanceType },
+		"memory-info.size-in-mib":            func(i *InstanceType) string { return strconv.FormatInt(*i.MemoryInfo.SizeInMiB, 10) },
+		"network-info.ena-support":           func(i *InstanceType) string { return i.NetworkInfo.EnaSupport },
+		"network-info.efa-supported":         func(*InstanceType) string { return "false" },
+		"network-info.ipv6-supported":        func(*InstanceType) string { return "true" },
+		"network-info.network-performance":   func(i *InstanceType) string { return i.NetworkInfo.NetworkPerformance },
+		"network-info.maximum-network-cards": func(*InstanceType) string { return "1" },
+		"network-info.maximum-network-interfaces": func(i *InstanceType) string {
 			return strconv.FormatInt(*i.NetworkInfo.MaximumNetworkInterfaces, 10)
 		},
-		"network-info.ipv4-addresses-per-interface": func(i *instanceTypeInfo) string {
+		"network-info.ipv4-addresses-per-interface": func(i *InstanceType) string {
 			return strconv.FormatInt(*i.NetworkInfo.Ipv4AddressesPerInterface, 10)
 		},
-		"processor-info.supported-architecture": func(*instanceTypeInfo) string { return instancetype.Architecture },
-		"processor-info.sustained-clock-speed-in-ghz": func(i *instanceTypeInfo) string {
+		"processor-info.supported-architecture": func(*InstanceType) string { return instancetype.Architecture },
+		"processor-info.sustained-clock-speed-in-ghz": func(i *InstanceType) string {
 			return strconv.FormatFloat(*i.ProcessorInfo.SustainedClockSpeedInGhz, 'f', -1, 64)
 		},
-		"supported-root-device-type":         func(*instanceTypeInfo) string { return "ebs" },
-		"supported-usage-class":              func(*instanceTypeInfo) string { return "on-demand" },
-		"supported-virtualization-type":      func(*instanceTypeInfo) string { return "hvm" },
-		"vcpu-info.default-cores":            func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.VCpuInfo.DefaultCores, 10) },
-		"vcpu-info.default-threads-per-core": func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.VCpuInfo.DefaultThreadsPerCore, 10) },
-		"vcpu-info.default-vcpus":            func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.VCpuInfo.DefaultVCpus, 10) },
+		"supported-root-device-type":         func(*InstanceType) string { return "ebs" },
+		"supported-usage-class":              func(*InstanceType) string { return "on-demand" },
+		"supported-virtualization-type":      func(*InstanceType) string { return "hvm" },
+		"vcpu-info.default-cores":            func(i *InstanceType) string { return strconv.FormatInt(*i.VCpuInfo.DefaultCores, 10) },
+		"vcpu-info.default-threads-per-core": func(i *InstanceType) string { return strconv.FormatInt(*i.VCpuInfo.DefaultThreadsPerCore, 10) },
+		"vcpu-info.default-vcpus":            func(i *InstanceType) string { return strconv.FormatInt(*i.VCpuInfo.DefaultVCpus, 10) },
 	}
 	var names []string
 	for name := range values {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return ec2resource.Noun[instanceTypeInfo]{
-		ID: func(i *instanceTypeInfo) string { return i.InstanceType }, Rules: ec2filter.Rules{Names: names},
-		Values: func(i *instanceTypeInfo, name string) []string { return []string{values[name](i)} },
+	return ec2resource.Noun[InstanceType]{
+		ID: func(i *InstanceType) string { return i.InstanceType }, Rules: ec2filter.Rules{Names: names},
+		Values: func(i *InstanceType, name string) []string { return []string{values[name](i)} },
 	}
 }
 

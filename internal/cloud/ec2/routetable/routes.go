@@ -191,7 +191,7 @@ func (a *Actions) routeTo(ctx context.Context, in *routeInput, vpc string) (want
 	}
 	instance := in.InstanceID
 	if in.NetworkInterfaceID != "" {
-		if instance, err = ec2instance.InstanceOf(in.NetworkInterfaceID); err != nil {
+		if instance, err = ec2instance.Of(in.NetworkInterfaceID); err != nil {
 			return wanted, err
 		}
 	}
