@@ -91,7 +91,7 @@ func (k *Known) keep(ring tokenkeys.Ring) error {
 	k.mu.Lock()
 	k.ring, k.told = ring, true
 	k.mu.Unlock()
-	return errors.Join(tokenkeys.WritePublic(k.config.Dir.TokenKeys(), ring), tokenkeys.Forget(k.config, ring))
+	return errors.Join(tokenkeys.WritePublic(k.config.Dir.TokenKeys(), ring), tokenkeys.Forget(k.config, ring, time.Now()))
 }
 
 // Rotate has the signer add a key that signs after a notice, unless one that does not sign yet is published already,

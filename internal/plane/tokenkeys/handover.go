@@ -69,8 +69,9 @@ func before(c component.Config, now time.Time) (ring Ring, isNew bool, err error
 	return ring, false, err
 }
 
-// Forget removes the keys of a cluster of before, if its signer tells of each of them.
-func Forget(c component.Config, told Ring) error {
+// Forget removes the keys of a cluster of before, if its signer tells of each of them by which tokens are trusted still:
+// the signer takes others out as soon as it begins.
+func Forget(c component.Config, told Ring, now time.Time) error {
 	old, err := Read(c.TokenKeysBefore())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -78,7 +79,7 @@ func Forget(c component.Config, told Ring) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range old.Keys() {
+	for _, k := range old.Trusted(now) {
 		if !slices.ContainsFunc(told.Keys(), func(t Key) bool { return t.ID == k.ID }) {
 			return fmt.Errorf("the token signer does not have the key %s of %s: it stays there", k.ID, c.TokenKeysBefore())
 		}

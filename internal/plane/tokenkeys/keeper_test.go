@@ -201,7 +201,7 @@ func TestKeysOfBefore(t *testing.T) {
 		},
 		"after the file was removed": func(t *testing.T, c component.Config) {
 			t.Helper()
-			if err := errors.Join(HandOver(c, now), Forget(c, old)); err != nil {
+			if err := errors.Join(HandOver(c, now), Forget(c, old, now)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -227,13 +227,13 @@ func TestKeysOfBefore(t *testing.T) {
 			if known, err := ReadPublic(c.Dir.TokenKeys()); err != nil || len(known.Keys()) != 3 {
 				t.Errorf("what the account knows: %v, %v", known, err)
 			}
-			if err := Forget(c, got); err != nil {
+			if err := Forget(c, got, now); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(c.TokenKeysBefore()); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the service has the keys still: %v", err)
 			}
-			if err := Forget(c, got); err != nil {
+			if err := Forget(c, got, now); err != nil {
 				t.Error(err)
 			}
 		})
@@ -243,9 +243,26 @@ func TestKeysOfBefore(t *testing.T) {
 		if err := Write(c.TokenKeysBefore(), old); err != nil {
 			t.Fatal(err)
 		}
-		says(t, Forget(c, newRing(t)), "does not have the key")
+		says(t, Forget(c, newRing(t), now), "does not have the key")
 		if _, err := os.Stat(c.TokenKeysBefore()); err != nil {
 			t.Errorf("the file is gone: %v", err)
+		}
+	})
+	t.Run("a key that nobody trusts any more", func(t *testing.T) {
+		c := newCluster(t, now)
+		if err := Write(c.TokenKeysBefore(), old); err != nil {
+			t.Fatal(err)
+		}
+		late := now.Add(MaxExtended + Skew + time.Minute)
+		pruned, _ := old.Prune(late) // as the signer does when it begins
+		if len(pruned.Keys()) == len(old.Keys()) {
+			t.Fatal("no key is out of use")
+		}
+		if err := Forget(c, pruned, late); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(c.TokenKeysBefore()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the service has the keys still: %v", err)
 		}
 	})
 	t.Run("a damaged file", func(t *testing.T) {
