@@ -132,7 +132,7 @@ func TestOnlyTheWriterTells(t *testing.T) {
 	})
 	send := func(client, method, kind, body string) int {
 		t.Helper()
-		h := mutualclient.New(ca, named(client).File, time.Minute)
+		h := mutualclient.New(ca, named(client).File, "pod-identity-webhook", time.Minute)
 		defer h.CloseIdleConnections()
 		request, err := http.NewRequestWithContext(t.Context(), method, "https://"+c.File.Server.BindAddress+podwebhookconfig.AssociationsPath, strings.NewReader(body))
 		if err != nil {

@@ -49,6 +49,9 @@ const (
 	UserAccount     = "muster:account"
 )
 
+// ServerTokenSigner is the common name by which the account knows a cluster's token signer.
+const ServerTokenSigner = "muster-token-signer"
+
 // AccountCredentials are the certificates that the account's components and its administrators need.
 func AccountCredentials(a Account) ([]authority.Credential, error) {
 	services := loopback()
@@ -117,7 +120,7 @@ func Credentials(c Config) ([]authority.Credential, error) {
 		{Name: nodeAuthorizerClient, Authority: authority.FrontProxy, CommonName: nodeAuthorizerClient, Client: true},
 		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: PodWebhook, Authority: authority.Cluster, CommonName: UserPodWebhook, DNSNames: localhost(), Addresses: loopback(), Client: true},
-		{Name: TokenSigner, Authority: authority.Cluster, CommonName: "muster-token-signer", DNSNames: localhost(), Addresses: loopback()},
+		{Name: TokenSigner, Authority: authority.Cluster, CommonName: ServerTokenSigner, DNSNames: localhost(), Addresses: loopback()},
 		{Name: CredentialPlane, Authority: authority.FrontProxy, CommonName: UserAccount, Client: true},
 		{Name: podWebhookClient, Authority: authority.FrontProxy, CommonName: podWebhookClient, Client: true},
 		{Name: authenticatorClient, Authority: authority.FrontProxy, CommonName: authenticatorClient, Client: true},

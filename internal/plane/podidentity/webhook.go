@@ -47,7 +47,7 @@ type Webhook struct {
 func NewWebhook(c component.Config) *Webhook {
 	return &Webhook{
 		url: c.PodAssociationsURL(), before: c.PodAssociationsBefore(),
-		http: mutualclient.New(c.Authority(authority.Cluster), c.Credential(component.CredentialPlane), tellTimeout),
+		http: mutualclient.New(c.Authority(authority.Cluster), c.Credential(component.CredentialPlane), component.UserPodWebhook, tellTimeout),
 	}
 }
 

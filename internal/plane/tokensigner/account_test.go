@@ -193,7 +193,7 @@ func TestOthersAreNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(credential string) (int, error) {
-		client := mutualclient.New(w.cluster.Authority(authority.Cluster), credential, 10*time.Second)
+		client := mutualclient.New(w.cluster.Authority(authority.Cluster), credential, component.ServerTokenSigner, 10*time.Second)
 		defer client.CloseIdleConnections()
 		response, err := client.Get(w.cluster.TokenSignerURL() + tokenkeys.PathKeys)
 		if err != nil {
@@ -238,7 +238,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	if _, err := w.sign(claims(nil)); err != nil { // it serves
 		t.Fatal(err)
 	}
-	client := mutualclient.New(w.cluster.Authority(authority.Cluster), w.cluster.Credential(component.CredentialPlane), 10*time.Second)
+	client := mutualclient.New(w.cluster.Authority(authority.Cluster), w.cluster.Credential(component.CredentialPlane), component.ServerTokenSigner, 10*time.Second)
 	defer client.CloseIdleConnections()
 	const kind = "application/json"
 	for name, tc := range map[string]struct {

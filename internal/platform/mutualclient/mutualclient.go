@@ -4,8 +4,9 @@
 // and of the authority that servers are known by may be replaced at any time: each connection begins with what they say
 // then. No proxy is asked, and no redirection is followed.
 //
-// It trusts the authority in the file. A server whose certificate is for another address, or by another authority, is
-// asked nothing.
+// It trusts the authority in the file. A server whose certificate is for another address, by another authority or of
+// another common name is asked nothing: components of a plane have certificates of one authority and addresses of one
+// host, and one that takes the port of another must not answer for it.
 package mutualclient
 
 import (
@@ -22,14 +23,14 @@ import (
 // maxHeader bounds the header of an answer, in bytes.
 const maxHeader = 16 << 10
 
-// New makes a client that trusts an authority in a file, and whose certificate and key are one file. It waits for an
-// answer, its body included, as long as timeout says.
-func New(authority, credential string, timeout time.Duration) *http.Client {
+// New makes a client of a server with a common name, by an authority in a file. The client's own certificate and key
+// are one file. It waits for an answer, its body included, as long as timeout says.
+func New(authority, credential, server string, timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout: timeout,
 		Transport: &http.Transport{
 			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				config, err := read(authority, credential)
+				config, err := read(authority, credential, server)
 				if err != nil {
 					return nil, err
 				}
@@ -41,7 +42,7 @@ func New(authority, credential string, timeout time.Duration) *http.Client {
 	}
 }
 
-func read(authority, credential string) (*tls.Config, error) {
+func read(authority, credential, server string) (*tls.Config, error) {
 	raw, err := os.ReadFile(authority)
 	if err != nil {
 		return nil, fmt.Errorf("reading the authority of a server: %w", err)
@@ -54,5 +55,10 @@ func read(authority, credential string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading a client certificate: %w", err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}, VerifyConnection: func(state tls.ConnectionState) error {
+		if got := state.PeerCertificates[0].Subject.CommonName; got != server {
+			return fmt.Errorf("the certificate of the server is of %.100q, and %q is asked", got, server)
+		}
+		return nil
+	}}, nil
 }

@@ -45,7 +45,7 @@ func TestFilesAreReadForEachConnection(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 		}
 	})
-	client := New(authority, credential, time.Minute)
+	client := New(authority, credential, "", time.Minute) // httptest's certificate has no common name
 	defer client.CloseIdleConnections()
 	ask := func() error {
 		client.CloseIdleConnections()
@@ -88,19 +88,24 @@ func TestStrangersAreAskedNothing(t *testing.T) {
 	_, authority, credential := server(t, nil)
 	own := filepath.Join(t.TempDir(), "other.pem")
 	// httptest has one certificate: a server with another authority is one for another name.
-	client := New(authority, credential, time.Minute)
+	client := New(authority, credential, "", time.Minute) // httptest's certificate has no common name
 	defer client.CloseIdleConnections()
-	if response, err := client.Get("https://localhost" + s.URL[len("https://127.0.0.1"):]); err == nil || asked {
-		_ = response.Body.Close()
-		t.Errorf("a server whose certificate is for another name: %v", err)
+	refuses := func(what string, client *http.Client, url string) {
+		t.Helper()
+		response, err := client.Get(url)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if err == nil || asked {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
+	refuses("a server whose certificate is for another address", client, "https://localhost"+s.URL[len("https://127.0.0.1"):])
+	refuses("a server of another common name", New(authority, credential, "signer", time.Minute), s.URL)
 	if err := os.WriteFile(own, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if response, err := New(own, credential, time.Minute).Get(s.URL); err == nil || asked {
-		_ = response.Body.Close()
-		t.Errorf("an authority without a certificate: %v", err)
-	}
+	refuses("an authority without a certificate", New(own, credential, "", time.Minute), s.URL)
 	response, err := client.Get(other.URL)
 	if err != nil || response.StatusCode != http.StatusTemporaryRedirect || asked {
 		t.Fatalf("%v, %v", response, err)
