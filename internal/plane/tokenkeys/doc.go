@@ -20,7 +20,7 @@
 //
 // What happens if
 //
-//	the process dies before or in the write      the file is as it was: nothing was begun
+//	the process dies before or in the write      the file is as it was: nothing was begun; Prune removes what is left of the write after an hour
 //	the process dies after it                    every reader does what the file says; Prune is done later
 //	the file is damaged or lost                  an error: nothing is signed, and no key is made anew
 //	the keys of before are being moved           the file of before stays until the signer has told of each key in it ([Forget])

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,6 +18,9 @@ const (
 	keysName = "keys.json"
 	// newName is a file in the directory of a signer of a new cluster: it allows the signer to make keys, once.
 	newName = "new"
+	// unfinished begins the names of files that a write leaves which the process does not survive, and abandoned is how
+	// old they are when nobody can be writing them any more.
+	unfinished, abandoned = ".new-", time.Hour
 )
 
 // Keeper keeps the keys of one cluster in a directory that is the signer's alone, and makes one change at a time.
@@ -61,10 +65,14 @@ func lost(path string) error {
 // Ring is what the file says now.
 func (k *Keeper) Ring() (Ring, error) { return k.source.Ring() }
 
-// Prune takes out of the file what is not needed any more, and reports whether there was anything.
+// Prune takes out of the file what is not needed any more, and reports whether there was anything. It removes what
+// writes have left, too: such files have private keys, which would stay when the keys are gone.
 func (k *Keeper) Prune(now time.Time) (changed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err := k.sweep(now); err != nil {
+		return false, fmt.Errorf("removing what is left of keys of service account tokens: %w", err)
+	}
 	ring, err := k.Ring()
 	if err != nil {
 		return false, err
@@ -74,6 +82,23 @@ func (k *Keeper) Prune(now time.Time) (changed bool, err error) {
 		return false, nil
 	}
 	return true, Write(k.source.path, pruned)
+}
+
+func (k *Keeper) sweep(now time.Time) error {
+	entries, err := os.ReadDir(k.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !strings.HasPrefix(entry.Name(), unfinished) || now.Sub(info.ModTime()) < abandoned {
+			continue // a file that is gone was finished
+		}
+		if err := os.Remove(filepath.Join(k.dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Rotate does what is ordered, and returns all keys as the file has them then. Nothing is added if a key that does not

@@ -292,6 +292,34 @@ func TestASignerThatDiesAsItMakesItsKeys(t *testing.T) {
 	}
 }
 
+// TestASignerThatDiesAsItWrites leaves a file with private keys, which goes once nobody can be writing it any more.
+func TestASignerThatDiesAsItWrites(t *testing.T) {
+	now := time.Now()
+	c := newCluster(t, now)
+	if err := HandOver(c, now); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Open(c.Dir.TokenSigner(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(c.Dir.TokenSigner(), ".new-"+keysName+"-1234"), "PRIVATE KEY") // as atomicfile calls it
+	for _, tc := range []struct {
+		after time.Duration
+		files int
+	}{{time.Minute, 2}, {2 * time.Hour, 1}} {
+		if changed, err := k.Prune(now.Add(tc.after)); changed || err != nil {
+			t.Error(changed, err)
+		}
+		if entries, err := os.ReadDir(c.Dir.TokenSigner()); err != nil || len(entries) != tc.files {
+			t.Errorf("after %s there are %v, %v; want %d files", tc.after, entries, err, tc.files)
+		}
+	}
+	if _, err := k.Ring(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKeeperRotates gives each order twice, as after an answer that was lost.
 func TestKeeperRotates(t *testing.T) {
 	now := time.Now()
