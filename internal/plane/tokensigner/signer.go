@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	externaljwt "k8s.io/externaljwt/apis/v1"
+	kjson "sigs.k8s.io/json"
 
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/tokenkeys"
@@ -83,10 +84,15 @@ func (s *signer) check(text string, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("the claims are not base64 for URLs without padding: %w", err)
 	}
-	// A map keeps the case of names, which a struct does not.
+	// A map keeps the case of names, which a struct does not. Readers do not agree on which of two claims of one name
+	// counts.
 	var claims map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &claims); err != nil {
+	twice, err := kjson.UnmarshalStrict(raw, &claims)
+	if err != nil {
 		return fmt.Errorf("the claims are not a JSON object: %w", err)
+	}
+	if len(twice) > 0 {
+		return fmt.Errorf("a claim is there twice: %w", twice[0])
 	}
 	var iss string
 	var exp *int64 // null is a number to the decoder otherwise

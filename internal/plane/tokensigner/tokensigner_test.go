@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +236,8 @@ func TestSignRefuses(t *testing.T) {
 		"that are no object":     {base64.RawURLEncoding.EncodeToString([]byte(`["iss"]`)), "JSON object"},
 		"that are nothing":       {"", "JSON object"},
 		"that are long":          {claims(map[string]any{"a": strings.Repeat("x", maxClaims)}), "are allowed"},
+		"of two issuers":         {base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://other","iss":"` + url + `","exp":` + strconv.FormatInt(now.Unix(), 10) + `}`)), "twice"},
+		"with two ends":          {base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"` + url + `","exp":99999999999,"e\u0078p":` + strconv.FormatInt(now.Unix(), 10) + `}`)), "twice"},
 		"with a second document": {base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"` + url + `"}{}`)), "JSON object"},
 	} {
 		if _, err := w.sign(tc.claims); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), tc.want) {
