@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Files are what a port is served with by TLS. Files that were replaced are read again; while they do not fit, the old
-// ones go on.
+// Files are what a port is served with by TLS. Files that were replaced are read again. While they do not fit, or cannot
+// be read, the old ones go on, and each connection tries again.
 type Files struct {
 	what                       string
 	certificate, key, clientCA string
@@ -21,6 +21,7 @@ type Files struct {
 
 	mu      sync.Mutex
 	seen    [3]time.Time
+	problem string // why what was seen is not current
 	current *tls.Config
 }
 
@@ -66,14 +67,19 @@ func Fixed(certificate tls.Certificate) *tls.Config {
 func (f *Files) get(*tls.ClientHelloInfo) (*tls.Config, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if seen := f.look(); seen != f.seen {
-		f.seen = seen
-		if next, err := f.load(); err == nil {
-			f.current = next
-		} else {
-			f.logger.Warn("certificate not reloaded, the old one goes on", "of", f.what, "certificate", f.certificate, "error", err)
-		}
+	seen := f.look()
+	if seen == f.seen && f.problem == "" {
+		return f.current, nil
 	}
+	next, err := f.load()
+	switch {
+	case err == nil:
+		f.current, f.problem = next, ""
+	case seen != f.seen || err.Error() != f.problem:
+		f.problem = err.Error()
+		f.logger.Warn("certificate not reloaded, the old one goes on", "of", f.what, "certificate", f.certificate, "error", err)
+	}
+	f.seen = seen
 	return f.current, nil
 }
 

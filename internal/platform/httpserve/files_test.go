@@ -8,12 +8,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
@@ -74,6 +77,41 @@ func TestFilesAreReadAgain(t *testing.T) {
 	expect("second")
 	expect("second")
 	if got := log.String(); strings.Count(got, "not reloaded") != 1 || !strings.Contains(got, "of=metrics") {
+		t.Errorf("the log says, not once:\n%s", got)
+	}
+}
+
+// A pair that could not be read when it was new, as while the process has no descriptors left, is served as soon as it can
+// be read, though it does not change again.
+func TestFilesThatCannotBeReadAtFirst(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key := pair(t, dir, "first", time.Now().Add(-time.Hour))
+	var log bytes.Buffer
+	files, err := ReadFiles("metrics", certificate, key, "", slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair(t, dir, "second", time.Now().Add(-time.Minute))
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, first := files.Config().GetConfigForClient(nil)
+	_, again := files.Config().GetConfigForClient(nil)
+	if err := errors.Join(first, again, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)); err != nil {
+		t.Fatal(err)
+	}
+	current, err := files.Config().GetConfigForClient(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := current.Certificates[0].Leaf.Subject.CommonName; got != "second" {
+		t.Errorf("%s is served, not second", got)
+	}
+	if got := log.String(); strings.Count(got, "not reloaded") != 1 {
 		t.Errorf("the log says, not once:\n%s", got)
 	}
 }
