@@ -32,6 +32,9 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 	if !ok {
 		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "the method is %.20q: send a POST with a form, or a GET with a query", request.Method)
 	}
+	if beside := queryvalue.Beside(request); beside != "" {
+		return awsshape.Call{}, awsfault.Errorf(MalformedQueryString, "a POST has its parameters in the body, and the URL has %.100q", beside)
+	}
 	form, err := queryvalue.Parse(text, limits, queryvalue.Codes{Malformed: MalformedQueryString, Value: InvalidParameterValue})
 	if err != nil {
 		return awsshape.Call{}, err

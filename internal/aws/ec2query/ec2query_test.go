@@ -77,6 +77,21 @@ func TestGetRequests(t *testing.T) {
 	}
 }
 
+// A POST whose URL has parameters, too, might mean them: it is refused. The parameters of a signature may be there.
+func TestParametersBesideAForm(t *testing.T) {
+	const signature = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=d"
+	for query, want := range map[string]string{
+		"": "", signature: "",
+		"DryRun=true": `MalformedQueryString: a POST has its parameters in the body, and the URL has "DryRun=true"`, signature + "&DryRun=true": "MalformedQueryString",
+	} {
+		request := awsshape.Request{Method: "POST", Path: "/", Query: query, Body: []byte("Action=TerminateInstances&Version=2016-11-15&InstanceId.1=i-1")}
+		_, err := Codec{}.Route(awstable.Service("ec2"), request, awsshape.DefaultLimits())
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", query, err, want)
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	service := awstable.Service("ec2")
 	type vpc struct{ VPCID, CIDRBlock string }

@@ -82,6 +82,21 @@ func TestGetRequests(t *testing.T) {
 	}
 }
 
+// A POST whose URL has parameters, too, might mean them: it is refused. The parameters of a signature may be there.
+func TestParametersBesideAForm(t *testing.T) {
+	const signature = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=d"
+	for query, want := range map[string]string{
+		"": "", signature: "",
+		"HonorCooldown=true": `MalformedInput: a POST has its parameters in the body, and the URL has "HonorCooldown=true"`, signature + "&HonorCooldown=true": "MalformedInput",
+	} {
+		request := awsshape.Request{Method: "POST", Path: "/", Query: query, Body: []byte("Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=web&DesiredCapacity=3")}
+		_, err := Codec{}.Route(awstable.Service("autoscaling"), request, awsshape.DefaultLimits())
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", query, err, want)
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	service := awstable.Service("autoscaling")
 	type group struct {

@@ -54,13 +54,25 @@ func FormOf(r awsshape.Request) (form []byte, ok bool) {
 	case r.Method != awsshape.Get || len(r.Body) > 0:
 		return nil, false
 	}
-	var pairs []string
-	for pair := range strings.SplitSeq(r.Query, "&") {
+	return []byte(strings.Join(unsigned(r.Query), "&")), true
+}
+
+// Beside is what a POST, whose form is its body, has in its query besides; empty if that is the signature alone.
+func Beside(r awsshape.Request) string {
+	if r.Method != awsshape.Post {
+		return ""
+	}
+	return strings.Join(unsigned(r.Query), "&")
+}
+
+// unsigned are the parameters of a query without those of a signature.
+func unsigned(query string) (pairs []string) {
+	for pair := range strings.SplitSeq(query, "&") {
 		if name, _, _ := strings.Cut(pair, "="); !slices.Contains(signing, name) {
 			pairs = append(pairs, pair)
 		}
 	}
-	return []byte(strings.Join(pairs, "&")), true
+	return pairs
 }
 
 // signing are the parameters of the signature of a presigned request.
