@@ -113,6 +113,8 @@ func TestMatch(t *testing.T) {
 		"":                            "",
 		"//cages/7/animals":           "",
 		"/cages/7/animals/../animals": "",
+		"/cages/../animals":           "", // it is signed as /animals
+		"/cages/./animals":            "",
 	} {
 		op, labels := s.Match("GET", path)
 		got := ""

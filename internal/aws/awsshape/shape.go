@@ -171,7 +171,8 @@ func (s *Service) MaxBody() int64 {
 }
 
 // Match finds the operation that a method and path belong to, and the labels of the path, still escaped. The path is
-// the escaped one, so a label may hold %2F.
+// the escaped one, so a label may hold %2F. A path with "." or ".." for a label belongs to no operation: its signature is
+// that of the path without them.
 func (s *Service) Match(method, path string) (*Operation, map[string]string) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	var best *Operation
@@ -196,7 +197,7 @@ func (o *Operation) match(parts []string) (map[string]string, bool) {
 	for i, s := range o.segments {
 		switch {
 		case s.label == "" && parts[i] == s.literal:
-		case s.label != "" && parts[i] != "":
+		case s.label != "" && parts[i] != "" && parts[i] != "." && parts[i] != "..":
 			labels[s.label] = parts[i]
 		default:
 			return nil, false
