@@ -71,14 +71,15 @@ func Run(ctx context.Context, c Config) error {
 	if _, err := s.keys.Ring(); err != nil {
 		return err
 	}
+	set := httpserve.Set{Logger: c.Log, Grace: grace}
+	defer set.Close()
+	// The port comes first: a signer that has it serves already, and its socket would be replaced.
+	if err := serveAccount(ctx, &set, c, keys); err != nil {
+		return err
+	}
 	listener, err := socketdir.Listen(ctx, c.Socket)
 	if err != nil {
 		return fmt.Errorf("making the socket of the token signer: %w", err)
-	}
-	set := httpserve.Set{Logger: c.Log, Grace: grace}
-	defer set.Close()
-	if err := serveAccount(ctx, &set, c, keys); err != nil {
-		return errors.Join(err, listener.Close())
 	}
 	server := set.Handle(listener, handler(s))
 	server.Protocols = new(http.Protocols)

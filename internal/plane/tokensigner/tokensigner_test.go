@@ -328,6 +328,22 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestASecondSigner ends, and leaves the first one its socket.
+func TestASecondSigner(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.sign(claims(nil)); err != nil { // it serves
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), w.config); err == nil || !strings.Contains(err.Error(), "opening the port") {
+		t.Errorf("the second: %v", err)
+	}
+	connection, err := new(net.Dialer).DialContext(t.Context(), "unix", w.config.Socket)
+	if err != nil {
+		t.Fatal("the first has lost its socket:", err)
+	}
+	_ = connection.Close()
+}
+
 func TestRunRefuses(t *testing.T) {
 	dir := t.TempDir()
 	config := Config{Issuer: url, Keys: dir, LegacyKey: filepath.Join(dir, "legacy.pem"), Socket: filepath.Join(dir, "s"), Client: "a", ClientCA: "b", Log: slog.New(slog.DiscardHandler)}
