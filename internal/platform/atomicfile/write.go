@@ -5,6 +5,7 @@ package atomicfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -41,25 +42,36 @@ func write(path string, content []byte, mode fs.FileMode, sync bool) error {
 	dir := filepath.Dir(path)
 	file, err := os.CreateTemp(dir, ".new-"+filepath.Base(path)+"-")
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return failed(path, err)
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // nothing is there after the rename
 	if owner != nil {
 		if err := file.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
 			_ = file.Close() // nothing was written
-			return fmt.Errorf("writing %s: %w", path, err)
+			return failed(path, err)
 		}
 	}
 	if err := fill(file, content, mode, sync); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return failed(path, err)
 	}
 	if err := os.Rename(file.Name(), path); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return failed(path, err)
 	}
 	if !sync {
 		return nil
 	}
 	return syncDir(dir)
+}
+
+// failed is the error of a write, which names the file alone: another name each time would be another error each time
+// to all who tell a repeated one once.
+func failed(path string, err error) error {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		err = of.Err
+	} else if of, ok := errors.AsType[*os.LinkError](err); ok {
+		err = of.Err
+	}
+	return fmt.Errorf("writing %s: %w", path, err)
 }
 
 // Move gives a file or directory another name in the directory that it is in, and returns when that is on disk. Nothing

@@ -86,6 +86,21 @@ func TestLinkIsReplaced(t *testing.T) {
 	}
 }
 
+// An error that lasts has the same words each time: whoever says it once compares them.
+func TestErrorsThatLast(t *testing.T) {
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "taken")
+	if err := os.Mkdir(taken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{filepath.Join(dir, "missing", "file"): syscall.ENOENT, taken: syscall.EEXIST} {
+		first, again := Write(path, nil, 0o600), Write(path, nil, 0o600)
+		if !errors.Is(first, want) || again == nil || first.Error() != again.Error() || first.Error() != "writing "+path+": "+want.Error() {
+			t.Errorf("%v, then %v; want %v", first, again, want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(filepath.Join(dir, "missing", "file"), nil, 0o600); !errors.Is(err, fs.ErrNotExist) {
