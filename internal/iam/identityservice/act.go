@@ -107,6 +107,11 @@ func (s *Service) begin(ctx context.Context, asked *awsfront.Call, m mode) (end 
 	if c.state, err = s.config.Store.State(); err != nil {
 		return nil, away(err)
 	}
+	if m == writes { // what was changed while it waited may have been its sender's key or rights
+		if c.principal, err = s.renewed(c.state, c.principal, c.now); err != nil {
+			return nil, badToken(err)
+		}
+	}
 	caller.within = c
 	asked.Caller, begun = caller, true
 	return release, nil

@@ -82,11 +82,7 @@ func invalidToken(format string, args ...any) error {
 // lookup finds the owner of an access key, and whether everything that it depends on still exists.
 func (s *Service) lookup(state *State, keyID, token string, now time.Time) (principal, error) {
 	if token == "" {
-		key, user, err := longLived(state, keyID)
-		if err != nil {
-			return principal{}, err
-		}
-		return principal{arn: user.ARN(), account: user.Account, id: user.ID, secret: key.Secret, keyID: key.ID, grants: user.Grants, boundary: user.Boundary}, nil
+		return ofKey(state, keyID)
 	}
 	if !iam.IsID(iam.SessionKeyPrefix, keyID) {
 		return principal{}, invalidToken("the access key is not one that comes with a session token")
@@ -95,6 +91,26 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 	if err != nil {
 		return principal{}, invalidToken("%v", err)
 	}
+	return s.ofSession(state, session, keyID, now)
+}
+
+// renewed is a principal as it is in another state.
+func (s *Service) renewed(state *State, p principal, now time.Time) (principal, error) {
+	if p.session == nil {
+		return ofKey(state, p.keyID)
+	}
+	return s.ofSession(state, *p.session, p.keyID, now)
+}
+
+func ofKey(state *State, keyID string) (principal, error) {
+	key, user, err := longLived(state, keyID)
+	if err != nil {
+		return principal{}, err
+	}
+	return principal{arn: user.ARN(), account: user.Account, id: user.ID, secret: key.Secret, keyID: key.ID, grants: user.Grants, boundary: user.Boundary}, nil
+}
+
+func (s *Service) ofSession(state *State, session Session, keyID string, now time.Time) (principal, error) {
 	if !now.Before(session.Expires) {
 		return principal{}, &refused{iamfault.ExpiredToken, "the session ended at " + session.Expires.Format(time.RFC3339)}
 	}
