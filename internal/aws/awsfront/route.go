@@ -24,7 +24,7 @@ const unknownOperation = "UnknownOperationException"
 
 // routed hands requests to the service that they are signed for. Tools whose endpoint is set for all services send
 // requests of all of them; requests of services that are not here are refused. Each protocol has its own form of
-// errors, and a client of one makes nothing of the errors of STS and IAM.
+// errors: clients of other protocols cannot read the errors of STS and IAM.
 func (f *Front) routed(w http.ResponseWriter, r *http.Request) {
 	signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})
 	if err != nil {

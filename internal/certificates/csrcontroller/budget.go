@@ -18,12 +18,13 @@ const (
 
 	allEventsAtOnce = 500
 	allEventsPace   = 10 * time.Millisecond
-	// manyBudgets are kept before those that are full again are thrown away.
+	// manyBudgets is how many budgets are kept before full ones are deleted: a requester without a budget has a full
+	// one.
 	manyBudgets = 1000
 )
 
-// budget is how many Events each requester may still cause, and the words that wait until the requester may cause
-// another Event. At most one word waits for each request; a request that is gone has no word.
+// budget is how many Events each requester may still cause, and the Events (type word) that wait until the requester
+// may cause another one. At most one Event waits for each request, and no Event for a request that is gone.
 type budget struct {
 	mu    sync.Mutex
 	all   time.Time            // when everybody together may cause as many as at first again

@@ -74,9 +74,10 @@ func (r *Register) certificate(node string, id short) (credential, bool) {
 	return credential{}, false
 }
 
-// renewal returns the machine of a certificate that a node got by itself, if no record names that machine. It is the
-// machine of the certificate that the node asked with (id), if that is told and on record. Otherwise it is the node's
-// last machine, but "" if id is told and the node was replaced or joined again.
+// renewal returns the machine of a certificate that a node got by itself, if no record names that machine. told reports
+// whether id, the certificate that the node asked with, is known. If it is known and on record, the result is the
+// machine of that certificate. Otherwise it is the node's last machine, but "" if id is known and the node was another
+// machine before or somebody else asked for one of its certificates.
 func (r *Register) renewal(node string, id short, told bool) string {
 	c, ok := r.certificate(node, id)
 	switch l := r.last[node]; {

@@ -141,7 +141,8 @@ func numberOf(name string) int {
 
 func nameOf(number int) string { return fmt.Sprintf("%s%06d", segmentPrefix, number) }
 
-// configMap is the object of a segment. A segment that was not read yet is new.
+// configMap returns the ConfigMap of a segment. A segment without a resourceVersion is not in the cluster yet, so its
+// ConfigMap gets the register's labels.
 func (s *segment) configMap(namespace string, data map[string]string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{ObjectMeta: *s.meta.DeepCopy(), Data: data}
 	cm.Namespace, cm.Name, cm.UID, cm.ResourceVersion = namespace, s.name, s.uid, s.revision

@@ -3,8 +3,9 @@
 package policy
 
 // checkMachine wants a machine behind every node. If the machine is absent, perhaps not yet in the inventory, the
-// request waits: waiting costs the least, and requests of deleted machines are deleted with them. A machine that is
-// being deleted is refused for good: its ID does not come back, and a certificate would outlive it.
+// request waits: waiting costs the least, and requests of deleted machines are deleted with them. The request does not
+// wait if the certificate that the node serves with vouches for it. A machine that is being deleted is refused for
+// good: its ID does not come back, and a certificate would outlive it.
 func checkMachine(e evaluation) outcome {
 	if !e.profile.Node {
 		return notApplicable(notANode)

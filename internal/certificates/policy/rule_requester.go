@@ -4,9 +4,9 @@ package policy
 
 import "muster.dev/muster/internal/certificates/pki"
 
-// checkRequester asks whether anything here can vouch for the requester. It does not deny: a person may know more, so a
-// person's approval replaces this rule. A program's approval does not, because upstream's approver looks at no name. No
-// approval replaces a token's scope that cannot be read.
+// checkRequester asks whether anything here can vouch for the requester. A request that it refuses is ignored and not
+// denied: a person may know more, so a person's approval replaces this rule. A program's approval does not, because
+// upstream's approver looks at no name. No approval replaces a token's scope that cannot be read.
 func checkRequester(e evaluation) outcome {
 	switch {
 	case !e.profile.Node:

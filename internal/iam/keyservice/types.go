@@ -70,8 +70,9 @@ type Change struct {
 	AccessKeyIDs []string `json:"accessKeyIDs,omitempty"` // AKIA…, ASIA…
 	UserIDs      []string `json:"userIDs,omitempty"`      // AIDA…, AROA…: all keys and sessions of a user or role
 	Instances    []string `json:"instances,omitempty"`    // i-…: all sessions of an instance
-	// Sessions are all but those of instances' own profiles: nobody knows which of them were made with a key that
-	// ended. Sessions of machines and access keys of users stay valid, also while the account is away.
+	// Sessions stands for all sessions except those of instances' own profiles: nobody knows which sessions were made
+	// with a key that ended. The credentials of machines and the access keys of users are not concerned: they stay
+	// valid, also while the account is away.
 	Sessions bool `json:"sessions,omitempty"`
 	All      bool `json:"all,omitempty"`
 }

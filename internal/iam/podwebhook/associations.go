@@ -85,7 +85,8 @@ type associations struct {
 // errUntold means that nobody has told the webhook of associations yet.
 var errUntold = errors.New("the webhook has not been told of pod identity associations yet")
 
-// look reads the file again. While the file cannot be read, its last content holds.
+// look reads the file again. While the file cannot be read, its last content holds. Without the file nobody has an
+// association, unless the webhook writes the file itself (own): then the last content holds, too.
 func (a *associations) look() {
 	raw, err := a.file.Read()
 	if errors.Is(err, fs.ErrNotExist) { // nobody has an association yet

@@ -94,7 +94,7 @@ func (o *Own) Verify(ctx context.Context, t ststoken.Token) (Identity, error) {
 	return id, err
 }
 
-// remembered is what was said against an access key lately, and how often something was forgotten until now.
+// remembered returns the refusal of an access key that is remembered, and the number of changes until now.
 func (o *Own) remembered(h holder, now time.Time) (no *Refused, changes uint64) {
 	live := o.config.Live()
 	o.mu.Lock()
@@ -156,7 +156,8 @@ func (o *Own) Admit(accessKeyID string) { o.gate.Admit(accessKeyID) }
 // Admitted implements [Verifier].
 func (o *Own) Admitted(accessKeyID string) bool { return o.gate.Admitted(accessKeyID) }
 
-// Forget drops answers that may be outdated. The answers to questions under way are not remembered.
+// Forget drops all remembered refusals, since the change may have outdated them. Refusals of questions that are under
+// way are not remembered either.
 func (o *Own) Forget(keyservice.Change) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

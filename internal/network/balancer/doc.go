@@ -7,8 +7,8 @@
 //	                                                        >  muster balancer  --->  pods, or node ports
 //	VPC      an address in it for each balancer            /
 //
-// The list of load balancers is a file, which the service writes and the [Server] follows ([vpc.Network.Balancers]). It
-// needs nothing else, so traffic goes on while the service and the API servers are away.
+// The list of load balancers is a file, which the service writes and the [Server] follows ([vpc.Network.Balancers]).
+// The process needs nothing else, so traffic goes on while the service and the API servers are away.
 //
 // It trusts the file, which only its owner can write, but not the addresses of targets in it, which come from
 // EndpointSlices: [vpc.Dialer] admits machines and pods of the balancer's own cluster and nothing else.

@@ -152,7 +152,7 @@ func (j *joining) make(ctx context.Context) error {
 
 // read makes systemd read the units as they are on disk. systemd reads a unit that it does not know when it is first
 // asked about it, so a host that is not a node yet needs no daemon-reload, which reads all units of the host again and
-// runs all generators. It returns the kubelet's.
+// runs all generators. It returns the kubelet's unit.
 func (j *joining) read(ctx context.Context) (kubelet systemd.Unit, err error) {
 	var units []systemd.Unit
 	err = j.wait(func() (err error) {

@@ -76,7 +76,8 @@ type Ledger struct {
 	Settings []Setting `json:"settings,omitempty"`
 }
 
-// Tree is a directory that the node's programs fill. An empty directory that existed before stays.
+// Tree is a directory that the node's programs fill. A leave empties it, and removes it unless Keep is set: then the
+// directory existed before, empty, or a disk was mounted on it.
 type Tree struct {
 	Path string `json:"path"`
 	Keep bool   `json:"keep,omitempty"`

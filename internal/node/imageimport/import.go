@@ -74,8 +74,9 @@ func New(c Config) (*Importer, error) {
 	}, nil
 }
 
-// Sync makes containerd's images those of the index: what is missing or has another content is made, and what was made
-// here and is in the index no more is deleted. An image that fails does not keep the others from being made.
+// Sync makes containerd's images those of the index. It makes images that are missing or have another content, and
+// deletes images that it made earlier and that the index no longer has. An image that fails does not keep the others
+// from being made.
 func (i *Importer) Sync(ctx context.Context, index loadedimages.Index) error {
 	ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, namespace)
 	listed, err := i.images.List(ctx, &imagesapi.ListImagesRequest{})

@@ -19,8 +19,8 @@ const (
 	maxConnections = 4096
 )
 
-// gate admits connections from known addresses only, a limited number of each machine, and limits how far answers go.
-// Other connections are reset, so that nothing is left of them.
+// gate admits connections from known addresses only, a limited number for each machine, and sets the hop limit (IP TTL)
+// of their answers. Other connections are reset, so that nothing is left of them.
 type gate struct {
 	net.Listener
 	directory Directory

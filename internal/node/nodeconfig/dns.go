@@ -10,8 +10,9 @@ import (
 // ClusterDNS is the address of the cluster's DNS service: the tenth after the service network's own, in IPv4 and IPv6.
 //
 // nodeadm replaces the text after the last dot by 10, or puts an a at the end of IPv6's (amazon-eks-ami,
-// nodeadm/internal/api/net.go). That is the same for ranges that end with a zero octet and leaves the others: it makes
-// 172.20.0.10 of 172.20.0.16/28. In IPv6 the results are the same for all ranges that end with "::".
+// nodeadm/internal/api/net.go). The result is the same for ranges that end with a zero octet. For other ranges it may
+// be outside of them: it is 172.20.0.10 for 172.20.0.16/28. In IPv6 the results are the same for all ranges that end
+// with "::".
 func ClusterDNS(serviceCIDR netip.Prefix) (netip.Addr, error) {
 	if !serviceCIDR.IsValid() {
 		return netip.Addr{}, fmt.Errorf("there is no service CIDR to take an address for DNS from")

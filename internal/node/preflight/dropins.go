@@ -27,8 +27,9 @@ const maxDropIn = 64 << 10
 // (systemd.exec(5)).
 var deciding = regexp.MustCompile(`(?m)^[ \t]*(Exec[A-Za-z]+|Environment|EnvironmentFile|Type|User|Group|RootDirectory|RootImage|PrivateMounts|MountFlags)[ \t]*=`)
 
-// DropIns returns the drop-ins in all directories of units. A file that is empty, or a link to /dev/null, hides a
-// drop-in of the same name and does not count; drop-ins that a join wrote are in its ledger and do not count either.
+// DropIns returns the drop-ins of kubelet.service, from all directories of units. A file that is empty, or a link to
+// /dev/null, hides a drop-in of the same name and does not count; drop-ins that a join wrote are in its ledger and do
+// not count either.
 func (s system) DropIns() ([]DropIn, error) {
 	own, err := s.made()
 	if err != nil {

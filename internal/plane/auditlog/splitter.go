@@ -217,8 +217,8 @@ func (s *Splitter) begin(ctx context.Context, found []part) error {
 	return s.open(found[0].path)
 }
 
-// resume finds the line that was kept last in the API server's log, the newest part first, and goes on after it. If the line
-// was rotated away, later lines may be missing, too, and the security log says so.
+// resume finds the line that was kept last in the API server's log, the newest part first, and goes on after it. If the
+// line was rotated away, later lines may be missing, too, and the security log says so.
 func (s *Splitter) resume(ctx context.Context, found []part, last event) error {
 	id, stamp := []byte(`"auditID":"`+last.AuditID+`"`), last.Reached
 	for _, p := range slices.Backward(found) {

@@ -35,7 +35,7 @@ type surroundings struct {
 }
 
 // choose keeps the ports that a plane has, and chooses those that are missing or have since been taken by other
-// programs. It does no I/O except by the functions in in. If two wishes are for one port, the first wish gets it.
+// programs. The functions of its argument in do all I/O. If two wishes are for one port, the first wish gets it.
 func choose(wishes []wish, in surroundings) error {
 	taken := map[int]bool{}
 	for port := range in.taken {

@@ -71,8 +71,8 @@ func newProxy(c Config) (*proxy, error) {
 	return p, nil
 }
 
-// dial connects to a target, host and port as the API server wrote them. A port of the account on the host must be spelled
-// exactly as in the API server's files: no other spelling leads to the host.
+// dial connects to a target, host and port as the API server wrote them. A port of the account on the host must be
+// spelled exactly as in the API server's files: no other spelling leads to the host.
 func (p *proxy) dial(ctx context.Context, target string) (net.Conn, error) {
 	switch {
 	case p.own[target]:

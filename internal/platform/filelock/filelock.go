@@ -49,7 +49,7 @@ func Holder(dir, name string) string {
 	return strings.TrimSpace(string(said))
 }
 
-// TakeAs is Take with a name for the holder, which the lock file has for others to read.
+// TakeAs is Take, and writes the holder's name into the lock file, for others to read.
 func TakeAs(dir, name, holder string) (release func(), err error) {
 	path := filepath.Join(dir, name)
 	for range attempts {

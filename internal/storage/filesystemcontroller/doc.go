@@ -6,7 +6,8 @@
 //	made       directory, then the condition Ready
 //	deleted    waits until no AccessPoint or VolumeSnapshot names it, says so in the condition Ready, then removes it with its data
 //
-// A snapshot in a file system without a VolumeSnapshot goes.
+// The data of a snapshot is removed when its VolumeSnapshot is deleted. Data without a VolumeSnapshot stays (see
+// removeSnapshots).
 //
 // While the host's disk has less left than a reserve, each has the condition DiskPressure.
 //

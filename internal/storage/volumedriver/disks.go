@@ -162,8 +162,8 @@ func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target stri
 	return false, nil
 }
 
-// written reports whether a disk has a device that can be written. Unused devices are detached before the look, which
-// writes their data to the file.
+// written reports whether a disk has a device that can be written. It first detaches devices that nobody uses, so that
+// their data is in the file.
 func (d *disks) written(disk *os.File) (bool, error) {
 	if err := d.sweep(); err != nil {
 		return false, err

@@ -92,8 +92,8 @@ func (c *controller) makeSnapshot(ctx context.Context, from source, snapshot *v1
 	if err := c.management.Create(ctx, snapshot); err != nil {
 		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
 	}
-	// Data without an object is from before the management plane was restored from a backup. It is the snapshot that
-	// was asked for, since the id follows from the VolumeSnapshot.
+	// The data may exist although the object did not: the snapshot is newer than the backup from which the management
+	// plane was restored. The data is that of this snapshot, since the id follows from the cluster's VolumeSnapshot.
 	there, err := c.files.Has(SnapshotPlace(snapshot))
 	if err != nil {
 		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)

@@ -83,8 +83,9 @@ func (g *Gate) Authorize(_ awsfront.Caller, action string, about awsfront.Target
 	return nil
 }
 
-// New is a front behind a gate. Questions to IAM must be about resources that the list of actions has. The test's log
-// has a line for each request, with the causes of failures, which callers do not see. A nil now is the clock.
+// New is a front behind a gate. The test fails if IAM is asked about an action with a resource that the list of actions
+// does not have for it (package awsactions). The test's log has a line for each request, with the causes of failures,
+// which callers do not see. A nil now is the clock.
 func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
 	t.Helper()
 	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
