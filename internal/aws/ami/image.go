@@ -24,7 +24,7 @@ const (
 	OwnerAlias = "amazon"
 )
 
-// What all images are of.
+// Properties of all images.
 const (
 	Architecture   = "x86_64"
 	RootDeviceName = "/dev/xvda"

@@ -115,7 +115,7 @@ type segment struct {
 type Fault struct {
 	Code   string
 	Status int
-	Shape  *Shape // of what it says beside the message; nil for nothing
+	Shape  *Shape // of the members beside the message; nil without such members
 }
 
 // Protocol is how a service's requests and answers are written.
@@ -135,7 +135,7 @@ type Service struct {
 	Name      string // as signatures and policies name it: eks
 	Protocol  Protocol
 	Version   string // 2017-11-01
-	Target    string // what X-Amz-Target begins with: AmazonSSM
+	Target    string // the part of X-Amz-Target before the dot: AmazonSSM
 	Namespace string // of XML
 	// Identity is set for STS and IAM. Their forms are read strictly: what one of their actions ignored might be what
 	// bounds a permission.

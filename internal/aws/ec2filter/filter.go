@@ -44,7 +44,8 @@ type Rules struct {
 
 // Resource is something that filters choose from.
 type Resource struct {
-	// Values are what the resource has under the name of a filter; none is something that it has not.
+	// Values returns the resource's values under the name of a filter. It is empty for a property that the resource
+	// lacks.
 	Values func(name string) []string
 	Tags   map[string]string
 }

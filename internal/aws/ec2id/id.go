@@ -28,9 +28,9 @@ type Kind struct {
 	notFound  string
 }
 
-// The kinds. Codes are of EC2's list of error codes; those of NAT gateways are what DeleteNatGateway answers and
-// Terraform compares. The list has no code for a malformed association ID but the one of an association that does not
-// exist.
+// The kinds. Codes are of EC2's list of error codes. The codes of NAT gateways are the ones that DeleteNatGateway
+// answers and Terraform compares. The list has no code of its own for a malformed association ID: it has the code of an
+// association that does not exist.
 var (
 	VPC               = Kind{"vpc-", "vpc ID", "InvalidVpcID.Malformed", "InvalidVpcID.NotFound"}
 	Subnet            = Kind{"subnet-", "subnet ID", "InvalidSubnetID.Malformed", "InvalidSubnetID.NotFound"}

@@ -37,8 +37,8 @@ const shown = 96
 type Refusal struct {
 	Code string // AWS's
 	Rule string // that refused
-	Saw  string // what it saw, if that can be said
-	Fix  string // what to do
+	Saw  string // the value that it saw, if that can be said
+	Fix  string // advice to the sender
 }
 
 // Error is the refusal in one line.

@@ -15,7 +15,7 @@ const (
 	Cluster        = "cluster"
 	Etcd           = "etcd"
 	FrontProxy     = "front-proxy"
-	Account        = "account"         // what the account serves to all its clusters: STS and IAM
+	Account        = "account"         // the account's servers for all its clusters: STS and IAM
 	Management     = "management"      // the management plane and its clients
 	ManagementEtcd = "management-etcd" // of the management plane
 )

@@ -81,7 +81,7 @@ func (k Kubelets) Trusts() []string {
 func (k Kubelets) next() string {
 	names, last := []string{k.Current}, 0
 	if k.Last != nil {
-		names = append(names, k.Last.Old, k.Last.New) // of one that was given up, too: a name is used once
+		names = append(names, k.Last.Old, k.Last.New) // also of a rotation that was given up: a name is used once
 	}
 	for _, name := range names {
 		if n, err := strconv.Atoi(strings.TrimPrefix(name, Kubelet+"-")); err == nil { // the cluster's has no number

@@ -30,7 +30,7 @@ type budget struct {
 	all   time.Time            // when everybody together may cause as many as at first again
 	full  map[string]time.Time // the same of each requester
 	swept time.Time            // when those that may were thrown away last
-	lines map[string]*line     // by requester; none is empty
+	lines map[string]*line     // by requester; a line is deleted when it is empty
 }
 
 // line holds the words of one requester in the order they were said.

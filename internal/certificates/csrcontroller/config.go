@@ -97,7 +97,7 @@ type Recorder interface {
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventType, reason, messageFormat string, args ...any)
 }
 
-// Writer writes requests; those of the client's typed interface do.
+// Writer writes requests, as the client's typed interface does.
 type Writer interface {
 	UpdateApproval(ctx context.Context, name string, csr *certificatesv1.CertificateSigningRequest, o metav1.UpdateOptions) (*certificatesv1.CertificateSigningRequest, error)
 	UpdateStatus(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, o metav1.UpdateOptions) (*certificatesv1.CertificateSigningRequest, error)

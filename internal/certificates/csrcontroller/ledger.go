@@ -26,7 +26,7 @@ type entry struct {
 	seen     time.Time
 	approved time.Time // when we approved it
 	keys     []string
-	changed  bool // one of the facts it was judged by has changed since
+	changed  bool // a fact that it was judged by has changed since
 	said     string
 	shown    bool // as finished, by the informer
 	deleted  bool // by us

@@ -40,7 +40,7 @@ func ReadRequest(data []byte, o Overrides, now time.Time) (*certificatesv1.Certi
 	} else if err := yaml.UnmarshalStrict(data, csr); err != nil || csr.Kind != "CertificateSigningRequest" {
 		return nil, errNoRequest
 	}
-	asked, _ := pki.Parse(csr.Spec.Request) // what cannot be read is the policy's to refuse
+	asked, _ := pki.Parse(csr.Spec.Request) // the policy refuses a request that cannot be read
 	if o.Signer != "" {
 		csr.Spec.SignerName = LongSigner(o.Signer)
 	}

@@ -22,8 +22,8 @@ import (
 // DNSConfig names the resolvers and the domain to query.
 type DNSConfig struct {
 	Name string // of the source; "dns" if empty
-	// Resolvers to ask, an address each, with or without a port; those of /etc/resolv.conf if none. All are asked,
-	// always.
+	// Resolvers to ask, an address each, with or without a port. If it is empty, the resolvers of /etc/resolv.conf are
+	// asked. A lookup always asks all resolvers.
 	Resolvers []string
 	// Domain that is put behind node names that do not end in it, "" for none.
 	Domain  string

@@ -30,7 +30,7 @@ type health struct {
 
 	mu     sync.Mutex
 	broken time.Time // when it broke; zero while it works
-	last   error     // what it broke by
+	last   error     // the error that it broke by
 	// When it was last heard of: a connection that hangs breaks nothing for long. Zero if nobody listens; then it goes
 	// on until it breaks.
 	heard time.Time

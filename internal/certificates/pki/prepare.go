@@ -40,7 +40,7 @@ type prepared struct {
 	publicKey any
 	issuer    *x509.Certificate
 	profile   Profile
-	signed    recording               // what was linted, and all that is ever signed
+	signed    recording               // the message that was linted; no other is ever signed
 	algorithm x509.SignatureAlgorithm // as it says itself
 	used      atomic.Bool
 }

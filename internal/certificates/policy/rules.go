@@ -18,7 +18,7 @@ var rules = sync.OnceValue(func() []rule {
 		{id: "undecided", refusal: decision.Ignore, stops: true, check: checkUndecided},
 		{id: "manual-approval", refusal: decision.Ignore, final: true, check: checkManualApproval},
 
-		// What is asked for, by any requester.
+		// The content of the request, whoever the requester is.
 		{id: "shape", refusal: decision.Deny, stops: true, check: checkShape},
 		{id: "key", refusal: decision.Deny, check: checkKey},
 		{id: "organization", refusal: decision.Deny, check: checkOrganization},
@@ -53,10 +53,10 @@ var rules = sync.OnceValue(func() []rule {
 	}
 })
 
-// rule is one of them. check returns Pass, Refuse, Waiting or NotApplicable.
+// rule is a rule of the policy. check returns Pass, Refuse, Waiting or NotApplicable.
 type rule struct {
 	id      decision.RuleID
-	refusal decision.Verdict // what a Refuse leads to
+	refusal decision.Verdict // the verdict if check returns Refuse
 	stops   bool             // the rules after it cannot run if it does not pass
 	final   bool             // if it refuses, no other rule changes the verdict; they run to tell what would come of it
 	check   func(evaluation) outcome

@@ -187,7 +187,7 @@ type ConfigMap struct {
 
 // DNS is what resolvers say.
 type DNS struct {
-	Resolvers []string `json:"resolvers,omitempty"` // address:port; those of the system if absent
+	Resolvers []string `json:"resolvers,omitempty"` // address:port; the system's resolvers if absent
 	Domain    string   `json:"domain,omitempty"`
 	Timeout   Duration `json:"timeout,omitempty"`
 }

@@ -123,7 +123,7 @@ func (r *Rotator) step(ctx context.Context, now time.Time) time.Duration {
 		}
 	}
 	next, waits := before.Next(seen, now)
-	if ctx.Err() != nil { // what was seen on the way out must not cause a step
+	if ctx.Err() != nil { // facts that were seen while the program ends must not cause a step
 		return 0
 	}
 	r.Report(waits, progress)

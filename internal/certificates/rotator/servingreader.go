@@ -33,7 +33,8 @@ type servingReader struct {
 	base string
 	api  client.Client
 
-	// what is looked for, and how often the process that started at that time had looked before
+	// The rotation that is waited for since a moment, and how often the API server's process that started at start had
+	// looked before.
 	phase rotation.Rotation
 	since time.Time
 	start string

@@ -39,7 +39,7 @@ var _ Signer = (*CA)(nil)
 type fitting struct {
 	certificate *x509.Certificate
 	public      crypto.PublicKey
-	pair        *pair // what signs: these two, or if they do not fit, those before them
+	pair        *pair // that signs: certificate and its key, or if they do not fit, the pair before them
 	err         error // if there is none
 }
 

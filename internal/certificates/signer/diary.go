@@ -12,7 +12,7 @@ import (
 const maxDiaryLine = 1 << 10
 
 // diary takes what a child prints on its standard error. Vendors' libraries print there what they like, so it is logged
-// at debug level only; but what Go says about a crash is remembered.
+// at debug level only. The message of a crash of Go is remembered.
 type diary struct {
 	logger *slog.Logger
 

@@ -23,7 +23,7 @@ type PKCS11Config struct {
 	Module string
 	// Token is the token's label.
 	Token string
-	// KeyLabel and KeyID, in hexadecimal, tell which key; one of them must.
+	// KeyLabel and KeyID, in hexadecimal, select the key; at least one of the two must be set.
 	KeyLabel, KeyID string
 	// PINFile holds the PIN. It is read by the program, and by nobody else.
 	PINFile string

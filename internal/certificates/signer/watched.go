@@ -27,7 +27,7 @@ type watched[T any] struct {
 }
 
 type version[T any] struct {
-	seen  fingerprint // of what was read last, also in vain
+	seen  fingerprint // of the file that was read last, also in vain
 	value T
 }
 

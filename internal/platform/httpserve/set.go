@@ -24,7 +24,7 @@ type Set struct {
 
 	opened  []net.Listener
 	servers []*http.Server
-	served  []net.Listener // one for each server
+	served  []net.Listener // the listener of each server
 }
 
 // Loopback says whether an address, host and port, is reached from this machine only.

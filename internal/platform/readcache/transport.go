@@ -66,7 +66,7 @@ func (t *transport) answered(target target, response *http.Response) error {
 		f = fence{uid: made.Details.UID, gone: true}
 	case target.deletes && made.Metadata.DeletionTimestamp == nil: // the object as it was
 		f = fence{uid: f.uid, gone: true}
-	} // otherwise the object as it is now; one that is deleted may have finalizers
+	} // otherwise the object as it is now; an object that is deleted may have finalizers
 	t.writes.note(target.resource, target.key(), f)
 	return nil
 }

@@ -65,7 +65,7 @@ func prepare(view View) error {
 // own: it has to change its user.
 func renounce() error {
 	for capability := range uintptr(unix.CAP_LAST_CAP + 1) {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // one that this kernel does not have
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: this kernel does not have the capability
 			return fmt.Errorf("giving up capability %d: %w", capability, err)
 		}
 	}

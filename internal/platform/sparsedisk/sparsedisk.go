@@ -26,8 +26,9 @@ const (
 	// mkfsPatience and fsckPatience are how long these programs may take.
 	mkfsPatience = time.Minute
 	fsckPatience = 10 * time.Minute
-	// options of the mount: room that files had is given back to the host as they go; tables of inodes are zeros in a
-	// new sparse file, and nobody has to write them; what is found to be wrong is not made worse.
+	// options of the mount. The room of deleted files is given back to the host (discard). The tables of inodes are
+	// zeros in a new sparse file, and nobody has to write them (noinit_itable). A damaged file system becomes
+	// read-only, so that nothing makes it worse (errors).
 	options = "discard,noinit_itable,errors=remount-ro"
 	flags   = unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC
 )

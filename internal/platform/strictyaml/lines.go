@@ -18,7 +18,7 @@ import (
 // Wrong is one thing wrong with a document.
 type Wrong struct {
 	Path string // of the value, as in signers[0].duration; "" if it is about the whole document
-	Text string // what is wrong, with the path
+	Text string // the problem, with the path
 
 	line   int  // in the file, if it is known without the path
 	spoils bool // the value could not be read, so that what is checked of it later means nothing

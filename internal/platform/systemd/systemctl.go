@@ -93,7 +93,7 @@ func Booted(root string) bool {
 	return !errors.Is(err, fs.ErrNotExist) && err == nil && info.IsDir()
 }
 
-// unitPattern is that of units' names as far as they are used here; none can be taken for an option.
+// unitPattern matches names of units, as far as they are used here. No such name can be taken for an option.
 var unitPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.@-]{0,200}\.(service|slice|target|socket)$`)
 
 // CheckNames refuses what is not the name of a unit.

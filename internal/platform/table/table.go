@@ -23,7 +23,8 @@ type Table struct {
 	widths []int
 }
 
-// New makes a table with headings; none makes a table without a heading line. A column may do without one ("").
+// New makes a table with headings. Without headings the table has no heading line. A column may do without a heading
+// ("").
 func New(out io.Writer, headings ...string) *Table {
 	t := &Table{out: out}
 	if len(headings) > 0 {

@@ -4,8 +4,8 @@
 // of Kubernetes are in package release.
 package version
 
-// Upstream versions, as the nested modules pin them. A test compares them with the go.mod files. Those of the programs
-// of add-ons are in internal/addons.
+// Upstream versions, as the nested modules pin them. A test compares them with the go.mod files. The versions of
+// add-ons' programs are in internal/addons.
 const (
 	Etcd       = "v3.6.16"
 	Containerd = "v2.4.2"

@@ -27,7 +27,7 @@ type Fake struct {
 
 	mu    sync.Mutex
 	units map[string]systemd.Unit // as loaded
-	read  map[string]string       // what was in the unit's file when it was read
+	read  map[string]string       // content of the unit's file when it was read
 	calls []string
 }
 
