@@ -64,7 +64,7 @@ func RecordMode(ctx context.Context, client kubernetes.Interface, namespace stri
 		switch {
 		case err == nil:
 			return nil
-		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err): // those are another replica that was faster
+		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err): // these mean that another replica was faster
 			return fmt.Errorf("recording the authentication mode in ConfigMap %s/%s: %w", namespace, ModeConfigMap, err)
 		}
 	}

@@ -91,7 +91,7 @@ type STS struct {
 	// Endpoints are where to send what is meant for a host: URLs of private endpoints, by the host of tokens.
 	Endpoints   map[string]string `json:"endpoints,omitempty"`
 	CA          string            `json:"ca,omitempty"`    // file of authorities, beside none of the system's
-	Proxy       string            `json:"proxy,omitempty"` // URL; none if absent, whatever the environment says
+	Proxy       string            `json:"proxy,omitempty"` // URL; no proxy if absent, whatever the environment says
 	Timeout     Duration          `json:"timeout,omitempty"`
 	Connections int               `json:"connections,omitempty"` // kept for each host, and the most at once; 64 if absent
 	HTTP2       bool              `json:"http2,omitempty"`
@@ -161,7 +161,7 @@ type Cache struct {
 	NegativeSize   int      `json:"negativeSize,omitempty"`   // 2048 if absent
 	RememberKeys   int      `json:"rememberKeys,omitempty"`   // access keys known to be good; 8192 if absent
 	MaxInstances   int      `json:"maxInstances,omitempty"`   // 16384 if absent
-	InstanceMaxAge Duration `json:"instanceMaxAge,omitempty"` // of what EC2 said; 30s if absent
+	InstanceMaxAge Duration `json:"instanceMaxAge,omitempty"` // of an answer of EC2's; 30s if absent
 }
 
 // Limits are how many questions are asked at once.

@@ -168,9 +168,9 @@ func together(all []Decision) Decision {
 	return all[0]
 }
 
-// Assume reports whether the caller may take the role: a principal that the trust policy names needs nothing more in
-// the role's own account; one that it lets in by naming the account, or that comes from another, needs an identity
-// policy that allows it too. r.Resource is the role's ARN.
+// Assume reports whether the caller may take the role. A principal of the role's own account that the trust policy
+// names needs nothing more. A principal that the trust policy lets in by naming the account, or that is of another
+// account, also needs an identity policy that allows it. r.Resource is the role's ARN.
 func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision {
 	if rights.Root && r.Caller.Service == "" {
 		return Decision{Reason: "an account's root may not take roles: use a user"}

@@ -19,7 +19,7 @@ const (
 type piece struct {
 	runes    []rune
 	variable string  // the condition key, in small letters
-	instead  *string // what stands for a variable without a value: ${aws:PrincipalTag/team, 'none'}
+	instead  *string // the text for a variable without a value: ${aws:PrincipalTag/team, 'none'}
 }
 
 // glob is a pattern for a text.

@@ -9,7 +9,8 @@ const (
 	systemPrefix = "system:"
 	nodePrefix   = "system:node:"
 	groupNodes   = "system:nodes"
-	// groupBootstrappers may ask for a node's certificate; what follows it are groups of bootstrap tokens.
+	// groupBootstrappers may ask for a node's certificate. Groups that begin with it and a colon are those of bootstrap
+	// tokens.
 	groupBootstrappers = "system:bootstrappers"
 )
 

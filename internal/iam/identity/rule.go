@@ -32,8 +32,8 @@ type rule struct {
 	groups      []template
 	fixed       []string // groups, if nothing is to be filled in
 	proof       proof
-	trusted     *trustedRole // whose sessions' names are, with proofSession; nil if none
-	hint        string       // what to do where none is
+	trusted     *trustedRole // the role whose sessions' names are proven, with proofSession; may be nil
+	hint        string       // advice for a session whose name is not proven
 	reserved    []string
 	nodes       bool     // its user is a node, or may ask for a node's certificate
 	cluster     string   // the name of the cluster that asks
@@ -42,7 +42,7 @@ type rule struct {
 
 // The rules that an outcome names.
 const (
-	RulePrincipal      decision.RuleID = "principal"       // what STS said does not fit together
+	RulePrincipal      decision.RuleID = "principal"       // the parts of STS's answer contradict each other
 	RuleNoEntry        decision.RuleID = "no-entry"        // no entry names it
 	RuleMatch          decision.RuleID = "match"           // the entry names it, or another
 	RuleEntry          decision.RuleID = "entry"           // the entry names it, but is wrong
@@ -53,7 +53,7 @@ const (
 	RuleMachineCluster decision.RuleID = "machine-cluster" // a machine is a node of the cluster that it was launched for alone
 	RuleSessionName    decision.RuleID = "session-name"    // the name of the session cannot stand in a user's
 	RuleVariable       decision.RuleID = "variable"        // there is nothing to fill in
-	RuleReserved       decision.RuleID = "reserved"        // what comes out is somebody else's name
+	RuleReserved       decision.RuleID = "reserved"        // the resulting name is reserved for others
 )
 
 // matches reports whether the entry is for the principal of that key, and otherwise the rule by which not.

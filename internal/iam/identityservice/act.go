@@ -47,7 +47,7 @@ type mode int
 
 const (
 	reads    mode = iota
-	writes        // one at a time
+	writes        // and no other write runs at the same time
 	open          // everybody may, whatever policies say
 	judged        // by the trust policy of a role, too, and so by the action itself
 	unsigned      // the same, and nobody's signature is asked for

@@ -129,7 +129,8 @@ func (s *Service) writeBoundary(c *call, of subject, boundary string) error {
 	return s.config.Store.Update(c.ctx, c.state, u)
 }
 
-// boundary reads the policy that bounds somebody; nil without. One that cannot be found or read bounds everything.
+// boundary reads the policy that bounds a user or role; nil without a boundary. If the policy cannot be found or read,
+// it is an error, and nothing is allowed.
 func (s *Service) boundary(state *State, name string) (*iampolicy.Named, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // no boundary is not an error

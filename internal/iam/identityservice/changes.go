@@ -130,7 +130,7 @@ func difference(old, now *State) keyservice.Change {
 		if had != has || before != after {
 			c.AccessKeyIDs = append(c.AccessKeyIDs, id)
 			if had && before.Usable() && (!has || !after.Usable()) {
-				c.Sessions = true // those that were made with it are known by no name
+				c.Sessions = true // nobody knows which sessions were made with it
 			}
 		}
 	}

@@ -21,8 +21,8 @@ func nodeProfileTag() iam.Tag { return iam.Tag{Key: "muster.dev/made-for", Value
 const nodeProfilePrefix = "muster-"
 
 // NodeProfile makes an instance profile that carries a role, as EKS does for a node group: by the role's name, or with
-// a prefix if that is taken. One that was made for a role that was deleted is given the new one; machines of a role
-// that exists must not get another.
+// a prefix if that is taken. A profile of a deleted role gets the new role. A profile of a role that exists is left
+// alone, since its machines must not get another role.
 func NodeProfile(ctx context.Context, store Store, account, roleID string, now time.Time) (string, error) {
 	state, err := store.State()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-// podSession is how long the credentials of a pod last. Those of a target role are chained, and last for an hour.
+// podSession is how long the credentials of a pod last. Credentials of a target role are chained, and last for an hour.
 const podSession = 6 * time.Hour
 
 // PodRoot is the pod that the first of a chain of sessions was made for, and by which pod identity association.

@@ -36,7 +36,8 @@ func (s *Service) registerPolicyHolders(front *awsfront.Front) {
 	register(s, front, apiIAM, "ListEntitiesForPolicy", reads, func(c *call, in listHoldersIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.listHolders)
 }
 
-// listHolders lists the holders of a policy, all of which must be parted from it before it can be deleted.
+// listHolders lists the users, roles and groups that have a policy. Before the policy can be deleted, it must be
+// detached from all of them.
 func (s *Service) listHolders(c *call, in listHoldersIn) (*listHoldersOut, error) {
 	p, err := s.findPolicy(c, in.PolicyArn)
 	if err != nil {

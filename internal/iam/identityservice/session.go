@@ -38,7 +38,7 @@ type Session struct {
 	// RootKey is the long-lived key that the first of the chain was made with; RootInstance and RootRole the instance
 	// and its role; RootPod and RootRole the pod and the role of its association; RootIssuer and RootRole the issuer of
 	// the token that it was exchanged for and the role, and RootBound what the token was bound to: nothing if the
-	// issuer is not a cluster of the account. One of the four is set.
+	// issuer is not a cluster of the account. Either RootKey, RootInstance, RootPod or RootIssuer is set.
 	RootKey, RootInstance, RootRole, RootIssuer string
 	RootPod                                     PodRoot
 	RootBound                                   webidentity.Bound

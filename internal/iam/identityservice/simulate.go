@@ -131,7 +131,7 @@ func (s *Service) simulate(c *call, in simulation, source string, page listIn) (
 	}
 	questions, more, err := pageBy(questions, func(q question) string { return q.key }, c.markers, page.Marker, page.MaxItems)
 	out := &simulateOut{listPage: more}
-	for _, q := range questions { // those of this page alone: a request may ask for many
+	for _, q := range questions { // the questions of this page alone: a request may have many
 		out.EvaluationResults = append(out.EvaluationResults, c.evaluate(rights, source, iampolicy.Request{
 			Caller: caller.caller(), Action: q.action, Resource: q.resource, Context: withResource(conditions, q.resource),
 		}))

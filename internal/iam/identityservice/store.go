@@ -25,8 +25,8 @@ type Store interface {
 	Create(ctx context.Context, e Entity) error
 	// Update replaces an entity that was read from that state; ErrConflict if it has changed since, or is gone.
 	Update(ctx context.Context, from *State, e Entity) error
-	// Delete removes an entity that was read from that state; ErrConflict if it has changed since. One that is gone is
-	// not an error.
+	// Delete removes an entity that was read from that state; ErrConflict if it has changed since. It is not an error
+	// if the entity is gone.
 	Delete(ctx context.Context, from *State, e Entity) error
 }
 

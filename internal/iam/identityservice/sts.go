@@ -50,7 +50,7 @@ type assumedRoleUser struct{ AssumedRoleId, Arn string }
 type assumeRoleOut struct {
 	AssumedRoleUser         assumedRoleUser
 	Credentials             credentials
-	PackedPolicySize        *int // what older SDKs know
+	PackedPolicySize        *int // the field that older SDKs know
 	SessionTokenSize        int
 	SessionTokenUtilization int // percent
 }

@@ -12,8 +12,8 @@ const shown = 80
 // Refusal is why a token is not accepted. It has no secrets.
 type Refusal struct {
 	Rule string // that refused
-	Saw  string // what it saw, if that can be said
-	Fix  string // what to do
+	Saw  string // the value that it saw, if that can be said
+	Fix  string // advice to the sender
 }
 
 // New makes a refusal.

@@ -46,7 +46,7 @@ const maxBytes = maxHeader + 2*maxAnswer
 // ask sends a question and reads the answer.
 func (c *connection) ask(ctx context.Context, host, query, header string) (response, error) {
 	c.reusable = false
-	deadline, _ := ctx.Deadline() // none is none here, too
+	deadline, _ := ctx.Deadline() // without a deadline the connection has none either
 	if err := c.net.SetDeadline(deadline); err != nil {
 		return response{}, err
 	}

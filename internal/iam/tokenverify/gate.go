@@ -46,7 +46,7 @@ type lane struct {
 	free    int
 	waiting int
 	lines   map[string]*line
-	turns   []*line // those with somebody waiting; the first is next
+	turns   []*line // lines in which somebody waits; the first is next
 }
 
 // line are the questions of one access key.

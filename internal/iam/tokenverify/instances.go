@@ -35,7 +35,7 @@ type InstancesConfig struct {
 	// is refused; otherwise profile and role need only be of one account.
 	Roles   map[string]string
 	Window  time.Duration // in which questions are gathered; 20 ms if 0
-	MaxAge  time.Duration // of what EC2 said about an instance that runs; 30 s if 0. A fifth of that about others.
+	MaxAge  time.Duration // of EC2's answer about an instance that runs; 30 s if 0. A fifth of that about others.
 	Timeout time.Duration // of one question; 5 s if 0
 	Most    int           // instances remembered; 16384 if 0
 	Now     func() time.Time

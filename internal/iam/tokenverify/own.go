@@ -145,8 +145,8 @@ func (o *Own) ask(ctx context.Context, t ststoken.Token) (Identity, error) {
 	if t.Expires.Before(until) {
 		until = t.Expires
 	}
-	// While the account is away nobody can tell anew; what it said of this token is true until then unless something
-	// changed, and for that there is Live.
+	// While the account is away, its answer about this token holds until the same moment, unless something changed;
+	// Live reports whether changes are heard.
 	return Identity{Principal: p, ValidUntil: until, OutageUntil: until}, nil
 }
 

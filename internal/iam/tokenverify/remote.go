@@ -22,7 +22,7 @@ type RemoteConfig struct {
 	// host of tokens. The Host header stays the token's, since it is signed; TLS is checked against the URL's host.
 	Endpoints map[string]string
 	RootCAs   *x509.CertPool // the system's if nil
-	Proxy     *url.URL       // none if nil, whatever the environment says
+	Proxy     *url.URL       // no proxy if nil, whatever the environment says
 	Timeout   time.Duration  // of a question with everything in it; 10 s if 0
 	// Connections are kept per host, and there are no more at once; 64 if 0.
 	Connections int

@@ -65,11 +65,11 @@ type agent struct {
 
 	becoming sync.Mutex
 	booted   bool            // it has become a node since it was booted
-	said     map[step]string // what the log says already of each step
+	said     map[step]string // the message of each step that is in the log already
 
 	mutex    sync.Mutex
 	instance render.Instance
-	heard    told            // what was made of it is spec
+	heard    told            // spec is made of this
 	spec     nodeconfig.Spec // complete
 }
 

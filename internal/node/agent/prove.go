@@ -23,7 +23,7 @@ type roles interface {
 // machine that has joined by a certificate goes on with that: the token that got the certificate is gone.
 func (c credential) prove(ctx context.Context, spec nodeconfig.Spec, joined bool, metadata roles, now time.Time, say func(string)) (nodeconfig.Spec, error) {
 	if spec.Join.Proves() || joined && !c.byRole() || len(spec.Validate()) > 0 {
-		return spec, nil // what is wrong with it is told when it is settled
+		return spec, nil // its problems are told when it is settled
 	}
 	if spec.Join.DiscoveryFile != "" {
 		return spec, errors.New("spec.join.token: Required value: this machine has no way to prove itself to the cluster: the discovery file says where that is, and not who this is; " +

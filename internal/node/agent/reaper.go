@@ -55,7 +55,7 @@ func (r *reaper) startWith(path string, args, env []string, input, output, compl
 
 // run reaps until the context ends.
 func (r *reaper) run(ctx context.Context) {
-	children := make(chan os.Signal, 1) // one is enough: each time all that have ended are reaped
+	children := make(chan os.Signal, 1) // a single signal is enough: each time all ended children are reaped
 	signal.Notify(children, unix.SIGCHLD)
 	defer signal.Stop(children)
 	for {

@@ -23,7 +23,7 @@ type WatchConfig struct {
 	// node's operator, it is removed as soon as the kubelet has a certificate.
 	BootstrapKubeconfig string
 	Owned               bool
-	// Notices is the file in which the notices stand; none if empty.
+	// Notices is the path of the file of notices. If it is empty, no notices are written.
 	Notices string
 	// Interval between two looks.
 	Interval time.Duration

@@ -13,8 +13,8 @@ import (
 )
 
 // address compares what the kubelet was told with what the machine has. A kubelet that chooses its address itself
-// follows it, by Node.status and a new serving certificate; one that was told an address (--node-ip) keeps the old one,
-// and logs that it is gone.
+// follows a change, by Node.status and a new serving certificate. A kubelet that was told an address (--node-ip) keeps
+// the old address, and logs that it is gone.
 func (w *watcher) address(ctx context.Context, serving nodecerts.Report) {
 	want := netip.Addr{}
 	if w.NodeIP != nil {

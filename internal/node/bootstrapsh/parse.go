@@ -20,7 +20,8 @@ import (
 // Result is what the arguments say.
 type Result struct {
 	Spec nodeconfig.Spec
-	// ContainerdConfigFile is a file whose content is to become spec.containerd.config; none if empty.
+	// ContainerdConfigFile is the path of a file whose content is to become spec.containerd.config; empty without such
+	// a file.
 	ContainerdConfigFile string
 	// Understood tells what became of each argument, a line each.
 	Understood []string

@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// Hosts are the hosts that are registered with a cluster; none if it has no list of them.
+// Hosts returns the hosts that are registered with a cluster. It is empty if the cluster has no list of hosts.
 func Hosts(ctx context.Context, c client.Reader) ([]policy.Machine, error) {
 	var list corev1.ConfigMap
 	err := c.Get(ctx, client.ObjectKey{Namespace: policyconfig.HostsNamespace, Name: policyconfig.HostsConfigMap}, &list)

@@ -24,7 +24,7 @@ type Wish struct {
 	// Rejoin lets the node of that name join again.
 	Rejoin bool
 
-	// Addresses are those of the host to register under NodeName; none registers no host.
+	// Addresses are the addresses of the host to register under NodeName. If it is empty, no host is registered.
 	Addresses []string
 }
 

@@ -57,7 +57,7 @@ type server struct {
 	ask      Ask
 	log      *slog.Logger
 	making   chan struct{} // a place for each mount
-	asking   chan struct{} // one at a time: the host answers few requests of a machine at a time, and the kubelet has some
+	asking   chan struct{} // a single place: the host answers few requests of a machine at a time, and the kubelet has some
 }
 
 // Serve answers mounts that a descriptor of userns.ConfineListening hears of, as long as this process runs: nothing
@@ -163,7 +163,7 @@ func (s *server) mount(ctx context.Context, n notification) error {
 		return err
 	}
 	defer c.close()
-	if !s.listener.waits(n.id) { // what was read and opened may be of another, and the answer is heard by nobody
+	if !s.listener.waits(n.id) { // the call has ended: its arguments may have been another's, and nobody hears the answer
 		return errNotOurs
 	}
 	var device *os.File

@@ -34,7 +34,7 @@ type Config struct {
 	Settle time.Duration
 	// Progress hears of waits, and of oddities. It may be nil.
 	Progress func(string)
-	// SystemRoots vouch for https URLs, and for servers of files without an authority; those of the system if nil.
+	// SystemRoots vouch for https URLs, and for servers of files without an authority; the system's roots if nil.
 	SystemRoots *x509.CertPool
 	// Proxy says by which proxy to go; http.ProxyFromEnvironment if nil.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -133,7 +133,7 @@ func (d *discoverer) complete() error {
 func (d *discoverer) untilSettled(parent context.Context, once func(context.Context) (Result, error)) (Result, error) {
 	ctx, cancel := context.WithTimeout(parent, d.Timeout)
 	defer cancel()
-	var wrong Reason // what goes wrong, since when: a server that was away meanwhile may take its time again
+	var wrong Reason // the reason that tries fail for, since a moment: after another reason a server may take its time again
 	var since time.Time
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		result, err := once(ctx)

@@ -7,7 +7,7 @@ type Reason string
 
 // The reasons.
 const (
-	BadConfig    Reason = "BadConfig"    // what was asked for makes no sense
+	BadConfig    Reason = "BadConfig"    // the settings make no sense
 	BadEndpoint  Reason = "BadEndpoint"  // not https, not HOST:PORT
 	BadPin       Reason = "BadPin"       // a hash that is none
 	NoPin        Reason = "NoPin"        // a token without a hash
@@ -27,7 +27,7 @@ const (
 type Error struct {
 	Reason  Reason
 	Message string
-	Err     error // what caused it; may be nil. Message tells it already.
+	Err     error // the cause; may be nil. Message tells it already.
 }
 
 func (e *Error) Error() string { return e.Message }

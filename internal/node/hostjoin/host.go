@@ -35,7 +35,7 @@ type Units interface {
 type Self struct {
 	Name string
 	IP   netip.Addr
-	// OwnContainerd tells that containerd is to be run, too; one that answers already is used as it is.
+	// OwnContainerd tells that containerd is to be run, too. A containerd that answers already is used as it is.
 	OwnContainerd bool
 }
 
@@ -70,7 +70,7 @@ type Host struct {
 	Config
 	disk disk
 
-	mu     sync.Mutex // of what is below: a wait has several ends
+	mu     sync.Mutex // guards the fields below: a wait has several ends
 	began  time.Time
 	waited time.Duration
 	waits  int // inside each other: the outermost counts

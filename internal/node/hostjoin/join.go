@@ -281,7 +281,7 @@ func (j *joining) kubelet(ctx context.Context, before systemd.Unit, requests []c
 	runs := before.Active() && !changed
 	j.over = notOwn(requests, runs)
 	now := j.Now()
-	if err := j.run(ctx, kubeletUnit, changed); err != nil { // of one that systemd has started again meanwhile, too
+	if err := j.run(ctx, kubeletUnit, changed); err != nil { // also a kubelet that systemd has started again meanwhile
 		return err
 	}
 	if !runs {

@@ -46,8 +46,8 @@ func (k Kind) prefix() string { return "kubelet-" + string(k) }
 // link is the name of the link to the pair in use.
 func (k Kind) link() string { return k.prefix() + "-current.pem" }
 
-// updated is the name that upstream's store gives a link before it becomes the current one; one that a crash has left
-// is taken up by the store when there is no current one.
+// updated is the name that upstream's store gives a link before it becomes the current link. If a crash left such a
+// link and there is no current link, the store takes it up.
 func (k Kind) updated() string { return k.prefix() + "-updated.pem" }
 
 // Pair is a certificate and its key, as one file holds them.
@@ -66,7 +66,8 @@ func (p Pair) Matches() bool {
 	return ok && key.Equal(p.Leaf().PublicKey)
 }
 
-// A pair of an upstream kubelet is less than two thousand bytes long; one with a long chain of RSA still fits.
+// A pair of an upstream kubelet is less than two thousand bytes long. A pair with a long chain of RSA certificates
+// still fits.
 const (
 	maxPair  = 64 << 10
 	maxChain = 8

@@ -15,7 +15,8 @@ import (
 )
 
 // RestartRequest is the file by which a machine's agent is asked to restart the kubelet. Only root can make files
-// there. The agent removes it when it has; one that nobody has answered is answered when the agent looks next.
+// there. The agent removes it after the restart. A request that nobody has answered is answered when the agent looks
+// next.
 const RestartRequest = "/run/muster/restart-kubelet"
 
 // systemdDir exists where systemd is what runs (sd_booted(3)).

@@ -94,7 +94,7 @@ func readResults(dir string) (pods map[netip.Addr]string, damaged bool, err erro
 		}
 		for _, address := range addresses {
 			if before, twice := pods[address]; twice && before != uid {
-				uid = "" // one of the two is stale, and nobody knows which
+				uid = "" // a result of the two is stale, and nobody knows which
 			}
 			pods[address] = uid
 		}

@@ -190,7 +190,7 @@ func localAddress(text string) (netip.Addr, error) {
 	for i := 0; i < len(raw); i += 4 {
 		binary.BigEndian.PutUint32(raw[i:], binary.NativeEndian.Uint32(raw[i:]))
 	}
-	address, _ := netip.AddrFromSlice(raw) // of one of those lengths
+	address, _ := netip.AddrFromSlice(raw) // the length was checked above
 	return address.Unmap(), nil
 }
 

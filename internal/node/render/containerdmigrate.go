@@ -60,7 +60,8 @@ func containerdWishes(config string, layout Layout) (wishes map[string]any, note
 	return wishes, notes, nil
 }
 
-// table is a table in a table; one that is in nothing if it is not there.
+// table returns the table under key in a table. If there is no such table, it returns a new one, which in does not
+// hold.
 func table(in map[string]any, key string) map[string]any {
 	if found, ok := in[key].(map[string]any); ok {
 		return found
