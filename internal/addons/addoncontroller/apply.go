@@ -84,7 +84,7 @@ func (r *addons) gone(ctx context.Context, objects []*unstructured.Unstructured)
 	return false, nil
 }
 
-// isAbsent reports whether an object is not there; there is none of a kind that is not there.
+// isAbsent reports whether an object does not exist. It does not exist either if the cluster lacks its kind.
 func isAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // read reads the object of the same kind and name.
@@ -143,7 +143,7 @@ func (r *addons) apply(ctx context.Context, a *v1alpha1.Addon, objects []*unstru
 	return nil, nil
 }
 
-// applyOne applies one object. What the API server does not take is an issue.
+// applyOne applies one object. A refusal of the API server is returned as an issue.
 func (r *addons) applyOne(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) (*v1alpha1.AddonIssue, error) {
 	err := r.Cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), options...)
 	if err != nil && isRefusal(err) {

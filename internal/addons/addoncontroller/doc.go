@@ -14,13 +14,13 @@
 // service leaves those objects alone, also when the Addon is deleted: the ConfigMap addons in namespace muster-system
 // has its name.
 //
-// What few clusters need is made by `make addons` alone: the machines of a cluster get its image when the add-on is
-// created. The kinds that it brings along are applied before its objects, and stay when it goes. The image of
-// metrics-server is made once the first nodes are Ready: machines import it when it comes, and until then the add-on
-// says that it is not built.
+// The images of add-ons that few clusters need are made by `make addons` alone: the machines of a cluster get such an
+// image when the add-on is created. The kinds that it brings along are applied before its objects, and stay when it
+// goes. The image of metrics-server is made once the first nodes are Ready: machines import it when it comes, and until
+// then the add-on says that it is not built.
 //
 // Objects are applied when the spec changes, when a release of Muster has others, and when one is gone. In between,
-// what others change stays, as on EKS.
+// changes by others stay, as on EKS.
 //
 // What happens if:
 //

@@ -91,7 +91,7 @@ func sameGeneration(before, after any) bool {
 func (a *Admitted) tell() {
 	select {
 	case a.changed <- struct{}{}:
-	default: // one is on its way already
+	default: // a notice is on its way already
 	}
 }
 

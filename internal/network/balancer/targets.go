@@ -72,9 +72,9 @@ func (t *targets) set(list []loadbalancer.Target, affinity time.Duration) {
 	t.list, t.affinity = replaced, affinity
 }
 
-// choose lists the targets in the order in which a connection of a client is to try them: those that take new
-// connections, pass their checks and took the last connection; those that did not; those that fail their checks; those
-// that are draining.
+// choose lists the targets in the order in which a connection of a client is to try them. Healthy targets that took
+// their last connection come first, then healthy targets that did not, then targets that fail their checks, then
+// draining targets.
 func (t *targets) choose(client netip.Addr) []netip.AddrPort {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -177,7 +177,7 @@ func rules(group *v1alpha1.SecurityGroup) securitygroup.Group {
 			r.FromPort, r.ToPort = *rule.FromPort, *rule.ToPort
 		}
 		if rule.CIDRIPv4 != "" {
-			r.CIDR, _ = netip.ParsePrefix(rule.CIDRIPv4) // one that is none is refused with the whole ruleset
+			r.CIDR, _ = netip.ParsePrefix(rule.CIDRIPv4) // an invalid range is refused with the whole ruleset
 		}
 		read.Rules = append(read.Rules, r)
 	}

@@ -210,7 +210,7 @@ func OpenDefault(root string) (*Network, error) {
 	return nil, fmt.Errorf("there is no default VPC in %s", root)
 }
 
-// reload returns the network as its description is now; one without a description does not change.
+// reload returns the network as its description is now. A network without a description does not change.
 func (n *Network) reload() (*Network, error) {
 	description, err := readDescription(n.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -288,7 +288,7 @@ func (n *Network) ruleset() (string, error) {
 		state.Members = append(state.Members, m)
 	}
 	for _, i := range kept.Interfaces {
-		if !taken[i.Address] { // what a machine that is gone has left
+		if !taken[i.Address] { // left by a machine that is gone
 			state.Members = append(state.Members, securitygroup.Member{Link: linkName(i.Address), Address: i.Address, Groups: i.SecurityGroups})
 		}
 	}

@@ -41,7 +41,7 @@ func shorten(line []byte) []byte {
 	encoder := json.NewEncoder(&short)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(fields); err != nil {
-		return line // what was decoded can be encoded
+		return line // never: decoded fields can be encoded
 	}
 	return bytes.TrimSuffix(short.Bytes(), []byte("\n"))
 }

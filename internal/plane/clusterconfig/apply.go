@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// ApplyCluster changes a cluster that is there. One that is not, since the service has not registered it yet, is an
-// error for now.
+// ApplyCluster changes an existing cluster. A cluster that is missing, because the service has not registered it yet,
+// is an error for now.
 func ApplyCluster(ctx context.Context, api client.Client, wanted *v1alpha1.Cluster) (changed bool, err error) {
 	var current v1alpha1.Cluster
 	if err := api.Get(ctx, client.ObjectKeyFromObject(wanted), &current); err != nil {

@@ -21,7 +21,7 @@ type document struct {
 	kind, name string
 	object     metav1.Object
 	text       *strictyaml.Document // nil for an object that no file holds
-	unread     []strictyaml.Wrong   // what could not be read of it
+	unread     []strictyaml.Wrong   // fields that could not be read
 	defaultMax bool                 // it is a NodeGroup that leaves out maxSize
 }
 
@@ -50,7 +50,7 @@ func (d document) String() string {
 // Problem is one thing wrong with a configuration.
 type Problem struct {
 	Document string // which document, as "document 2 (NodeGroup workers)"
-	Message  string // what is wrong, with the field's path if it is about one
+	Message  string // with the field's path if it is about a field
 	Line     int    // of the file, 0 if it is about all of the document
 	number   int
 }

@@ -112,7 +112,7 @@ func Of(dir statedir.Dir, process string) (id uint32, found bool) {
 	return account.First + own.Block*block + uint32(place), true //nolint:gosec // G115: one of eight
 }
 
-// Range are the ids of a state directory, from the first and before the end; none if both are 0.
+// Range returns the ids of a state directory, from first and before end. Both are 0 if no ids are reserved.
 func Range(dir statedir.Dir) (first, end uint32) {
 	account, err := read(dir.IDs())
 	if err != nil || account.First == 0 {

@@ -47,7 +47,7 @@ func mayRun(dir string) error {
 	const others fs.FileMode = 0o005
 	for _, name := range programs {
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode()&others != others { // one that is missing is told of by others
+		if info, err := os.Stat(path); err == nil && info.Mode()&others != others { // other checks tell of a missing program
 			return fmt.Errorf("users may not run %s: `chmod o+rx %s`, then `muster down` and `muster up`", path, path)
 		}
 	}

@@ -86,7 +86,7 @@ func (a *Associations) forget() {
 	a.index = nil
 	select {
 	case a.changed <- struct{}{}:
-	default: // one is waiting
+	default: // a notice is waiting
 	}
 }
 

@@ -93,7 +93,7 @@ func Explain(f Facts) Explanation {
 		Cluster: f.Cluster, Namespace: f.Pod.Namespace, Pod: f.Pod.Name, ServiceAccount: f.Pod.Spec.ServiceAccountName, Node: f.Pod.Spec.NodeName,
 		Machine: f.Machine, Session: f.Given, Ways: []Way{f.webIdentity(), f.podIdentity(), f.nodeRole()},
 	}
-	switch { // the order of AWS's SDKs; one that the environment names is not passed over if it fails
+	switch { // the order of AWS's SDKs, which do not pass over a way that the environment names if it fails
 	case f.has(variableKey):
 		e.Way, e.Has = ByOwnKey, true
 		return e

@@ -31,7 +31,7 @@ type surroundings struct {
 	taken   map[int]bool           // by the account's other planes, running or not
 	running map[string]bool        // processes of the account, by name
 	use     func(port int) error   // who has it, nil if nobody has
-	random  func(n int) (less int) // one of n numbers from 0
+	random  func(n int) (less int) // returns a number from 0 to n-1
 }
 
 // choose keeps the ports that a plane has, and chooses those that are missing or have since been taken by other

@@ -125,7 +125,7 @@ func (s *Store) clone(from, to Place, source *os.File, create func(made string) 
 		if err := create(made); err != nil {
 			return err
 		}
-		return s.isStill(from, source) // or what was removed meanwhile is missing
+		return s.isStill(from, source) // otherwise the copy may lack files that were removed meanwhile
 	})
 	if err != nil {
 		return fmt.Errorf("copying %s of file system %s: %w", from.Path, from.FileSystemID, err)

@@ -62,7 +62,7 @@ type names struct {
 }
 
 // cloner copies a directory that pods may be writing. Names are looked up beneath directories that are open, and links
-// never followed; what vanishes meanwhile was not there.
+// are never followed. Files that vanish meanwhile are left out.
 type cloner struct {
 	content content
 	root    *os.File // of the copy, which nothing else writes to

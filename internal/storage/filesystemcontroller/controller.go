@@ -49,7 +49,7 @@ type Store interface {
 	DiscardPlace(at filestore.Place) error
 	// Space returns the size and the free room of the disk with the file systems.
 	Space() (filestore.Space, error)
-	// Sweep removes what an earlier life of the service left.
+	// Sweep removes what an earlier process of the service left.
 	Sweep() error
 }
 

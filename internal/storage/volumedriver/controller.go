@@ -227,7 +227,7 @@ func (c *controller) DeleteVolume(ctx context.Context, request *csi.DeleteVolume
 		return nil, status.Error(codes.InvalidArgument, "the volume's id is missing")
 	}
 	handle, err := efs.ParseHandle(request.GetVolumeId())
-	if err != nil || handle.AccessPointID == "" { // none of those that CreateVolume makes
+	if err != nil || handle.AccessPointID == "" { // not a handle that CreateVolume makes
 		return &csi.DeleteVolumeResponse{}, nil //nolint:nilerr // it is not there, as CSI wants it
 	}
 	point := &v1alpha1.AccessPoint{}

@@ -19,9 +19,9 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// disks are the loop devices of a cluster's raw block volumes: one for each volume that is mounted to be written, on
-// however many machines, so that all of them see the same; and one for each that is only read. Which are used, the
-// mounts of machines say. Nothing else is remembered.
+// disks are the loop devices of a cluster's raw block volumes. A volume that is mounted to be written has a single
+// device, on however many machines, so that all of them see the same. A volume that is mounted to be read has a
+// read-only device. The mounts of machines say which devices are used; nothing else is remembered.
 type disks struct {
 	cluster  string
 	files    *filestore.Store

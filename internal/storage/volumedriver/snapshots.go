@@ -155,7 +155,7 @@ func (c *controller) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnap
 	if id == "" {
 		return nil, status.Error(codes.InvalidArgument, "the snapshot's id is missing")
 	}
-	if efs.CheckSnapshotID(id) != nil { // none of those that CreateSnapshot makes
+	if efs.CheckSnapshotID(id) != nil { // not an id that CreateSnapshot makes
 		return &csi.DeleteSnapshotResponse{}, nil
 	}
 	if _, busy := c.copying.LoadOrStore(id, true); busy {
