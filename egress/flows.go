@@ -9,7 +9,7 @@ import (
 
 // limits bound the flows of one kind.
 type limits struct {
-	machine int // those of one machine with its pods
+	machine int // flows of one machine with its pods
 	total   int
 }
 

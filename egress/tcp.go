@@ -117,7 +117,7 @@ func (e *egress) dial(ctx context.Context, network string, between ends) (net.Co
 // keepAlive finds machines that are gone.
 func keepAlive(endpoint tcpip.Endpoint) {
 	idle, interval, timeout := tcpip.KeepaliveIdleOption(keepAliveIdle), tcpip.KeepaliveIntervalOption(keepAliveInterval), tcpip.TCPUserTimeoutOption(unacknowledged)
-	_ = endpoint.SetSockOpt(&idle) // none of which fails
+	_ = endpoint.SetSockOpt(&idle) // these options never fail
 	_ = endpoint.SetSockOpt(&interval)
 	_ = endpoint.SetSockOpt(&timeout)
 	_ = endpoint.SetSockOptInt(tcpip.KeepaliveCountOption, keepAliveCount)

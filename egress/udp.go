@@ -79,7 +79,7 @@ func exchange(ctx context.Context, cancel func(), counted *counters, inside endp
 		_ = lazyRead(socket, false, chunks, func(read []byte) error {
 			touch()
 			counted.in.Add(float64(len(read)))
-			_, _ = inside.Write(bytes.NewReader(read), tcpip.WriteOptions{}) // one that has no room is lost, as datagrams are
+			_, _ = inside.Write(bytes.NewReader(read), tcpip.WriteOptions{}) // a datagram that has no room is lost, as datagrams are
 			return nil
 		})
 	})

@@ -32,9 +32,9 @@ type checked struct {
 	// Config and DropIns are KubeletConfigurations, as the kubelet finds them in its files.
 	Config  json.RawMessage   `json:"config"`
 	DropIns []json.RawMessage `json:"dropIns"`
-	// Args are the kubelet's arguments. Those that name files are not looked at.
+	// Args are the kubelet's arguments. Arguments that name files are not looked at.
 	Args []string `json:"args"`
-	// What the machine has: processors, bytes of memory and of the disk that pods are on. 0 is not known.
+	// Resources of the machine: processors, bytes of memory and of the disk that pods are on. 0 is not known.
 	CPUs        int64 `json:"cpus"`
 	MemoryBytes int64 `json:"memoryBytes"`
 	DiskBytes   int64 `json:"diskBytes"`
@@ -79,7 +79,7 @@ func (c checked) problems(ctx context.Context) (found []string) {
 	}
 	gate := utilfeature.DefaultMutableFeatureGate
 	if err := gate.SetFromMap(config.FeatureGates); err != nil {
-		return lines(err) // what is right depends on them
+		return lines(err) // the other checks depend on the feature gates
 	}
 	found = append(found, lines(logsapi.Validate(&config.Logging, gate, field.NewPath("logging")).ToAggregate())...)
 	found = append(found, lines(validation.ValidateKubeletConfiguration(config, gate))...)

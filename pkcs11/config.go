@@ -84,7 +84,7 @@ type account struct {
 }
 
 func self() account {
-	groups, _ := os.Getgroups() // none if unknown
+	groups, _ := os.Getgroups() // no groups if unknown
 	return account{os.Geteuid(), append(groups, os.Getegid())}
 }
 

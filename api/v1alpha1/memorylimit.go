@@ -25,7 +25,8 @@ var memoryLimitPattern = regexp.MustCompile(`^[1-9][0-9]{0,8}(Mi|Gi)$`)
 // hostShare is the part of a host's memory that an API server may have where the spec of its cluster says nothing: one in so many.
 const hostShare = 4
 
-// MemoryBytes is the memory in bytes that the API server may have on a host of so much memory, of which 0 is not known.
+// MemoryBytes returns the memory in bytes that the API server may have. host is the memory of the host in bytes; 0 is not
+// known.
 func (a ClusterAPIServer) MemoryBytes(host int64) int64 {
 	if bytes, ok := memoryLimit(a.MemoryLimit); ok {
 		return bytes

@@ -18,7 +18,7 @@ const (
 )
 
 // ClusterNodeRole returns the name of the role that machines of a cluster have if their node group names none. The service makes the role.
-// namespace is the cluster's, as [ClusterSlug] returns it. One that is too long for the name of a role is cut, with a hash.
+// namespace is the cluster's, as [ClusterSlug] returns it. A namespace that is too long for the name of a role is cut, with a hash.
 func ClusterNodeRole(namespace string) string {
 	if len(nodeRolePrefix)+len(namespace) <= maxNodeRole {
 		return nodeRolePrefix + namespace

@@ -129,7 +129,7 @@ func validateNetwork(path *field.Path, network ClusterNetwork) field.ErrorList {
 	for i := range ranges {
 		r := &ranges[i]
 		if r.name == "podCIDR" && r.value == "" {
-			continue // one is chosen
+			continue // the service chooses a range
 		}
 		prefix, err := netip.ParsePrefix(r.value)
 		if err == nil {

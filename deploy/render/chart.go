@@ -64,8 +64,8 @@ func renderAs(c *chart.Chart, values map[string]any, name string) ([]releaseutil
 	return renderFor(c, values, name, manifestsFor)
 }
 
-// manifestsFor is the Kubernetes that plain manifests are for. What Helm knows by itself depends on how the program was
-// built.
+// manifestsFor is the version of Kubernetes that plain manifests are for. Helm's own default depends on how the program
+// was built.
 const manifestsFor = "v1.30.0"
 
 // namespaceOf is the namespace of a release.

@@ -59,7 +59,7 @@ type Bench struct {
 	Out, Err bytes.Buffer
 
 	Bindings []rbacv1.ClusterRoleBinding
-	Unseen   error // what becomes of reading them
+	Unseen   error // the error of reading Bindings
 
 	Asked terminal.Options // with which a plane was connected to last
 }

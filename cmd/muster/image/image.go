@@ -42,7 +42,8 @@ its name with imagePullPolicy IfNotPresent or Never; IfNotPresent is the default
 	return cmd
 }
 
-// namespacesOf are the namespaces of the clusters that --cluster names; none for all. Each must exist.
+// namespacesOf returns the namespaces of the clusters that --cluster names. It is empty without the flag, which means
+// all clusters. Each named cluster must exist.
 func namespacesOf(o *terminal.Options, dir statedir.Dir) ([]string, error) {
 	if o.Cluster == "" {
 		return nil, nil

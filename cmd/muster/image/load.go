@@ -99,7 +99,7 @@ func read(ctx context.Context, o *terminal.Options, from string, blobs imagearch
 	if err != nil {
 		return nil, fmt.Errorf("reading images of standard input: %w", err)
 	}
-	_, err = io.Copy(io.Discard, o.In) // what pads an archive: its writer is not to fail
+	_, err = io.Copy(io.Discard, o.In) // the padding of the archive: its writer must not fail
 	return images, err
 }
 

@@ -104,7 +104,7 @@ func MachineRecords(dir statedir.Dir) []machine.Record {
 	}
 	var records []machine.Record
 	for _, path := range paths {
-		if record, err := machine.ReadRecord(path); err == nil { // one that is just being removed is none
+		if record, err := machine.ReadRecord(path); err == nil { // a record that is just being removed does not count
 			records = append(records, record)
 		}
 	}

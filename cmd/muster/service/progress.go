@@ -103,7 +103,7 @@ func steps(machines []servicestatus.Machine, group string) string {
 	for _, m := range machines {
 		if m.NodeGroup == group && m.Phase != v1alpha1.MachineReady {
 			counts[m.Step]++
-			if m.Message != "" && (m.Phase != v1alpha1.MachineJoining || m.Kept()) { // one that just joins says nothing that its step does not
+			if m.Message != "" && (m.Phase != v1alpha1.MachineJoining || m.Kept()) { // the message of a joining machine says no more than its step
 				message = "; " + m.Name + ": " + m.Message
 			}
 		}

@@ -20,7 +20,7 @@ func claims(here capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config)
 	for _, config := range wanted {
 		asked[config.Cluster.Namespace] = true
 	}
-	clusters, _ := dir.ListClusters() // what cannot be read claims nothing
+	clusters, _ := dir.ListClusters() // records that cannot be read claim nothing
 	for _, cluster := range clusters {
 		if saved, err := clusterconfig.Read(cluster.Record()); err == nil && !asked[cluster.Namespace()] {
 			all = append(all, saved)

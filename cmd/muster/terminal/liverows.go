@@ -29,7 +29,7 @@ type LiveRows struct {
 	out   io.Writer
 	color bool
 	drawn []string // the rows on the terminal, without colour
-	text  string   // what was written for them
+	text  string   // the text that was written for the rows
 }
 
 // NewLiveRows makes rows on a terminal. They are in colour unless NO_COLOR is set (https://no-color.org).
