@@ -21,7 +21,7 @@ func TestImages(t *testing.T) {
 		if err := ec2id.Image.Check(i.ID); err != nil || i.Created.Year() < 2026 {
 			t.Errorf("%+v: %v", i, err)
 		}
-		// What eksctl and Karpenter look for; EKS names a release by patch and day.
+		// Names that eksctl and Karpenter look for; EKS names a release by patch and day.
 		if !regexp.MustCompile(`^amazon-eks-node-al2023-x86_64-standard-1\.[0-9]+-v20[0-9]{6}$`).MatchString(i.Name) || !regexp.MustCompile(`^1\.[0-9]+\.[0-9]+-20[0-9]{6}$`).MatchString(i.ReleaseVersion) {
 			t.Errorf("%+v", i)
 		}

@@ -142,7 +142,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// What is read is written again as the same value, and what is refused is refused with a message.
+// A document that is read is written again as the same value, and a refusal has a message.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"text":"a","list":["x"],"tags":{"a":"b"},"Self":{"at":1.5,"ratio":2},"either":{"left":""},"any":[{}]}`))
 	f.Add([]byte(`{"small":1e3,"big":-0,"raw":"","day":"2023-11-14T22:13:20.5+01:00"}`))

@@ -79,7 +79,7 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%s is of class %d, want %d", action, got, want)
 		}
 	}
-	// What launches is on the list of actions: a misspelled one would be a change like others.
+	// Actions that launch are on the list of actions: a misspelled action would be a change like others.
 	launches := 0
 	for _, s := range awsactions.Services() {
 		for _, a := range s.Actions {

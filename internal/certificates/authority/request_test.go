@@ -137,8 +137,8 @@ func TestASuccessorIsGivenUp(t *testing.T) {
 	}
 }
 
-// What `muster certs rotate` begins, or finds held, goes on by itself, and what was seen before a step was asked for
-// does not undo it.
+// A rotation that `muster certs rotate` begins, or finds held, goes on by itself. Facts that were seen before a step
+// was asked for do not undo the step.
 func TestStepsBesideARotation(t *testing.T) {
 	s := prepared(t)
 	s.rotate()

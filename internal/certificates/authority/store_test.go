@@ -173,7 +173,7 @@ func TestRenewedWhenDue(t *testing.T) {
 	if first.SerialNumber.Cmp(second.SerialNumber) == 0 || first.PublicKey.(*ecdsa.PublicKey).Equal(second.PublicKey) {
 		t.Error("renewal keeps the serial number or the key")
 	}
-	// One that has ended, as after a year without running.
+	// The authority has ended, as after a year without running.
 	s.ensure(start.Add(365*day), credentials(), "server", "client", "both")
 }
 

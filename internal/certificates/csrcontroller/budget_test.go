@@ -105,8 +105,8 @@ func TestBudgetOfAll(t *testing.T) {
 	}
 }
 
-// Of what is held, only the newest word about a request is said, and none about one that is gone; of one that is
-// finished its last.
+// Of the Events that are held, only the newest about a request is written, and no Event about a request that is gone. A
+// finished request gets its last Event.
 func TestBudgetForgets(t *testing.T) {
 	b, now := newBudget(), time.Unix(1000, 0)
 	for n := range eventsAtOnce {

@@ -125,7 +125,7 @@ func TestWhatGoesOnRecord(t *testing.T) {
 	w.create(serving(t, "a", 11, address(11)))
 	w.becomes("a", wasIssued)
 	w.until("it is on record", func() bool { return w.register.added().UID != "" })
-	want, err := issued.EntryOf(w.get("a"), "fake|"+machineID(11)) // what a restart would read
+	want, err := issued.EntryOf(w.get("a"), "fake|"+machineID(11)) // the entry that a restart would read
 	if err != nil {
 		t.Fatal(err)
 	}

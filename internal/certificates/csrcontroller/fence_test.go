@@ -94,7 +94,8 @@ func TestNothingIsWrittenOnALeaseThatRanOut(t *testing.T) {
 	})
 }
 
-// What waits to be told waits for the lease, too, and what waits for the lease does not hold up the end of the program.
+// Events that wait for the budget wait for the lease, too. Events that wait for the lease do not hold up the end of the
+// program.
 func TestNothingIsToldOnALeaseThatRanOut(t *testing.T) {
 	var later atomic.Int64
 	start := time.Now()
@@ -124,7 +125,8 @@ func TestNothingIsToldOnALeaseThatRanOut(t *testing.T) {
 	}
 }
 
-// What an election tells ends before another may lead, and does not move while the lease cannot be renewed.
+// The end of the lease, as an election tells it, is before another replica may lead, and does not move while the lease
+// cannot be renewed.
 func TestWhatAnElectionTellsOfTheLease(t *testing.T) {
 	client := fake.NewClientset()
 	var cut atomic.Bool

@@ -108,7 +108,7 @@ func TestAMachineThatGoesInFlight(t *testing.T) {
 		for _, goes := range []struct {
 			name           string
 			how            func(*world)
-			before, during string // what becomes of the request
+			before, during string // the state that the request gets
 		}{
 			{"taken away", func(w *world) { w.facts.Remove(machineID(11)) }, "", "Approved/AutoApproved"},
 			{"marked as being deleted", func(w *world) { w.deleting(11) }, "Denied/", "Approved/AutoApproved Failed/SignerValidationFailure"},
@@ -268,7 +268,8 @@ func TestARequestThatIsAnothersByNow(t *testing.T) {
 	}
 }
 
-// What will be known in a moment is not told; what is not known is, and so is what comes of it.
+// No Event is written for a fact that will be known in a moment. Events are written for an unknown fact and for the
+// decision.
 func TestAFactThatComesLater(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.facts.Ask() })
 	w.create(serving(t, "a", 11, address(11)))

@@ -31,7 +31,7 @@ func TestLineagesOrder(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		seen []*held
-		want string // what is superseded, told at once
+		want string // requests that are superseded, told at once
 	}{
 		{"two live", []*held{gen("a", 1, "1", false), gen("b", 2, "2", false)}, ""},
 		{"the oldest of three goes", []*held{gen("a", 1, "1", false), gen("b", 2, "2", false), gen("c", 3, "3", false)}, "a"},

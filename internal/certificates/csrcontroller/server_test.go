@@ -140,7 +140,7 @@ func TestHealthIsOpen(t *testing.T) {
 	}
 }
 
-// reviewed is a client that knows two tokens, of which one may get /metrics.
+// reviewed is a client that knows two tokens. One token may get /metrics.
 func reviewed() (*fake.Clientset, *atomic.Int32) {
 	client, asked := fake.NewClientset(), &atomic.Int32{}
 	client.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -194,7 +194,7 @@ func (s *store) watch(from string) watch.Interface {
 	defer s.mu.Unlock()
 	w := &watcher{out: make(chan watch.Event), some: make(chan struct{}, 1), stop: make(chan struct{})}
 	after, _ := strconv.Atoi(from)
-	for _, name := range slices.Sorted(maps.Keys(s.requests)) { // what came between the list and the watch
+	for _, name := range slices.Sorted(maps.Keys(s.requests)) { // requests that came between the list and the watch
 		if version, _ := strconv.Atoi(s.requests[name].ResourceVersion); version > after {
 			w.send(watch.Event{Type: watch.Added, Object: s.requests[name].DeepCopy()})
 		}

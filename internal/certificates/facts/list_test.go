@@ -175,7 +175,7 @@ func TestAllProblemsOfAListAreTold(t *testing.T) {
 	}
 }
 
-// What is read is what policies can compare, and nothing belongs to two.
+// Policies can compare all values that are read, and no value belongs to two machines.
 func FuzzReadList(f *testing.F) {
 	f.Add([]byte(goodList))
 	f.Add([]byte("machines: [{id: a, nodeName: a, names: [b], addresses: [10.0.0.1], group: g}, {id: b, nodeName: c}]"))

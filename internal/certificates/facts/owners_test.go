@@ -157,7 +157,7 @@ func TestAFloodOfNames(t *testing.T) {
 	if f := a.Owners("10.0.0.1"); f.State != policy.Known {
 		t.Errorf("the answer about a machine's address was pushed out: %+v", f)
 	}
-	// What it turns out that a machine has is not one of them any more.
+	// A value that turns out to be a machine's does not count as unowned any more.
 	a.Owners("late")
 	a.Put(answerOf(nodeOf("new"), policy.Know(made("i-2", "new", "late", ""), "oracle", time.Now()), time.Hour))
 	a.Owners("late")

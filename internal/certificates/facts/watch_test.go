@@ -310,8 +310,8 @@ func TestWatchThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 	})
 }
 
-// A server that hangs breaks no watch for long. What it was not heard to be true of for five seconds is nothing to
-// approve by.
+// A server that hangs breaks no watch for long. A fact that was not confirmed for five seconds is not enough for an
+// approval.
 func TestWatchWhosePlaneHangsKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

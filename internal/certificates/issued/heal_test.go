@@ -210,7 +210,7 @@ func TestLostMachinesOfANodeThatWasTwo(t *testing.T) {
 	})
 }
 
-// One that could not be written yet is written with its machine.
+// An entry that could not be written yet is written with its machine.
 func TestLostMachinesBeforeTheyAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

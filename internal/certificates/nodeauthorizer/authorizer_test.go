@@ -164,8 +164,8 @@ type growing struct {
 
 func (g growing) HasSynced() bool { return g.asked.Add(1) > 3 }
 
-// A program that was just started has requests wait for the record; one that cannot read it for long refuses them at
-// once.
+// A program that was just started has requests wait for the record. A program that has not read the record for long
+// refuses them at once.
 func TestRequestsWaitWhileTheProgramStarts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

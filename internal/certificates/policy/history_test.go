@@ -128,7 +128,7 @@ func TestAKeyBelongsToOneNode(t *testing.T) {
 	})
 }
 
-// A fact that is being looked up is worth no event; one that is not to be had is.
+// A fact that is being looked up is worth no event. A fact that cannot be had is worth an event.
 func TestSoon(t *testing.T) {
 	soon := policy.Fact[policy.Machine]{Source: "dns", Why: "being asked", Soon: true}
 	for _, tc := range []struct {

@@ -35,8 +35,8 @@ func (w *world) approved() (somebody, person bool) {
 
 func (w *world) has(group string) bool { return slices.Contains(w.object.Spec.Groups, group) }
 
-// asker is the requester, by the user name and the group that go together; what somebody approved was asked for by a
-// person.
+// asker is the requester, by the user name and the group that go together. An approved request counts as asked for by
+// the person or program that approved it.
 func (w *world) asker() string {
 	somebody, person := w.approved()
 	switch {

@@ -16,7 +16,7 @@ import (
 func TestWhatIsSaidIsPrintable(t *testing.T) {
 	const (
 		evil   = "\x1b[2J\n\b\u202e\u009b\x7f" // an identity provider may let people have such names
-		inText = "\x1b[2j\n\b"                 // those of DNS are ASCII
+		inText = "\x1b[2j\n\b"                 // names of DNS are ASCII
 	)
 	called := func(name string) func(*world) { return func(w *world) { w.object.Spec.Username = name } }
 	groups := func(names ...string) func(*world) {

@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/certificates/policyconfig"
 )
 
-// Ten problems, of which the first is a value of the wrong type: each is told with its line, and nothing that follows
-// from another.
+// The file has ten problems. The first is a value of the wrong type. Each problem is told with its line, and no problem
+// that follows from another.
 func TestAllProblemsAreTold(t *testing.T) {
 	const file = `apiVersion: certificates.muster.dev/v1alpha1
 kind: CertificateControllerConfiguration

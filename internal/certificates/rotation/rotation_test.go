@@ -110,7 +110,7 @@ func TestWholeRotation(t *testing.T) {
 	}
 }
 
-// A rotation that is held goes on when it is told to, and not before; what was distributed stays so.
+// A rotation that is held goes on when it is told to, and not before. A distributed authority stays distributed.
 func TestHolds(t *testing.T) {
 	const hour = 7 * time.Minute // certificates of nodes end after a real one
 	all, pending := rotation.Observation{Nodes: nodes("new", "new")}, rotation.Observation{Nodes: nodes("new", "new"), Pending: []string{"x has not read"}}

@@ -95,7 +95,7 @@ func TestRotatorIsKilledAfterEveryStep(t *testing.T) {
 	}
 	s.unplugged = errors.New("no API server")
 	s.step(time.Second)
-	s.expect("kubelet-1", one, "no API server") // what is not published is not used
+	s.expect("kubelet-1", one, "no API server") // an unpublished authority is not used
 	s.unplugged = nil
 	s.waits[rotation.Trust] = "the API server has not read it"
 	s.nodes = []rotation.Node{{Name: "a", Client: &rotation.Certificate{Authority: "kubelet-1", Ends: s.now.Add(time.Hour)}}}

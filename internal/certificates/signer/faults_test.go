@@ -239,7 +239,7 @@ func TestTheChildAsAProcess(t *testing.T) {
 	if got := strings.Fields(core); len(got) < 2 || got[0] != "0" || got[1] != "0" {
 		t.Errorf("it may leave its memory in a file: %s", about("limits"))
 	}
-	// What ends the parent's group must not end the child before its parent has signed what it had begun.
+	// A signal to the parent's process group must not end the child before the parent has finished its signatures.
 	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
 		t.Errorf("process group %d, %v", group, err)
 	}

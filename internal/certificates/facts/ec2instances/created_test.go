@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// LaunchTime moves on when an instance that was stopped is started again; what its primary network interface says does
-// not.
+// LaunchTime moves on when an instance that was stopped is started again. The time at which its primary network
+// interface was attached does not.
 func TestCreated(t *testing.T) {
 	first, again := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	attached := func(index int32, at *time.Time) types.InstanceNetworkInterface {

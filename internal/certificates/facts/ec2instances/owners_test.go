@@ -301,7 +301,7 @@ func judged(t *testing.T, p policy.Policy, object *certificatesv1.CertificateSig
 	return d
 }
 
-// What EC2 alone is good for: nothing is asked about the other instance before.
+// EC2 as the only source finds the owner of a name, although the other instance was not looked up before.
 func TestRequestsForWhatIsAnothers(t *testing.T) {
 	const app = "example.com/app"
 	profile, err := pki.CustomProfile(app, pki.KindServing)
