@@ -22,7 +22,7 @@ import (
 func TestWhoMadeATokenIsRememberedForAWhile(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		life   time.Duration // of what the verifier says
+		life   time.Duration // of the verifier's answer
 		still  time.Duration // it is remembered
 		not    time.Duration // it is not
 		change func(*Config)

@@ -143,7 +143,7 @@ func TestANodeThatCannotBeProvenNow(t *testing.T) {
 				}
 			})
 			got := w.user(t, w.token(t, "alice", 1))
-			if (got == "system:node:ip-10-0-0-1.internal") != strings.HasPrefix(tc.want, "503") { // what could not be told is not remembered
+			if (got == "system:node:ip-10-0-0-1.internal") != strings.HasPrefix(tc.want, "503") { // an answer that failed is not remembered
 				t.Errorf("when it is proven: %s", got)
 			}
 		})

@@ -112,7 +112,7 @@ func (s *statuses) apply(_ context.Context, resource schema.GroupVersionResource
 		return apierrors.NewNotFound(resource.GroupResource(), object.GetName())
 	}
 	m = m.DeepCopy()
-	m.Status = iamv1alpha1.IAMIdentityMappingStatus{} // what one owner does not apply any more is gone
+	m.Status = iamv1alpha1.IAMIdentityMappingStatus{} // fields that one owner does not apply any more are gone
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &m.Status); err != nil {
 		return err
 	}

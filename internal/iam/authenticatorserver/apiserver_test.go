@@ -23,7 +23,7 @@ import (
 	"muster.dev/muster/internal/iam/authenticator"
 )
 
-// apiServer is as much of one as an authenticator asks. What it does not know it answers 404, and notes.
+// apiServer is as much of one as an authenticator asks. It answers unknown requests with 404, and notes them.
 type apiServer struct {
 	*httptest.Server
 	mode string // recorded, "" if none is
@@ -33,7 +33,7 @@ type apiServer struct {
 	forbids func(method, path string) bool
 
 	mu       sync.Mutex
-	statuses map[string]string // what was applied, by the name of the entry
+	statuses map[string]string // statuses that were applied, by the name of the entry
 	unknown  []string
 }
 

@@ -106,7 +106,7 @@ func TestAReplicaTakesUpItsOwnLease(t *testing.T) {
 				<-ctx.Done()
 				return nil
 			}
-			go func() { defer close(ended); _ = l.run(ctx) }() // it is ended below, of which it may complain
+			go func() { defer close(ended); _ = l.run(ctx) }() // it is ended below, and may complain of that
 			patience := 30 * time.Second
 			if !want {
 				patience = 3 * time.Second

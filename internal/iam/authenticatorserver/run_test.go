@@ -215,7 +215,7 @@ func TestAnAuthenticatorOfACluster(t *testing.T) {
 		applied, _ := api.status("wrong")
 		return strings.Contains(applied, `"type":"Accepted"`) && strings.Contains(applied, `"status":"False"`) && strings.Contains(applied, "instance profile")
 	})
-	if _, unknown := api.status(""); len(unknown) > 0 { // what the chart's roles and docs do not know of would be refused
+	if _, unknown := api.status(""); len(unknown) > 0 { // a request that the chart's roles and docs lack would be refused
 		t.Errorf("it also asked for %v", unknown)
 	}
 }

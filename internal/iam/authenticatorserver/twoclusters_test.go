@@ -188,7 +188,7 @@ func TestWhatOneClustersAuthenticatorHoldsIsWorthNothingElsewhere(t *testing.T) 
 		t.Errorf("a's authenticator has %s", got)
 	}
 
-	// What it was answered says who somebody is, and has nothing to sign with.
+	// The answers say who somebody is, and have nothing to sign with.
 	var fields []string
 	for field := range reflect.TypeFor[keyservice.Answer]().Fields() {
 		fields = append(fields, field.Name)

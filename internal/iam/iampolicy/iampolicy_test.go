@@ -248,7 +248,7 @@ func TestConditions(t *testing.T) {
 		`"NumericLessThanIfExists":{"s3:max-keys":9}`: true, `"NotIpAddress":{"aws:VpcSourceIp":"10.0.0.0/8"}`: true, `"DateGreaterThan":{"a:when":"2020-01-01"}`: false,
 		`"ForAllValues:StringEquals":{"kms:EncryptionContextKeys":"a"}`: true, `"ForAnyValue:StringEquals":{"kms:EncryptionContextKeys":"a"}`: false,
 		`"Null":{"aws:MultiFactorAuthAge":true}`: true, `"Null":{"aws:MultiFactorAuthAge":"False"}`: false, `"BinaryEquals":{"a:bytes":"QUJD"}`: false,
-		// Those that a service gives are compared as the operator says.
+		// Condition keys that a service gives are compared as the operator says.
 		`"BinaryEquals":{"x:bytes":["AAAA","QUJD"]}`: true, `"BinaryEqualsIfExists":{"x:bytes":"AAAA"}`: false, `"Bool":{"x:yes":"True"}`: true,
 		`"StringEquals":{"aws:PrincipalTag/team":"${aws:PrincipalTag/other, 'red'}"}`: true, `"StringEqualsIgnoreCase":{"aws:PrincipalTag/team":"${a:b,'RED'}"}`: true,
 		`"StringEquals":{"aws:PrincipalTag/team":"${aws:PrincipalTag/Team, 'blue'}"}`: true, `"StringEquals":{"aws:PrincipalTag/team":"${a:b}"}`: false,

@@ -21,7 +21,7 @@ func TestAWSManaged(t *testing.T) {
 		parse(t, iampolicy.Managed, text)
 		arns[p.ARN().String()] = text
 	}
-	for _, want := range []string{ // what guides to EKS attach, and what a cluster's control plane has
+	for _, want := range []string{ // policies that guides to EKS attach, and those of a cluster's control plane
 		"AdministratorAccess", "IAMFullAccess", "IAMReadOnlyAccess", "ReadOnlyAccess",
 		"AmazonEKSBlockStoragePolicy", "AmazonEKSClusterPolicy", "AmazonEKSComputePolicy", "AmazonEKSLoadBalancingPolicy", "AmazonEKSNetworkingPolicy",
 		"AmazonEKSFargatePodExecutionRolePolicy", "AmazonEKSServicePolicy", "AmazonEKSVPCResourceController", "AmazonEKS_CNI_Policy",

@@ -180,8 +180,8 @@ func oracle(text, action, resource string, context map[string][]string) string {
 		if filled, ok := oracleFill(s.Resource, context); !ok || !oracleARN(filled, resource) {
 			continue
 		}
-		// One that does not hold decides, whatever cannot be told besides; the package asks them in order, which does
-		// not show.
+		// A condition that does not hold decides, whatever cannot be told besides. The package asks the conditions in
+		// order, which does not show.
 		all, unknown := true, false
 		for operator, keys := range s.Condition {
 			for key, values := range keys {

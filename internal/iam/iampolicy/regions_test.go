@@ -15,7 +15,7 @@ func TestResourcesOfIAMNameNoRegion(t *testing.T) {
 		"arn:aws:iam:us-east-1:111122223333:role/a": "$.Statement[0].",
 	} {
 		for _, element := range []string{"Resource", "NotResource"} {
-			d := parse(t, iampolicy.Managed, statement(`"Effect":"Deny","Action":"*","`+element+`":"`+resource+`"`)) // one that is kept is read
+			d := parse(t, iampolicy.Managed, statement(`"Effect":"Deny","Action":"*","`+element+`":"`+resource+`"`)) // a stored document is read
 			err := d.CheckRegions()
 			malformed := (*iampolicy.Malformed)(nil)
 			if path == "" && err != nil || path != "" && (!errors.As(err, &malformed) || malformed.Path != path+element) {

@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/iam/identity"
 )
 
-// What aws-iam-authenticator takes in its files is taken here: sessions for their roles, and ids without ARNs.
+// Files of aws-iam-authenticator are read as it reads them: sessions for their roles, and ids without ARNs.
 func TestFilesOfUpstream(t *testing.T) {
 	const file = `
 mapRoles:

@@ -19,7 +19,7 @@ const (
 	thumbprint  = "9e99a48a9960b14926bb7f3b02e22da2b0ab7280"
 )
 
-// What Terraform's aws_iam_openid_connect_provider does in its life.
+// The requests of Terraform's aws_iam_openid_connect_provider from creation to deletion.
 func TestAProviderFromTerraform(t *testing.T) {
 	w := newWorld(t, nil)
 	c, ctx, arn := w.iam(w.admin()), t.Context(), aws.String(providerARN)
@@ -64,7 +64,7 @@ func TestAProviderFromTerraform(t *testing.T) {
 		t.Errorf("%+v", tags)
 	}
 
-	for range 2 { // of one that is not there, too
+	for range 2 { // also of a missing provider
 		_, err = c.DeleteOpenIDConnectProvider(ctx, &iam.DeleteOpenIDConnectProviderInput{OpenIDConnectProviderArn: arn})
 		w.wants("deleting it", err, "")
 	}

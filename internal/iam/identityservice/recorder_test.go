@@ -34,8 +34,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // answersAt is the moment of every recorded request.
 var answersAt = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 
-// recorder sends requests to a service of its own and keeps every answer as it was on the wire. What differs from run
-// to run is replaced: request ids, secrets, sealed tokens and markers, and ids, which are numbered by their first
+// recorder sends requests to a service of its own and keeps every answer as it was on the wire. Values that differ from
+// run to run are replaced: request ids, secrets, sealed tokens and markers, and ids, which are numbered by their first
 // appearance.
 type recorder struct {
 	*world

@@ -24,7 +24,7 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// What IAM's rules let through the management plane must take: a refusal there is an InternalFailure here.
+// The management plane must take all entities that IAM's rules let through: a refusal there is an InternalFailure here.
 func TestTheManagementPlaneTakesWhatIAMTakes(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	names := []string{"a", "A", "alice", "_", "-", "+=,.@-", "Carol_X+1", "a.b", "-a-", strings.Repeat("x", 64), strings.Repeat("_", 64), "a@example.com"}

@@ -257,8 +257,8 @@ func TestRoleCredentialsOfAnInstance(t *testing.T) {
 	if got, no := w.resolve(session(person.Credentials)); no != "" || got.Instance != nil {
 		t.Errorf("%+v %s", got, no)
 	}
-	// What the instance's credentials were made into ends with it, and the stream does not name it: it is not
-	// remembered for long.
+	// A session that was made with the instance's credentials ends with the instance, and the stream does not name such
+	// a session: it is not remembered for long.
 	w.role("next", trusting("AWS", *roleARN("muster-node")))
 	chained := must[*sts.AssumeRoleOutput](w)(w.sts(s).AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: roleARN("next"), RoleSessionName: aws.String("chained")}))
 	if got, no := w.resolve(session(chained.Credentials)); no != "" || got.Instance != nil || got.ValidUntil.After(w.now().Add(time.Second)) {

@@ -36,7 +36,7 @@ const (
 // issuers are two clusters of the account and a GitLab, with a key each, that fail on demand.
 type issuers struct {
 	keys map[string]*ecdsa.PrivateKey
-	read map[string]webidentity.Keys // what they publish
+	read map[string]webidentity.Keys // the keys that they publish
 
 	mu      sync.Mutex
 	gone    map[webidentity.Bound]bool
@@ -312,7 +312,7 @@ func TestTagsAndSourceOfAToken(t *testing.T) {
 	}
 }
 
-// What a token was bound to takes the sessions along when it goes, and so does everything else that they rest on.
+// Sessions end with the object that their token was bound to, and with everything else that they rest on.
 func TestSessionsEndWithWhatTheyRestOn(t *testing.T) {
 	for name, end := range map[string]struct {
 		do   func(*world, *issuers) error

@@ -168,7 +168,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			line, last := strings.CutPrefix(line, "last:")
 			_, _ = w.Write([]byte(line + "\n"))
 			_ = control.Flush()
-			if last { // what comes next is for the next stream
+			if last { // the next line is for the next stream
 				<-r.Context().Done()
 				return
 			}

@@ -102,7 +102,7 @@ func TestEachCredentialOpensItsOwnDoorAlone(t *testing.T) {
 		name       string
 		credential keyservicetest.Credential
 		cluster    string // that is asked about
-		identity   string // what is answered there
+		identity   string // the answer of that server
 		metadata   string
 	}{
 		{"a's authenticator about a", a.authority.Caller(t, caller.Authenticator("a", "0A1B")), "a", "verify refused changes", ""},

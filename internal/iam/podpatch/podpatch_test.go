@@ -44,8 +44,8 @@ func rules(change func(*podpatch.Rules)) podpatch.Rules {
 	return r.Complete()
 }
 
-// What the original gives is compared with it in test/awssdk/podwebhook. Here is what it does not give, and one of each
-// kind to look at.
+// Patches that the original gives, too, are compared with it in test/awssdk/podwebhook. This test has the patches that
+// it does not give, and a patch of each kind to look at.
 func TestPatch(t *testing.T) {
 	account := func(r *podpatch.Rules) {
 		r.Account = podpatch.Account{Trust: "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n", EndpointURL: "https://172.31.0.3"}

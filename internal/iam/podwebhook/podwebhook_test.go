@@ -148,7 +148,7 @@ func TestPodsGetTheirIdentities(t *testing.T) {
 	if got := number(t, w.metrics.pods.WithLabelValues(methodWebIdentity)); got != 3 {
 		t.Errorf("%v pods are counted", got)
 	}
-	// What is damaged takes nothing back.
+	// A damaged file takes nothing back.
 	if err := os.WriteFile(file, []byte(`{"identities":[{"namespace":""}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestAServiceAccountThatIsLate(t *testing.T) {
 	eventually(t, func() bool { return w.asks(t, "late") == "" })
 }
 
-// What the watch tells while the API server is being asked is newer than the answer.
+// A service account that the watch reports while the API server is being asked is newer than the answer.
 func TestAnAnswerThatIsOlderThanTheWatch(t *testing.T) {
 	w := begin(t, nil)
 	w.client.PrependReactor("get", "serviceaccounts", func(clienttesting.Action) (bool, runtime.Object, error) {

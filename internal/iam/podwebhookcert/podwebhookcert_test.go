@@ -210,7 +210,7 @@ func leaf(t *testing.T) []byte {
 	return encode(typeCert, c.Raw)
 }
 
-// What cannot be read or written changes nothing, and is tried again.
+// A failed read or write changes nothing, and is tried again.
 func TestRoundsThatFail(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "authority", errors.New("another was first"))
 	for verb, resource := range map[string]string{"get": "secrets", "update": "secrets", "patch": "mutatingwebhookconfigurations"} {

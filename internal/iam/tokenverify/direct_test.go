@@ -192,7 +192,7 @@ func TestConnectionsAreUsedAgainIfTheyCanBe(t *testing.T) {
 				if err != nil || id.ARN.String() != "arn:aws:iam::111122223333:user/alice" {
 					t.Fatalf("question %d: %s, %v", n+1, id.ARN, err)
 				}
-				for w.said.Load() < w.questions.Load() { // what the other end still says comes
+				for w.said.Load() < w.questions.Load() { // the remaining answers of the other end come
 					<-time.After(time.Millisecond)
 				}
 			}

@@ -98,12 +98,12 @@ func TestHostsThatThereAreNotStopNoneThatThereIs(t *testing.T) {
 				t.Fatal("a region that there is not has vouched for somebody")
 			}
 		}
-		for _, host := range []string{realHost, anotherHost} { // one that was asked before, and one that was not
+		for _, host := range []string{realHost, anotherHost} { // a host that was asked before, and a new host
 			if _, err := r.Verify(t.Context(), at(host, "AKIA2")); err != nil {
 				t.Errorf("%s: %v", host, err)
 			}
 		}
-		for range 20 { // and one of them is left alone as any host that fails
+		for range 20 { // and an invented host is left alone as any host that fails
 			_, _ = r.Verify(t.Context(), invented(99999))
 		}
 		if asked := o.times("sts.us-invented-99999.amazonaws.com"); asked != breakAfter {

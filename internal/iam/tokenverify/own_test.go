@@ -184,7 +184,7 @@ func TestANoAboutAnAccessKeyIsRememberedForAWhile(t *testing.T) {
 			t.Errorf("a forged token: %v, asked %d times", err, k.count()-before)
 		}
 	}
-	verify("ok", 1) // what somebody else signs in her name is nothing to her
+	verify("ok", 1) // forged tokens in her name do not change her access
 	k.set(func() { k.fail = errors.New("down") })
 	verify("unavailable", 1)
 	if o.Admitted(user.ID) {
