@@ -23,7 +23,7 @@ items:
 - {apiVersion: apps/v1, kind: Deployment, metadata: {name: coredns, namespace: kube-system}}
 `
 
-// What the API server of Kubernetes 1.36 says of an apply that would take two fields from kubectl.
+// refusal is the answer of the API server of Kubernetes 1.36 to an apply that would take two fields from kubectl.
 func refusal(causes ...metav1.StatusCause) error {
 	return apierrors.NewApplyConflict(causes, "Apply failed with conflicts")
 }

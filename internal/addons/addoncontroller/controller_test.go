@@ -36,7 +36,7 @@ func TestCoreDNS(t *testing.T) {
 	w.runs()
 	w.is(w.step("coredns"), v1alpha1.AddonActive, "", "")
 
-	d := w.deployment() // what somebody changes in between stays
+	d := w.deployment() // somebody's change in between stays
 	d.Spec.Template.Spec.NodeSelector = map[string]string{"a": "b"}
 	if err := w.cluster.Update(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestCoreDNS(t *testing.T) {
 	if d := w.deployment(); d.Spec.Template.Spec.NodeSelector["a"] != "b" {
 		t.Error("somebody's change was undone")
 	}
-	if err := w.cluster.Delete(t.Context(), d); err != nil { // what is gone comes back
+	if err := w.cluster.Delete(t.Context(), d); err != nil { // a deleted object comes back
 		t.Fatal(err)
 	}
 	w.step("coredns")

@@ -33,7 +33,7 @@ func object(apiVersion, kind, name, namespace string) *unstructured.Unstructured
 type ingressWorld struct {
 	*world
 
-	order            []string // what was applied for good, each once
+	order            []string // objects that were applied for good, each once
 	served           bool
 	loads, unloads   int
 	cannotLoad       error
@@ -155,7 +155,7 @@ func TestRemovedWithoutTheKind(t *testing.T) {
 	w := newIngressWorld(t, func(s *v1alpha1.AddonSpec) { s.ConfigurationValues = "gateway: false" })
 	a := w.step(traefik.Name)
 	w.is(a, v1alpha1.AddonActive, "", "")
-	w.r.Absent = func(string) string { return "it is not built any more" } // what is in the cluster goes all the same
+	w.r.Absent = func(string) string { return "it is not built any more" } // its objects are removed all the same
 	if err := w.api.Delete(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestAccountsRoleLeaves(t *testing.T) {
 	}
 }
 
-// What somebody wrote by hand stays, and what they write later does, too.
+// Entries that somebody wrote by hand stay, also entries that they write later.
 func TestEntriesByHandStay(t *testing.T) {
 	t.Parallel()
 	n := ofBefore(t, v1alpha1.AuthenticationAPI)

@@ -202,7 +202,7 @@ func TestClusterIsRefused(t *testing.T) {
 			if len(test.did) > 0 {
 				return
 			}
-			// One that nothing was started for goes at once.
+			// A cluster without started processes goes at once.
 			object.Finalizers = []string{metav1.FinalizerDeleteDependents}
 			if err := errors.Join(w.api.Update(t.Context(), object), w.api.Delete(t.Context(), object)); err != nil {
 				t.Fatal(err)

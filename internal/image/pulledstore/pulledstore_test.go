@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What an earlier process was pulling goes, and nothing else.
+// Unfinished pulls of an earlier process are removed, and nothing else.
 func TestKilled(t *testing.T) {
 	s := open(t)
 	sum := s.keep(t, "layer")

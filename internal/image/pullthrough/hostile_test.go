@@ -172,7 +172,7 @@ func TestAClientThatGoes(t *testing.T) {
 	w.pull(open, "kept", news, "news")
 }
 
-// What one pod is told is no answer to another one's request.
+// The failure of one pod's request is not the answer to another pod's request.
 func TestAFailureIsTheClientsOwn(t *testing.T) {
 	w := newWorld(t)
 	w.registry.Put("library/web", "v1", "config", "layer")

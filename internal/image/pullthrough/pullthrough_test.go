@@ -155,8 +155,8 @@ func (w *world) eventually(what string, ok func() bool) {
 	}
 }
 
-// What was pulled once is there without its registry, for machines of every VPC and after a restart; and layers that no
-// machine asked for are, too.
+// Images that were pulled once can be had without their registry, by machines of every VPC and after a restart, with
+// layers that no machine asked for.
 func TestOffline(t *testing.T) {
 	w := newWorld(t)
 	sum := w.registry.Put("library/web", "v1", "config", "layer", "another layer")
@@ -313,7 +313,7 @@ func TestOnePull(t *testing.T) {
 	early.Wait() // all have had a part before the registry has sent the whole
 	close(rest)
 	group.Wait()
-	if got := w.registry.Asked("GET " + path); got != 2 { // one without a token
+	if got := w.registry.Asked("GET " + path); got != 2 { // the first without a token
 		t.Errorf("the registry was asked %d times", got)
 	}
 }

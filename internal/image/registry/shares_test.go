@@ -61,7 +61,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A connection above the share is closed; one that ends gives its place back, once.
+// A connection above the share is closed. A connection that ends gives its place back, once.
 func TestSharedListener(t *testing.T) {
 	inner, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {

@@ -115,7 +115,7 @@ func index(child digest.Digest, times int) []byte {
 	return fmt.Appendf(nil, `{"mediaType":%q,"manifests":[%s]}`, ocispec.MediaTypeImageIndex, strings.Join(children, ","))
 }
 
-// What an index refers to is bounded, and looked at before others wait for the store.
+// References of an index are bounded, and checked before others wait for the store.
 func TestReferencesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("aa", "1", "layer")
@@ -196,7 +196,7 @@ func TestSizesDoNotOverflow(t *testing.T) {
 	t.Errorf("%d bytes", last.Size)
 }
 
-// What is left of a repository whose removal was killed goes with the next look, which is at the start.
+// The rest of a repository whose removal was killed goes with the next collection, which is at the start.
 func TestKilledRemoval(t *testing.T) {
 	w := newWorld(t)
 	w.image("aa", "1", "layer")

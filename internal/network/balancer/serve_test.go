@@ -24,7 +24,7 @@ const (
 	inVPCAt  = balancerA + ":80"
 )
 
-// The host and the VPC reach the targets in turn; one that refuses costs nobody a connection.
+// The host and the VPC reach the targets in turn. A target that refuses costs nobody a connection.
 func TestTheHostAndTheVPCReachTargets(t *testing.T) {
 	w := newWorld(t)
 	w.listen(machineA, machineA+":8080", named("a"))
@@ -92,7 +92,7 @@ func TestWholeConversations(t *testing.T) {
 	}
 }
 
-// What somebody wrote into an EndpointSlice leads nowhere but to the cluster's own machines and pods.
+// Addresses that somebody wrote into an EndpointSlice lead only to the cluster's own machines and pods.
 func TestForbiddenTargets(t *testing.T) {
 	w := newWorld(t)
 	reached := make(chan string, 16)

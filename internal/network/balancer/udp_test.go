@@ -104,7 +104,7 @@ func TestUDP(t *testing.T) {
 		t.Errorf("after its target is gone: %q, %v", got, err)
 	}
 	w.packets(machineB, machineB+":54", "new")
-	w.set(udp(machineB + ":54")) // and none of the others
+	w.set(udp(machineB + ":54")) // and no other target
 	if got, err := exchange(clients["a"], "where"); err != nil || got != "new where" {
 		t.Errorf("after its target is not listed any more: %q, %v", got, err)
 	}
@@ -222,7 +222,7 @@ func TestClientsShareABalancer(t *testing.T) {
 	}
 }
 
-// What a client of UDP takes is not the memory of the largest packet, for two minutes after its last one.
+// A client of UDP does not take the memory of the largest packet for two minutes after its last packet.
 func TestUDPClientsTakeLittle(t *testing.T) {
 	w := newWorld(t)
 	w.packets(machineA, machineA+":53", "a")

@@ -281,7 +281,7 @@ func TestPortsThatAreNotOpen(t *testing.T) {
 	}
 }
 
-// What is refused listens nowhere, keeps its addresses, and is served once it is mended.
+// A refused Service listens nowhere, keeps its addresses, and is served once it is mended.
 func TestRefused(t *testing.T) {
 	const tls = "service.beta.kubernetes.io/aws-load-balancer-ssl-cert"
 	w := newWorld(t)
@@ -349,7 +349,7 @@ func TestAnothersServiceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// What a Service left that went while nobody watched is removed, whatever has its name now.
+// The balancer of a Service that was deleted while nobody watched is removed, whatever has its name now.
 func TestLeftOvers(t *testing.T) {
 	w := newWorld(t)
 	w.balances.all = []loadbalancer.Balancer{

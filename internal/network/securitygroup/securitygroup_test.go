@@ -178,7 +178,7 @@ func TestOrderIsNothing(t *testing.T) {
 	})
 }
 
-// What is rendered lets a first packet through exactly if the sender's groups and the receiver's say so.
+// The rendered ruleset lets a first packet through exactly if the sender's groups and the receiver's say so.
 func TestRulesetMeansTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := states().Draw(t, "state")

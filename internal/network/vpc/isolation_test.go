@@ -94,8 +94,8 @@ func listenUDP(t *testing.T, namespace *os.File, address string) <-chan netip.Ad
 	return heard
 }
 
-// A machine sends by its own address and those of its pods; what it sends in another's name reaches nobody, machines or
-// the VPC's services.
+// A machine sends by its own address and those of its pods. Packets that it sends in another's name reach nobody,
+// neither machines nor the VPC's services.
 func TestSourcesAreChecked(t *testing.T) {
 	n := newNetwork(t)
 	routerMAC := n.routerMAC(netip.MustParseAddr(secondMachine))
@@ -177,7 +177,7 @@ func TestMachinesShareNoLink(t *testing.T) {
 			send(vpctest.Frame(destination, own, kind, payload))
 		}
 	}
-	// What is routed comes, and from the router's hardware address: the victim is listening.
+	// A routed packet comes, and from the router's hardware address: the victim is listening.
 	send(vpctest.Frame(routerMAC, own, vpctest.IPv4, vpctest.Datagram(netip.MustParseAddr(secondMachine), to, "good")))
 	for {
 		raw := receive(10 * time.Second)
@@ -196,8 +196,8 @@ func TestMachinesShareNoLink(t *testing.T) {
 	}
 }
 
-// The router answers who asks where it is, by ARP, and for nobody else. What it knows of machines is not changed by
-// what they say.
+// The router answers who asks where it is, by ARP, and for nobody else. Announcements of machines do not change what it
+// knows of them.
 func TestTheRouterBelievesNobody(t *testing.T) {
 	n := newNetwork(t)
 	newMachine(t, n, firstMachine)

@@ -103,7 +103,7 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// What one machine sends to another goes to nobody else, whatever that one announces.
+// Packets of one machine to another reach no third machine, whatever the third one announces.
 func TestMachinesAreNotOverheard(t *testing.T) {
 	n := newNetwork(t)
 	client, server, forger := newMachine(t, n, "192.168.64.13"), newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
@@ -262,7 +262,7 @@ func permanent(t *testing.T, machine *os.File, ip netip.Addr) (hardware net.Hard
 	return hardware
 }
 
-// What an attachment that was cut short has left undone is done when the relay starts.
+// The missing steps of an attachment that was cut short are done when the relay starts.
 func TestPin(t *testing.T) {
 	n := newNetwork(t)
 	newMachine(t, n, firstMachine)

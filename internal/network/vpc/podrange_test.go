@@ -127,7 +127,7 @@ func TestPodsOfTheSubnet(t *testing.T) {
 		}
 		talk()
 	}
-	// What is said of groups later leaves the range.
+	// A later change of groups leaves the range.
 	if err := n.SetSecurity([]securitygroup.Group{open()}, []Interface{interfaceOf(firstMachine, openGroup)}); err != nil {
 		t.Fatal(err)
 	}

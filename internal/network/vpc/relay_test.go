@@ -115,7 +115,7 @@ func TestRelay(t *testing.T) {
 	echo(t, listenIn(t, machine, "192.168.64.11:10250"))
 	socket := filepath.Join(t.TempDir(), "egress.sock")
 
-	// What a relay that was killed has left behind is no obstacle.
+	// The socket that a killed relay has left behind is not an obstacle.
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
 	if err != nil {
 		t.Fatal(err)

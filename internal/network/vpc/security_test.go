@@ -41,7 +41,7 @@ func set(t *testing.T, n *Network, groups ...securitygroup.Group) {
 	}
 }
 
-// answers reports whether a connection is answered within a time; what is dropped is dropped without a word.
+// answers reports whether a connection is answered within a time. Packets are dropped without a word.
 func answers(t *testing.T, from *os.File, address string, within time.Duration) bool {
 	t.Helper()
 	err := host.InNetwork(from, func() error {
@@ -189,8 +189,8 @@ func TestPodsAreTheirMachines(t *testing.T) {
 	}
 }
 
-// API servers' endpoints are in groups as machines are, for what comes to them and what goes from them. What the VPC
-// itself serves needs no rule.
+// API servers' endpoints are in groups as machines are, for what comes to them and what goes from them. Services of the
+// VPC itself need no rule.
 func TestEndpointsAreInGroups(t *testing.T) {
 	n := newNetwork(t)
 	machine := newMachineIn(t, n, firstMachine, clients)
