@@ -197,8 +197,8 @@ func TestPurePackagesAreToldTheTime(t *testing.T) {
 	}
 }
 
-// The upstream binary is built from upstream's module versions alone, and muster is free in its own. What talks to a
-// token holds its PIN, and has nothing in it but that.
+// The upstream binary is built from upstream's module versions alone, and muster is free in its own. The program that
+// talks to a PKCS #11 token holds the token's PIN, so it contains no other code.
 func TestNestedModulesStandAlone(t *testing.T) {
 	for _, name := range []string{"kubernetes", "etcd", "pkcs11"} {
 		checked := 0

@@ -99,7 +99,7 @@ func objectOf[T any](t *testing.T, path, kind, name string) T {
 	return *new(T)
 }
 
-// What the chart grants for access policies is what they need, and the roles that come with it are theirs.
+// The chart grants the permissions that access policies need, and brings their roles along.
 func TestChartGrantsWhatAccessPoliciesNeed(t *testing.T) {
 	all := objectOf[rbacv1.ClusterRole](t, withAccessPolicies, "ClusterRole", "muster-authenticator")
 	for _, want := range accesspolicy.Rules() {
@@ -164,7 +164,7 @@ func matches(t *testing.T, expression string, about map[string]any) bool {
 		t.Fatalf("%s: %v", expression, compiled.Error)
 	}
 	out, _, err := compiled.Program.Eval(about)
-	return err == nil && out.Value() == true // what fails is refused: failurePolicy is Fail
+	return err == nil && out.Value() == true // a failed evaluation refuses: failurePolicy is Fail
 }
 
 // Whatever the authenticator is made to do, it binds the roles of access policies to the groups of their entries and to

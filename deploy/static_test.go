@@ -12,8 +12,8 @@ import (
 
 const staticRBAC = "static/authenticator-rbac.yaml"
 
-// granted are the rules that subjects of a kind are bound to in a manifest, by namespace; those of the cluster have
-// none.
+// granted returns the rules that subjects of a kind are bound to in a manifest, by namespace. The rules of the whole
+// cluster are under "".
 func granted(t *testing.T, path, kind, name string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	type key struct{ kind, namespace, name string }

@@ -73,7 +73,7 @@ func BenchmarkWayOut(b *testing.B) {
 				return nil
 			})
 		})
-		b.Run("datagrams/"+from.name, func(b *testing.B) { // one after another: the time is a round trip's
+		b.Run("datagrams/"+from.name, func(b *testing.B) { // sent in sequence: the time is a round trip's
 			c := dialBench(b, from.namespace, "udp4", farAddress+":83")
 			datagram := make([]byte, 100)
 			for b.Loop() {

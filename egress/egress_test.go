@@ -182,7 +182,7 @@ func pingFrom(t *testing.T, namespace *os.File, address string) error {
 	return nil
 }
 
-// What is refused is refused by the address that is dialled, and the host that has it hears nothing.
+// A connection is refused by the address that is dialled, and the host that has the address hears nothing.
 func TestRefusedAddresses(t *testing.T) {
 	w := newWorld(t, nat())
 	heard := func(c *net.TCPConn) { t.Errorf("a connection to %s was let through", c.LocalAddr()); _ = c.Close() }
@@ -206,7 +206,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// What may leave changes while it runs, also for what is under way.
+// A change of the policy holds at once, also for connections that are open.
 func TestPolicyChanges(t *testing.T) {
 	w := newWorld(t, nat())
 	listenIn(t, w.far, ":80", echo)

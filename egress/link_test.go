@@ -80,7 +80,7 @@ func newDeaf(t testing.TB, link *tunLink) (*stack.Stack, *egress, func()) {
 	return s, e, func() { cancel(); endStack(s); e.running.Wait() }
 }
 
-// What is for everybody, or from nobody, is dropped before it is looked at.
+// Packets to many, or from nobody, are dropped before they are looked at.
 func TestOnlyOneToOne(t *testing.T) {
 	for address, want := range map[string]bool{
 		"198.18.0.2": true, "10.0.0.1": true, "127.0.0.1": false, "224.0.0.1": false, "255.255.255.255": false, "0.0.0.0": false,

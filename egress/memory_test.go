@@ -112,7 +112,7 @@ func idleConnections(t testing.TB, count int) int {
 	return w.memory() - before
 }
 
-// stuckConnections is what connections take, in KiB, of which neither side reads what the other sends.
+// stuckConnections returns the memory, in KiB, of connections on which neither side reads what the other sends.
 func stuckConnections(t testing.TB, count int) int {
 	t.Helper()
 	w := newWorld(t, nat())

@@ -31,7 +31,7 @@ func TestMemoryBytes(t *testing.T) {
 	}
 }
 
-// What the definition and the docs say of the default is what it is.
+// The definition and the docs name the default that the code has.
 func TestDefaultIsTold(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{

@@ -76,7 +76,7 @@ func TestSlugs(t *testing.T) {
 var (
 	slugShape = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,49}[a-z0-9])?--[0-9a-f]{10}$`)
 	eksName   = rapid.StringMatching(`[0-9A-Za-z][0-9A-Za-z_-]{0,99}`)
-	// similar are few names, of which many have the same letters.
+	// similar generates few names. Many of them have the same letters.
 	similar = rapid.StringMatching(`(kube-|muster-|Kube-|default|)[aA][aA_-]{0,4}`)
 )
 

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command line the way people do. What needs a cluster is in test/stories.
+// TestScripts runs the command line the way people do. Tests that need a cluster are in test/stories.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -13,7 +13,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// What cannot be done is told before anything is started, and not passed over because a cluster is there.
+// Flags that cannot be honoured are refused before anything is started, also if a cluster exists.
 func TestUpRefuses(t *testing.T) {
 	t.Parallel()
 	const cluster = "apiVersion: muster.dev/v1alpha1\nkind: Cluster\nmetadata: {name: muster}\n---\n" +

@@ -160,7 +160,7 @@ func TestAuthenticatorPermissions(t *testing.T) {
 	}
 }
 
-// Of what access policies need beside permissions there is nothing unless they are on.
+// Objects that access policies need beside permissions are rendered only if access policies are on.
 func TestAccessPoliciesAreHeldToTheirGroups(t *testing.T) {
 	all := authenticatorObjects(t, clusterNamed)
 	if n := len(every[*admissionregistrationv1.ValidatingAdmissionPolicy](all)); n != 0 {
@@ -280,7 +280,7 @@ func TestAuthenticatorMonitoring(t *testing.T) {
 	}
 }
 
-// Each alert fires at the moment it should, and not before; and none does while everything is well.
+// Each alert fires at the moment it should, and not before. While everything is well, no alert fires.
 func TestAuthenticatorAlerts(t *testing.T) {
 	at := func(v float64) func(float64) float64 { return func(float64) float64 { return v } }
 	grows := func(perMinute float64) func(float64) float64 {
@@ -300,7 +300,7 @@ func TestAuthenticatorAlerts(t *testing.T) {
 		w(ours+`questions_refused_total{key="unknown",pod="a"}`, grows(1)),
 		w(theirs+`authenticate_latency_seconds_bucket{result="success",le="0.25",pod="a"}`, grows(600)),
 		w(theirs+`authenticate_latency_seconds_bucket{result="success",le="+Inf",pod="a"}`, grows(600)),
-		w(theirs+`authenticate_latency_seconds_bucket{result="sts_error",le="+Inf",pod="a"}`, grows(600)), // those wait for STS
+		w(theirs+`authenticate_latency_seconds_bucket{result="sts_error",le="+Inf",pod="a"}`, grows(600)), // these requests wait for STS
 		w(ours+`mapping_problems{source="aws-auth",pod="a"}`, at(0)),
 		w(theirs+`configmap_watch_failures_total{pod="a"}`, grows(0.1)),
 		w(theirs+`dynamicfile_failures_total{pod="a"}`, at(0)),

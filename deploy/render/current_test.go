@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What is in the source tree is what would be written now.
+// The files in the source tree are the files that would be written now.
 func TestWrittenFilesAreCurrent(t *testing.T) {
 	wanted, err := chartFiles(deploy)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestRunWritesEverything(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(deploy)); err != nil {
 		t.Fatal(err)
 	}
-	for name := range authenticatorCRDs() { // what it takes from elsewhere in the source tree
+	for name := range authenticatorCRDs() { // files that it takes from elsewhere in the source tree
 		content, err := os.ReadFile(filepath.Join(deploy, "..", name))
 		if err != nil {
 			t.Fatal(err)

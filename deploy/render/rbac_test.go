@@ -21,7 +21,7 @@ const (
 	custom  = "beta.eks.amazonaws.com/app-serving"
 )
 
-// What every controller may do, whatever its mode.
+// always lists the permissions of every controller, whatever its mode.
 func always() []string {
 	return []string{
 		"cluster: get,list,watch certificates.k8s.io/certificatesigningrequests",
@@ -56,7 +56,7 @@ func TestPermissions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values string
 		want   []string
-		less   []string // of what every controller may do
+		less   []string // of the permissions of every controller
 	}{
 		"observe":                     {values: policy("observe", "", client, serving)},
 		"observe, every signer":       {values: policy("observe", "", client, serving, people, unknown)},

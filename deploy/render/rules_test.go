@@ -83,7 +83,7 @@ func checkQuery(t *testing.T, where, query string, known map[string][]string) {
 		t.Errorf("%s: %v", where, err)
 		return
 	}
-	// What a target has whatever it is, and what Prometheus knows by itself.
+	// Labels of every target, and the labels that Prometheus adds by itself.
 	common := []string{"__name__", "job", "namespace", "instance", "pod"}
 	labels := slices.Clone(common)
 	var grouped []string
@@ -140,7 +140,7 @@ func (p program) testAlertsUseWhatIsThere(t *testing.T) {
 
 const minute = time.Minute
 
-// Each alert fires at the moment it should, and not before; and none does while everything is well.
+// Each alert fires at the moment it should, and not before. While everything is well, no alert fires.
 func TestAlerts(t *testing.T) {
 	const hour = 3600
 	w := func(metric string, value func(minutes float64) float64) samples {

@@ -83,7 +83,7 @@ composeRole: {accountID: "111122223333"}
 	}
 }
 
-// What is in the pod's files makes other pods, but for associations, which the webhook reads again.
+// A change of the pods' files makes new pods, except for associations, which the webhook reads again.
 func TestWebhookPodsFollowTheirFiles(t *testing.T) {
 	hash := func(text string) string {
 		return only[*appsv1.Deployment](t, objectsOf(t, webhookChart, webhookRelease, text)).Spec.Template.Annotations["muster.dev/config-hash"]

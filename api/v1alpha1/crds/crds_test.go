@@ -108,7 +108,7 @@ func TestDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the list of kinds says, by the name of the definition that must follow from it.
+	// Names by the list of kinds, keyed by the name of the definition that must have them.
 	want := map[string]apiextensionsv1.CustomResourceDefinitionNames{}
 	scopes := map[string]apiextensionsv1.ResourceScope{}
 	for _, k := range v1alpha1.Kinds() {
@@ -199,7 +199,7 @@ func agree(t *testing.T, api map[string]server, document string) {
 	if len(want) > 0 {
 		return
 	}
-	// What Go filled in must be what the API server filled in.
+	// Go must have filled in the same defaults as the API server.
 	fromServer := decoded.(interface{ DeepCopyObject() runtime.Object }).DeepCopyObject()
 	stored, err := json.Marshal(object)
 	if err != nil {

@@ -220,8 +220,8 @@ func TestAuthCheckOfACluster(t *testing.T) {
 		t.Errorf("%v\n%s", err, b.Out.String())
 	}
 
-	// An entry of one of muster's own clusters whose principal was not there lets nobody in; one that has no id
-	// elsewhere is told of.
+	// An entry of one of muster's own clusters whose principal did not exist lets nobody in. An entry without a
+	// principal id on another cluster is reported.
 	made := metav1.ObjectMeta{Name: "late", CreationTimestamp: metav1.Now()}
 	late := &accessv1alpha1.AccessEntry{ObjectMeta: made, Spec: accessv1alpha1.AccessEntrySpec{PrincipalARN: "arn:aws:iam::111122223333:role/late"}, Status: accessv1alpha1.AccessEntryStatus{
 		Conditions: []metav1.Condition{{Type: accessv1alpha1.ConditionPrincipalKnown, Status: metav1.ConditionFalse, Reason: "NoPrincipal", Message: "there was no such role"}},
@@ -236,7 +236,7 @@ func TestAuthCheckOfACluster(t *testing.T) {
 		t.Errorf("%v\n%s%s", err, b.Out.String(), b.Err.String())
 	}
 
-	// A cluster that has none of the kinds has no entries; one that does not answer is an error.
+	// A cluster that has none of the kinds has no entries. A cluster that does not answer is an error.
 	missing := func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return apierrors.NewNotFound(schema.GroupResource{Group: "access.muster.dev", Resource: "accessentries"}, "")
 	}
@@ -266,7 +266,7 @@ func TestAuthCheckOfACluster(t *testing.T) {
 	}
 }
 
-// What a finalizer keeps is gone for authenticators, so it is not to be reported as what lets somebody in.
+// Authenticators ignore an object that only a finalizer keeps, so it must not be reported as letting somebody in.
 func TestAuthCheckOfWhatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	const dev = "arn:aws:iam::111122223333:role/dev"

@@ -79,8 +79,8 @@ func TestCSRList(t *testing.T) {
 	clitest.WantErr(t, runCSR(t.Context(), b, "list", "-o", "xml"), `unknown output format "xml"`, true)
 }
 
-// One that a person approved is judged again before it is signed, and both are told: who approved it, and what it waits
-// for.
+// A request that a person approved is judged again before it is signed. Both are shown: who approved it, and what it
+// waits for.
 func TestCSRApprovedByHandWaits(t *testing.T) {
 	t.Parallel()
 	objects := requests(t)
@@ -97,7 +97,7 @@ func TestCSRApprovedByHandWaits(t *testing.T) {
 		}
 		clitest.Golden(t, name, b.Out.String())
 	}
-	event := objects[1].(*corev1.Event) // what was said of it before counts no more
+	event := objects[1].(*corev1.Event) // an earlier decision about it counts no more
 	event.Annotations[csrview.Annotation] = `{"verdict":"Ignore","rule":"requester","checks":[]}`
 	b = clitest.NewBench(t, interceptor.Funcs{}, objects...)
 	if err := runCSR(t.Context(), b, "explain", "csr-waits"); err != nil || !strings.Contains(b.Out.String(), "Why:          ApprovedByOperator: ticket 4711 (condition)\n") {
@@ -125,7 +125,7 @@ func TestCSRWithoutEvents(t *testing.T) {
 	clitest.WantErr(t, runCSR(t.Context(), b, "list"), "etcd is away", false)
 }
 
-// What -o name prints is a name.
+// Commands accept a name as -o name prints it.
 func TestCSRNamesWithTheirKind(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, requests(t)...)

@@ -147,8 +147,7 @@ func TestJoinSaysWhatItWaitedFor(t *testing.T) {
 	}
 }
 
-// What a NodeConfig names as the authority is whom the cluster is known by, and must be what the hash says.
-// What can be seen to be wrong is said at once, before the host is looked at.
+// Invalid flags are refused at once, before the host is looked at.
 func TestJoinRefusesWhatCannotWork(t *testing.T) {
 	hash := "sha256:" + strings.Repeat("0", 64)
 	for name, tc := range map[string]struct {
@@ -169,6 +168,7 @@ func TestJoinRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
+// The cluster is known by the certificate authority of the NodeConfig, which must fit the hash.
 func TestJoinPinsTheAuthorityOfTheConfiguration(t *testing.T) {
 	authority, _ := pkitest.Authority(t, "kubernetes", time.Now(), time.Hour)
 	told := nodeconfig.Spec{Cluster: nodeconfig.Cluster{CertificateAuthority: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})}}

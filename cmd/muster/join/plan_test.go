@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/node/hostjoin"
 )
 
-// What a join would write may hold the password of a registry: no form of --dry-run shows it.
+// Files that a join would write may hold the password of a registry: no form of --dry-run shows it.
 func TestNoPlanShowsSecrets(t *testing.T) {
 	plan := hostjoin.Plan{Endpoint: "https://172.31.0.4:443", Files: []hostjoin.PlannedFile{
 		{Path: "/etc/containerd/config.toml", Mode: "0600", Content: "[a.auth]\npassword = \"hunter2\"\n"},

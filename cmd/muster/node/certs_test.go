@@ -51,7 +51,7 @@ server        -                                -             -        -      -  
 	}
 }
 
-// What is wrong decides the exit code, and what the agent noticed is told.
+// Faulty certificates decide the exit code, and the agent's notices are printed.
 func TestNodeCertsTells(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -92,8 +92,8 @@ func configOf(t *testing.T, userData string, args ...string) (out string, err er
 	return stderr.String() + stdout.String(), err
 }
 
-// What an instance was launched with is the default, and what the metadata service and the machine say of it fills in
-// what no flag says. Nothing that is printed has a secret in it.
+// The user data of the instance is the default. Facts of the metadata service and of the machine fill in values that no
+// flag has. Nothing that is printed has a secret in it.
 func TestNodeConfigOfThisMachine(t *testing.T) {
 	if out, err := configOf(t, plainConfig, "check"); err != nil || out != "The NodeConfig is good: 1 document.\n" {
 		t.Errorf("check: %q, %v", out, err)

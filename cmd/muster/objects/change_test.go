@@ -142,7 +142,7 @@ func TestCreateErrors(t *testing.T) {
 	clitest.WantErr(t, b.Run(t.Context(), createOf(b), "x"), "there is no cluster yet: muster create cluster makes one", false)
 }
 
-// What the API server refuses is one line for each field, without the words that only programs need.
+// A refusal of the API server is printed as one line for each field, without the words that only programs need.
 func TestCreateRefused(t *testing.T) {
 	t.Parallel()
 	refusal := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("NodeGroup").GroupKind(), "x", field.ErrorList{
@@ -214,7 +214,7 @@ func TestScaleErrors(t *testing.T) {
 	clitest.WantErr(t, b.Run(ctx, scaleOf(b), "default", "3", "--wait"), "interrupted", false)
 }
 
-// What keeps a group from getting on, though nothing is slow, is told while somebody waits for it.
+// The reason that keeps a group from getting on is printed while somebody waits for the group.
 func TestWaitSaysWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
 	objects := clitest.World()

@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/machine/capacity"
 )
 
-// What local machines will claim of the host is told before they are made, and nothing of those that are there or run
-// no pods.
+// The command says what new local machines will claim of the host before it makes them. It says nothing of machines
+// that exist or run no pods.
 func TestClaimsAreToldBefore(t *testing.T) {
 	t.Parallel()
 	host := func() capacity.Host { return capacity.Host{CPUs: 2, Memory: 4 << 30} }

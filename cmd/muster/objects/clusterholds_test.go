@@ -84,7 +84,7 @@ func TestDeleteClusterThatHolds(t *testing.T) {
 	}
 }
 
-// What an attempt that came to nothing has marked stays, if people have it retained since.
+// Data that an earlier attempt has marked stays if people have it retained since.
 func TestDeleteClusterThatRetainsByNow(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(lone("Blue_2"), claimed("stays", staysPoint, "Blue_2", corev1.PersistentVolumeReclaimRetain), claimed("green", greenPoint, "green", corev1.PersistentVolumeReclaimRetain),

@@ -120,7 +120,7 @@ func TestGetOfSeveralClusters(t *testing.T) {
 	}
 }
 
-// One that is deleted says which group replaces it, also if another cluster has a group of that name.
+// The deletion of a machine says which group replaces it, also if another cluster has a group of that name.
 func TestDeleteMachineOfOneOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, append(clitest.World(), secondCluster()...)...)

@@ -144,7 +144,7 @@ func TestGetErrors(t *testing.T) {
 	}
 }
 
-// What is there is printed although something else is missing, as kubectl does.
+// Existing objects are printed although another one is missing, as kubectl does.
 func TestGetSomeMissing(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)

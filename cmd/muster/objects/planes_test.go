@@ -22,7 +22,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// What goes over the wire: no question but the one that was asked, and a patch of nothing but the size.
+// Requests on the wire: only the request that is needed, and a patch of only the size.
 func TestRequestsToAnAPIServer(t *testing.T) {
 	t.Parallel()
 	var mutex sync.Mutex
@@ -90,7 +90,7 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests",
 		"GET /apis/muster.dev/v1alpha1/clusters",
 		"GET /apis/muster.dev/v1alpha1/namespaces/home/nodegroups",
-		"GET /apis/muster.dev/v1alpha1/nodegroups", // what all local machines claim
+		"GET /apis/muster.dev/v1alpha1/nodegroups", // for the claims of all local machines
 		`PATCH /apis/muster.dev/v1alpha1/namespaces/home/nodegroups/default {"spec":{"scalingConfig":{"desiredSize":3}}}`,
 		"GET /apis/muster.dev/v1alpha1/iamroles",
 	}

@@ -34,7 +34,7 @@ func TestStatusOfTroubledMachines(t *testing.T) {
 	}
 }
 
-// What is wrong with the account is said though all clusters are as asked.
+// Problems of the account are printed though all clusters are as asked.
 func TestStatusNotes(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

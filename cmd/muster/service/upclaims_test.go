@@ -13,7 +13,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// What is claimed is told before anything starts: of the clusters that are asked for and of those that are there.
+// The claims of machines are told before anything starts: of the clusters that are asked for and of existing clusters.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	dir := statedir.Dir(t.TempDir())

@@ -140,7 +140,7 @@ func TestTokenThatIsBoundToLittle(t *testing.T) {
 	}
 }
 
-// What lets a node join again is bound to its name as well.
+// A token that lets a node join again is bound to the node's name as well.
 func TestTokenToJoinAgain(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
@@ -156,8 +156,8 @@ func TestTokenToJoinAgain(t *testing.T) {
 	}
 }
 
-// What nobody could use, or would take the wrong machine for a host, is not made; of a machine that no list has it is
-// said.
+// A token that nobody could use, or that would take the wrong machine for a host, is not made. For a machine that no
+// list has, the command warns.
 func TestTokenForMachinesThatAreNot(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)

@@ -220,7 +220,7 @@ func TestWhatOfAnAccessEntryMayChange(t *testing.T) {
 	}
 }
 
-// What aws-iam-authenticator's users have must be kept whole: its names of fields, and nothing pruned.
+// Objects of aws-iam-authenticator's users must be kept whole: the fields have its names, and no field is pruned.
 func TestIAMIdentityMappingsKeepTheirFields(t *testing.T) {
 	api := servers(t)["IAMIdentityMapping"]
 	object := parse(t, `{apiVersion: iamauthenticator.k8s.aws/v1alpha1, kind: IAMIdentityMapping, metadata: {name: a},
