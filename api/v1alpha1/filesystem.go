@@ -51,7 +51,7 @@ type FileSystemSpec struct {
 	CreationToken string `json:"creationToken,omitempty"`
 
 	// Clusters are the names of the clusters that can mount the file system and make volumes in it. Empty means all clusters of the account. A
-	// file system with mount targets of EFS's API is limited to the clusters of their VPC, too. What is mounted stays mounted when this changes.
+	// file system with mount targets of EFS's API is limited to the clusters of their VPC, too. Existing mounts stay when this changes.
 	//
 	// +optional
 	// +listType=set

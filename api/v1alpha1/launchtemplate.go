@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// LaunchTemplate is a launch template of EC2: numbered versions of launch parameters, one of which is the default. Its name is its id. One
+// LaunchTemplate is a launch template of EC2: numbered versions of launch parameters, with one default version. Its name is its id. One
 // object holds all versions, so that a new version can become the default in one write.
 //
 // +kubebuilder:object:root=true

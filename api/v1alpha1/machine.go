@@ -144,7 +144,7 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="provider cannot be changed; replace the machine"
 	Provider Provider `json:"provider"`
 
-	// Isolation of the machine from the host. Empty means user-namespace for a local machine. One of an earlier version has that from its next boot on.
+	// Isolation of the machine from the host. Empty means user-namespace for a local machine. A machine that an earlier version made has that from its next boot on.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="isolation cannot be changed; replace the machine"
 	Isolation Isolation `json:"isolation,omitempty"`

@@ -282,7 +282,7 @@ type UpdateStatus struct {
 	// +optional
 	Phase UpdatePhase `json:"phase,omitempty"`
 
-	// Message describes what the update is waiting for. Of one that succeeded it says what took effect otherwise than usual, if anything did.
+	// Message describes what the update is waiting for. After a successful update it says which part took effect otherwise than usual, if any did.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
