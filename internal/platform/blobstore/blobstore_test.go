@@ -15,8 +15,8 @@ import (
 	"muster.dev/muster/internal/platform/blobstore"
 )
 
-// A blob comes from memory or from a file, is listed by its digest, and goes; one that is being written has no digest
-// yet.
+// A blob comes from memory or from a file, is listed by its digest, and goes. A blob that is being written has no
+// digest yet.
 func TestBlobs(t *testing.T) {
 	parent := t.TempDir()
 	d := blobstore.Dir(filepath.Join(parent, "blobs"))

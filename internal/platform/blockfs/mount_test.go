@@ -192,7 +192,8 @@ func TestMount(t *testing.T) {
 	}
 }
 
-// What is damaged is not mounted, nor what is another file system or none; what was not unmounted is.
+// A damaged file system is not mounted, nor another kind of file system, nor a device without one. A file system that
+// was not unmounted is mounted.
 func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     string
@@ -233,8 +234,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A device that is mounted has one file system, however often it is mounted; one that somebody else has for themselves
-// is not mounted.
+// A device that is mounted has one file system, however often it is mounted. A device that another program has open
+// exclusively is not mounted.
 func TestMountedAlready(t *testing.T) {
 	opened, d := device(t, false, "mkfs.ext4", "-q")
 	first, err := Mount(t.Context(), opened, d.Node(), Request{Type: "ext4"}, ids())

@@ -57,7 +57,7 @@ func echo(ctx context.Context, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp4", listener.Addr().String())
 }
 
-// What a client sends ahead of the answer arrives, and the end of one direction is passed on.
+// Bytes that a client sends ahead of the answer arrive, and the end of one direction is passed on.
 func TestConnect(t *testing.T) {
 	socket := serve(t, &Server{Dial: echo})
 	connection, err := new(net.Dialer).DialContext(t.Context(), "unix", socket)

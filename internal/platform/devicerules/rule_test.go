@@ -117,6 +117,6 @@ func opened(t *testing.T, groups host.Cgroups, allowed []Rule) []string {
 		t.Error(err)
 	}
 	_ = start.Close()
-	_ = inside.Wait() // what it could not open is its exit code
+	_ = inside.Wait() // it ends with an error if a device is refused
 	return strings.Fields(out.String())
 }

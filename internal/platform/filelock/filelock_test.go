@@ -118,7 +118,7 @@ func TestHolder(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// One that was killed leaves its file.
+	// A holder that was killed leaves its file.
 	if err := os.WriteFile(filepath.Join(dir, "port"), []byte("one that has a long name\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -201,7 +201,7 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
-// Groups go with all below them, and empty parents too; what others have stays.
+// Groups go with all below them, and empty parents too. Groups of others stay.
 func TestRemove(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"muster/x/i-1/kubepods/pod", "muster/y"} {

@@ -29,7 +29,7 @@ func TestInotifyLeft(t *testing.T) {
 				return -1, test.err
 			}
 			given++
-			return unix.Eventfd(0, unix.EFD_CLOEXEC) // what stands in for an instance: the host may have none left
+			return unix.Eventfd(0, unix.EFD_CLOEXEC) // in place of an instance: the host may have none left
 		})
 		if got != test.want || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %d, %v", name, got, err)

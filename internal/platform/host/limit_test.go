@@ -71,7 +71,7 @@ func TestLimitVersion1(t *testing.T) {
 	}
 }
 
-// What runs is not ended for a bound, and the other bounds count.
+// Running processes are not ended for a bound, and the other bounds count.
 func TestLimitInUse(t *testing.T) {
 	const mib = 1 << 20
 	for name, test := range map[string]struct {

@@ -67,7 +67,7 @@ func TestInNetworkTheProcessStaysAtHome(t *testing.T) {
 	}
 	defer func() { _ = namespace.Close() }()
 	hosttest.FirstThread(t, func() {
-		runtime.UnlockOSThread() // what is begun here is likely to run here, once this waits for it
+		runtime.UnlockOSThread() // a goroutine that is started here is likely to run here, once this waits for it
 		defer runtime.LockOSThread()
 		for range 20 {
 			var inside, process string

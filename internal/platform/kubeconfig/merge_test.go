@@ -354,8 +354,8 @@ func TestExplicitWins(t *testing.T) {
 	}
 }
 
-// What leads to one cluster goes, under whatever name; another cluster of the state directory stays, and so does one of
-// another directory.
+// The contexts of one cluster go, under whatever name. Contexts of another cluster of the state directory stay, and so
+// do contexts of another directory.
 func TestRemoveCluster(t *testing.T) {
 	for name, test := range map[string]struct{ cluster, server, left, current string }{
 		"by name":            {"muster", "", "muster-management work", "work"},

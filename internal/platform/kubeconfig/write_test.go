@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// What Write writes is a whole way into a cluster, for its owner alone.
+// Write makes a complete kubeconfig, readable by its owner alone.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	ca, credential, path := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "admin.pem"), filepath.Join(dir, "below", "kubeconfig")
