@@ -212,7 +212,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// What a person asks for by hand: other sources are left for the agent, the user data is written at once, phases can be
+// A person runs init by hand: other sources are left for the agent, the user data is written at once, phases can be
 // left out.
 func TestInit(t *testing.T) {
 	l := &launched{}

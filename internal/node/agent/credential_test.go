@@ -97,8 +97,8 @@ func TestACopiedDiskIsNotTheOriginal(t *testing.T) {
 	}
 }
 
-// What is wrong with what a machine is told takes nothing from it: it may have no other way in. What would make it
-// another node does that when it boots, and not before.
+// A faulty drop-in does not take a machine's certificate: it may have no other way in. Settings that make it another
+// node do so when it boots, and not before.
 func TestAWrongDropInTakesNothing(t *testing.T) {
 	a := newAgent(t)
 	a.credential = onDisk(t, time.Hour)
@@ -112,7 +112,7 @@ func TestAWrongDropInTakesNothing(t *testing.T) {
 			t.Errorf("%s: %v; it has its certificate: %t", name, err, a.credential.joined("a", time.Now()))
 		}
 	}
-	a.booted = true // and what it is told is wrong besides: a test must not come as far as to write this machine's files
+	a.booted = true // and the drop-in is faulty besides: a test must not come as far as to write this machine's files
 	err := a.become(t.Context(), told{dropIns: []nodeconfig.Source{{Name: "drop-in", Content: document(t, wrong)}}})
 	if err == nil || !strings.Contains(err.Error(), "it becomes another node when it boots") || !a.credential.joined("a", time.Now()) {
 		t.Errorf("another name: %v", err)

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// What happened while the node could say nothing is told when it can: it slept, its certificate expired, it joined
-// again.
+// Events that the node could not write are written when it can: it slept, its certificate expired, it joined again.
 func TestWatchTellsTheClusterLater(t *testing.T) {
 	w := newWatched(t)
 	w.certificate("client", -time.Minute)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What systemd-resolved 252 puts in place of /etc/resolv.conf, without its comments.
+// stubResolver is the file that systemd-resolved 252 puts in place of /etc/resolv.conf, without its comments.
 const stubResolver = "nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch ec2.internal\n"
 
 // Pods cannot reach the stub of systemd-resolved, so the kubelet gives them the name servers behind it.

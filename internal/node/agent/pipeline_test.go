@@ -121,8 +121,8 @@ func TestARunningMachineKeepsItsName(t *testing.T) {
 	}
 }
 
-// What muster node init is told is judged as at a boot: by the kubelet's own validation, and with regard to what failed
-// of the user data. On a machine it does not make the running kubelet another node's.
+// muster node init judges its NodeConfig as a boot does: by the kubelet's own validation, and with regard to failed
+// parts of the user data. On a machine it does not make the running kubelet another node's.
 func TestInitJudgesAsABootDoes(t *testing.T) {
 	good := wantsDisks(t)
 	good.Instance.LocalStorage.Strategy = ""

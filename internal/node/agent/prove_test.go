@@ -94,8 +94,8 @@ func TestProveByAnExpiredCertificate(t *testing.T) {
 	}
 }
 
-// What nodeadm takes, muster takes: user data of EKS alone makes a kubelet with a credential, or an error that says
-// what is missing.
+// User data that nodeadm takes is taken: user data of EKS alone makes a kubelet with a credential, or an error that
+// says what is missing.
 func TestInitByRole(t *testing.T) {
 	eks := complete(t)
 	eks.Join = nodeconfig.Join{}

@@ -72,7 +72,8 @@ func TestReaperTellsHowEachEnded(t *testing.T) {
 	}
 }
 
-// A program that ends is started again; one that is to be restarted ends and starts; the end of the context ends that.
+// A program that ends is started again. A program that is to be restarted ends and starts. The end of the context ends
+// both.
 func TestKeep(t *testing.T) {
 	a := newAgent(t)
 	script(t, a, "flaky", "echo started\nif [ -e "+a.config.DataDir+"/stay ]; then exec sleep 60; fi\ntouch "+a.config.DataDir+"/stay\nexit 1\n")

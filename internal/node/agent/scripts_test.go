@@ -48,8 +48,9 @@ func reports(t *testing.T, a *agent) func() bootreport.Report {
 	}
 }
 
-// Scripts run in order, once in the life of an instance; one that fails does not keep the next from running, and is a
-// failure of this boot and the next. Their output is closed to others. Another instance on the same disk runs its own.
+// Scripts run in order, once in the life of an instance. A script that fails does not keep the next from running, and
+// is a failure of this boot and the next. Their output is closed to others. Another instance on the same disk runs its
+// own.
 func TestScripts(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}
@@ -100,7 +101,7 @@ func TestScripts(t *testing.T) {
 }
 
 // A machine that goes down while a script runs does not run it again when it boots, and knows that it was not finished.
-// One that an earlier version of the agent booted is left alone.
+// A machine that an earlier version of the agent booted is left alone.
 func TestScriptsOfABootThatWasCutShort(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}

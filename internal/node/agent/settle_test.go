@@ -69,7 +69,8 @@ func TestSettleComparesTheAuthorityWithItsHash(t *testing.T) {
 	}
 }
 
-// A discovery file is asked, though a launch template names the authorities; what it finds must agree with that.
+// A discovery file is asked, though a launch template names the authorities. The authorities that it finds must agree
+// with the template.
 func TestSettleAsksTheDiscoveryFile(t *testing.T) {
 	spec := complete(t)
 	file := filepath.Join(t.TempDir(), "cluster.yaml")

@@ -33,7 +33,7 @@ type watched struct {
 	log      *bytes.Buffer
 	restarts int
 	posted   []event
-	unposted error    // what becomes of events
+	unposted error    // the error of writing events
 	groups   []string // of the holder of the good token
 }
 
@@ -218,8 +218,8 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 	w.expect("Expired", "the metadata service is down")
 }
 
-// A token that was made for this very node to join again needs nobody, and that is said. One for another node is not
-// that.
+// A token that was made for this very node to join again needs nobody, and that is said. A token for another node is
+// not enough.
 func TestWatchOfANodeThatMayJoinAgain(t *testing.T) {
 	for group, needs := range map[string]bool{"rejoin:a": false, "rejoin:b": true, "name:a": true} {
 		w := newWatched(t)

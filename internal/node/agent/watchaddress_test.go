@@ -25,8 +25,8 @@ func TestWatchOfAnAddressThatIsGone(t *testing.T) {
 	w.expectNothing()
 }
 
-// An address that was assigned is taken over, the kubelet starts again, and the cluster is told; one that was not is
-// asked for now and then.
+// An address that was assigned is taken over, the kubelet starts again, and the cluster is told. If no address was
+// assigned, the agent asks for it now and then.
 func TestWatchTakesOverAnotherAddress(t *testing.T) {
 	w := newWatched(t)
 	w.certificate("client", 20*time.Hour)

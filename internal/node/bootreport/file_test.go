@@ -59,7 +59,7 @@ func TestReport(t *testing.T) {
 	if !ok || got != want {
 		t.Errorf("read %+v, %v", got, ok)
 	}
-	for _, long := range []string{`"`, `\\`, "<", "x\u2028", "€", "\xff"} { // what JSON writes longer than it is
+	for _, long := range []string{`"`, `\\`, "<", "x\u2028", "€", "\xff"} { // characters that are longer in JSON
 		if err := file.Set(bootreport.Report{Reason: bootreport.BootFailed, Message: strings.Repeat(long, bootreport.Size), Since: noon}); err != nil {
 			t.Fatal(err)
 		}

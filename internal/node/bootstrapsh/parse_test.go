@@ -143,7 +143,7 @@ func TestArgumentsThatAreNotText(t *testing.T) {
 	}
 }
 
-// What is understood can be written and read back, and says no more than it was told.
+// A result can be written and read back, and says no more than the arguments.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"c", "c\x00--use-max-pods\x00false", "--kubelet-extra-args\x00--v=4 '--max-pods=3'\x00c", "--b64-cluster-ca\x00!\x00c",

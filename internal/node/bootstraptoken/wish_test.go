@@ -110,8 +110,8 @@ func TestWishedHost(t *testing.T) {
 	}
 }
 
-// A caller says it in the words of its user. What the user wrote stays as it is, even if it looks like a field or a
-// verb of fmt.
+// A caller says it in the words of its user. The user's text stays as it is, even if it looks like a field or a verb of
+// fmt.
 func TestWishErrorInOtherWords(t *testing.T) {
 	t.Parallel()
 	_, err := bootstraptoken.Wish{NodeName: "a", Addresses: []string{"addresses %s"}}.Host()

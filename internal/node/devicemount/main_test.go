@@ -121,7 +121,7 @@ func output(t *testing.T, cmd *exec.Cmd, prepare func() error) string {
 		t.Fatal(err)
 	}
 	raw, err := io.ReadAll(out)
-	_ = cmd.Wait() // what it printed says how it went
+	_ = cmd.Wait() // its output says how it went
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// A file that somebody opened to others is closed by the next join, which says so. One that somebody closed further is
-// left.
+// A file that somebody opened to others is closed by the next join, which says so. A file that somebody closed further
+// stays as it is.
 func TestJoinClosesWhatWasOpened(t *testing.T) {
 	w := newWorld(t)
 	mustRun(t, w.join)

@@ -115,7 +115,7 @@ func (c *containerd) Write(stream contentapi.Content_WriteServer) error {
 		sent.Write(r.GetData())
 		offset += int64(len(r.GetData()))
 		commit := r.GetAction() == contentapi.WriteAction_COMMIT
-		if commit { // what is answered is done, as containerd has it
+		if commit { // as in containerd, the blob is written before the answer
 			c.mu.Lock()
 			c.blobs[r.GetExpected()], c.written[r.GetExpected()] = r.GetLabels(), sent.String()
 			c.mu.Unlock()

@@ -187,8 +187,8 @@ func (c *changing) Lookup(address netip.Addr) (Instance, error) {
 
 func (c *changing) UserData(id string) ([]byte, error) { return machines{}.UserData(id) }
 
-// A machine has so many connections and no more; those that end make room. Each carries the machine's hop limit. A
-// pod's own address is a hop further than its machine's.
+// A machine has a limited number of connections. Connections that end make room. Each carries the machine's hop limit.
+// A pod's own address is a hop further than its machine's.
 func TestGate(t *testing.T) {
 	known := &changing{known: machines{loopback: instance("i-0000000000000000a", loopback)}}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")

@@ -266,7 +266,7 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// One that asks without end is told to wait, and others are not.
+// A machine that asks without end is told to wait, and other machines are not.
 func TestRates(t *testing.T) {
 	s, c := newServer(t, io.Discard)
 	good, others := token(t, s, first, 600), token(t, s, second, 600)

@@ -111,7 +111,7 @@ func TestReports(t *testing.T) {
 	if err := Forget(path); err != nil {
 		t.Errorf("forgetting twice: %v", err)
 	}
-	// What root on a machine may put there.
+	// Files that root on a machine may put there.
 	for name, put := range map[string]func() error{
 		"a link out of the disk": func() error { return os.Symlink("/etc/passwd", path) },
 		"a directory":            func() error { return os.Mkdir(path, 0o700) },

@@ -28,7 +28,7 @@ type machine struct {
 	mounted map[string]bool
 	calls   []string
 	apart   bool // the array is not assembled
-	failAt  int  // of what changes anything; 0: nowhere
+	failAt  int  // of the commands that change something; 0: nowhere
 	said    string
 }
 

@@ -129,7 +129,7 @@ type world struct {
 	verdict   certificatesv1.RequestConditionType
 	user      string
 	published []*x509.Certificate
-	bearer    string // what callers must show in place of a certificate
+	bearer    string // the token that callers must show in place of a certificate
 }
 
 func newWorld(t *testing.T) *world {

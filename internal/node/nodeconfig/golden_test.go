@@ -31,7 +31,7 @@ func authority(t testing.TB) []byte {
 	return raw
 }
 
-// sources reads what a folder holds, in the order of names. What is called user-data is just that, the rest are files.
+// sources reads what a folder holds, in the order of names. The file user-data is the user data, the rest are files.
 func sources(t *testing.T, dir string) (all []nodeconfig.Source, doubts []string, err error) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// Documents drawn at random are merged as nodeadm merges them. What is wanted was computed by nodeadm's own rules
+// Documents drawn at random are merged as nodeadm merges them. The wanted results were computed by nodeadm's own rules
 // (amazon-eks-ami at 81fec2e8, nodeadm/internal/api/merge.go) with the library that they are written for,
 // dario.cat/mergo v1.0.2.
 func TestMergeIsThatOfEKS(t *testing.T) {
@@ -144,7 +144,7 @@ func aliases() string {
 	return text.String()
 }
 
-// What is marshalled is read back as it was, and what may be shown has no secrets and leaves the original as it is.
+// A marshalled spec is read back as it was. A redacted spec has no secrets, and the original stays as it is.
 func TestMarshalAndRedacted(t *testing.T) {
 	spec := nodeconfig.Spec{
 		Cluster: nodeconfig.Cluster{Name: "one", APIServerEndpoint: "https://192.168.64.2:443", CertificateAuthority: authority(t), CIDR: "10.100.0.0/16"},

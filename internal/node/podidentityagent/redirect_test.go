@@ -171,7 +171,7 @@ func TestPort80IsFree(t *testing.T) {
 	w := newMachineAndPod(t)
 	var agent []net.Listener
 	w.in(w.machine, func() (err error) {
-		// What the plugin portmap makes of a host port.
+		// The rules that the plugin portmap makes for a host port.
 		if _, err = runHere(t.Context(), "nft", `table inet hostports { chain prerouting { type nat hook prerouting priority -100; tcp dport 80 fib daddr type local dnat ip to 10.9.0.2:8080; }; }`); err != nil {
 			return err
 		}

@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What EKS Auth refuses is refused within a second, whatever is remembered.
+// A refusal of EKS Auth holds within a second, whatever is remembered.
 func TestRevoked(t *testing.T) {
 	w := newWorld(t, pods{})
 	token := w.token("uid-web")

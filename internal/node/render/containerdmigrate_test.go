@@ -77,8 +77,8 @@ func at(in map[string]any, path ...string) any {
 	return in[path[len(path)-1]]
 }
 
-// Version 2 becomes version 3, as containerd 2 makes it of a file; what only muster can decide stays muster's, with a
-// word for each.
+// Version 2 becomes version 3, as containerd 2 makes it of a file. Settings that only muster can decide stay muster's,
+// with a word for each.
 func TestContainerdIsMigrated(t *testing.T) {
 	const images, runtime = "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"
 	got := containerdOf(t, amazonLinux2)
@@ -113,8 +113,8 @@ func TestContainerdIsMigrated(t *testing.T) {
 	}
 }
 
-// A document without a version that has the old plugin is of version 2, too; one that says 3 and has it is a mistake
-// that containerd would not tell.
+// A document without a version that has the old plugin is of version 2, too. A document of version 3 with the old
+// plugin is a mistake that containerd would not tell.
 func TestContainerdVersions(t *testing.T) {
 	unversioned := strings.TrimPrefix(amazonLinux2, "version = 2\n")
 	if diff := cmp.Diff(containerdOf(t, amazonLinux2), containerdOf(t, unversioned)); diff != "" {
@@ -132,8 +132,8 @@ func TestContainerdVersions(t *testing.T) {
 	}
 }
 
-// Mirrors that user data writes to /etc/containerd/certs.d are used. Those that it names in containerd's configuration
-// are, too: containerd refuses to have both.
+// Mirrors that user data writes to /etc/containerd/certs.d are used. Mirrors that it names in containerd's
+// configuration are used, too: containerd refuses to have both.
 func TestRegistryHosts(t *testing.T) {
 	path := []string{"plugins", "io.containerd.cri.v1.images", "registry", "config_path"}
 	if got := at(containerdOf(t, ""), path...); got != "/etc/containerd/certs.d" {

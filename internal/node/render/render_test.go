@@ -302,7 +302,7 @@ func TestBinDirIsAPath(t *testing.T) {
 	}
 }
 
-// What a NodeConfig that is valid asks for is rendered or refused, and never half: two runs say the same.
+// A valid NodeConfig is rendered or refused, and never half: two runs say the same.
 func FuzzFiles(f *testing.F) {
 	for _, s := range scenes(f) {
 		raw, err := nodeconfig.Marshal(s.spec)

@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// What the user says nothing about stays as the machine has it: a search domain that is added takes no name server
+// Settings that the user leaves out stay as the machine has them: a search domain that is added takes no name server
 // away.
 func TestResolverOfAMachine(t *testing.T) {
 	scene := readScene(t, "testdata/cases/machine-plain")
