@@ -351,8 +351,8 @@ func TestRulesOutliveEverybody(t *testing.T) {
 	}
 }
 
-// What was said of a machine is not said of the next one with its address, and what was let through to it is not let
-// through to that one.
+// Groups of a machine do not hold for the next machine with its address, and connections to the first are not let
+// through to the next.
 func TestTheNextMachineOfAnAddress(t *testing.T) {
 	n := newNetwork(t)
 	client := newMachineIn(t, n, firstMachine, clients)

@@ -44,7 +44,7 @@ func TestTheNameThatAClientAsksForIsHeard(t *testing.T) {
 	}
 }
 
-// What was read for the name is what the server behind it needs: the handshake goes on as if nobody had listened.
+// The server behind it gets the bytes that were read for the name: the handshake goes on as if nobody had listened.
 func TestAHandshakeGoesOnAfterItsNameWasHeard(t *testing.T) {
 	client, middle := net.Pipe()
 	relay, server := net.Pipe()

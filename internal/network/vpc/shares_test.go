@@ -54,7 +54,8 @@ func TestMachinesShareAnAPIServer(t *testing.T) {
 	}
 }
 
-// What pods took while much was left keeps their machine out no more than what they take later.
+// Connections that pods took while much was left do not keep their machine out, no more than connections that they take
+// later.
 func TestPodsDoNotKeepTheirMachineOut(t *testing.T) {
 	d := &door{slots: make(chan struct{}, maxConnections)}
 	shares := d.shares()
@@ -66,7 +67,7 @@ func TestPodsDoNotKeepTheirMachineOut(t *testing.T) {
 		return true
 	}
 	const machines, pods = 8, 200
-	for n := range machines { // one after the other: the first has more than its limit in the end
+	for n := range machines { // in sequence: the first has more than its limit in the end
 		for pod := range pods {
 			for from(n, podOn(n, pod)) {
 			}

@@ -23,7 +23,7 @@ func TestTheProcessDoesNotMoveIntoTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	hosttest.FirstThread(t, func() {
-		runtime.UnlockOSThread() // what is begun from here is likely to run here, once this waits for it
+		runtime.UnlockOSThread() // a goroutine that is started here is likely to run here, once this waits for it
 		defer runtime.LockOSThread()
 		for range 10 {
 			newNetwork(t)

@@ -68,8 +68,8 @@ func sendFrame(t *testing.T, namespace *os.File, frame []byte) {
 	}
 }
 
-// What is for outside comes out of the one file, with its sender's address, and only what its sender's groups let
-// through.
+// Packets to the outside come out of the one file, with their sender's address, and only packets that the sender's
+// groups let through.
 func TestWayOut(t *testing.T) {
 	n := newNetwork(t)
 	m := newMachine(t, n, "192.168.64.11")

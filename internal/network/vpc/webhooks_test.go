@@ -72,8 +72,8 @@ func says(t *testing.T, namespace *os.File, address string) {
 	}()
 }
 
-// What users have an API server dial by URL leaves from its address in the VPC, as far as security groups let it, and
-// leads nowhere on the host, nor to the VPC itself, nor to API servers.
+// Connections that users have an API server dial by URL leave from its address in the VPC, as far as security groups
+// let them, and lead neither to the host, nor to the VPC itself, nor to API servers.
 func TestWebhooksByURL(t *testing.T) {
 	n := newNetwork(t)
 	const closed, apiServers = "sg-11111111111111111", "sg-22222222222222222"

@@ -76,7 +76,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A requester chooses what makes a line long. What matters of it stays.
+// A requester chooses what makes a line long. The fields that matter stay.
 func TestKeptLongLines(t *testing.T) {
 	long := strings.Repeat("<é", 1<<20)
 	for name, fields := range map[string]map[string]any{

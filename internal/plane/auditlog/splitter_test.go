@@ -179,7 +179,7 @@ func TestSplitterReadsPartsThatWereRotatedMeanwhile(t *testing.T) {
 	}
 }
 
-// What was rotated away unread is missing, and the log says so.
+// Lines that were rotated away unread are missing, and the log says so.
 func TestSplitterSaysWhatIsMissing(t *testing.T) {
 	for _, away := range []bool{true, false} { // the service was away, or only slow
 		w := newWorld(t)

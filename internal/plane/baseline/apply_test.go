@@ -22,7 +22,8 @@ import (
 	"muster.dev/muster/internal/plane/baseline"
 )
 
-// What people wrote into an object that muster made for them stays, and the object comes back when somebody deleted it.
+// Changes that people made to an object that muster made for them stay, and the object comes back when somebody deleted
+// it.
 func TestApplyOnce(t *testing.T) {
 	objects, err := baseline.Cluster(config(false), []byte(ca))
 	if err != nil {

@@ -110,7 +110,7 @@ func TestMaxSizeOfAppliedNodeGroups(t *testing.T) {
 		{local + "scalingConfig: {minSize: 0, desiredSize: 9}", local + "scalingConfig: {minSize: 0, desiredSize: 1, maxSize: 5}", int64(5)},
 		{local + "scalingConfig: {minSize: 0, desiredSize: 1}", local + "scalingConfig: {minSize: 0, desiredSize: 1, maxSize: 5000}", int64(5000)},
 		{local + "scalingConfig: {minSize: 0, desiredSize: 1, maxSize: 7}", local + "scalingConfig: {minSize: 0, desiredSize: 1, maxSize: 5}", int64(7)},
-		// What the schema refuses keeps its own problem.
+		// Values that the schema refuses keep their own problem.
 		{local + "scalingConfig: {minSize: 0, desiredSize: many}", "", nil},
 		{local + "scalingConfig: {minSize: few, desiredSize: 1}", "", nil},
 		{local + "scalingConfig: {minSize: 0}", "", nil},

@@ -108,7 +108,8 @@ func TestVolumeDriverIsRegisteredAsEFS(t *testing.T) {
 	}
 }
 
-// What `kubectl get clusterrole,clusterrolebinding eks:node-bootstrapper -o yaml` shows on EKS.
+// The role and binding are those that `kubectl get clusterrole,clusterrolebinding eks:node-bootstrapper -o yaml` shows
+// on EKS.
 func TestNodeBootstrapperIsThatOfEKS(t *testing.T) {
 	role := get[*rbacv1.ClusterRole](t, "cluster-vpc", "eks:node-bootstrapper")
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/selfnodeserver"}, Verbs: []string{"create"}}}

@@ -110,7 +110,7 @@ func TestDefault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config.DefaultMax = nil // what is written says it
+			config.DefaultMax = nil // the written file has maxSize
 			if diff := cmp.Diff(config, again); diff != "" {
 				t.Errorf("read again (-want +got):\n%s", diff)
 			}

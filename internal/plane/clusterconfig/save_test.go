@@ -24,7 +24,7 @@ func saved() Config {
 	second.Name, second.Spec.Name = "other", "other"
 	second.Spec.ScalingConfig = v1alpha1.ScalingConfig{MinSize: 0, DesiredSize: 0, MaxSize: 7}
 	w.NodeGroups = append(w.NodeGroups, second)
-	w.DefaultMax = nil // what is saved says it
+	w.DefaultMax = nil // the saved file has maxSize
 	return w
 }
 

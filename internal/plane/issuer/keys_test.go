@@ -170,7 +170,7 @@ func TestKeysThatAreNotPublished(t *testing.T) {
 	}
 }
 
-// What is published verifies what is signed, in the eyes of another implementation.
+// Published keys verify signed tokens, in the eyes of another implementation.
 func TestAnotherLibraryVerifies(t *testing.T) {
 	elliptical, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

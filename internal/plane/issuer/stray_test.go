@@ -34,7 +34,7 @@ func TestStrayed(t *testing.T) {
 	}
 }
 
-// What is advised keeps what there is.
+// The advice does not delete the account.
 func TestAdviceAboutIssuersKeepsTheAccount(t *testing.T) {
 	t.Parallel()
 	if strings.Contains(WithoutName, "--delete") || !strings.Contains(WithoutName, "/openid/v1/jwks") {

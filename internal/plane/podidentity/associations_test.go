@@ -74,7 +74,7 @@ func TestTheFirstAssociationCounts(t *testing.T) {
 	podidentitytest.Eventually(t, func() bool { got, _, _ := all.Of(demo(), "shop", "app"); return got.ID == "a-0" })
 }
 
-// What a session depends on makes another grant, and nothing else does.
+// A change of a field that a session depends on makes another grant, and no other change does.
 func TestGrant(t *testing.T) {
 	first := association("demo", "a-1", "demo", 1)
 	all, api := watched(t, first)

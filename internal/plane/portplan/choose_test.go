@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is decided about one port after another, with the numbers that chance would give.
+// Ports are decided about in sequence, with the numbers that chance would give.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -17,7 +17,7 @@ func TestChoose(t *testing.T) {
 		taken   []int
 		running string // the process of every wish, if it runs
 		busy    []int
-		chance  []int // what is chosen from, above portMin
+		chance  []int // the numbers that are chosen from, above portMin
 		want    []int
 		says    string
 	}{

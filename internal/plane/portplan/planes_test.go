@@ -175,7 +175,7 @@ func TestInstallationsDoNotTakeEachOthersPorts(t *testing.T) {
 	_, err = another.Cluster(red, first.Etcd)
 	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use: the Muster in %s (process %d) has claimed it", first.Etcd, accountOf(blue), os.Getpid()))
 
-	// What one gives back the other can have.
+	// A port that one account gives back, the other can have.
 	if err := os.RemoveAll(string(blue)); err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func TestHandOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A new cluster signs as EKS does; one of before keeps what its verifiers know.
+			// A new cluster signs as EKS does. A cluster of before keeps the algorithm that its verifiers know.
 			if got := ring.Signer(now).Algorithm; got != map[bool]Algorithm{true: ES256, false: RS256}[tc.legacy] {
 				t.Errorf("it signs by %s", got)
 			}

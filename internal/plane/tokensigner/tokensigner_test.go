@@ -133,7 +133,7 @@ func (w *world) ring() tokenkeys.Ring {
 	return r
 }
 
-// claims are those of a pod's token, with some changed; one that is nil is left out.
+// claims returns the claims of a pod's token, with some changed. A claim that is nil is left out.
 func claims(change map[string]any) string {
 	now := time.Now().Unix()
 	all := map[string]any{"iss": url, "sub": "system:serviceaccount:a:app", "aud": []string{"sts.amazonaws.com"}, "iat": now, "nbf": now, "exp": now + 3600}

@@ -171,7 +171,7 @@ func TestTargets(t *testing.T) {
 func TestWithoutVPC(t *testing.T) {
 	own, stranger := saying(t, "own"), saying(t, "stranger")
 	c := Config{Socket: filepath.Join(t.TempDir(), "proxy.sock"), Own: []string{own}}
-	if err := os.WriteFile(c.Socket, nil, 0o600); err != nil { // what a killed process left
+	if err := os.WriteFile(c.Socket, nil, 0o600); err != nil { // left by a killed process
 		t.Fatal(err)
 	}
 	start(t, c)
