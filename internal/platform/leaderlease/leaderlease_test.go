@@ -82,8 +82,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// What is fenced reads on and writes nothing once the tenure has run out; the configuration that it was made of is as
-// it was.
+// A fenced client reads on and writes nothing once the tenure has run out. The configuration that it was made of does
+// not change.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -169,7 +169,7 @@ func TestLock(t *testing.T) {
 		own, theirs := resourcelock.LeaderElectionRecord{HolderIdentity: "this"}, resourcelock.LeaderElectionRecord{}
 		look := func() error { _, _, err := lock.Get(t.Context()); return err }
 
-		if err := look(); err != nil || lost != nil { // one that stands by
+		if err := look(); err != nil || lost != nil { // a replica that stands by
 			t.Fatalf("%v, lost %q", err, lost)
 		}
 		away := errors.New("away")

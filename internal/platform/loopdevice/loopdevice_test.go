@@ -189,7 +189,7 @@ func TestAttachRefuses(t *testing.T) {
 // asksAs is set in the environment of a process of a test that may open no device.
 const asksAs = "MUSTER_TEST_LIST"
 
-// What a process may not open is not its own, and keeps it from nothing.
+// A device that a process may not open is left out, and is not an error.
 func TestListWithoutRights(t *testing.T) {
 	if os.Getenv(asksAs) != "" {
 		if all, err := List(); err != nil || len(all) > 0 {

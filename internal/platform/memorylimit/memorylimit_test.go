@@ -36,7 +36,7 @@ func eat() {
 		if _, err := fmt.Scanln(&mebibytes); err != nil {
 			return
 		}
-		// Not of Go's heap, of which the race detector keeps several times as much besides.
+		// Not of Go's heap: the race detector keeps several times as much memory besides.
 		part, err := unix.Mmap(-1, 0, mebibytes<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if err != nil {
 			return
@@ -207,7 +207,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// A group that a process is still in keeps its report; one that does not exist has none.
+// A group that a process is still in keeps its report. A group that does not exist has an empty report.
 func TestRenewBesideAProcess(t *testing.T) {
 	g := newGroup(t)
 	if report := g.report(t); report != (Report{}) {

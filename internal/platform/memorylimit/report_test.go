@@ -84,7 +84,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Version 2 would end a program that uses more than a new limit. What the kernel can take from it does not count.
+// Version 2 would end a program that uses more than a new limit. Memory that the kernel can take from it does not
+// count.
 func TestHoldRefusesVersion2(t *testing.T) {
 	t.Parallel()
 	g := group(t, true, version2(map[string]string{

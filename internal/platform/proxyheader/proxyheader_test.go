@@ -72,7 +72,7 @@ func TestNoHeader(t *testing.T) {
 	}
 }
 
-// What is read is written again as it was, and nothing behind it is touched.
+// A header that is read is written again as it was, and bytes behind it are not read.
 func FuzzRead(f *testing.F) {
 	var good bytes.Buffer
 	if err := proxyheader.Write(&good, header); err != nil {

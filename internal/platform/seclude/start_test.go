@@ -32,7 +32,7 @@ func run(t *testing.T, view seclude.View, script string) string {
 	if err := seclude.Start(cmd, id, view); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // what it printed says how it went
+	_ = cmd.Wait() // its output says how it went
 	return out.String()
 }
 
@@ -48,7 +48,7 @@ func TestNoRights(t *testing.T) {
 	}
 }
 
-// What is not in the view does not exist there; what is in it is as the host has it, below private directories too.
+// Files outside the view do not exist there. Files in the view are as the host has them, below private directories too.
 func TestView(t *testing.T) {
 	base := t.TempDir()
 	dir := func(name string, owner int) string {

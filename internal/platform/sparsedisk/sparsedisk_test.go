@@ -108,7 +108,7 @@ func TestBound(t *testing.T) {
 		t.Errorf("without anything in it the file takes %d bytes", empty)
 	}
 	fill(t, filepath.Join(at, "half"), size/2, nil)
-	if got := written(t, path); got < size/2 { // of what the empty one takes some is free for files: mke2fs writes zeros at the end of the device
+	if got := written(t, path); got < size/2 { // some of the room of the empty disk is free for files: mke2fs writes zeros at the end of the device
 		t.Errorf("with half of it used the file takes %d bytes", got)
 	}
 	fill(t, filepath.Join(at, "all"), size, unix.ENOSPC)

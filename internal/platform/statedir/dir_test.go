@@ -20,7 +20,7 @@ func TestDefault(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		env  map[string]string
-		user bool // what an ordinary user gets
+		user bool // the directory is an ordinary user's
 		want string
 	}{
 		{name: "environment", env: map[string]string{statedir.Env: "/some/where", "XDG_STATE_HOME": "/xdg"}, want: "/some/where"},
@@ -97,7 +97,7 @@ func TestOpen(t *testing.T) {
 	for _, test := range []struct {
 		name, path string
 		want       string // the directory, or
-		refused    string // what the error says
+		refused    string // the text of the error
 	}{
 		{name: "private", path: filepath.Join(dir, "private"), want: filepath.Join(dir, "private")},
 		{name: "relative", path: "private", want: filepath.Join(dir, "private")},

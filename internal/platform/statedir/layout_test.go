@@ -14,8 +14,8 @@ import (
 func TestLayout(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  bool   // it has the file of one cluster
-		layout string // none if empty
-		want   string // in the error; none if empty
+		layout string // no file of a layout if empty
+		want   string // in the error; no error if empty
 	}{
 		"a new directory":         {false, "", ""},
 		"this version's":          {false, "4\n", ""},

@@ -101,8 +101,8 @@ func TestPasswordLock(t *testing.T) {
 	}
 }
 
-// A record lock would not keep out a goroutine of the same process. What one read before it had the lock is not what it
-// writes: nothing that another reserved meanwhile is lost.
+// A record lock would not keep out a goroutine of the same process. A caller does not write the lines that it read
+// before it had the lock: no range that another caller reserved meanwhile is lost.
 func TestGoroutines(t *testing.T) {
 	etc := t.TempDir()
 	const rounds = 4
@@ -141,7 +141,7 @@ func TestPasswordLockIsALink(t *testing.T) {
 	tidy(t, etc)
 }
 
-// What was read before the lock was taken is not what is written: another's line of meanwhile stays.
+// The file is read again under the lock: a line that another program wrote meanwhile stays.
 func TestReadAgain(t *testing.T) {
 	for what, call := range map[string]func(etc string) error{
 		"Reserve": func(etc string) error { _, err := Reserve(etc, "new", 1); return err },

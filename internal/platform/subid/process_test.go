@@ -180,7 +180,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 	}
-	// What is left has a number of a process in its name; one with the same number overwrites it.
+	// A file that is left has the number of a process in its name. A process with the same number overwrites it.
 	leftovers, err := filepath.Glob(filepath.Join(etc, "sub?id.*"))
 	if err != nil {
 		t.Fatal(err)

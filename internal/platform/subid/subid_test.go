@@ -83,7 +83,7 @@ func TestReserve(t *testing.T) {
 		"twice the same":           {uid: me + at + me + at, gid: me + at},
 		"a prefix of another name": {uid: me + "0" + at, gid: me + "-a" + at, first: 2013331456, wantUID: me + "0" + at + me + next, wantGID: me + "-a" + at + me + next},
 
-		// What others have is not free.
+		// Ranges of others are not free.
 		"taken in subuid":        {uid: "b" + at, first: 2013331456, wantUID: "b" + at + me + next, wantGID: me + next},
 		"taken in subgid":        {gid: "b" + at, first: 2013331456, wantUID: me + next, wantGID: "b" + at + me + next},
 		"a user":                 {passwd: "u:x:2013265920:1::/:\n", first: 2013331456, wantUID: me + next, wantGID: me + next},
@@ -101,7 +101,7 @@ func TestReserve(t *testing.T) {
 		"all there is":           {count: limit - lowest, wantUID: me + ":2013265920:134086656\n", wantGID: me + ":2013265920:134086656\n"},
 		"the other defaults":     {uid: "u:100000:65536\nroot:1000000:1000000000\ncontainers:2147483647:2147483648\n", wantUID: "u:100000:65536\nroot:1000000:1000000000\ncontainers:2147483647:2147483648\n" + me + at, wantGID: me + at},
 
-		// One that was killed between the two files.
+		// A process was killed between the two files.
 		"half made, in subuid":       {uid: me + next, first: 2013331456, wantUID: me + next, wantGID: me + next},
 		"half made, in subgid":       {gid: me + next, first: 2013331456, wantUID: me + next, wantGID: me + next},
 		"half made, taken in subgid": {uid: "a:1:1\n" + me + at + "c:1:1\n", gid: "b" + at, first: 2013331456, wantUID: "a:1:1\nc:1:1\n" + me + next, wantGID: "b" + at + me + next},
@@ -299,7 +299,7 @@ func TestModeAndOwner(t *testing.T) {
 	check("subgid", 0o644, os.Geteuid())
 }
 
-// A link is followed to read and never replaced; what is needed is said instead.
+// A link is followed to read and never replaced. The error says what to add instead.
 func TestLinks(t *testing.T) {
 	for name, target := range map[string]string{"to a file": "static", "to nothing": "nothing"} {
 		t.Run(name, func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestNotAFile(t *testing.T) {
 	}
 }
 
-// What a crash left of a temporary file is replaced, not followed.
+// A temporary file that a crash left is replaced, not followed.
 func TestLeftTemporaryFile(t *testing.T) {
 	etc := etcOf(t, map[string]string{"passwd": "root:x:0:0::/:\n"})
 	if err := os.Symlink("passwd", filepath.Join(etc, ".new-subuid")); err != nil {

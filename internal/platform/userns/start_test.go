@@ -39,7 +39,7 @@ func run(t *testing.T, of userns.IDs, prepare func() error, script string) strin
 	if err := userns.Start(cmd, of, unix.CLONE_NEWPID|unix.CLONE_NEWIPC, prepare); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // what it printed says how it went
+	_ = cmd.Wait() // its output says how it went
 	return out.String()
 }
 
@@ -61,7 +61,7 @@ func TestRootInsideIsNobodyOutside(t *testing.T) {
 	}
 }
 
-// What was mounted before can neither be taken away nor written to, whatever root inside tries; a mount of the
+// Mounts from before the namespace can neither be removed nor written to, whatever root inside tries. A mount of the
 // namespace's own can.
 func TestMountsAreLocked(t *testing.T) {
 	shared, own := open(t), open(t)

@@ -116,7 +116,7 @@ func TestAServerThatStartsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// What is not retried here, and a server that has too much to do, are waited for as client-go does.
+// For requests that are not retried here, and for a server that has too much to do, the client waits as client-go does.
 func TestOthersAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
