@@ -260,7 +260,7 @@ func TestCloneWithoutReflink(t *testing.T) {
 	}
 }
 
-// What happens while a volume is copied.
+// Changes while a volume is copied.
 func TestCloneMeanwhile(t *testing.T) {
 	for name, test := range map[string]struct {
 		meanwhile func(s *filestore.Store, dir string, end func()) error
@@ -331,7 +331,7 @@ func TestCloneRefuses(t *testing.T) {
 	nothingStaged(t, root)
 }
 
-// What a crash left of a copy goes when the service begins again.
+// The rest of a copy that a crash cut short is removed when the service begins again.
 func TestSweepCopy(t *testing.T) {
 	root := t.TempDir()
 	s := storeWith(t, root, copying)

@@ -51,7 +51,7 @@ func onDisk(t *testing.T, path string) int64 {
 	return stat.Blocks * 512
 }
 
-// What is copied without reflink has the same content, links and holes, and how far it has come is told.
+// A copy without reflink has the same content, links and holes, and its progress is told.
 func TestCopy(t *testing.T) {
 	root := t.TempDir()
 	s := storeWith(t, root, func(*os.File, *os.File) error { return unix.EOPNOTSUPP })

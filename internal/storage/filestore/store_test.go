@@ -30,7 +30,7 @@ func store(t *testing.T) (*filestore.Store, string) {
 
 func TestMakeAndOpen(t *testing.T) {
 	s, root := store(t)
-	for range 2 { // one that is there stays as it is
+	for range 2 { // an existing directory stays as it is
 		if err := s.Make(id, "/base/volume", filestore.Owner{UID: 7, GID: 8, Mode: 0o2751}); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestMakeAndOpen(t *testing.T) {
 	}
 }
 
-// What a pod leaves in its volume leads nowhere else.
+// Links that a pod leaves in its volume lead nowhere else.
 func TestNoWayOut(t *testing.T) {
 	s, root := store(t)
 	secret := filepath.Join(root, "secret")

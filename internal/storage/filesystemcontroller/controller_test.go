@@ -26,7 +26,7 @@ type store struct {
 	failure error
 	space   filestore.Space
 	kept    []string // snapshots
-	stuck   error    // of what removes them
+	stuck   error    // the error of removing a snapshot
 }
 
 func (s *store) DiscardPlace(at filestore.Place) error {
@@ -137,8 +137,8 @@ func TestFileSystemComesAndGoes(t *testing.T) {
 	}
 }
 
-// A snapshot goes with its object, also when its file system is gone, or going; what a cache says of one that is gone
-// counts nothing.
+// A snapshot goes with its object, also when its file system is gone, or going. An object that only a cache still has
+// does not count.
 func TestSnapshotsOfAFileSystemThatIsGone(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

@@ -136,7 +136,7 @@ func TestClassesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-changes // those that are there
+	<-changes // of the existing classes
 	<-watched
 	if err := cluster.StorageV1().StorageClasses().Delete(t.Context(), "efs", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

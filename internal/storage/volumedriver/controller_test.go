@@ -159,7 +159,7 @@ func TestVolumesRefused(t *testing.T) {
 	}
 }
 
-// What no StorageClass of the cluster made is not the cluster's to remove.
+// Data that no StorageClass of the cluster made is not the cluster's to remove.
 func TestDataOfOthersStays(t *testing.T) {
 	w := newWorld(t)
 	point := &v1alpha1.AccessPoint{ObjectMeta: metav1.ObjectMeta{Name: "fsap-00000000000000001"}, Spec: v1alpha1.AccessPointSpec{FileSystemID: own, Path: "/kept"}}

@@ -314,7 +314,7 @@ func TestCopiesAtATime(t *testing.T) {
 	close(begun)
 }
 
-// What a claim names is looked up in its own namespace and must be a volume of the driver's.
+// The source that a claim names is looked up in its own namespace and must be a volume of the driver's.
 func TestProvisionCopy(t *testing.T) {
 	group, elsewhere := "snapshot.storage.k8s.io", "bank"
 	names := func(change func(*corev1.TypedObjectReference)) func(*corev1.PersistentVolumeClaim) {

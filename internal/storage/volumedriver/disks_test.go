@@ -144,7 +144,7 @@ func TestVolumeModes(t *testing.T) {
 	}
 }
 
-// What a killed service or a machine that has gone left is found again, and used or detached.
+// Devices that a killed service or a machine that has gone left are found again, and used or detached.
 func TestNoDeviceIsLeft(t *testing.T) {
 	w, handle := blockWorld(t, nil)
 	point := &v1alpha1.AccessPoint{}
@@ -244,7 +244,7 @@ func lockOver(t *testing.T, node *os.File) int {
 		err = unix.IoctlLoopConfigure(int(lock.Fd()), &unix.LoopConfig{Fd: uint32(node.Fd())})
 		_ = lock.Close()
 		if err == nil {
-			t.Cleanup(func() { // of one that is not found
+			t.Cleanup(func() { // of a device that is not found
 				all, _ := loopdevice.List()
 				for _, d := range all {
 					if d.Number == number && d.Over == int(unix.Minor(below.Rdev)) {

@@ -110,7 +110,7 @@ func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.G
 	return errors.New("etcd is slow")
 }
 
-// What is not the driver's is not expanded.
+// Volumes of other drivers are not expanded.
 func TestExpandLeaves(t *testing.T) {
 	for name, change := range map[string]objects{
 		"of another driver": func(_ *corev1.Pod, _ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {

@@ -167,7 +167,7 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
-// What may only be read is mounted so, whatever the kubelet asks for.
+// A read-only volume is mounted read-only, whatever the kubelet asks for.
 func TestPublishReadOnly(t *testing.T) {
 	change := func(_ *corev1.Pod, _ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 		v.Spec.CSI.ReadOnly = true
@@ -192,7 +192,7 @@ func TestCapabilitiesOfClaims(t *testing.T) {
 	}
 }
 
-// What is for one pod only (ReadWriteOncePod) is mounted for no second one, and again for the first.
+// A volume for one pod only (ReadWriteOncePod) is not mounted for a second pod, and again for the first.
 func TestPublishAlone(t *testing.T) {
 	w := newWorld(t, uses(nodeName, own, nil)...)
 	request := publish(own, target)

@@ -60,7 +60,7 @@ func TestPlainCopy(t *testing.T) {
 	}
 }
 
-// A disk is copied when no device of it can be written; one that nobody uses any more is detached first.
+// A disk is copied when no device of it can be written. A device that nobody uses any more is detached first.
 func TestPlainCopyOfADisk(t *testing.T) {
 	w, volume := blockWorld(t, nil)
 	w.files = filestore.NewReflinking(w.root, noReflink)
@@ -85,7 +85,7 @@ func TestPlainCopyOfADisk(t *testing.T) {
 	}
 }
 
-// What a copy needs room for that is not there is refused, with the figures.
+// A copy without enough room is refused, with the figures.
 func TestPlainCopyWithoutRoom(t *testing.T) {
 	s := source{what: "volume v", written: 3 << 30, plain: &filestore.NoReflinkError{Kind: "ext4"}}
 	space := filestore.Space{Total: 100 << 30, Available: 8 << 30}

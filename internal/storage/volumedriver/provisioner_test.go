@@ -27,7 +27,7 @@ func options(size string, change func(*corev1.PersistentVolumeClaim)) provisioni
 	return provisioning.ProvisionOptions{PVName: "pvc-1", PVC: claim, StorageClass: &storagev1.StorageClass{Parameters: asks("", nil).Parameters}}
 }
 
-// What becomes of a claim that fails: the scheduler looks again only if room is what is missing.
+// If a claim fails, the scheduler looks again only if room is missing.
 func TestProvisionFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		options provisioning.ProvisionOptions

@@ -83,7 +83,7 @@ func TestReachOfDefault(t *testing.T) {
 	}
 }
 
-// What is in a file system that is for other clusters by now is not taken out of it, by copies or by snapshots.
+// Data of a file system that is for other clusters by now is not taken out of it, neither by copies nor by snapshots.
 func TestReachOfCopies(t *testing.T) {
 	for name, test := range map[string]struct{ clusters, records []string }{
 		"for another one":          {clusters: []string{"green"}},

@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// What goes with a cluster are the snapshots that are marked, and those that never were whole.
+// Snapshots that are marked go with a cluster, and so do snapshots that never were whole.
 func TestSnapshotsOfAClusterThatIsGone(t *testing.T) {
 	const system, goes, half, stays, others = "fs-00000000000000001", "fssnap-00000000000000001", "fssnap-00000000000000002", "fssnap-00000000000000003", "fssnap-00000000000000004"
 	scheme := runtime.NewScheme()

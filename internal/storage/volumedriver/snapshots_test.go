@@ -251,7 +251,7 @@ func TestSnapshotIsCutShort(t *testing.T) {
 	}
 }
 
-// A snapshot whose object people delete while it is made is not taken for one, and leaves nothing. One that they
+// A snapshot whose object people delete while it is made does not count, and leaves nothing. A snapshot that they
 // deleted is made again once it is gone.
 func TestSnapshotWhoseObjectIsDeleted(t *testing.T) {
 	var w *world

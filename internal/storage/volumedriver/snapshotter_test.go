@@ -100,7 +100,7 @@ func TestSnapshotterMakes(t *testing.T) {
 	}
 }
 
-// What fails is said once, and tried again until it does not.
+// A failure is told once, and the snapshot is tried again until it is made.
 func TestSnapshotterFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		reflink func(to, from *os.File) error
@@ -146,7 +146,7 @@ func (slow) CreateSnapshot(ctx context.Context, _ *csi.CreateSnapshotRequest) (*
 	return nil, ctx.Err()
 }
 
-// What takes too long is said, too; what ends with the service is not.
+// A snapshot that takes too long is told, too. A snapshot that ends with the service is not.
 func TestSnapshotterTakesTooLong(t *testing.T) {
 	for name, ends := range map[string]bool{"too long": false, "the service ends": true} {
 		_, s, told := snapshotWorld(t, copying, classOfSnapshots, fmt.Sprintf(contentOf, "Delete", "volumeHandle: VOLUME", ""))
@@ -323,7 +323,7 @@ func TestConcerns(t *testing.T) {
 
 const snapshotOf = `{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {name: s, namespace: shop, uid: u}, status: {boundVolumeSnapshotContentName: content}}`
 
-// What a claim names is a snapshot of its own namespace, bound to a content of the driver's that is ready.
+// A claim must name a snapshot of its own namespace, bound to a content of the driver's that is ready.
 func TestProvisionFromSnapshot(t *testing.T) {
 	ready := func(text string) string {
 		return strings.TrimSuffix(text, "}") + ", status: {readyToUse: true, snapshotHandle: " + v1alpha1.VolumeSnapshotID(clusterName, "s") + "}}"
