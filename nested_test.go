@@ -20,8 +20,8 @@ func TestNestedProgramsHaveTheirModules(t *testing.T) {
 	}
 }
 
-// What two programs build of one module at one version is compiled once: a newcomer's first build would take minutes
-// longer.
+// Packages of one module at one version are compiled once for two programs: otherwise a newcomer's first build takes
+// minutes longer.
 func TestKubernetesIsBuiltWithOurVersions(t *testing.T) {
 	ours, theirs := requirements(t, "go.mod"), requirements(t, "kubernetes/go.mod")
 	differ := map[string]string{ // small ones, which something else in their build asks for

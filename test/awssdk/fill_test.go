@@ -16,7 +16,7 @@ import (
 // filler sets every field of the SDK's structs, each to a value of its own.
 type filler struct {
 	t      *testing.T
-	unions map[reflect.Type]any // what an interface of the SDK is filled with
+	unions map[reflect.Type]any // the values for interfaces of the SDK
 	count  int64
 }
 

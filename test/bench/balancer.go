@@ -161,7 +161,7 @@ func (t trial) serveOn(ctx context.Context, machine string, at netip.AddrPort) (
 	return func() { _ = listener.Close() }, nil
 }
 
-// What a client asks the server for.
+// The first bytes of a client, which tell the server what to do.
 const (
 	askStream = 's'
 	askEcho   = 'e'

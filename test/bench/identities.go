@@ -346,7 +346,7 @@ func (t trial) benchBadTokens(ctx context.Context, w io.Writer, c *awsClient, go
 		return err
 	}
 	sent, after := 0, [2]float64{}
-	for minute := range after { // what the second adds is what does not end
+	for minute := range after { // growth in the second minute is growth that does not end
 		all, err := paced(ctx, badPerSecond, badTime, func(n int) error {
 			answer, err := c.exchange(bad(sent + n))
 			if err == nil && strings.Contains(answer, "<SecretAccessKey>") {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// isolatedRounds are rounds of everything but `muster up`, of which there are as many as the command line asks for.
+	// isolatedRounds is the number of rounds of everything but `muster up`, whose number is in the command line.
 	isolatedRounds = 15
 	isolationDocs  = `apiVersion: muster.dev/v1alpha1
 kind: Cluster

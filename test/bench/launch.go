@@ -29,7 +29,7 @@ func benchLaunch(ctx context.Context, bin string, rounds int) error {
 		return err
 	}
 	ways := []v1alpha1.Bootstrap{v1alpha1.BootstrapRole, v1alpha1.BootstrapToken}
-	for _, way := range ways { // what is only done once, such as making the role, is not measured
+	for _, way := range ways { // steps that are only done once, such as making the role, are not measured
 		if _, err := t.launch(ctx, way, "first"); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What is measured beside an earlier commit; the unit is of the figures, of which less is better.
+// Measurements beside an earlier commit, with their units. A lower figure is better.
 const (
 	joinsCPU    = "joins: CPU seconds"
 	joinsWall   = "joins: seconds"

@@ -22,7 +22,7 @@ import (
 type options struct {
 	root      string // the checkout
 	labels    string
-	rest      bool // what restLabels say, and more than a pass is good
+	rest      bool // tests by restLabels, and more than a pass is good
 	focus     string
 	skip      string
 	processes int
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// either is a regular expression of what one of two matches, of which the first may be "".
+// either returns a regular expression that matches what one of two expressions matches. The first may be "".
 func either(one, other string) string {
 	if one == "" {
 		return other
@@ -78,7 +78,7 @@ func run(ctx context.Context, o options) (err error) {
 
 	c, err := startCluster(ctx, filepath.Join(o.root, "bin"), nodes)
 	if c != nil {
-		// What ended the run must not keep the cluster from being taken down.
+		// The end of the run must not keep the cluster from being taken down.
 		defer func() { err = errors.Join(err, c.end(context.WithoutCancel(ctx), o.keep)) }()
 	}
 	if err != nil {

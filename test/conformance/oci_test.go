@@ -42,7 +42,7 @@ func unpack(t *testing.T, archive string) map[string][]byte {
 	}
 }
 
-// blob returns a blob of an archive, of which name, size and content agree, as JSON.
+// blob reads a blob of an archive as JSON. The blob's name, size and content must agree.
 func blob(t *testing.T, content map[string][]byte, d ocispec.Descriptor, into any) {
 	t.Helper()
 	text := content[path.Join("blobs", "sha256", d.Digest.Encoded())]

@@ -2,8 +2,8 @@
 
 //go:build pinned
 
-// What is built here and imported by nothing, so that go.mod and go.sum hold all that it needs, its tests' imports
-// included.
+// Packages that are built here and imported by no package, so that go.mod and go.sum hold all that they need, imports
+// of their tests included.
 
 package main
 

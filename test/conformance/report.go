@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// suiteReport is as much of ginkgo's JSON report as is told: github.com/onsi/ginkgo/v2/types.Report, of which a file
-// holds a list.
+// suiteReport is as much of ginkgo's JSON report as is told: github.com/onsi/ginkgo/v2/types.Report. A file holds a
+// list of reports.
 type suiteReport struct {
 	SpecReports []spec
 }
 
-// spec is one node of a suite. Those that nobody chose are in the report, too, as skipped.
+// spec is one node of a suite. Specs that nobody chose are in the report, too, as skipped.
 type spec struct {
 	ContainerHierarchyTexts []string
 	LeafNodeType            string

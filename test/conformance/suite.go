@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What a run leaves in its directory of reports.
+// Files that a run leaves in its directory of reports.
 const (
 	reportFile = "report.json"
 	junitFile  = "junit.xml"

@@ -17,7 +17,7 @@ func TestArguments(t *testing.T) {
 	if at < 1 || got[at-1] != "/co/programs/e2e.test" {
 		t.Fatalf("the suite is not the last argument before the --: %q", got)
 	}
-	// What ginkgo chooses by is before the --, what the suite is told after it.
+	// Flags of ginkgo are before the --, flags of the suite after it.
 	for _, want := range []string{
 		"--procs=4", "--timeout=1h0m0s", "--label-filter=Conformance", `--focus=\[sig-network\] DNS`, "--json-report=report.json",
 	} {

@@ -28,7 +28,7 @@ const egressProgram = "muster-egress"
 
 // Programs returns a directory like bin, that of this tree at root, with Muster of a commit, by its whole hash, beside
 // the same upstream programs as now: what differs is Muster's part. Images that the commit did not have are left out,
-// since machines import all that there are. What is built is kept below .build, for the next time.
+// since machines import all that there are. The programs are kept below .build, for the next time.
 func Programs(ctx context.Context, root, commit, bin string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(root, ".build", "earlier", commit[:12]))
 	if err != nil {

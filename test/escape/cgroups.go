@@ -39,8 +39,8 @@ type groupTree struct {
 	fd      int
 }
 
-// mountGroups mounts all trees that this process is in, at no place. What cannot be mounted but is mounted already is
-// taken from there.
+// mountGroups mounts all trees that this process is in, at no place. A tree that cannot be mounted but is mounted
+// already is taken from there.
 func mountGroups(*world) ([]groupTree, error) {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -171,8 +171,8 @@ func kernelDevices(w *world) finding {
 	return tried.finding()
 }
 
-// quiet reports whether a device is the host's and does nothing by being opened: disks, and the dangerous ones. What
-// every machine may have (memory devices, random numbers, its own terminals, FUSE) is not among them.
+// quiet reports whether a device is the host's and does nothing by being opened: disks, and the dangerous ones. Devices
+// that every machine may have (memory devices, random numbers, its own terminals, FUSE) are not among them.
 func quiet(stat unix.Stat_t) bool {
 	if stat.Mode&unix.S_IFMT == unix.S_IFBLK {
 		// Loop devices, SCSI, device mapper, virtio and NVMe disks (Documentation/admin-guide/devices.txt).

@@ -128,7 +128,7 @@ func TestNobodyGetsOutOfAUserNamespace(t *testing.T) {
 	}
 }
 
-// What a user namespace alone leaves open is seen, one thing at a time.
+// Holes that a user namespace alone leaves open are seen, each by itself.
 func TestWhatAUserNamespaceLeavesOpen(t *testing.T) {
 	planted, program := plant(t)
 	for name, c := range map[string]struct {

@@ -7,8 +7,8 @@
 // lacks.
 //
 // An attack is out only if it shows something of the host: a secret that was planted there (test/escape/prize),
-// something of the host that it changed, or a thing that the kernel does for the host's root alone. What an attack
-// changes is given back its own value at once. Nothing is left behind but a file in the directory given for that
+// something of the host that it changed, or a thing that the kernel does for the host's root alone. A setting that an
+// attack changes gets its former value back at once. Nothing is left behind but a file in the directory given for that
 // (-host-dir), which the host's side looks for, and lines in the host's logs.
 //
 // What happens if

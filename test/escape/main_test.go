@@ -141,7 +141,7 @@ func TestAttacksWithoutVerdict(t *testing.T) {
 	}
 }
 
-// What an attack leaves is ended, even if it went away from its process group.
+// Processes that an attack leaves are ended, even if they left its process group.
 func TestReap(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)

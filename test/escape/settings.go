@@ -188,7 +188,7 @@ func (s *search) below(root int, path, name string) {
 	}
 	dir := os.NewFile(uintptr(fd), name)
 	defer func() { _ = dir.Close() }()
-	entries, _ := dir.ReadDir(-1) // what goes meanwhile is missing
+	entries, _ := dir.ReadDir(-1) // entries that go meanwhile are missing
 	for _, entry := range entries {
 		at := filepath.Join(name, entry.Name())
 		switch {

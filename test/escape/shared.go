@@ -72,7 +72,7 @@ func (w *world) makeIn(dir int, how string) (finding, error) {
 	return out("%s: made and removed %s", how, filepath.Join(w.Shared, name)), nil
 }
 
-// makeInPath is makeIn for a path. What refuses it comes after a step that was not refused.
+// makeInPath is makeIn for a path. The refusal comes after a step that was not refused.
 func (w *world) makeInPath(path, how string) finding {
 	dir, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

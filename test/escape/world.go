@@ -30,7 +30,7 @@ type world struct {
 // newWorld prepares the calling thread for an attack.
 func newWorld(where places.Map, attack, rights string) *world {
 	w := &world{Map: where, mark: attack + "." + rights}
-	// What runs out of memory first must be the attack.
+	// When memory runs out, the attack must be ended first.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: processorSeconds, Max: processorSeconds})

@@ -5,8 +5,8 @@
 // namespaces of its own; this machine's /usr is there, read-only, and /etc, /var, /run, units and journal are the
 // host's own, in memory.
 //
-// It needs root and the package systemd. Nothing is left when a host is closed. One whose test was killed ends with it,
-// and what it has left of control groups goes when the next host starts.
+// It needs root and the package systemd. Nothing is left when a host is closed. A host whose test was killed ends with
+// the test, and its control groups are removed when the next host starts.
 package host
 
 import (
@@ -57,7 +57,8 @@ type Config struct {
 	// Address is one in the VPC that no machine has.
 	Address netip.Addr
 	Network *vpc.Network
-	// SecurityGroups that it is in; none for those of the first cluster of the VPC, if it has one.
+	// SecurityGroups that it is in. If it is empty, the host is in those of the first cluster of the VPC, if the VPC
+	// has one.
 	SecurityGroups []string
 	// Bin is the directory of programs that the host sees at BinDir.
 	Bin string
@@ -194,7 +195,7 @@ func (h *Host) start(args []string) (*os.File, error) {
 	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // Close ends it
 	cmd.Dir, cmd.Env = "/", []string{"PATH=" + searchPath, "BOOT=" + bootScript, h.mark}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = read, h.output, h.output
-	// systemd keeps no standard output of its boot's; what does must not hold Wait up.
+	// systemd keeps no standard output of its boot's. Processes that keep it must not hold Wait up.
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true,

@@ -275,7 +275,7 @@ func TestHostOfKilledTest(t *testing.T) {
 	}
 }
 
-// What a test that runs has is not swept.
+// Control groups of a test that runs are not swept.
 func TestSweepLeavesTheLiving(t *testing.T) {
 	h := start(t, Config{Name: "living", Address: netip.MustParseAddr("192.168.64.203"), Network: newNetwork(t), Bin: "/usr/bin"})
 	if err := sweep(t.Context(), h.cgroups); err != nil {

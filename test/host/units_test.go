@@ -28,8 +28,8 @@ exec sleep 1000
 `
 
 // TestUnitsOfANode gives systemd the files that internal/node/render makes of a host: it hands every argument to the
-// kubelet as it was meant, whatever is in it, and every variable; what may be a password is not to be seen by others;
-// all run in the slice that the kubelet's configuration names.
+// kubelet as it was meant, whatever is in it, and every variable; others cannot see values that may be passwords; all
+// run in the slice that the kubelet's configuration names.
 func TestUnitsOfANode(t *testing.T) {
 	h := start(t, Config{Name: "worker-1", Address: netip.MustParseAddr("192.168.64.201"), Network: newNetwork(t), Bin: "/usr/bin"})
 	authority, _ := pkitest.Authority(t, "kubernetes", time.Now(), time.Hour)

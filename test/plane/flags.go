@@ -31,8 +31,8 @@ func (p *Plane) apiServer(etcd, port string) []string {
 	}
 }
 
-// controllerManager signs with the cluster's one authority, as kubeadm has it. There is one, so it need not be elected,
-// and nobody asks it anything.
+// controllerManager signs with the cluster's one authority, as kubeadm has it. Only one controller manager runs, so it
+// needs no election, and nobody sends it requests.
 func (p *Plane) controllerManager(kubeconfig string) []string {
 	return []string{
 		"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=true",

@@ -6,8 +6,8 @@
 //
 //	skew +2h date
 //
-// Linux has a namespace for monotonic clocks and none for the time of day (time_namespaces(7)), so the command's
-// questions for it are answered by somebody else. What it takes:
+// Linux has a namespace for monotonic clocks and none for the time of day (time_namespaces(7)), so another process
+// answers the command's questions for it:
 //
 //   - the command, its threads and its children are traced (ptrace(2)), by a process that is nobody's child and ends with the last of them;
 //   - whenever one executes a program, the kernel's own code for clocks (vdso(7)) is hidden from it, so that it makes system calls;
@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// What skew exits with when the command did not run; the numbers are env(1)'s.
+// Exit statuses of skew when the command did not run. The numbers are env(1)'s.
 const (
 	exitFailed   = 125
 	exitNotFound = 127

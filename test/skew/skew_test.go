@@ -39,9 +39,9 @@ func TestMain(m *testing.M) {
 type clocks struct {
 	Wall    map[string]int64
 	Steady  map[string]int64
-	Child   string  // what date prints that it starts
+	Child   string  // the output of a date(1) that it starts
 	Threads []int64 // the time of day on threads of its own
-	Bad     string  // what comes of a place that cannot be written to
+	Bad     string  // the error for a place that cannot be written to
 }
 
 func look() clocks {
@@ -130,8 +130,7 @@ func processesOf(path string) []int {
 	return found
 }
 
-// near reports whether a moment is the present one, an offset away. What happens around it takes far less than a
-// minute.
+// near reports whether a moment is the present one, an offset away. The steps around it take far less than a minute.
 func near(at time.Time, offset time.Duration) bool {
 	return time.Until(at.Add(-offset)).Abs() < time.Minute
 }

@@ -80,7 +80,7 @@ func (t tracer) loop() error {
 		case !status.Stopped():
 			continue
 		}
-		// One that was killed while it was stopped is gone.
+		// A thread that was killed while it was stopped is gone.
 		if err := t.stopped(thread, status); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}

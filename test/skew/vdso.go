@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a program is told of itself in its auxiliary vector (getauxval(3), linux/auxvec.h).
+// Keys of a program's auxiliary vector (getauxval(3), linux/auxvec.h).
 const (
 	auxEnd    = 0
 	auxIgnore = 1
@@ -74,7 +74,7 @@ func (w *words) read() (uint64, error) {
 		raw := make([]byte, 4<<10)
 		local := []unix.Iovec{{Base: &raw[0]}}
 		local[0].SetLen(len(raw))
-		// What lies behind the end of the stack is left out.
+		// Memory behind the end of the stack is left out.
 		n, err := unix.ProcessVMReadv(w.thread, local, []unix.RemoteIovec{{Base: w.next, Len: len(raw) - int(w.next%uintptr(len(raw)))}}, 0)
 		if err != nil {
 			return 0, fmt.Errorf("reading the stack: %w", err)

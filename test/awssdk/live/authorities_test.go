@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 )
 
-// authorityActions are tests of the certificate authorities of the cluster that is there. What they come to takes
-// minutes, which TestEKSOperationsHaveEffects has.
+// authorityActions are tests of the certificate authorities of the cluster that is there. Their effects take minutes:
+// TestEKSOperationsHaveEffects has them.
 func authorityActions() []action {
 	cluster := aws.String(first)
 	return []action{

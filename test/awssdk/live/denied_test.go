@@ -32,7 +32,7 @@ func denial(service string) string {
 }
 
 // inputs are what a request has beside what the SDK requires, by the action, so that it is good enough for IAM to be
-// asked. What is required is filled in by its name, see named.
+// asked. Required fields are filled in by their names, see named.
 func (w *world) inputs() map[string]map[string]any {
 	group := map[string]any{"LogGroupName": aws.String("live")}
 	template := &ec2types.RequestLaunchTemplateData{UserData: userData()}

@@ -13,6 +13,6 @@
 //		w.has(out, "Cluster.Arn", "Cluster.Status")
 //	}},
 //
-// What happens to a caller without rights is asked of every action that the account answers, without an entry;
-// denied_test.go has what a request needs to get as far as that.
+// Every action that the account answers is also called without rights, without an entry. denied_test.go has the
+// parameters that such a request needs to be denied.
 package live

@@ -26,7 +26,7 @@ import (
 const envNames = "MUSTER_LIVE_NAMES"
 
 // TestServicesByTheirNames reaches every service as on AWS: no endpoint is set, so that the SDK takes the service's own
-// name. What the service says is for the other tests.
+// name. The answers are for the other tests.
 func TestServicesByTheirNames(t *testing.T) {
 	if file := os.Getenv("AWS_CONFIG_FILE"); file != "" || os.Getenv("AWS_ENDPOINT_URL") != "" {
 		t.Fatalf("the environment has an endpoint, or %q does", file)

@@ -44,7 +44,7 @@ func updateActions() []action {
 			_, err := w.eks.UpdateNodegroupVersion(w.ctx(), &eks.UpdateNodegroupVersionInput{ClusterName: cluster, NodegroupName: group, Version: aws.String("1.20")})
 			w.refused("InvalidParameterException", err)
 		}},
-		{"CancelUpdate", func(w *world) { // one in time is cancelled by TestEKSOperationsHaveEffects
+		{"CancelUpdate", func(w *world) { // TestEKSOperationsHaveEffects cancels an update in time
 			_, err := w.eks.CancelUpdate(w.ctx(), &eks.CancelUpdateInput{Name: cluster, UpdateId: aws.String(w.notes["over"])})
 			w.refused("InvalidRequestException", err)
 			_, err = w.eks.CancelUpdate(w.ctx(), &eks.CancelUpdateInput{Name: cluster, UpdateId: aws.String("none")})

@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded.Retryer = func() aws.Retryer { return aws.NopRetryer{} } // what has to be asked again is a defect
+	loaded.Retryer = func() aws.Retryer { return aws.NopRetryer{} } // a request that has to be repeated is a defect
 	return (&world{T: t, subnets: strings.Fields(os.Getenv(envSubnets)), notes: map[string]string{}}).as(loaded)
 }
 

@@ -201,7 +201,7 @@ func FuzzPatch(f *testing.F) {
 			pod.Annotations[podpatch.Domain+"/skip-containers"] = skip
 			pod.Annotations[podpatch.Domain+"/token-expiration"] = podExpiration
 		}
-		sent, err := json.Marshal(pod) // what an API server sends, which is what is compared
+		sent, err := json.Marshal(pod) // as an API server sends it: that is compared
 		if err != nil || json.Unmarshal(sent, pod) != nil {
 			return
 		}

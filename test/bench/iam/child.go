@@ -18,7 +18,7 @@ import (
 type service struct {
 	command *exec.Cmd
 	input   io.Closer
-	ready   string // what it printed when it was ready
+	ready   string // its output when it was ready
 }
 
 // startService runs this program again as a service and returns when that is ready.

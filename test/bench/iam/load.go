@@ -18,8 +18,8 @@ import (
 // connections are how many the load has: clients of an API server are many, and one of them stands behind no other.
 const connections = 16
 
-// load asks a server so many times a second, whatever becomes of the answers. What was asked late counts from when it
-// was due.
+// load asks a server so many times a second, whatever becomes of the answers. The time of a late question counts from
+// when it was due.
 type load struct {
 	address string
 	config  *tls.Config
@@ -73,7 +73,7 @@ func (l *load) answered(n int, status string, body []byte) {
 	l.left.Done()
 }
 
-// run asks all questions and waits for their answers. Those that are not good were refused.
+// run asks all questions and waits for their answers. Answers that are not good were refusals.
 func (l *load) run(ctx context.Context, questions []question, good func(status string, body []byte) error, rate float64) (result, error) {
 	l.good, l.refused, l.first = good, 0, nil
 	l.due, l.sent, l.took = make([]time.Time, len(questions)), make([]time.Time, len(questions)), make([]float64, len(questions))

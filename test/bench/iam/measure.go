@@ -106,7 +106,7 @@ func startProfile(path string) (stop func(), err error) {
 type meter struct {
 	check   check
 	tokens  []string
-	refused bool // what they should be
+	refused bool // whether they should be
 	callers int
 	next    atomic.Int64
 }

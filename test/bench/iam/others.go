@@ -20,8 +20,8 @@ type ticked struct {
 	all, ours time.Duration
 }
 
-// tick reads it. Those of the benchmark that live are named; those that ended count for whoever waited for them, which
-// is this process.
+// tick reads it. Processes of the benchmark that live are named. Processes that ended count for their parent, which is
+// this process.
 func tick(alive ...*service) (ticked, error) {
 	t := ticked{at: time.Now()}
 	raw, err := os.ReadFile("/proc/stat")

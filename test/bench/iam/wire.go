@@ -153,7 +153,7 @@ func (w *wire) read() {
 		case *http2.RSTStreamFrame:
 			statuses[id], ended = "", true
 		case *http2.GoAwayFrame:
-			w.leave() // what was taken is answered yet, and what was on its way never
+			w.leave() // requests that were accepted are answered still, and requests on their way never
 		default:
 			err = w.control(frame)
 		}

@@ -13,8 +13,7 @@ import (
 	"strconv"
 )
 
-// Map says where prizes are, as flags of the program. Those that are missing are zero, and attacks on them are not
-// here.
+// Map says where prizes are, as flags of the program. Missing prizes are zero, and attacks on them are "not here".
 type Map struct {
 	TokenHash string `flag:"token-sha256" usage:"SHA-256 of the token that every prize holds, in hex"`
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package prize plants secrets on a host for test/escape. All of them hold one random token, so an attack that names
-// the token has read one of them, whatever it says about the way. What the kernel of this host does not have is not
-// planted, and its place stays empty.
+// the token has read one of them, whatever it says about the way. A secret that the kernel of this host has no place
+// for is not planted, and its place stays empty.
 //
 // Everything is taken back by Close, and what the kernel holds ends with the process that planted it.
 package prize
