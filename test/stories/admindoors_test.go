@@ -101,7 +101,7 @@ func everyRightOfAPod(t *testing.T, muster, blue side) {
 	shell := func(script string) (string, error) {
 		return blue.kubectl("--context", "blue", "exec", "mighty", "--", "/usr/bin/env", "PATH=/usr/sbin:/usr/bin", "sh", "-c", script)
 	}
-	// What is refused below is refused by the kernel, and not for want of a program.
+	// The refusals below are the kernel's, and not for want of a program.
 	if out, err := shell("echo here; touch /machine/root/mine && cat /proc/1/comm && for p in nsenter mount mknod head grep date; do command -v $p || exit 1; done"); err != nil || !strings.HasPrefix(out, "here\nmuster\n") {
 		t.Fatalf("the pod is not what it should be: %v\n%s", err, out)
 	}

@@ -79,7 +79,7 @@ func TestKilledControllerKeepsMachines(t *testing.T) {
 }
 
 // A register that a version wrote which forgot machines is completed at the start. From then on a copied key is good
-// for nothing when the machine is replaced; one of a machine that was replaced before waits.
+// for nothing when the machine is replaced. A request with the key of a machine that was replaced before waits.
 //
 //story:about certificates
 func TestRegisterThatLostMachines(t *testing.T) {

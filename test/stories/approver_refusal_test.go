@@ -28,7 +28,7 @@ type wrong struct {
 	change func(*certificatesv1.CertificateSigningRequestSpec)
 }
 
-// What is wrong is denied, with the rule's name and its reason where people look. Client certificates are asked for
+// Wrong requests are denied, with the rule's name and its reason where people look. Client certificates are asked for
 // with a bootstrap token that is good for machine 1, serving certificates by machine 1.
 //
 //story:about certificates
@@ -70,7 +70,7 @@ func TestApproverRefuses(t *testing.T) {
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("a node asks for another's name: %v", err)
 	}
-	// What may yet become true waits, and what a host's name makes a kubelet ask for.
+	// Requests that may yet become right wait, and so do requests that a host's name makes a kubelet send.
 	_, own, _ := worker(1)
 	for name, wait := range map[string]struct{ asked, rule string }{
 		"nobodys": {"192.0.2.7", "address-assigned"}, "dotted": {own + ".", "name-canonical"},

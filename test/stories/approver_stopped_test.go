@@ -19,7 +19,7 @@ import (
 
 // The replica that leads is stopped for longer than its lease, as a debugger, a hypervisor or a full disk does it, and
 // goes on after another has taken over and worked. From its first moment it is not ready, it says and writes nothing,
-// and it ends. What the other says of many requests of one person is all of it said, if later.
+// and it ends. All Events of the other replica about many requests of one person are written, if later.
 //
 //story:about certificates platform/leaderlease
 func TestLeaderThatWasStopped(t *testing.T) {

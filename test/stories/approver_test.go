@@ -54,8 +54,8 @@ func TestSignerBesideUpstreamApprover(t *testing.T) {
 	id, node, address := worker(1)
 	a.create(a.bootstrap(1), request("client", signerClient, pkitest.Kubelet(t, node)))
 	a.becomes("client", issuedByRules)
-	// Upstream's rule says that such a token may have any node's certificate. What it approved is not signed for all
-	// that.
+	// Upstream's rule says that such a token may have any node's certificate. A request that it approved is still not
+	// signed.
 	_, other, _ := worker(2)
 	a.create(a.bootstrap(1), request("wrong", signerClient, pkitest.Kubelet(t, other)))
 	a.becomes("wrong", "Approved/AutoApproved Failed/SignerValidationFailure")
@@ -303,7 +303,7 @@ func TestApproverWorksOffABacklog(t *testing.T) {
 	}
 }
 
-// A node that floods with requests, each of which is refused, is a nuisance to nobody.
+// A node that floods the controller with wrong requests delays nobody else.
 //
 //story:about certificates
 func TestFloodDelaysNobodyElse(t *testing.T) {

@@ -99,7 +99,8 @@ func (c *awsCLI) call(t *testing.T, call awsCall) (string, error) {
 	return strings.TrimSpace(answer.Out), nil
 }
 
-// aws runs the AWS CLI. Those before 1.29 and 2.13 do not read from the environment where services are: they are told.
+// aws runs the AWS CLI. Versions before 1.29 and 2.13 do not read the endpoints of services from the environment: flags
+// tell them.
 func (w *iam) aws(who []string, args ...string) (string, error) {
 	for _, v := range w.endpoint {
 		if url, ok := strings.CutPrefix(v, "AWS_ENDPOINT_URL="); ok {

@@ -15,7 +15,7 @@ import (
 type ec2Noun struct {
 	name, create, describe, remove string
 	resource                       string // as tags name it
-	member, parameter, filter      string // what an id is called: in answers, in requests, in filters
+	member, parameter, filter      string // the names of an id: in answers, in requests, in filters
 	more                           func(n int) []string
 	only                           []string // a filter of those that are not gone, its values with | between them
 	token                          bool     // whether a request has a client token

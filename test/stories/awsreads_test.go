@@ -160,7 +160,7 @@ type pace struct {
 	overtaken []int64
 }
 
-// paced sends calls one after the other, none of which may be refused.
+// paced sends calls one after the other. No call may be refused.
 func (c *awsClient) paced(calls int, flood *atomic.Int64) pace {
 	c.t.Helper()
 	var all pace

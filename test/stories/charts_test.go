@@ -30,8 +30,8 @@ func helmCommands(t *testing.T, page string, want int) (all []string) {
 	return all
 }
 
-// installHelm builds the Helm whose library renders the manifests, and puts it where its own archive would be put. What
-// the page does before anything is installed is done, too.
+// installHelm builds the Helm whose library renders the manifests, and puts it where its own archive would be put. It
+// also does the steps of the page before anything is installed.
 func (k *kubeadmCluster) installHelm() {
 	k.t.Helper()
 	program := filepath.Join(k.t.TempDir(), "helm")

@@ -39,7 +39,7 @@ type installation struct {
 	named      bool                 // issuers have this host's name if it does, which one account has at a time; else the account's address
 	host       *farHost             // where the commands run; nil for the host of the test
 	mounted    []string             // the state directory, or one in it, that is a file system of its own
-	attached   []loopdevice.Device  // what these are on
+	attached   []loopdevice.Device  // devices that these are on
 	cli        *awsCLI              // the AWS CLI, for all steps
 }
 
@@ -227,7 +227,7 @@ func (i *installation) vpcProcess() string {
 	return network.ID()
 }
 
-// find lists the processes of the cluster. Those of another user are only known to the service.
+// find lists the processes of the cluster. Processes of another user are only known to the service.
 func (i *installation) find() ([]supervise.Process, error) {
 	if i.as == nil {
 		return serve.Running(i.dir)
@@ -261,7 +261,7 @@ func (i *installation) in(t *testing.T) *installation {
 func (i *installation) kill(name string) supervise.Process {
 	i.t.Helper()
 	var p supervise.Process
-	i.eventually("process "+name+" runs", func() error { // what was killed a moment ago may just be starting again
+	i.eventually("process "+name+" runs", func() error { // a process that was killed a moment ago may just be starting again
 		all, err := i.running()
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ import (
 )
 
 // TestTwoClusters is the tale of two clusters in one VPC: made by the command line, strangers to each other but for
-// what a rule lets their pods do, as SECURITY.md has it, and one of them killed and deleted, of which the other notices
+// what a rule lets their pods do, as SECURITY.md has it, and one of them killed and deleted, while the other notices
 // nothing.
 //
 //story:about cluster/serve cluster/clustercontroller machine/networkrecord network/clusternetwork network/vpc plane/webhookproxy iam/authenticator

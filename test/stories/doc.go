@@ -8,6 +8,5 @@
 // seconds: stories of one subject are steps of one story, if none disturbs the next. A step that fails does not keep
 // those from running that do not need it.
 //
-// The AWS CLI begins once for an installation (awscli_test.go). What is waited for is asked as an SDK asks
-// (eksasked_test.go).
+// The AWS CLI begins once for an installation (awscli_test.go). Waits ask as an SDK asks (eksasked_test.go).
 package stories

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// protected is one pod on each of two nodes, of which none may be missing, and each of which takes two seconds to end.
+// protected is one pod on each of two nodes. No pod may be missing, and each pod takes two seconds to end.
 const protected = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// What a story asks again and again, it asks as an SDK does. A call of the AWS CLI costs some hundred times as much of
-// a processor.
+// Questions that a story asks again and again, it asks as an SDK does. A call of the AWS CLI costs some hundred times
+// as much of a processor.
 
 // eksGets asks EKS for what is at a path, as the first user. An error has the code as the AWS CLI writes it.
 func (w *iam) eksGets(path string) func(into any) error {

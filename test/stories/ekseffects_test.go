@@ -50,7 +50,7 @@ func (o *operations) addons() {
 	if !strings.Contains(configuration.ConfigurationSchema, `"podAnnotations"`) {
 		o.t.Errorf("schema %s", configuration.ConfigurationSchema)
 	}
-	// What the schema names takes effect, and what it does not name is refused.
+	// Settings of the schema take effect, and settings that it does not name are refused.
 	if _, err := o.aws(o.admin, "eks", "create-addon", "--cluster-name", "muster", "--addon-name", "coredns", "--configuration-values", `{"annotations":{}}`); unless(err, "InvalidParameterException") != nil {
 		o.t.Errorf("what the schema has not: %v", err)
 	}

@@ -28,7 +28,7 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// What is in the world of a story about the way out. 198.18.0.0/15 is for measurements between networks (RFC 2544):
+// Addresses and names in a story about the way out. 198.18.0.0/15 is for measurements between networks (RFC 2544):
 // nobody's, and not private.
 const (
 	farHostAddress    = "198.18.0.1" // the host's own

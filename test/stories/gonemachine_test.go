@@ -43,7 +43,7 @@ func goneMachine(t *testing.T, i *installation) {
 			case <-again:
 				return
 			case <-time.After(20 * time.Millisecond):
-				_, _, _ = server.ask(t.Context(), certificate, http.MethodPost, "/api/v1/nodes", manifest) // what comes of it is seen below
+				_, _, _ = server.ask(t.Context(), certificate, http.MethodPost, "/api/v1/nodes", manifest) // its effect is seen below
 			}
 		}
 	}()

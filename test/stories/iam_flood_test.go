@@ -27,8 +27,7 @@ import (
 
 const (
 	// floodRate is how many bad tokens are sent each second, as long as somebody comes in meanwhile, and floodLeast how
-	// many must be answered: the cluster, who sends and who comes in have the same CPUs, of which others may have a
-	// part.
+	// many must be answered: the cluster, who sends and who comes in share the CPUs, perhaps with others.
 	floodRate, floodLeast = 10_000, 3_000
 	// floodOf is how many there are. It is more than anybody remembers, so that each is a new one when it comes again.
 	floodOf = 20_000
@@ -41,7 +40,7 @@ const (
 )
 
 // A flood may make the good ones this much slower. It is about the one machine on which all of it runs, senders too:
-// what is promised is that nobody waits behind bad tokens, of which there are seconds' worth at any moment.
+// the promise is that nobody waits behind bad tokens, though seconds' worth of them wait at any moment.
 const (
 	slowerBy   = 10
 	slowerThan = 250 * time.Millisecond
@@ -307,7 +306,7 @@ func (p *pipe) send(ctx context.Context) {
 		case <-tick.C:
 		}
 		var out bytes.Buffer
-		number := min(int(time.Since(began).Seconds()*floodRate/pipes)-next, floodRate/pipes/10) // what was late is not made up for at once
+		number := min(int(time.Since(began).Seconds()*floodRate/pipes)-next, floodRate/pipes/10) // late tokens are not made up for at once
 		for range number {
 			out.Write(p.requests[next%len(p.requests)])
 			next++

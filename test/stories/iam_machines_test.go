@@ -36,7 +36,7 @@ func (w *iam) machineKeys(machine, role string) keys {
 	return answer.keys
 }
 
-// noTokenOnDisk looks into every file of text that a machine writes to. One with a token is put there first, to see
+// noTokenOnDisk looks into every file of text that a machine writes to. A file with a token is put there first, to see
 // that it is found.
 func (w *iam) noTokenOnDisk() {
 	const planted = "/var/lib/kubelet/planted"

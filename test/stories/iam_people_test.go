@@ -211,7 +211,7 @@ data:
 		w.t.Errorf("muster auth check says %v:\n%s%s", err, out, talk)
 	}
 	w.t.Logf("muster auth check:\n%s", out)
-	// What is no YAML at all takes the entries of its own list away, and no others.
+	// A list that is not YAML takes its own entries away, and no others.
 	w.apply(strings.Replace(roles("x"), "    - rolearn: x", "    - rolearn: [x", 1))
 	w.becomes(bob, "bob")
 	w.apply(roles("arn:aws:iam::" + iamAccount + ":role/deploy"))

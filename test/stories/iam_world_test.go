@@ -259,7 +259,7 @@ func (w *iam) believed(token, user string) {
 }
 
 // forgets waits in the background until the API server, too, does not believe a token any more, which was refused a
-// moment ago. What it returns waits for the end of that.
+// moment ago. The function that it returns waits for the end of that.
 func (w *iam) forgets(what, token string) func(*iam) {
 	type outcome struct {
 		took time.Duration

@@ -137,7 +137,7 @@ func TestIngress(t *testing.T) {
 	if _, err := net.DialTimeout("tcp", net.JoinHostPort(ip, "80"), time.Second); err == nil {
 		t.Errorf("something listens at %s", ip)
 	}
-	i.mustKubectl("get", "httproute/web", "gateway/web", "ingress/web") // what people made stays, and so do its kinds
+	i.mustKubectl("get", "httproute/web", "gateway/web", "ingress/web") // objects that people made stay, and so do their kinds
 }
 
 // ingressRolls sends 2,000 requests, each by a connection of its own, while the pods behind Traefik are replaced again

@@ -59,7 +59,7 @@ func loopsOfMachines(t *testing.T, i *installation) {
 	refused(one, "/usr/sbin/losetup -d "+device, "not permitted")
 	refused(one, "losetup -f --show /dev/null", "regular file")
 	refused(one, "losetup -f --show /proc/self/mountinfo", "")
-	// What keeps hold of a device that is detached has nothing of it.
+	// A mount that keeps hold of a detached device cannot read it.
 	must(one, "touch /tmp/l/kept && mount --bind "+device+" /tmp/l/kept && head -c 5 /tmp/l/kept && losetup -d "+device)
 	refused(one, "head -c 5 /tmp/l/kept", "ermission denied")
 	must(one, "umount /tmp/l/kept && test ! -e "+device)

@@ -191,8 +191,8 @@ func (s *joinStory) killed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What is killed goes on at the next step of its round. The kubelet goes on alone, so that what happens only once
-	// begins a round.
+	// A join that is killed goes on at the next step of its round. The kubelet goes on alone, so that what happens only
+	// once begins a round.
 	for _, round := range [][]string{
 		{"preflight", "discovery", "token", "files", "containerd", "images", "kubelet"},
 		{"client CSR", "node", "kube-proxy", "ready"},
@@ -307,8 +307,8 @@ func (s *joinStory) adminKubeconfig(t *testing.T) {
 func (s *joinStory) leave(t *testing.T) {
 	s.adminKubeconfig(t)
 	leave := []string{host.BinDir + "/muster", "leave", "--kubeconfig", "/root/admin.conf"}
-	// What is killed goes on at the next step. Behind the line of a step it is at work on the one after it; behind that
-	// of containerd, on files.
+	// A leave that is killed goes on at the next step. Behind the line of a step it is at work on the one after it;
+	// behind that of containerd, on files.
 	for _, step := range []string{"drain", "kubelet", "pods", "kube-proxy", "token", "node", "containerd", "files"} {
 		out, err := s.host.Run(t.Context(), append([]string{"bash", "-c", tillStep, "bash", step}, leave...)...)
 		if err != nil {

@@ -27,7 +27,7 @@ func (s *joinStory) otherTokens(t *testing.T) {
 		}
 	}
 	t.Logf("denied: %v", err)
-	// One that is stopped while it starts may call that a failure.
+	// A kubelet that is stopped while it starts may call that a failure.
 	if state, _ := s.host.Run(t.Context(), "systemctl", "is-active", "kubelet"); strings.TrimSpace(state) != "inactive" && strings.TrimSpace(state) != "failed" {
 		t.Errorf("the kubelet is %s", state)
 	}
@@ -84,7 +84,7 @@ func (s *joinStory) besideContainerd(t *testing.T) {
 	if err := h.InstallContainerd(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// What containerd itself keeps of images and containers is its own affair.
+	// Files that containerd itself keeps of images and containers do not count.
 	everything := func() string {
 		var b strings.Builder
 		for line := range strings.Lines(beside.everything(t)) {

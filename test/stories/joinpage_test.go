@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// page runs what docs/join.md shows. What commands on the host read is the token, which the page pastes.
+// page runs what docs/join.md shows. Commands on the host read the token, which the page pastes.
 func (s *joinStory) page(t *testing.T) {
 	s.adminKubeconfig(t)
 	_, _, _ = s.installation.try("delete", "host", ownHostName) // earlier steps registered it, if they ran

@@ -148,7 +148,7 @@ func (k *kubeadmCluster) write(path, content string) {
 func (k *kubeadmCluster) checkout() {
 	k.t.Helper()
 	const root = "../.."
-	image := exec.CommandContext(k.t.Context(), "tools/image.sh") // what `make image` does when everything is built
+	image := exec.CommandContext(k.t.Context(), "tools/image.sh") // as `make image` does when everything is built
 	image.Dir = root
 	if out, err := image.CombinedOutput(); err != nil {
 		k.t.Fatalf("packing the image: %v\n%s", err, out)

@@ -117,7 +117,7 @@ func loadedImages(t *testing.T, i *installation) {
 	if len(nodes) != 3 {
 		t.Fatalf("nodes %q", nodes)
 	}
-	for n, node := range nodes { // one of them came later
+	for n, node := range nodes { // a node among them came later
 		run(fmt.Sprint("first-", n), node, "Never")
 	}
 	says := func(pod, want string) {

@@ -191,8 +191,7 @@ func toldOnMachine(t *testing.T, i *installation) {
 	})
 }
 
-// askMetadata asks as programs do on instances of EC2: for a token, and with it. What comes back is the answer and its
-// status.
+// askMetadata asks as programs do on instances of EC2: for a token, and with it. It returns the answer and its status.
 func (i *installation) askMetadata(machine, path string) string {
 	i.t.Helper()
 	out, _ := i.muster("exec", machine, "--", "sh", "-c", `set -e

@@ -58,7 +58,7 @@ func always(boot) bool { return true }
 
 func never(boot) bool { return false }
 
-// What is seen of a boot from outside, in its order.
+// Signs of a boot that are seen from outside, in their order.
 var (
 	boots             = logged(`msg="machine boots"`)
 	scriptsOnRecord   = there("var/lib/muster/scripts-i-*")
@@ -77,7 +77,7 @@ var (
 	servingIssued     = there("var/lib/kubelet/pki/kubelet-server-current.pem")
 )
 
-// The steps at which the agent is killed. What a machine does once in its life is hit once.
+// The steps at which the agent is killed. A step that a machine does once in its life is hit once.
 var (
 	atRoot        = bootStep{"its root is built", always, boots}
 	atBoot        = bootStep{"it asks what it is told", boots, scriptRan}
@@ -96,8 +96,8 @@ var (
 )
 
 // killedAtEachStep kills the agents of machines, which are number one of their processes, from outside: at each step of
-// a boot, and at moments that are drawn. What is killed boots again by itself and goes on to the next step of its
-// round, and in the end is the node that it would have been.
+// a boot, and at moments that are drawn. A machine that is killed boots again by itself and goes on to the next step of
+// its round, and in the end is the node that it would have been.
 func killedAtEachStep(t *testing.T, i *installation) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -154,11 +154,11 @@ type victim struct {
 	tries    int
 	pid      int       // of the boot that was killed last
 	killed   time.Time // when that was
-	seen     boot      // what had been logged by then
-	scripts  string    // what they had done when it was on record that they ran; empty: it is not
+	seen     boot      // signs that had been logged by then
+	scripts  string    // their output when it was on record that they ran; empty: it is not
 }
 
-// killedTemplate is what such a machine does once: scripts that tell where they are. One that is cut short by the kill
+// killedTemplate is what such a machine does once: scripts that tell where they are. A script that the kill cuts short
 // is to be ignored.
 const killedTemplate = `MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="=="

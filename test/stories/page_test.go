@@ -22,7 +22,7 @@ type page struct {
 	name  string
 	least int      // how many commands it shows at least
 	dir   string   // where they run
-	pairs []string // what the page says, and what it stands for here, in turn
+	pairs []string // texts of the page and their replacements here, in turn
 	// unsteady are lines that are there or not, by how fast things go and on which machine.
 	unsteady *regexp.Regexp
 	// settles are commands that show what is still on its way: their readers are slower than this test, which asks

@@ -128,7 +128,7 @@ func (w *planeStory) again(s started) {
 	go func() { _ = cmd.Wait() }() // the account ends it
 }
 
-// stopAccount ends the service and its guard, each of which starts the other one.
+// stopAccount ends the service and its guard. Each starts the other again.
 func (w *planeStory) stopAccount() {
 	w.t.Helper()
 	w.eventually("neither the service nor its guard runs", func() error {

@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/test/promise"
 )
 
-// observer is the policy of a certificate controller that writes nothing but its lease, of which each pair of replicas
-// has one.
+// observer is the policy of a certificate controller that writes nothing but its lease. Each pair of replicas has a
+// lease.
 const observer = `apiVersion: certificates.muster.dev/v1alpha1
 kind: CertificateControllerConfiguration
 mode: observe
@@ -67,7 +67,7 @@ func (p *printed) Write(raw []byte) (int, error) {
 	}
 }
 
-// leaders are pairs of replicas, of which one leads and the other stands by.
+// leaders are pairs of replicas: one replica leads and the other stands by.
 type leaders struct{ done sync.WaitGroup }
 
 // startLeaders starts pairs of replicas and stops those that lead, as a debugger or a hypervisor does it. They go on,

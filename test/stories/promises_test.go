@@ -68,7 +68,7 @@ type promises struct {
 	cluster    dynamic.Interface
 	management dynamic.Interface
 	machines   []promisedMachine
-	later      *sync.WaitGroup // what is asked for while other steps go on
+	later      *sync.WaitGroup // requests that run while other steps go on
 }
 
 type promisedMachine struct {

@@ -77,7 +77,7 @@ func (h *farHost) serveProxy(address string) *atomic.Int64 {
 		if err != nil {
 			return
 		}
-		go func() { _, _ = io.Copy(to, read); _ = to.Close() }() // what the server has read already comes first
+		go func() { _, _ = io.Copy(to, read); _ = to.Close() }() // bytes that the server has read already come first
 		_, _ = io.Copy(from, to)
 		_ = from.Close()
 	})}

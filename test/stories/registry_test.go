@@ -124,7 +124,7 @@ func registryOfTheAccount(t *testing.T, i *installation) {
 	aws("iam", "attach-role-policy", "--role-name", "muster-node-muster", "--policy-arn", policy)
 	says("refused")
 
-	// What ECR's API removes cannot be pulled.
+	// An image that ECR's API removes cannot be pulled.
 	aws("ecr", "batch-delete-image", "--repository-name", "team/greet", "--image-ids", "imageTag=v1")
 	if out, err := try("", crane, "manifest", registry+"/team/greet:v1"); err == nil || !strings.Contains(out, "MANIFEST_UNKNOWN") {
 		t.Errorf("an image that was removed: %v\n%s", err, out)

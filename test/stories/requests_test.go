@@ -113,7 +113,7 @@ func requestsExplained(t *testing.T, i *installation) {
 		if err := json.Unmarshal([]byte(out), &issued); err != nil {
 			t.Fatal(err)
 		}
-		if len(issued) != 3 { // one of each node, one of the person
+		if len(issued) != 3 { // a certificate of each node and of the person
 			return fmt.Errorf("%d are on record: %s", len(issued), out)
 		}
 		return nil

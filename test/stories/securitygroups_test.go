@@ -168,7 +168,7 @@ func apiServerAt443(w *iam, g *groups, clients string) {
 // storyPort is listened on by the server.
 const storyPort = 4000
 
-// groups are two machines, one of which listens, and the groups that there are.
+// groups are two machines, a client and a server that listens, and the existing groups.
 type groups struct {
 	vpc, cluster, standard string
 	client, server         member

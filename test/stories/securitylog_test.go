@@ -76,7 +76,7 @@ func TestSecurityLog(t *testing.T) {
 	i.mustKubectl("create", "secret", "generic", "seen", "--from-literal=password="+value)
 	i.mustKubectl("get", "secret", "seen", "-o", "yaml")
 	token := i.mustKubectl("create", "token", "default")
-	i.kill("serve") // what follows is written while nobody reads
+	i.kill("serve") // the lines that follow are written while nobody reads
 	// kubectl looks for the pod first, and asks no more if there is none.
 	_, _ = i.kubectl("get", "--raw", "/api/v1/namespaces/default/pods/nobody/exec?command=true&stdout=true")
 	_, _ = i.kubectl("get", "--raw", "/api/v1/namespaces/default/services/http:nobody:80/proxy/path")

@@ -290,7 +290,7 @@ func kubeadmTokens(t *testing.T, i *installation) {
 	if out := i.kubeadm("token", "list"); strings.Contains(out, theirs) || strings.Contains(out, ours.token) {
 		t.Errorf("kubeadm still sees\n%s", out)
 	}
-	// What kubeadm reads of the cluster is as kubeadm likes it.
+	// Configurations that kubeadm reads of the cluster pass kubeadm's validation.
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
 	text := i.mustKubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "jsonpath={.data.ClusterConfiguration}") + "\n---\n" +

@@ -13,7 +13,7 @@ import (
 )
 
 // TestARequestThatNobodySigns waits with a kubelet for as long as it does: a quarter of an hour, which nothing shortens
-// (k8s.io/client-go, util/certificate, certificateWaitTimeout). What it says then is on docs/join-by-hand.md.
+// (k8s.io/client-go, util/certificate, certificateWaitTimeout). Its message is on docs/join-by-hand.md.
 //
 //story:about node certificates
 func TestARequestThatNobodySigns(t *testing.T) {

@@ -266,8 +266,8 @@ func (i *installation) nothingLost() {
 	}
 }
 
-// killOnMachine kills a daemon of a machine, all of the machine, or the service. What an earlier round has killed must
-// be back.
+// killOnMachine kills a daemon of a machine, all of the machine, or the service. A process that an earlier round has
+// killed must be back.
 func (i *installation) killOnMachine(machine, victim string) {
 	i.t.Helper()
 	i.eventually(victim+" is there to be killed", func() error {

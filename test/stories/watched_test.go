@@ -31,7 +31,7 @@ const watchDropIn = "/etc/systemd/system/muster-node-watch.service.d/90-often.co
 // watched does to the host what its kubelet alone does not notice. Its own watch, as muster join runs it and in what
 // systemd lets that do, looks more often than it would.
 func (s *joinStory) watched(t *testing.T) {
-	const cleared = "ExecStart=\n" // of what the unit says
+	const cleared = "ExecStart=\n" // the unit's own commands
 	line := "ExecStart=" + host.BinDir + "/muster node watch --interval=100ms --node-ip=" + ownHostAddress + "\n"
 	s.must("mkdir", filepath.Dir(watchDropIn))
 	if err := s.host.Write(watchDropIn, "[Service]\n"+cleared+line, 0o644); err != nil {

@@ -46,7 +46,7 @@ const skewDropIn = "/etc/systemd/system/kubelet.service.d/90-skew.conf"
 // until it is undone. The tracer is one more process of the unit, which is over with the last of them (KillMode).
 func (g guest) skewKubelet(t *testing.T, offset, args string) (undo func()) {
 	t.Helper()
-	const cleared = "ExecStart=\n" // of what the unit says
+	const cleared = "ExecStart=\n" // the unit's own commands
 	line := "ExecStart=" + strings.Join(skewed(offset, "/usr/local/bin/kubelet", args), " ") + "\n"
 	if err := g.host.Write(skewDropIn, "[Service]\nKillMode=mixed\n"+cleared+line, 0o644); err != nil {
 		t.Fatal(err)

@@ -19,14 +19,14 @@ type check struct {
 	repository repository
 	tree       repository    // the worktree
 	within     time.Duration // time for vetting
-	left       time.Duration // what is left of it
+	left       time.Duration // the time that is left of it
 	failed     int
 	vetted     int
 	notReached []string // by vet
 	stdout     io.Writer
 }
 
-// commit checks one commit. What fails is printed; an error means that the check could not be made.
+// commit checks one commit. Failures are printed. An error means that the check could not be made.
 func (c *check) commit(ctx context.Context, commit commit) error {
 	holds := true
 	fail := func(what, why string) {

@@ -14,7 +14,7 @@ func TestCommits(t *testing.T) {
 	for name, c := range map[string]struct {
 		before files // on main
 		change files
-		want   []string // of what is printed; nothing if the commit holds
+		want   []string // parts of the output; nothing if the commit holds
 	}{
 		"a package":       {nil, files{"c/c.go": "package c\n"}, nil},
 		"nothing of Go's": {nil, files{"README.md": "Text.\n"}, nil},

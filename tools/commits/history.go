@@ -119,8 +119,8 @@ func (r repository) changed(ctx context.Context, c commit) ([]string, error) {
 	return names(out), err
 }
 
-// modules are the directories of a commit's modules, "." among them; those of testdata, and what go ignores, are left
-// out.
+// modules are the directories of a commit's modules, "." among them. Modules of testdata, and those that go ignores,
+// are left out.
 func (r repository) modules(ctx context.Context, c commit) ([]string, error) {
 	out, err := r.git(ctx, "ls-tree", "-r", "-z", "--name-only", c.id)
 	var found []string

@@ -39,7 +39,7 @@ type runner struct {
 	spent    time.Duration
 }
 
-// run runs stories in their order. One that is alone begins when all before it have ended.
+// run runs stories in their order. A story that runs alone begins when all stories before it have ended.
 func (r *runner) run(ctx context.Context, list []chosen) []outcome {
 	outcomes := make([]outcome, len(list))
 	free := make(chan struct{}, r.slots)
@@ -151,7 +151,7 @@ func (r *runner) say(text string) {
 	fmt.Fprintln(r.out, text)
 }
 
-// rounds runs a story that is not steady several times and counts how often it failed. What it prints is kept from the
+// rounds runs a story that is not steady several times and counts how often it failed. Its output is kept from the
 // counts of tests.
 func (r *runner) rounds(ctx context.Context, s story, n int, log io.Writer) (failed int) {
 	for range n {

@@ -38,8 +38,8 @@ func TestRunKeepsLinesWhole(t *testing.T) {
 	}
 }
 
-// Four stories wait for each other, which only ends if all of them run at the same time; one that is alone sees that
-// nothing else runs.
+// Four stories wait for each other, which only ends if all of them run at the same time. A story that runs alone sees
+// that nothing else runs.
 func TestRunSeveralAndOneAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
-// What runs beside stands still while a story is alone, and goes on afterwards.
+// Programs beside the stories stand still while a story is alone, and go on afterwards.
 func TestAloneStopsWhatIsBeside(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "count")

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What a story takes: it mostly waits, so a processor serves two; the local machines of one hold up to 60 inotify
+// Needs of a story: it mostly waits, so a processor serves two; the local machines of one hold up to 60 inotify
 // instances; its control planes and nodes take up to 2 GiB.
 const (
 	storiesPerProcessor = 2

@@ -32,13 +32,13 @@ type counts struct{ passed, failed, skipped int }
 type report struct {
 	out, log io.Writer
 	partial  []byte
-	output   map[test]*strings.Builder // of what has not ended yet
+	output   map[test]*strings.Builder // of tests that have not ended yet
 	running  map[string]*counts
 
 	passed, failed, skipped int
 
-	reasons []string // what the tests that failed complain of
-	notRun  []string // what was skipped, and why
+	reasons []string // complaints of failed tests
+	notRun  []string // skipped tests, and why
 }
 
 func newReport(out, log io.Writer) *report {
@@ -139,7 +139,7 @@ func (r *report) endTest(e event) {
 var complaint = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
 
 // explain keeps what a test that failed complained of last, for the end: in the middle of everything that was printed
-// it is hard to find. What a test logs on its way looks like a complaint, and comes before the one that it failed for.
+// it is hard to find. A test's log lines look like complaints, and come before the complaint that it failed for.
 func (r *report) explain(key test) {
 	const most, width = 5, 400
 	output := r.output[key]

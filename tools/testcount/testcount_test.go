@@ -147,7 +147,7 @@ exit 1`
 	}
 }
 
-// What a test logs before is not taken for what it failed for.
+// Earlier log lines of a test are not taken for the complaint that it failed for.
 func TestExplainsByTheLastComplaints(t *testing.T) {
 	var output strings.Builder
 	for n := range 9 {
