@@ -107,8 +107,8 @@ func (s *Service) begin(ctx context.Context, asked *awsfront.Call, m mode) (end 
 	if c.state, err = s.config.Store.State(); err != nil {
 		return nil, away(err)
 	}
-	if m == writes { // what was changed while it waited may have been its sender's key or rights
-		if c.principal, err = s.renewed(c.state, c.principal, c.now); err != nil {
+	if m == writes { // its sender may have lost the key or the rights while it waited
+		if c.principal, err = s.find(c.state, c.principal.keyID, c.principal.session, c.now); err != nil {
 			return nil, badToken(err)
 		}
 	}

@@ -82,7 +82,7 @@ func invalidToken(format string, args ...any) error {
 // lookup finds the owner of an access key, and whether everything that it depends on still exists.
 func (s *Service) lookup(state *State, keyID, token string, now time.Time) (principal, error) {
 	if token == "" {
-		return ofKey(state, keyID)
+		return s.find(state, keyID, nil, now)
 	}
 	if !iam.IsID(iam.SessionKeyPrefix, keyID) {
 		return principal{}, invalidToken("the access key is not one that comes with a session token")
@@ -91,33 +91,25 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 	if err != nil {
 		return principal{}, invalidToken("%v", err)
 	}
-	return s.ofSession(state, session, keyID, now)
+	return s.find(state, keyID, &session, now)
 }
 
-// renewed is a principal as it is in another state.
-func (s *Service) renewed(state *State, p principal, now time.Time) (principal, error) {
-	if p.session == nil {
-		return ofKey(state, p.keyID)
+// find finds the owner of an access key in a state; session is what its token says, nil for a key of a user.
+func (s *Service) find(state *State, keyID string, session *Session, now time.Time) (principal, error) {
+	if session == nil {
+		key, user, err := longLived(state, keyID)
+		if err != nil {
+			return principal{}, err
+		}
+		return principal{arn: user.ARN(), account: user.Account, id: user.ID, secret: key.Secret, keyID: key.ID, grants: user.Grants, boundary: user.Boundary}, nil
 	}
-	return s.ofSession(state, *p.session, p.keyID, now)
-}
-
-func ofKey(state *State, keyID string) (principal, error) {
-	key, user, err := longLived(state, keyID)
-	if err != nil {
-		return principal{}, err
-	}
-	return principal{arn: user.ARN(), account: user.Account, id: user.ID, secret: key.Secret, keyID: key.ID, grants: user.Grants, boundary: user.Boundary}, nil
-}
-
-func (s *Service) ofSession(state *State, session Session, keyID string, now time.Time) (principal, error) {
 	if !now.Before(session.Expires) {
 		return principal{}, &refused{iamfault.ExpiredToken, "the session ended at " + session.Expires.Format(time.RFC3339)}
 	}
-	if err := s.rooted(state, session, now); err != nil {
+	if err := rooted(s, state, *session, now); err != nil {
 		return principal{}, err
 	}
-	p := principal{id: session.PrincipalID, session: &session, secret: session.Secret, keyID: keyID}
+	p := principal{id: session.PrincipalID, session: session, secret: session.Secret, keyID: keyID}
 	var root Instance
 	if session.RootInstance != "" {
 		var ok bool
@@ -162,7 +154,7 @@ func longLived(state *State, keyID string) (iam.AccessKey, iam.User, error) {
 }
 
 // rooted checks what a session was first made with: a session ends with the key, the instance or the pod at its root.
-func (s *Service) rooted(state *State, session Session, now time.Time) error {
+func rooted(s *Service, state *State, session Session, now time.Time) error {
 	switch {
 	case session.RootKey != "":
 		if _, _, err := longLived(state, session.RootKey); err != nil {
