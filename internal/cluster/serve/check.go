@@ -17,38 +17,27 @@ import (
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/steps"
 )
 
 // check finds what would keep a cluster from starting, before anything is changed. running says that a service answers.
 func (s Session) check(binDir string, running bool) error {
 	var own account.Account
-	steps := []step{
-		{"layout", func() error { return statedir.CheckLayout(s.State) }},
-		{"host of issuers", option("--issuer-host", func() error { return s.issuers().Check(s.State) })},
-		{"range of load balancers", option("--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) })},
-		{"release", func() error { _, err := releaseOf(s.Wanted.Cluster.Spec.Version); return err }},
-		{"account", into(&own, func() (account.Account, error) { return account.Plan(s.State, s.Region) })},
-		{"network", func() error { return s.checkNetwork(own) }},
-	}
 	wantsLocal := s.wantsLocal()
-	if wantsLocal && (s.Explicit || !s.State.Exists()) {
-		steps = append(steps, step{"local machines", func() error { return hostcheck.Local(s.State, binDir, own.Region) }})
-	}
-	if wantsLocal && (s.Explicit || !running) {
-		steps = append(steps, step{"isolation", func() error { return hostcheck.Isolation(s.State, s.Wanted, s.HostRoot, s.Explicit) }})
-	}
-	if !running {
-		steps = append(steps,
-			step{"foreign files", func() error { return statedir.CheckDirectory(s.State) }},
-			step{"disk", func() error { return hostcheck.Disk(s.State) }})
-	}
-	if !running && wantsLocal {
-		steps = append(steps, step{"inotify", func() error { return hostcheck.Inotify(s.Wanted.NodeGroups) }})
-	}
-	if !running {
-		steps = append(steps, step{"port", s.checkPort})
-	}
-	return inOrder(slog.New(slog.DiscardHandler), steps)
+	return steps.InOrder(slog.New(slog.DiscardHandler),
+		steps.New("layout", func() error { return statedir.CheckLayout(s.State) }),
+		steps.Option("host of issuers", "--issuer-host", func() error { return s.issuers().Check(s.State) }),
+		steps.Option("range of load balancers", "--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) }),
+		steps.New("release", func() error { _, err := releaseOf(s.Wanted.Cluster.Spec.Version); return err }),
+		steps.Into("account", &own, func() (account.Account, error) { return account.Plan(s.State, s.Region) }),
+		steps.New("network", func() error { return s.checkNetwork(own) }),
+		steps.New("local machines", func() error { return hostcheck.Local(s.State, binDir, own.Region) }).If(wantsLocal && (s.Explicit || !s.State.Exists())),
+		steps.New("isolation", func() error { return hostcheck.Isolation(s.State, s.Wanted, s.HostRoot, s.Explicit) }).If(wantsLocal && (s.Explicit || !running)),
+		steps.New("foreign files", func() error { return statedir.CheckDirectory(s.State) }).If(!running),
+		steps.New("disk", func() error { return hostcheck.Disk(s.State) }).If(!running),
+		steps.New("inotify", func() error { return hostcheck.Inotify(s.Wanted.NodeGroups) }).If(!running && wantsLocal),
+		steps.New("port", s.checkPort).If(!running),
+	)
 }
 
 // checkPort refuses a port of the API server that another program has.

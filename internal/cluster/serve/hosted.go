@@ -29,6 +29,7 @@ import (
 	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/steps"
 )
 
 // hosted runs one cluster: its processes and its controllers.
@@ -151,27 +152,27 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 // prepare makes whatever the specs are built from.
 func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config) (component.Config, error) {
 	specs := component.Config{Account: account, Dir: h.dir, Cluster: *wanted.Cluster}
-	err := inOrder(h.log, []step{
-		{"directory of keys", func() error { return makeKeysDir(h.dir.PKI()) }},
-		{"memory of the host", func() error {
+	err := steps.InOrder(h.log,
+		steps.New("directory of keys", func() error { return makeKeysDir(h.dir.PKI()) }),
+		steps.New("memory of the host", func() error {
 			if bounds, err := local.HostBounds(); err == nil {
 				specs.HostMemory = bounds.Memory
 			}
 			return nil
-		}},
-		{"release", into(&specs.Release, func() (release.Release, error) { return releaseOf(wanted.Cluster.Spec.Version) })},
-		{"ports", into(&specs.Ports, func() (component.Ports, error) {
+		}),
+		steps.Into("release", &specs.Release, func() (release.Release, error) { return releaseOf(wanted.Cluster.Spec.Version) }),
+		steps.Into("ports", &specs.Ports, func() (component.Ports, error) {
 			return h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
-		})},
-		{"users", func() error { h.ensureUsers(); return nil }},
-		{"issuer", into(&specs.Issuer, func() (component.Issuer, error) { return issuer.EnsureCluster(account.State, h.dir) })},
-		{"network", into(&specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) })},
-		{"encryption key", into(&specs.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()) })},
-		{"certificates", func() error { return h.ensureKeys(specs, time.Now()) }},
-		{"keys of service account tokens", func() error { return tokenkeys.HandOver(specs, time.Now()) }},
-		{"associations of pods", func() error { return podidentity.HandOver(specs) }},
-		{"kubeconfig", func() error { return writeKubeconfig(specs) }},
-	})
+		}),
+		steps.New("users", func() error { h.ensureUsers(); return nil }),
+		steps.Into("issuer", &specs.Issuer, func() (component.Issuer, error) { return issuer.EnsureCluster(account.State, h.dir) }),
+		steps.Into("network", &specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) }),
+		steps.Into("encryption key", &specs.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()) }),
+		steps.New("certificates", func() error { return h.ensureKeys(specs, time.Now()) }),
+		steps.New("keys of service account tokens", func() error { return tokenkeys.HandOver(specs, time.Now()) }),
+		steps.New("associations of pods", func() error { return podidentity.HandOver(specs) }),
+		steps.New("kubeconfig", func() error { return writeKubeconfig(specs) }),
+	)
 	return specs, err
 }
 

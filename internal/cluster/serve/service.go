@@ -39,6 +39,7 @@ import (
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/readcache"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/steps"
 	"muster.dev/muster/internal/storage/filestore"
 )
 
@@ -205,25 +206,25 @@ func (s *Service) prepare() (component.Account, error) {
 	state := s.cfg.State
 	shared := component.Account{State: state, BinDir: s.cfg.BinDir, VPC: local.Possible()}
 	var own account.Account
-	err := inOrder(s.cfg.Log, []step{
-		{"directory of keys", func() error { return makeKeysDir(state.PKI()) }},
-		{"account", func() (err error) {
+	err := steps.InOrder(s.cfg.Log,
+		steps.New("directory of keys", func() error { return makeKeysDir(state.PKI()) }),
+		steps.New("account", func() (err error) {
 			own, err = account.Read(state)
 			shared.Region = own.Region
 			return err
-		}},
-		{"issuers", func() error {
+		}),
+		steps.New("issuers", func() error {
 			at, err := issuer.OfAccount(state)
 			shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name(), Loopback: at.Loopback}
 			return err
-		}},
-		{"default VPC", func() error { return networkrecord.DescribeDefault(state, own.Region, egresspolicy.NAT) }},
-		{"VPCs", into(&shared.VPCs, func() ([]component.VPC, error) { return networkrecord.Described(state) })},
-		{"ports", into(&shared.Ports, s.ports.Account)},
-		{"encryption key", into(&shared.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(state.PKI(), state.ManagementEtcd()) })},
-		{"certificates", func() error { return s.ensureKeys(shared, time.Now()) }},
-		{"kubeconfig", func() error { return writeManagementKubeconfig(shared) }},
-	})
+		}),
+		steps.New("default VPC", func() error { return networkrecord.DescribeDefault(state, own.Region, egresspolicy.NAT) }),
+		steps.Into("VPCs", &shared.VPCs, func() ([]component.VPC, error) { return networkrecord.Described(state) }),
+		steps.Into("ports", &shared.Ports, s.ports.Account),
+		steps.Into("encryption key", &shared.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(state.PKI(), state.ManagementEtcd()) }),
+		steps.New("certificates", func() error { return s.ensureKeys(shared, time.Now()) }),
+		steps.New("kubeconfig", func() error { return writeManagementKubeconfig(shared) }),
+	)
 	return shared, err
 }
 
