@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/platform/programs"
 )
 
 // NewServeCommand returns "muster serve".
@@ -37,7 +38,7 @@ When it ends, components and machines go on, and the next service takes them ove
 			if !dir.Exists() {
 				return errors.New("nothing is set up in " + string(dir) + " yet: run `muster up` once")
 			}
-			binDir, err := serve.FindPrograms()
+			binDir, err := programs.Find(local.Possible())
 			if err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func NewGuardCommand(o *terminal.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			binDir, err := serve.FindPrograms()
+			binDir, err := programs.Find(local.Possible())
 			if err != nil {
 				return err
 			}

@@ -9,15 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -131,7 +130,7 @@ func TestSessionSaves(t *testing.T) {
 }
 
 // plan asks a copy of the test binary, beside which the programs are.
-func plan(t *testing.T, dir statedir.Dir, programs []string) ([]component.Spec, string) {
+func plan(t *testing.T, dir statedir.Dir, beside []string) ([]component.Spec, string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -145,7 +144,7 @@ func plan(t *testing.T, dir statedir.Dir, programs []string) ([]component.Spec, 
 	if err := os.Link(self, filepath.Join(bin, "muster")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range programs {
+	for _, name := range beside {
 		write(t, filepath.Join(bin, name), "")
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "muster"))
@@ -166,7 +165,7 @@ func plan(t *testing.T, dir statedir.Dir, programs []string) ([]component.Spec, 
 
 func TestPlan(t *testing.T) {
 	dir := newDir(t)
-	all := append(slices.Clone(programs), machinePrograms...)
+	all := append(programs.Plane(), programs.Machine()...)
 	specs, problem := plan(t, dir, all)
 	if problem != "" {
 		t.Fatal(problem)
@@ -201,17 +200,6 @@ func TestPlan(t *testing.T) {
 	}
 	if _, problem = plan(t, dir, all[2:]); !strings.Contains(problem, "lacks etcd, generic-apiserver: run `make build`") {
 		t.Errorf("without programs: %q", problem)
-	}
-}
-
-// An add-on waits for its files; a cluster must come up without them.
-func TestUpNeedsNoFilesOfAddons(t *testing.T) {
-	for _, known := range catalogue.New() {
-		for _, file := range known.Files() {
-			if slices.Contains(machinePrograms, file) || slices.Contains(programs, file) {
-				t.Errorf("muster up needs %s of add-on %s", file, known.Name)
-			}
-		}
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/portplan"
+	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // Plan returns the processes of the account and of one cluster that would run, and changes nothing. Ports that would be
 // chosen are shown as 0. An empty region stands for the account's, or for the default where there is none yet.
 func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]component.Spec, error) {
-	binDir, err := FindPrograms()
+	binDir, err := programs.Find(local.Possible())
 	if err != nil {
 		return nil, err
 	}

@@ -20,12 +20,14 @@ import (
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/joinlog"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -81,7 +83,7 @@ type Outcome struct {
 // Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells
 // it the wanted configuration.
 func (s Session) Start(ctx context.Context) (Outcome, error) {
-	binDir, err := FindPrograms()
+	binDir, err := programs.Find(local.Possible())
 	if err != nil {
 		return Outcome{}, err
 	}
