@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -51,7 +51,7 @@ type memory struct {
 // program.
 func measureMemory(dir statedir.Dir) (*memory, error) {
 	m := &memory{kib: map[string][]held{}}
-	found, err := serve.Running(dir)
+	found, err := guard.Running(dir)
 	if err != nil {
 		return m, err
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/controlsocket"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -230,7 +230,7 @@ func (i *installation) vpcProcess() string {
 // find lists the processes of the cluster. Processes of another user are only known to the service.
 func (i *installation) find() ([]supervise.Process, error) {
 	if i.as == nil {
-		return serve.Running(i.dir)
+		return guard.Running(i.dir)
 	}
 	status, err := i.status()
 	if err != nil {

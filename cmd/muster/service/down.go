@@ -11,7 +11,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/takedown"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -33,7 +33,7 @@ It needs no running service, and it works after any crash.`,
 				return err
 			}
 			count := 0
-			if err := serve.Stop(cmd.Context(), dir, func(what string, n int) {
+			if err := takedown.Stop(cmd.Context(), dir, func(what string, n int) {
 				count += n
 				fmt.Fprintf(o.Err, "Stopped %s (%d)\n", what, n)
 			}); err != nil {
@@ -53,7 +53,7 @@ It needs no running service, and it works after any crash.`,
 				return err
 			}
 			before := entries(dir)
-			mounted, err := serve.Delete(cmd.Context(), dir)
+			mounted, err := takedown.Delete(cmd.Context(), dir)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsapi"
+	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -80,7 +81,7 @@ func NewGuardCommand(o *terminal.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve.Guard(cmd.Context(), dir, binDir, newLogger(o))
+			return guard.Run(cmd.Context(), dir, binDir, newLogger(o))
 		},
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/controlsocket"
-	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/table"
@@ -40,7 +40,7 @@ was. Exit code 1 means that something is not as configured.`,
 			}
 			status, err := controlsocket.NewClient(dir).Status(cmd.Context())
 			if errors.Is(err, controlsocket.ErrNotRunning) {
-				running, findErr := serve.Running(dir)
+				running, findErr := guard.Running(dir)
 				if findErr != nil {
 					return findErr
 				}

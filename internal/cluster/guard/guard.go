@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+// Package guard keeps the service of a state directory running: the two processes that start each other again, the lock
+// that lets one of each run, and what else runs on the directory.
+package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/filelock"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -19,6 +26,21 @@ const (
 	ProcessServe = "serve"
 	ProcessGuard = "guard"
 )
+
+// Grace is how long the service and its guard may take to end.
+const Grace = 10 * time.Second
+
+// ErrRunning means that a service runs on this state directory already.
+var ErrRunning = errors.New("a service already runs on this state directory")
+
+// Lock makes sure that one process of a kind runs on a state directory, or returns an error that is ErrRunning.
+func Lock(path string) (release func(), err error) {
+	release, err = filelock.Hold(path)
+	if errors.Is(err, filelock.ErrTaken) {
+		return nil, fmt.Errorf("%w (%s is locked); `muster status` shows it", ErrRunning, path)
+	}
+	return release, err
+}
 
 // Whatever process dies is started again by the service; the guard is who starts the service again, and the service
 // starts the guard again. Each is one supervised process of the other.
@@ -31,7 +53,8 @@ func serveSpec(dir statedir.Dir, binDir string) component.Spec {
 	}
 }
 
-func guardSpec(dir statedir.Dir, binDir string) component.Spec {
+// Spec is the process of the guard, as the service keeps it running.
+func Spec(dir statedir.Dir, binDir string) component.Spec {
 	return component.Spec{
 		Name: ProcessGuard,
 		Path: filepath.Join(binDir, "muster"),
@@ -39,12 +62,12 @@ func guardSpec(dir statedir.Dir, binDir string) component.Spec {
 	}
 }
 
-// Guard keeps the service of a state directory running until the context ends.
-func Guard(ctx context.Context, dir statedir.Dir, binDir string, log *slog.Logger) error {
+// Run keeps the service of a state directory running until the context ends.
+func Run(ctx context.Context, dir statedir.Dir, binDir string, log *slog.Logger) error {
 	if err := os.MkdirAll(dir.Run(), 0o700); err != nil {
 		return fmt.Errorf("making directory %s for the guard's lock: %w", dir.Run(), err)
 	}
-	release, err := lock(dir.GuardLock())
+	release, err := Lock(dir.GuardLock())
 	if err != nil {
 		return err
 	}
@@ -56,7 +79,52 @@ func Guard(ctx context.Context, dir statedir.Dir, binDir string, log *slog.Logge
 	return supervisor.Run(ctx, []component.Spec{serveSpec(dir, binDir)})
 }
 
-// StartInBackground starts the guard, which starts the service. It returns at once.
-func StartInBackground(dir statedir.Dir, binDir string) error {
-	return supervise.Start(dir, guardSpec(dir, binDir))
+// Start starts the guard in the background, which starts the service. It returns at once.
+func Start(dir statedir.Dir, binDir string) error {
+	return supervise.Start(dir, Spec(dir, binDir))
+}
+
+// IsProcess reports whether a process is the service or its guard.
+func IsProcess(name string) bool { return name == ProcessServe || name == ProcessGuard }
+
+// StopService ends the service and its guard only; components and machines go on.
+func StopService(ctx context.Context, dir statedir.Dir) error {
+	for {
+		stopped, err := supervise.Stop(ctx, dir, Grace, func(p supervise.Process) bool { return IsProcess(p.Name) })
+		if err != nil {
+			return fmt.Errorf("stopping the service: %w", err)
+		}
+		if len(stopped) == 0 {
+			return nil
+		}
+	}
+}
+
+// Outdated reports whether the service that runs is of another program than this: it has been replaced since the
+// service started, or another release of Muster lies in another directory.
+func Outdated(dir statedir.Dir) bool {
+	own, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return false
+	}
+	running, err := supervise.Find(dir)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(running, func(p supervise.Process) bool { return p.Name == ProcessServe && p.Executable != own })
+}
+
+// Running lists the processes of a state directory, of each machine the first one.
+func Running(dir statedir.Dir) ([]supervise.Process, error) {
+	found, err := supervise.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := local.Running(dir) // whose users are their own
+	for id, pid := range machines {
+		if !slices.ContainsFunc(found, func(p supervise.Process) bool { return p.PID == pid }) {
+			found = append(found, supervise.Process{Name: local.ProcessName(id), PID: pid})
+		}
+	}
+	return found, err
 }

@@ -10,7 +10,6 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/machine/hostcheck"
-	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
@@ -67,19 +66,4 @@ func (s Session) checkNetwork(own account.Account) error {
 		Account: component.Account{State: s.State, Region: own.Region}, Dir: s.Cluster(), Cluster: *s.Wanted.Cluster,
 	})
 	return err
-}
-
-// Running lists the processes of a state directory, of each machine the first one.
-func Running(dir statedir.Dir) ([]supervise.Process, error) {
-	found, err := supervise.Find(dir)
-	if err != nil {
-		return nil, err
-	}
-	machines, err := local.Running(dir) // whose users are their own
-	for id, pid := range machines {
-		if !slices.ContainsFunc(found, func(p supervise.Process) bool { return p.PID == pid }) {
-			found = append(found, supervise.Process{Name: local.ProcessName(id), PID: pid})
-		}
-	}
-	return found, err
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"muster.dev/muster/internal/cluster/takedown"
 	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/plane/component"
@@ -52,7 +53,7 @@ func (s *Service) runClusters(ctx context.Context, account component.Account) {
 func (s *Service) host(ctx context.Context, dir statedir.Cluster) *hosted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hosted[dir] != nil || beingRemoved(dir) {
+	if s.hosted[dir] != nil || dir.BeingRemoved() {
 		return nil
 	}
 	h := newHosted(ctx, s, dir)
@@ -117,4 +118,33 @@ func (s *Service) refuse(heard nodegroup.Heard) {
 		default: // it comes again
 		}
 	}
+}
+
+// removeCluster ends one cluster and removes everything of it on this host. It can be cut short at any point and called
+// again.
+func (s *Service) removeCluster(ctx context.Context, account component.Account, name string, dir statedir.Cluster) error {
+	return takedown.Cluster{
+		Account: account, Name: name, Dir: dir, Balancers: s.balancers, Log: s.cfg.Log,
+		End: func(ctx context.Context) error { return s.endHosted(ctx, dir) },
+	}.Remove(ctx)
+}
+
+// endHosted ends what this process does for a cluster. Its processes go on.
+func (s *Service) endHosted(ctx context.Context, dir statedir.Cluster) error {
+	s.mu.Lock()
+	h := s.hosted[dir]
+	s.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	h.end()
+	select {
+	case <-h.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	delete(s.hosted, dir)
+	s.mu.Unlock()
+	return nil
 }

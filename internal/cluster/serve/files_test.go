@@ -3,9 +3,7 @@
 package serve
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,56 +17,6 @@ import (
 	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
-
-func TestLock(t *testing.T) {
-	path := newDir(t).Lock()
-	release, err := lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private(t, path)
-	_, err = lock(path)
-	if !errors.Is(err, ErrRunning) {
-		t.Errorf("locked twice: %v", err)
-	}
-	says(t, err, path, "muster status")
-	release()
-	if release, err = lock(path); err != nil {
-		t.Fatalf("released, and yet: %v", err)
-	}
-	release()
-	if _, err := lock(filepath.Join(path, "below")); err == nil || errors.Is(err, ErrRunning) {
-		t.Errorf("a file that cannot be: %v", err)
-	}
-}
-
-func TestLockEndsWithItsProcess(t *testing.T) {
-	path := newDir(t).Lock()
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-	cmd.Dir, cmd.Env = filepath.Dir(path), append(os.Environ(), envLock+"=1")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-		t.Fatalf("the other process says %q, %v", line, err)
-	}
-	if _, err := lock(path); !errors.Is(err, ErrRunning) {
-		t.Fatalf("while it lives: %v", err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	release, err := lock(path)
-	if err != nil {
-		t.Fatalf("after it was killed: %v", err)
-	}
-	release()
-}
 
 func wanted() clusterconfig.Config {
 	w := clusterconfig.Default(3, v1alpha1.ProviderSimulated)

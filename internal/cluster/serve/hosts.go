@@ -38,7 +38,7 @@ type clusterHosts struct {
 // Host implements [clustercontroller.Hosts].
 func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error {
 	dir := c.cfg.State.Cluster(object.Namespace)
-	if beingRemoved(dir) { // what is left of an earlier one whose object was taken off by force
+	if dir.BeingRemoved() { // what is left of an earlier one whose object was taken off by force
 		if err := c.Remove(ctx, object); err != nil {
 			return err
 		}

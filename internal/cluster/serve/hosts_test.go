@@ -28,7 +28,6 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/readiness"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
 // newAccount is a service whose account has a default VPC, in a region.
@@ -243,8 +242,5 @@ func TestRemovalCutShort(t *testing.T) {
 	}
 	if h := hosts.host(t.Context(), dir); h == nil {
 		t.Error("it is not run")
-	}
-	if err := removeFiles(statedir.Cluster(t.TempDir())); err != nil {
-		t.Errorf("of an empty directory: %v", err)
 	}
 }

@@ -16,16 +16,11 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// The test binary can be another process: with one of these in its environment it does that instead of testing.
-const (
-	envLock = "CLUSTER_TEST_LOCK" // locks the directory it is in, and waits to be killed
-	envPlan = "CLUSTER_TEST_PLAN" // prints the plan for the state directory that it is in
-)
+// envPlan in its environment has the test binary print the plan for the state directory that it is in, instead of
+// testing.
+const envPlan = "CLUSTER_TEST_PLAN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envLock) != "" {
-		holdLock()
-	}
 	if os.Getenv(envPlan) != "" {
 		wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
 		wanted.Cluster.Spec.APIServer.Port = 20999
@@ -40,20 +35,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-// unlock keeps the lock: a file that nobody refers to is closed by the garbage collector.
-var unlock func()
-
-// holdLock locks until it is killed.
-func holdLock() {
-	var err error
-	if unlock, err = lock("lock"); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println("locked")
-	select {}
 }
 
 // newDir makes a state directory with a path short enough for sockets.
@@ -94,13 +75,6 @@ func write(t *testing.T, path, content string) {
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func private(t *testing.T, path string) {
-	t.Helper()
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%s: %v, %v; want mode 0600", path, info, err)
 	}
 }
 

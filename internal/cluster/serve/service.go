@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/controlsocket"
+	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/capacity"
@@ -138,7 +139,7 @@ func NewService(cfg Config) (*Service, error) {
 // state directory cannot be served: another service runs on it, it was never set up, or a file of the account is
 // damaged. A damaged file of a cluster keeps that cluster alone from running; its status says so.
 func (s *Service) Run(ctx context.Context) error {
-	release, err := lock(s.cfg.State.Lock())
+	release, err := guard.Lock(s.cfg.State.Lock())
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	}
 	processes := component.AccountSpecs(account)
 	if s.cfg.Guarded {
-		processes = append(processes, guardSpec(s.cfg.State, s.cfg.BinDir))
+		processes = append(processes, guard.Spec(s.cfg.State, s.cfg.BinDir))
 	}
 	supervisor, err := supervise.New(supervise.Config{State: s.cfg.State, Log: s.cfg.Log})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/controlsocket"
+	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/joinlog"
@@ -26,7 +27,6 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/issuer"
-	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -111,18 +111,18 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	if askErr == nil && s.outdated() {
-		if err := StopService(ctx, s.State); err != nil {
+	if askErr == nil && guard.Outdated(s.State) {
+		if err := guard.StopService(ctx, s.State); err != nil {
 			return Outcome{}, err
 		}
 		askErr = controlsocket.ErrNotRunning
 	}
 	switch {
 	case askErr != nil:
-		if running, err := Running(s.State); err == nil {
+		if running, err := guard.Running(s.State); err == nil {
 			outcome.Resumed = !outcome.Created && len(running) == 0
 		}
-		if err := StartInBackground(s.State, binDir); err != nil {
+		if err := guard.Start(s.State, binDir); err != nil {
 			return Outcome{}, err
 		}
 		if err := s.waitForAnswer(ctx, service); err != nil {
@@ -143,20 +143,6 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 		outcome.Unchanged = outcome.Unchanged && !applied
 	}
 	return outcome, nil
-}
-
-// outdated reports whether the service that runs is of another program than this: it has been replaced since the
-// service started, or another release of Muster lies in another directory.
-func (s Session) outdated() bool {
-	own, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return false
-	}
-	running, err := supervise.Find(s.State)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(running, func(p supervise.Process) bool { return p.Name == ProcessServe && p.Executable != own })
 }
 
 // save makes the record of a cluster that there is none of yet; its objects are made from it. From then on they say
@@ -227,7 +213,7 @@ func (s Session) waitForAnswer(ctx context.Context, service *controlsocket.Clien
 			if errors.Is(err, controlsocket.ErrSlow) {
 				return err
 			}
-			return fmt.Errorf("the service does not start: %s (log: %s)", lastLine(s.State.Log(ProcessServe)), s.State.Log(ProcessServe))
+			return fmt.Errorf("the service does not start: %s (log: %s)", lastLine(s.State.Log(guard.ProcessServe)), s.State.Log(guard.ProcessServe))
 		}
 		if err := pause(ctx, pollInterval); err != nil {
 			return err

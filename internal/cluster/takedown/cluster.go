@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package takedown
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"muster.dev/muster/internal/addons/addonfiles"
+	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/component"
@@ -22,78 +24,62 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// beingRemoved reports whether the removal of a cluster has begun. From then on the cluster is not run any more,
-// whatever is left of it.
-func beingRemoved(dir statedir.Cluster) bool {
-	_, err := os.Stat(dir.Deleting())
-	return err == nil
+// Cluster is one cluster of an account that goes on.
+type Cluster struct {
+	Account component.Account
+	// Name of the cluster, and its directory.
+	Name      string
+	Dir       statedir.Cluster
+	Balancers *balancerstore.Store
+	// End ends what the service does for the cluster. The cluster's processes go on.
+	End func(context.Context) error
+	Log *slog.Logger
 }
 
-// removeCluster ends one cluster and removes everything of it on this host. It can be cut short at any point and called
-// again.
-func (s *Service) removeCluster(ctx context.Context, account component.Account, name string, dir statedir.Cluster) error {
-	if _, err := os.Stat(string(dir)); errors.Is(err, fs.ErrNotExist) {
+// Remove ends the cluster and removes everything of it on this host. It can be cut short at any point and called again.
+func (c Cluster) Remove(ctx context.Context) error {
+	if _, err := os.Stat(string(c.Dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := atomicfile.Write(dir.Deleting(), nil, 0o600); err != nil {
-		return fmt.Errorf("beginning the removal of cluster %s: %w", name, err)
+	if err := atomicfile.Write(c.Dir.Deleting(), nil, 0o600); err != nil {
+		return fmt.Errorf("beginning the removal of cluster %s: %w", c.Name, err)
 	}
-	if err := s.endHosted(ctx, dir); err != nil {
+	if err := c.End(ctx); err != nil {
 		return err
 	}
-	prefix := component.ProcessPrefix(dir.Namespace())
+	prefix := component.ProcessPrefix(c.Dir.Namespace())
 	for _, step := range stopOrder {
-		_, err := supervise.Stop(ctx, account.State, step.grace, func(p supervise.Process) bool { return strings.HasPrefix(p.Name, prefix) && step.choose(p.Name) })
+		_, err := supervise.Stop(ctx, c.Account.State, step.grace, func(p supervise.Process) bool { return strings.HasPrefix(p.Name, prefix) && step.choose(p.Name) })
 		if err != nil {
-			return fmt.Errorf("stopping %s of cluster %s: %w", step.what, name, err)
+			return fmt.Errorf("stopping %s of cluster %s: %w", step.what, c.Name, err)
 		}
 	}
-	if err := supervise.RemoveMemoryGroups(account.State, prefix); err != nil {
-		return fmt.Errorf("removing control groups of cluster %s: %w", name, err)
+	if err := supervise.RemoveMemoryGroups(c.Account.State, prefix); err != nil {
+		return fmt.Errorf("removing control groups of cluster %s: %w", c.Name, err)
 	}
-	if err := local.DiscardCluster(ctx, account.State, name); err != nil {
+	if err := local.DiscardCluster(ctx, c.Account.State, c.Name); err != nil {
 		return err
 	}
-	if err := s.balancers.RemoveCluster(ctx, account, name); err != nil {
+	if err := c.Balancers.RemoveCluster(ctx, c.Account, c.Name); err != nil {
 		return err
 	}
-	if err := networkrecord.RemoveEndpoints(account.State, name); err != nil {
+	if err := networkrecord.RemoveEndpoints(c.Account.State, c.Name); err != nil {
 		return err
 	}
 	for _, socket := range []string{
-		account.State.EgressSocket(dir.Namespace()), account.State.WebhookSocket(dir.Namespace()), account.State.ControlPlaneSocket(dir.Namespace()), account.State.TokenSocket(dir.Namespace()),
+		c.Account.State.EgressSocket(c.Dir.Namespace()), c.Account.State.WebhookSocket(c.Dir.Namespace()), c.Account.State.ControlPlaneSocket(c.Dir.Namespace()), c.Account.State.TokenSocket(c.Dir.Namespace()),
 	} {
 		if err := socketdir.Remove(socket); err != nil {
-			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
+			return fmt.Errorf("removing a socket of cluster %s: %w", c.Name, err)
 		}
 	}
-	if err := addonfiles.New(account.State, dir, account.BinDir).UnloadAll(ctx); err != nil {
-		return fmt.Errorf("removing images of the add-ons of cluster %s: %w", name, err)
+	if err := addonfiles.New(c.Account.State, c.Dir, c.Account.BinDir).UnloadAll(ctx); err != nil {
+		return fmt.Errorf("removing images of the add-ons of cluster %s: %w", c.Name, err)
 	}
-	if err := removeFiles(dir); err != nil {
-		return fmt.Errorf("removing the files of cluster %s: %w", name, err)
+	if err := removeFiles(c.Dir); err != nil {
+		return fmt.Errorf("removing the files of cluster %s: %w", c.Name, err)
 	}
-	s.cfg.Log.Info("a cluster was removed", "cluster", dir.Namespace())
-	return nil
-}
-
-// endHosted ends what this process does for a cluster. Its processes go on.
-func (s *Service) endHosted(ctx context.Context, dir statedir.Cluster) error {
-	s.mu.Lock()
-	h := s.hosted[dir]
-	s.mu.Unlock()
-	if h == nil {
-		return nil
-	}
-	h.end()
-	select {
-	case <-h.ended:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	s.mu.Lock()
-	delete(s.hosted, dir)
-	s.mu.Unlock()
+	c.Log.Info("a cluster was removed", "cluster", c.Dir.Namespace())
 	return nil
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package takedown
 
 import (
 	"os"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // TestDeleteEmptiesWhatIsMounted deletes an installation whose volumes are on a file system of their own, which stays.
@@ -16,7 +18,7 @@ func TestDeleteEmptiesWhatIsMounted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
 	}
-	dir := newDir(t)
+	dir := statedir.Dir(t.TempDir())
 	mounted := dir.FileSystems()
 	if err := os.MkdirAll(mounted, 0o700); err != nil {
 		t.Fatal(err)
@@ -29,8 +31,14 @@ func TestDeleteEmptiesWhatIsMounted(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	write(t, filepath.Join(mounted, "fs-0123456789abcdef0", "data", "a"), "a")
-	write(t, filepath.Join(string(dir), "pki", "a"), "a")
+	for _, path := range []string{filepath.Join(mounted, "fs-0123456789abcdef0", "data", "a"), filepath.Join(string(dir), "pki", "a")} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("a"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 2 {
 		stays, err := Delete(t.Context(), dir)
 		if err != nil || !slices.Equal(stays, []string{mounted}) {
@@ -56,6 +64,12 @@ func TestDeleteEmptiesWhatIsMounted(t *testing.T) {
 		t.Error("what is mounted farther down is said to be removed")
 	}
 	if err := unix.Unmount(below, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRemoveFilesOfAnEmptyDirectory(t *testing.T) {
+	if err := removeFiles(statedir.Cluster(t.TempDir())); err != nil {
 		t.Error(err)
 	}
 }

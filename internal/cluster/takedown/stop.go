@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package takedown
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
@@ -27,14 +28,10 @@ var stopOrder = []struct {
 	grace  time.Duration
 	choose func(name string) bool
 }{
-	{"service", 10 * time.Second, isAny(ProcessGuard, ProcessServe)},
+	{"service", guard.Grace, guard.IsProcess},
 	{"controllers", 5 * time.Second, isAnyComponent(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator)},
 	{"API servers", 10 * time.Second, isAnyComponent(component.APIServer, component.Management)},
 	{"everything else", 10 * time.Second, func(string) bool { return true }},
-}
-
-func isAny(names ...string) func(string) bool {
-	return func(name string) bool { return slices.Contains(names, name) }
 }
 
 // isAnyComponent chooses components by name, those of every cluster.
@@ -83,17 +80,4 @@ func releaseDisks(dir statedir.Dir) error {
 		return err
 	}
 	return volumedriver.DetachAll(filestore.New(dir.FileSystems())) // which no machine is lent any more
-}
-
-// StopService ends the service and its guard only; components and machines go on.
-func StopService(ctx context.Context, dir statedir.Dir) error {
-	for {
-		stopped, err := supervise.Stop(ctx, dir, stopOrder[0].grace, func(p supervise.Process) bool { return stopOrder[0].choose(p.Name) })
-		if err != nil {
-			return fmt.Errorf("stopping the service: %w", err)
-		}
-		if len(stopped) == 0 {
-			return nil
-		}
-	}
 }

@@ -50,6 +50,13 @@ func (c Cluster) Record() string { return c.join("cluster.yaml") }
 // Deleting is a file that is there from the moment on that the cluster is being removed.
 func (c Cluster) Deleting() string { return c.join("deleting") }
 
+// BeingRemoved reports whether the removal of the cluster has begun. From then on the cluster is not run any more,
+// whatever is left of it.
+func (c Cluster) BeingRemoved() bool {
+	_, err := os.Stat(c.Deleting())
+	return err == nil
+}
+
 // Issuer is the cluster's issuer of service account tokens.
 func (c Cluster) Issuer() string { return c.join("issuer.json") }
 
