@@ -27,10 +27,10 @@ import (
 	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/addons/coredns"
-	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/test/plane"
 )
 
@@ -136,7 +136,7 @@ func newAddonsWorld(t *testing.T, p *plane.Plane) *addonsWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scheme, err := serve.Scheme()
+	scheme, err := planeclient.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

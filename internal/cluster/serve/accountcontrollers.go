@@ -5,16 +5,10 @@ package serve
 import (
 	"context"
 	"fmt"
-	"net/http"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
@@ -23,22 +17,16 @@ import (
 	"muster.dev/muster/internal/machine/loopservice"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/storage/filesystemcontroller"
 )
 
 // runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces,
 // Updates, and Machines of no cluster.
 func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
-	skipNames := true
-	manager, err := ctrl.NewManager(s.managementREST(account), ctrl.Options{
-		Scheme:         scheme,
-		Logger:         logr.FromSlogHandler(s.cfg.Log.Handler()),
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
-		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
-		Controller:     config.Controller{SkipNameValidation: &skipNames},
-	})
+	manager, err := planeclient.NewManager("the account's controllers", planeclient.Management(account, s.writes), scheme, s.cfg.Log, cache.Options{})
 	if err != nil {
-		return fmt.Errorf("making the manager of the account's controllers: %w", err)
+		return err
 	}
 	if err := clustercontroller.Add(manager, clusterHosts{Service: s, account: account, api: manager.GetClient()}); err != nil {
 		return err

@@ -20,12 +20,13 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/kinddefinitions"
+	"muster.dev/muster/internal/plane/planeclient"
 )
 
 // control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the
 // controllers until the context ends. Whatever fails is tried again: an API server may go away at any moment.
 func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c component.Config) {
-	scheme, err := Scheme()
+	scheme, err := planeclient.Scheme()
 	if err != nil {
 		h.log.Error("setting up", "error", err)
 		return
@@ -38,7 +39,7 @@ func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c com
 			return
 		}
 		_ = retry(ctx, "registering the cluster with the management plane", h.say, func(ctx context.Context) error {
-			api, err := h.service.managementClient(c.Account, client.Options{Scheme: scheme})
+			api, err := h.service.managementClient(c.Account, scheme)
 			if err != nil {
 				return err
 			}
@@ -91,8 +92,8 @@ func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) e
 
 // setUpCluster makes the objects that every cluster has.
 func setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
-	connection := clusterREST(c)
-	if err := answers(ctx, connection, kindsPath, systemPath, defaultPath); err != nil {
+	connection := planeclient.Cluster(c)
+	if err := planeclient.AwaitCluster(ctx, connection); err != nil {
 		return err
 	}
 	api, err := client.New(connection, client.Options{Scheme: scheme})

@@ -8,23 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
@@ -43,28 +36,19 @@ import (
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/userns"
 )
 
 // runControllers reconciles clusters, node groups and machines until the context ends.
 func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
-	logger := logr.FromSlogHandler(h.log.Handler())
-	skipNames := true
-	manager, err := ctrl.NewManager(h.service.managementREST(c.Account), ctrl.Options{
-		Scheme:         scheme,
-		Logger:         logger,
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
-		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
-		Cache:          ofCluster(c.Dir.Namespace()),
-		// The controllers are made anew for every configuration, under the same names.
-		Controller: config.Controller{SkipNameValidation: &skipNames},
-	})
+	manager, err := planeclient.NewManager("the controllers", planeclient.Management(c.Account, h.service.writes), scheme, h.log, planeclient.OfCluster(c.Dir.Namespace()))
 	if err != nil {
-		return fmt.Errorf("making the manager of the controllers: %w", err)
+		return err
 	}
-	connection := clusterREST(c)
-	plane, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, nodegroup.ClusterOptions)
+	connection := planeclient.Cluster(c)
+	plane, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, manager.GetLogger() }, nodegroup.ClusterOptions)
 	if err != nil {
 		return fmt.Errorf("making a cache of the cluster for machines: %w", err)
 	}
@@ -166,18 +150,6 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		return fmt.Errorf("running controllers: %w", err)
 	}
 	return errControllersEnded
-}
-
-// ofCluster limits what controllers see of the kinds with a namespace to the cluster's. Machines are the account's:
-// controllers choose theirs by spec.clusterName, which nobody can change, as a label can be.
-func ofCluster(namespace string) cache.Options {
-	byObject := map[client.Object]cache.ByObject{}
-	for _, kind := range v1alpha1.Kinds() {
-		if kind.Namespaced {
-			byObject[kind.Object] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
-		}
-	}
-	return cache.Options{ByObject: byObject}
 }
 
 var errControllersEnded = errors.New("the controllers ended")

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/planeclient"
 )
 
 // metricsTimeout is the time that an API server may take to write its metrics.
@@ -22,7 +23,7 @@ func (s *Service) deprecated(ctx context.Context, namespace string) (deprecation
 	if err != nil {
 		return deprecation.Seen{}, err
 	}
-	connection := clusterREST(specs)
+	connection := planeclient.Cluster(specs)
 	api, err := rest.HTTPClientFor(connection)
 	if err != nil {
 		return deprecation.Seen{}, fmt.Errorf("making a client of the API server's metrics: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 )
 
 // endpointsAgain is how often the endpoints of the Service "kubernetes" are corrected, as an API server that writes its
@@ -46,7 +47,7 @@ func (h *hosted) keepEndpoints(ctx context.Context, scheme *runtime.Scheme, c co
 
 // endpointsClient is told nothing of Endpoints being deprecated: there are clients that read nothing else.
 func endpointsClient(scheme *runtime.Scheme, c component.Config) (client.Client, error) {
-	connection := rest.CopyConfig(clusterREST(c))
+	connection := rest.CopyConfig(planeclient.Cluster(c))
 	connection.WarningHandler = rest.NoWarnings{}
 	api, err := client.New(connection, client.Options{Scheme: scheme})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/podidentity"
 )
 
@@ -39,7 +40,7 @@ func (e *podExplainer) explain(ctx context.Context, h *hosted, namespace, name s
 	if err != nil {
 		return podidentity.Explanation{}, err
 	}
-	api, err := kubernetes.NewForConfig(clusterREST(specs))
+	api, err := kubernetes.NewForConfig(planeclient.Cluster(specs))
 	if err != nil {
 		return podidentity.Explanation{}, fmt.Errorf("making a client of the cluster: %w", err)
 	}

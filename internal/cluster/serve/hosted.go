@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/supervise"
@@ -171,7 +172,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		steps.New("certificates", func() error { return h.ensureKeys(specs, time.Now()) }),
 		steps.New("keys of service account tokens", func() error { return tokenkeys.HandOver(specs, time.Now()) }),
 		steps.New("associations of pods", func() error { return podidentity.HandOver(specs) }),
-		steps.New("kubeconfig", func() error { return writeKubeconfig(specs) }),
+		steps.New("kubeconfig", func() error { return planeclient.WriteKubeconfig(specs) }),
 	)
 	return specs, err
 }
@@ -199,7 +200,7 @@ func (h *hosted) renew(ctx context.Context, specs component.Config) {
 	for pause(ctx, renewalInterval) == nil {
 		err := h.ensureKeys(specs, time.Now())
 		if err == nil {
-			err = writeKubeconfig(specs)
+			err = planeclient.WriteKubeconfig(specs)
 		}
 		if err != nil {
 			h.log.Error("renewing certificates", "error", err)

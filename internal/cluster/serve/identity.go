@@ -32,8 +32,8 @@ import (
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/podidentity"
-	"muster.dev/muster/internal/platform/readcache"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
@@ -56,7 +56,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		})
 	}
 
-	api, err := client.NewWithWatch(s.managementREST(c), client.Options{Scheme: scheme, Mapper: managementMapper()})
+	api, err := s.managementClient(c, scheme)
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	if s.cfg.Services != nil {
-		reads, err := readcache.New(readcache.Config{Client: api, Writes: s.writes, Kinds: readKinds()})
+		reads, err := planeclient.NewReads(api, s.writes)
 		if err != nil {
-			return fmt.Errorf("making the cache of the AWS APIs: %w", err)
+			return err
 		}
 		group.Go(func() { reads.Run(ctx) })
 		if err := s.cfg.Services(front, Account{
@@ -165,24 +165,13 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	return context.Cause(ctx)
 }
 
-// readKinds are the kinds that actions of the AWS APIs describe from memory.
-func readKinds() []readcache.Kind {
-	var described []readcache.Kind
-	for _, kind := range v1alpha1.Kinds() {
-		if kind.Described {
-			described = append(described, readcache.Kind{Object: kind.Object, List: kind.List})
-		}
-	}
-	return described
-}
-
 // clusterClient makes a client of a cluster that is served, for its access entries.
 func (s *Service) clusterClient(scheme *runtime.Scheme, namespace string) (client.Client, error) {
 	specs, err := s.specsOf(namespace)
 	if err != nil {
 		return nil, err
 	}
-	return client.New(clusterREST(specs), client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
+	return client.New(planeclient.Cluster(specs), client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
 }
 
 // specsOf is the configuration of the components of a cluster that is served, by its namespace.

@@ -7,18 +7,18 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1/crds"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/kinddefinitions"
+	"muster.dev/muster/internal/plane/planeclient"
 )
 
 // control sets the management plane up once it is ready, and then serves identities and the documents of issuers until
 // the context ends. Whatever fails is tried again: an API server may go away at any moment.
 func (s *Service) control(ctx context.Context, account component.Account) {
-	scheme, err := Scheme()
+	scheme, err := planeclient.Scheme()
 	if err != nil {
 		s.cfg.Log.Error("setting up", "error", err)
 		return
@@ -41,10 +41,10 @@ func (s *Service) control(ctx context.Context, account component.Account) {
 
 // setUpManagement teaches the management plane muster's kinds, and makes the objects that it always has.
 func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
-	if err := answers(ctx, s.managementREST(account), kindsPath); err != nil {
+	if err := planeclient.AwaitManagement(ctx, planeclient.Management(account, s.writes)); err != nil {
 		return err
 	}
-	api, err := s.managementClient(account, client.Options{Scheme: scheme})
+	api, err := s.managementClient(account, scheme)
 	if err != nil {
 		return err
 	}

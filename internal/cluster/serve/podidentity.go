@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/podwatch"
 	"muster.dev/muster/internal/plane/tokenkeys"
@@ -34,7 +35,7 @@ type podSource struct {
 
 // newPodSource begins no watch yet.
 func newPodSource(c component.Config, issuing *tokenkeys.Issuing) (*podSource, error) {
-	pods, err := podwatch.NewForConfig(clusterREST(c), nil)
+	pods, err := podwatch.NewForConfig(planeclient.Cluster(c), nil)
 	if err != nil {
 		return nil, err
 	}

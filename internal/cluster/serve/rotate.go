@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/machine/machine/kubeletcert"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 )
 
 // rotateKubelets publishes the authorities of kubelets' certificates, and moves rotations on, until the context ends.
@@ -34,11 +35,11 @@ func (h *hosted) rotateKubelets(ctx context.Context, c component.Config) {
 }
 
 func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
-	scheme, err := Scheme()
+	scheme, err := planeclient.Scheme()
 	if err != nil {
 		return nil, err
 	}
-	connection := clusterREST(c)
+	connection := planeclient.Cluster(c)
 	// A plane that is down must not hold a step up for longer than it takes to say so.
 	connection.Timeout = 10 * time.Second
 	api, err := client.New(connection, client.Options{Scheme: scheme})

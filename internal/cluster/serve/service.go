@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -34,6 +35,7 @@ import (
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
@@ -224,7 +226,7 @@ func (s *Service) prepare() (component.Account, error) {
 		steps.Into("ports", &shared.Ports, s.ports.Account),
 		steps.Into("encryption key", &shared.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(state.PKI(), state.ManagementEtcd()) }),
 		steps.New("certificates", func() error { return s.ensureKeys(shared, time.Now()) }),
-		steps.New("kubeconfig", func() error { return writeManagementKubeconfig(shared) }),
+		steps.New("kubeconfig", func() error { return planeclient.WriteManagementKubeconfig(shared) }),
 	)
 	return shared, err
 }
@@ -259,7 +261,7 @@ func (s *Service) renew(ctx context.Context, account component.Account) {
 	for pause(ctx, renewalInterval) == nil {
 		err := s.ensureKeys(account, time.Now())
 		if err == nil {
-			err = writeManagementKubeconfig(account)
+			err = planeclient.WriteManagementKubeconfig(account)
 		}
 		if err != nil {
 			s.cfg.Log.Error("renewing certificates", "error", err)
@@ -320,11 +322,6 @@ func (s *Service) components() []supervise.Status {
 }
 
 // managementClient is the service's own client of the management plane.
-func (s *Service) managementClient(account component.Account, options client.Options) (client.Client, error) {
-	options.Mapper = managementMapper()
-	api, err := client.New(s.managementREST(account), options)
-	if err != nil {
-		return nil, fmt.Errorf("making a client of the management plane: %w", err)
-	}
-	return api, nil
+func (s *Service) managementClient(account component.Account, scheme *runtime.Scheme) (client.WithWatch, error) {
+	return planeclient.NewManagement(planeclient.Management(account, s.writes), scheme)
 }

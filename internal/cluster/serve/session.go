@@ -27,6 +27,7 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -278,7 +279,7 @@ const servingPatience = 5 * time.Second
 // Joins reads the way in of every machine of the cluster, by node name, and waits a moment for ways that are not
 // complete yet.
 func (s Session) Joins(ctx context.Context) ([]joinlog.Way, error) {
-	c, err := managementClient(s.State)
+	c, err := planeclient.NewAdministrator(s.State)
 	if err != nil {
 		return nil, err
 	}

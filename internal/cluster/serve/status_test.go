@@ -25,11 +25,12 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/planeclient"
 )
 
 func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	scheme, err := Scheme()
+	scheme, err := planeclient.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

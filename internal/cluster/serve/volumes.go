@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -28,7 +27,7 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	if len(able) > 1 {
 		return fmt.Errorf("the volume driver mounts on machines of one provider, and the machines of %d can %s", len(able), v1alpha1.MountVolumes)
 	}
-	management, err := h.service.managementClient(c.Account, client.Options{Scheme: scheme})
+	management, err := h.service.managementClient(c.Account, scheme)
 	if err != nil {
 		return err
 	}

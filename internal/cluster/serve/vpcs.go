@@ -5,19 +5,12 @@ package serve
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -27,6 +20,7 @@ import (
 	"muster.dev/muster/internal/network/securitygroupcontroller"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/supervise"
 )
 
@@ -37,7 +31,7 @@ func (s *Service) keepVPCs(ctx context.Context, scheme *runtime.Scheme, account 
 }
 
 func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
-	api, err := s.managementClient(account, client.Options{Scheme: scheme})
+	api, err := s.managementClient(account, scheme)
 	if err != nil {
 		return err
 	}
@@ -53,16 +47,9 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	if err != nil {
 		return err
 	}
-	skipNames := true
-	manager, err := ctrl.NewManager(s.managementREST(account), ctrl.Options{
-		Scheme:         scheme,
-		Logger:         logr.FromSlogHandler(s.cfg.Log.Handler()),
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
-		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
-		Controller:     config.Controller{SkipNameValidation: &skipNames},
-	})
+	manager, err := planeclient.NewManager("the controller of VPCs", planeclient.Management(account, s.writes), scheme, s.cfg.Log, cache.Options{})
 	if err != nil {
-		return fmt.Errorf("making the manager of the controller of VPCs: %w", err)
+		return err
 	}
 	err = vpccontroller.Add(manager, vpccontroller.Config{
 		Root: account.State.VPCs(), Zones: networkrecord.ZoneNames(account.Region), Store: store,

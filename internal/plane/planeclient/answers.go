@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package planeclient
 
 import (
 	"context"
@@ -20,6 +20,18 @@ const (
 	systemPath  = "/api/v1/namespaces/kube-system" // the API server of a cluster makes it, for others to put objects into
 	defaultPath = "/api/v1/namespaces/default"     // and this one after it
 )
+
+// AwaitManagement waits until the management plane takes definitions of kinds from the service. The error is the
+// context's, or says that the files of the connection cannot be read.
+func AwaitManagement(ctx context.Context, connection *rest.Config) error {
+	return answers(ctx, connection, kindsPath)
+}
+
+// AwaitCluster waits until a cluster's API server takes definitions of kinds from the service, and objects in the
+// namespaces that every cluster has. The errors are those of AwaitManagement.
+func AwaitCluster(ctx context.Context, connection *rest.Config) error {
+	return answers(ctx, connection, kindsPath, systemPath, defaultPath)
+}
 
 const (
 	answersInterval = 25 * time.Millisecond  // between two questions at first,
@@ -41,8 +53,10 @@ func answers(ctx context.Context, connection *rest.Config, paths ...string) erro
 			paths = paths[1:]
 			continue
 		}
-		if err := pause(ctx, wait); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
 		}
 		wait = min(wait+wait/50, answersSeldom)
 	}

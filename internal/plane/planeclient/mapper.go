@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package planeclient
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -14,9 +14,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// managementMapper knows the resources of the management plane that the service uses. It asks nobody: discovery would
+// Mapper knows the resources of the management plane that the service uses. It asks nobody: discovery would
 // cost a request for each group at every start, and does not know muster's kinds in the first seconds of a new cluster.
-func managementMapper() meta.RESTMapper {
+func Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
 		apiextensionsv1.SchemeGroupVersion: {"CustomResourceDefinition"},

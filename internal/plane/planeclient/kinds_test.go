@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package planeclient
 
 import (
 	"reflect"
@@ -13,25 +13,25 @@ import (
 
 // The service maps and caches every kind of the management plane as the list of kinds says.
 func TestTheServiceKnowsEveryKind(t *testing.T) {
-	described, limited := map[reflect.Type]bool{}, map[reflect.Type]bool{}
-	for _, kind := range readKinds() {
-		described[reflect.TypeOf(kind.Object)] = true
+	inMemory, limited := map[reflect.Type]bool{}, map[reflect.Type]bool{}
+	for _, kind := range described() {
+		inMemory[reflect.TypeOf(kind.Object)] = true
 	}
-	for object, by := range ofCluster("prod").ByObject {
+	for object, by := range OfCluster("prod").ByObject {
 		_, own := by.Namespaces["prod"]
 		limited[reflect.TypeOf(object)] = own && len(by.Namespaces) == 1
 	}
 	for _, kind := range v1alpha1.Kinds() {
 		of := reflect.TypeOf(kind.Object)
-		mapping, err := managementMapper().RESTMapping(v1alpha1.GroupVersion.WithKind(kind.Name()).GroupKind(), v1alpha1.GroupVersion.Version)
+		mapping, err := Mapper().RESTMapping(v1alpha1.GroupVersion.WithKind(kind.Name()).GroupKind(), v1alpha1.GroupVersion.Version)
 		if err != nil || (mapping.Scope == meta.RESTScopeNamespace) != kind.Namespaced {
 			t.Errorf("%s: mapped to %+v: %v", kind.Name(), mapping, err)
 		}
 		if limited[of] != kind.Namespaced {
 			t.Errorf("%s: limited to the cluster's namespace: %v, want %v", kind.Name(), limited[of], kind.Namespaced)
 		}
-		if described[of] != kind.Described {
-			t.Errorf("%s: in the cache of the AWS APIs: %v, want %v", kind.Name(), described[of], kind.Described)
+		if inMemory[of] != kind.Described {
+			t.Errorf("%s: in the cache of the AWS APIs: %v, want %v", kind.Name(), inMemory[of], kind.Described)
 		}
 	}
 }
