@@ -18,8 +18,8 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/aws/region"
-	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/servicestatus"
+	"muster.dev/muster/internal/cluster/session"
 	"muster.dev/muster/internal/image/pullthroughconfig"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/joinlog"
@@ -197,10 +197,10 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 			fmt.Fprintf(up.Err, "Warning: %s\n", text)
 		}
 	})
-	var sessions []serve.Session
-	var outcomes []serve.Outcome
+	var sessions []session.Session
+	var outcomes []session.Outcome
 	for _, config := range wanted {
-		session := serve.Session{
+		session := session.Session{
 			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, HostRoot: hostRoot, Explicit: up.file != "" || up.nodesSet,
 			IssuerHost: up.issuerHost, IssuerByAddress: up.issuerHostSet && up.issuerHost == "",
 			Checked: tell,
@@ -249,7 +249,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	if up.format == terminal.FormatJSON || up.format == terminal.FormatYAML {
 		return terminal.PrintData(up.Out, up.format, joins)
 	}
-	if !slices.ContainsFunc(outcomes, func(o serve.Outcome) bool { return !o.Unchanged }) {
+	if !slices.ContainsFunc(outcomes, func(o session.Outcome) bool { return !o.Unchanged }) {
 		for _, cluster := range clusters {
 			fmt.Fprintf(up.Err, "Cluster %s is up already; nothing was changed.\n", cluster.Name)
 		}
@@ -267,7 +267,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 			fmt.Fprintf(up.Err, "\nPods cannot reach the issuer of service account tokens: %v. %s\n", o.Unnamed, issuer.WithoutName)
 		}
 	}
-	if claimed.Nodes > 0 && slices.ContainsFunc(outcomes, func(o serve.Outcome) bool { return o.Resumed }) {
+	if claimed.Nodes > 0 && slices.ContainsFunc(outcomes, func(o session.Outcome) bool { return o.Resumed }) {
 		fmt.Fprintln(up.Err, "\nPods of before are started again in the next half minute; until then kubectl may show them as Unknown, or as they were.")
 	}
 	for i, cluster := range clusters {
@@ -367,7 +367,7 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 }
 
 func (up *upOptions) printSpecs(dir statedir.Dir, wanted clusterconfig.Config) error {
-	specs, err := serve.Plan(dir, up.region, wanted)
+	specs, err := session.Plan(dir, up.region, wanted)
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 			}
 			return nil
 		}),
-		steps.Into("release", &specs.Release, func() (release.Release, error) { return releaseOf(wanted.Cluster.Spec.Version) }),
+		steps.Into("release", &specs.Release, func() (release.Release, error) { return clusterconfig.ReleaseOf(wanted.Cluster.Spec.Version) }),
 		steps.Into("ports", &specs.Ports, func() (component.Ports, error) {
 			return h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
 		}),

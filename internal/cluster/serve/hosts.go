@@ -57,7 +57,7 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	if err := wanted.Validate(); err != nil {
 		return &clustercontroller.Refusal{Reason: readiness.ReasonInvalidSpec, Message: err.Error()}
 	}
-	if _, err := releaseOf(object.Spec.Version); err != nil {
+	if _, err := clusterconfig.ReleaseOf(object.Spec.Version); err != nil {
 		return &clustercontroller.Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: err.Error()}
 	}
 	var problem *clusternetwork.Problem

@@ -37,7 +37,7 @@ func (h *hosted) record(spec v1alpha1.ClusterSpec) (changed bool, err error) {
 	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
 		return false, err // the API server refuses it; a management plane that was restored may not know
 	}
-	if _, err := releaseOf(spec.Version); err != nil {
+	if _, err := clusterconfig.ReleaseOf(spec.Version); err != nil {
 		return false, err
 	}
 	before := saved.Cluster.Spec

@@ -311,6 +311,9 @@ func retry(ctx context.Context, what string, say func(string), step func(context
 	}
 }
 
+// pause waits before a step is tried again.
+func pause(ctx context.Context, d time.Duration) error { return steps.Pause(ctx, d) }
+
 func (s *Service) components() []supervise.Status {
 	s.mu.Lock()
 	supervisor := s.supervisor

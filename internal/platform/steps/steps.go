@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps takes the named steps of a start one after the other.
+// Package steps takes the named steps of a start one after the other, and waits before a step is tried again.
 package steps
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"time"
 )
 
 // Step is one step of a start.
@@ -55,4 +57,14 @@ func InOrder(log *slog.Logger, steps ...Step) error {
 		}
 	}
 	return nil
+}
+
+// Pause waits before a step is tried again. It returns the error of the context if that ends before.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package session
 
 import (
-	"log/slog"
 	"os"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"muster.dev/muster/internal/machine/hostcheck"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
@@ -23,11 +23,11 @@ import (
 func (s Session) check(binDir string, running bool) error {
 	var own account.Account
 	wantsLocal := s.wantsLocal()
-	return steps.InOrder(slog.New(slog.DiscardHandler),
+	return inOrder(
 		steps.New("layout", func() error { return statedir.CheckLayout(s.State) }),
 		steps.Option("host of issuers", "--issuer-host", func() error { return s.issuers().Check(s.State) }),
 		steps.Option("range of load balancers", "--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) }),
-		steps.New("release", func() error { _, err := releaseOf(s.Wanted.Cluster.Spec.Version); return err }),
+		steps.New("release", func() error { _, err := clusterconfig.ReleaseOf(s.Wanted.Cluster.Spec.Version); return err }),
 		steps.Into("account", &own, func() (account.Account, error) { return account.Plan(s.State, s.Region) }),
 		steps.New("network", func() error { return s.checkNetwork(own) }),
 		steps.New("local machines", func() error { return hostcheck.Local(s.State, binDir, own.Region) }).If(wantsLocal && (s.Explicit || !s.State.Exists())),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package session
 
 import (
 	"muster.dev/muster/api/v1alpha1"
@@ -30,7 +30,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err := portplan.Read(dir.Ports(), &shared.Ports); err != nil {
 		return nil, err
 	}
-	release, err := releaseOf(wanted.Cluster.Spec.Version)
+	release, err := clusterconfig.ReleaseOf(wanted.Cluster.Spec.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusterconfig
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"muster.dev/muster/internal/platform/release"
 )
 
-// releaseOf is the release of Kubernetes that a cluster asks for by its version.
-func releaseOf(wanted string) (release.Release, error) {
+// ReleaseOf is the release of Kubernetes that a cluster asks for by its version.
+func ReleaseOf(wanted string) (release.Release, error) {
 	found, err := release.All().Of(wanted)
 	if err != nil {
 		return release.Release{}, fmt.Errorf("spec.version: %w", err)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package session
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,27 @@ import (
 	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
+
+// envPlan in its environment has the test binary print the plan for the state directory that it is in, instead of
+// testing.
+const envPlan = "SESSION_TEST_PLAN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envPlan) != "" {
+		wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
+		wanted.Cluster.Spec.APIServer.Port = 20999
+		specs, err := Plan(".", "eu-west-1", wanted)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(specs); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
 
 func wanted() clusterconfig.Config {
 	w := clusterconfig.Default(3, v1alpha1.ProviderSimulated)
@@ -34,7 +56,7 @@ func wanted() clusterconfig.Config {
 }
 
 func TestSessionSaves(t *testing.T) {
-	dir := newDir(t)
+	dir := statedir.Dir(t.TempDir())
 	s := Session{State: dir, Wanted: wanted()}
 	if made, err := s.save(t.Context(), &Outcome{}); err != nil || !made {
 		t.Fatalf("first: %v, %v", made, err)
@@ -112,7 +134,7 @@ func plan(t *testing.T, dir statedir.Dir, beside []string) ([]component.Spec, st
 }
 
 func TestPlan(t *testing.T) {
-	dir := newDir(t)
+	dir := statedir.Dir(t.TempDir())
 	all := append(programs.Plane(), programs.Machine()...)
 	specs, problem := plan(t, dir, all)
 	if problem != "" {
@@ -164,6 +186,26 @@ func TestLastLine(t *testing.T) {
 		write(t, path, content)
 		if got := lastLine(path); got != want {
 			t.Errorf("lastLine of %q is %q, want %q", content, got, want)
+		}
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says fails unless the error says all of it.
+func says(t *testing.T, err error, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error is %v, want one with %q", err, text)
 		}
 	}
 }

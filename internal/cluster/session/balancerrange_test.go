@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package session
 
 import (
 	"net/netip"
@@ -11,11 +11,12 @@ import (
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/loadbalancer"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // A range is kept until another one is chosen, and it is no VPC's.
 func TestBalancerRangeIsKept(t *testing.T) {
-	s := Session{State: newDir(t), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated)}
+	s := Session{State: statedir.Dir(t.TempDir()), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated)}
 	expect := func(want netip.Prefix) {
 		t.Helper()
 		if got, err := balancerrange.Read(s.State); err != nil || got != want {

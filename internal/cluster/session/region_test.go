@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package session
 
 import (
 	"os"
@@ -10,11 +10,12 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // The first start makes the account in the region that was asked for; every later one keeps it.
 func TestRegionIsKept(t *testing.T) {
-	s := Session{State: newDir(t), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated), Region: "eu-west-1"}
+	s := Session{State: statedir.Dir(t.TempDir()), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated), Region: "eu-west-1"}
 	if err := s.check("", false); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestRegionIsKept(t *testing.T) {
 
 // A directory in use without its account is not given another one.
 func TestLostAccountIsRefused(t *testing.T) {
-	s := Session{State: newDir(t), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated)}
+	s := Session{State: statedir.Dir(t.TempDir()), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated)}
 	if _, err := s.save(t.Context(), &Outcome{}); err != nil {
 		t.Fatal(err)
 	}

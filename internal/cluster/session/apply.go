@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package session
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/planeclient"
+	"muster.dev/muster/internal/platform/steps"
 )
 
 // applyTimeout is how long the management plane may take to be there for a change.
@@ -46,7 +47,7 @@ func (s Session) applied(ctx context.Context, what string, change func(client.Cl
 		if err == nil {
 			return changed, nil
 		}
-		if clusterconfig.Final(err) || pause(ctx, pollInterval) != nil {
+		if clusterconfig.Final(err) || steps.Pause(ctx, pollInterval) != nil {
 			return false, fmt.Errorf("applying %s: %w", what, err)
 		}
 	}
