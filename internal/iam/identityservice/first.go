@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,34 @@ func First(ctx context.Context, store Store, account, credentials string, now ti
 	}
 	err = store.Create(ctx, iam.Account{ID: account, Created: moment(now)})
 	return err == nil, err
+}
+
+// firstRetry is the pause before the first account is tried to be made again, unless the store changes before.
+const firstRetry = 500 * time.Millisecond
+
+// AwaitFirst makes an account that can be used, see [First], as soon as the store lets it. Failures are in the log; the
+// error is the context's.
+func AwaitFirst(ctx context.Context, store Store, account, credentials string, log *slog.Logger) error {
+	changed, stop := store.Changed()
+	defer stop()
+	for {
+		made, err := First(ctx, store, account, credentials, time.Now())
+		if made {
+			log.Info("made the first IAM user", "user", FirstUserName, "credentials", credentials)
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrNotReady) {
+			log.Warn("making the first IAM user", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed: // such as that it is ready
+		case <-time.After(firstRetry):
+		}
+	}
 }
 
 func firstUser(ctx context.Context, store Store, account string, now time.Time) error {
