@@ -48,7 +48,7 @@ func (c commands) RotateTokenKeys(cluster string, notice time.Duration) ([]servi
 // ExplainPod implements [controlsocket.Service].
 func (c commands) ExplainPod(ctx context.Context, cluster, namespace, name string) (podidentity.Explanation, error) {
 	c.mu.Lock()
-	explainer := c.podExplainer
+	explainer := c.explainer
 	c.mu.Unlock()
 	h := c.cluster(cluster)
 	switch {
@@ -57,5 +57,8 @@ func (c commands) ExplainPod(ctx context.Context, cluster, namespace, name strin
 	case explainer == nil:
 		return podidentity.Explanation{}, errNoIdentities
 	}
-	return explainer.explain(ctx, h, namespace, name)
+	h.mu.Lock()
+	specs := h.specs
+	h.mu.Unlock()
+	return explainer.Explain(ctx, specs, namespace, name)
 }

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
+	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
@@ -25,6 +26,7 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/plane/podwatch"
 	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/plane/tokenkeys"
@@ -56,10 +58,8 @@ type hosted struct {
 	supervisor  *supervise.Supervisor
 	specs       component.Config
 	signer      *signerclient.Known
-	issuing     *tokenkeys.Issuing
-	webhook     *podidentity.Webhook
+	accounts    serviceaccounts.Cluster // once it runs
 	securityLog *auditlog.Splitter
-	podSource   *podSource    // once it is watched
 	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
 
 	rotationWaits    string
@@ -103,7 +103,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	source, err := newPodSource(specs, issuing)
+	pods, err := podwatch.NewForConfig(planeclient.Cluster(specs), nil)
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		return err
 	}
 	h.mu.Lock()
-	h.supervisor, h.specs, h.reader, h.podSource, h.securityLog = supervisor, specs, nil, source, security
-	h.signer, h.issuing, h.webhook = signer, issuing, podidentity.NewWebhook(specs)
+	h.supervisor, h.specs, h.reader, h.securityLog, h.signer = supervisor, specs, nil, security, signer
+	h.accounts = serviceaccounts.Cluster{Specs: specs, Issuing: issuing, Pods: pods, Webhook: podidentity.NewWebhook(specs)}
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -133,7 +133,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		}
 	})
 	group.Go(func() { signer.Run(ctx) })
-	group.Go(func() { source.pods.Run(ctx) })
+	group.Go(func() { pods.Run(ctx) })
 	group.Go(func() { security.Run(ctx) })
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })

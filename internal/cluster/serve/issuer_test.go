@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/signerclient"
@@ -50,7 +51,7 @@ func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Confi
 		t.Fatalf("%+v, %v", own, err)
 	}
 	h.mu.Lock()
-	h.signer, h.issuing, h.specs = signer, own, c
+	h.signer, h.specs, h.accounts = signer, c, serviceaccounts.Cluster{Specs: c, Issuing: own}
 	h.mu.Unlock()
 	return c
 }
@@ -103,11 +104,9 @@ func TestServeIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it is over", func() bool { return message() == "" && len(s.Status(t.Context()).Notes) == 0 })
-	s.mu.Lock()
-	if !strings.Contains(s.issuerNote, "localhost leads to [") {
-		t.Errorf("of a name that leads elsewhere it notes %q", s.issuerNote)
+	if note := s.issuers.Note(component.Config{Account: shared}, true); !strings.Contains(note, "localhost leads to [") {
+		t.Errorf("of a name that leads elsewhere it notes %q", note)
 	}
-	s.mu.Unlock()
 
 	pool := x509.NewCertPool()
 	ca, err := os.ReadFile(shared.Authority(authority.Account))
@@ -155,7 +154,7 @@ func TestServeIssuer(t *testing.T) {
 	if len(published) != len(clusters) {
 		t.Errorf("clusters share keys: %v", published)
 	}
-	if _, ok := s.issuerDocuments(""); ok {
+	if _, ok := s.serviceAccounts().Documents(""); ok {
 		t.Error("a cluster that has no documents yet is found")
 	}
 	if status, found := get("https://" + host + "/id/" + strings.Repeat("F", 32) + "/keys"); status != http.StatusNotFound {

@@ -15,8 +15,8 @@ import (
 
 // Status returns the present state, from the caches of the controllers: it makes no request to the API servers.
 func (s *Service) Status(ctx context.Context) servicestatus.Status {
+	failures := s.issuers.Failures()
 	s.mu.Lock()
-	failures := s.issuerFailed()
 	message, notes := cmp.Or(append([]string{s.message}, failures...)...), failures
 	if s.boundNote != "" {
 		notes = append(notes, s.boundNote)
@@ -62,7 +62,7 @@ func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 		status.Message = err.Error()
 		status.Settled = false
 	}
-	if note := h.issuerNote(specs, status.NodeGroups); note != "" {
+	if note := h.service.issuers.Note(specs, status.RunsPods()); note != "" {
 		status.Notes = append(status.Notes, note)
 	}
 	if users != "" && h.service.usersNote == "" {

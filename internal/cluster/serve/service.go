@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/guard"
+	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/capacity"
@@ -73,7 +74,7 @@ type Account struct {
 	Management client.Client
 	Components component.Account
 	// Pods knows which pods have which identities.
-	Pods PodIdentities
+	Pods serviceaccounts.Pods
 	// Cluster makes a client of a cluster that is served, by its namespace, for access entries.
 	Cluster func(namespace string) (client.Client, error)
 	// Deprecated reads which deprecated APIs of a cluster, by its namespace, were requested.
@@ -93,6 +94,7 @@ type Service struct {
 	memory  func() (available int64, err error)
 	ports   *portplan.Planes
 	files   *filestore.Store // of all clusters
+	issuers *issuer.Serving  // of all clusters
 
 	writes *readcache.Writes // of this process to the management plane
 	boots  *nodegroup.Boots  // of the local machines of all clusters
@@ -104,16 +106,11 @@ type Service struct {
 	supervisor *supervise.Supervisor
 	identities identityservice.Store // while the identity service runs
 	hosted     map[statedir.Cluster]*hosted
-	found      bool // every cluster that has a record was hosted once
-	// podExplainer is there while the identity service runs.
-	podExplainer *podExplainer
+	found      bool                       // every cluster that has a record was hosted once
+	explainer  *serviceaccounts.Explainer // while the identity service runs
 
 	metrics *prometheus.Registry
 
-	// issuerFailures say why issuers' documents are not served, by the address at which they are not.
-	issuerFailures map[netip.Addr]string
-	// issuerNote says why programs of this host do not find issuers by the host's name any more.
-	issuerNote string
 	// boundNote says why machines are not held to their bounds.
 	boundNote string
 
@@ -129,7 +126,7 @@ func NewService(cfg Config) (*Service, error) {
 	s := &Service{
 		cfg: cfg, files: filestore.New(cfg.State.FileSystems()), started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
 		memory: host.MemoryAvailable, ports: portplan.New(cfg.State),
-		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuerFailures: map[netip.Addr]string{},
+		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuers: issuer.NewServing(cfg.Log),
 		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
 		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())),
 	}

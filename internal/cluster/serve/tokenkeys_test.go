@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/signerclient"
@@ -63,7 +64,7 @@ func runSigner(t *testing.T, h *hosted, c component.Config) component.Config {
 	go func() { defer close(asked); signer.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-asked })
 	h.mu.Lock()
-	h.signer, h.issuing, h.specs = signer, own, c
+	h.signer, h.specs, h.accounts = signer, c, serviceaccounts.Cluster{Specs: c, Issuing: own}
 	h.mu.Unlock()
 	eventually(t, "the signer has told of its keys", func() bool {
 		ring, err := tokenkeys.Read(filepath.Join(c.Dir.TokenSigner(), "keys.json"))
@@ -100,7 +101,7 @@ func TestRotateTokenKeys(t *testing.T) {
 	if err != nil || len(again) != 2 || again[1] != keys[1] {
 		t.Errorf("%+v, %v", again, err)
 	}
-	documents, _, err := h.issuing.At(now)
+	documents, _, err := h.accounts.Issuing.At(now)
 	if err != nil || !strings.Contains(string(documents.Keys), first) || !strings.Contains(string(documents.Keys), keys[1].ID) {
 		t.Errorf("it publishes %s, %v", documents.Keys, err)
 	}
@@ -112,7 +113,7 @@ func TestRotateTokenKeys(t *testing.T) {
 		t.Errorf("after the notice %s signs", got)
 	}
 	late := then.Add(tokenkeys.MaxLifetime + tokenkeys.Skew)
-	if documents, _, err = h.issuing.At(late); err != nil || strings.Contains(string(documents.Keys), first) {
+	if documents, _, err = h.accounts.Issuing.At(late); err != nil || strings.Contains(string(documents.Keys), first) {
 		t.Errorf("a day later it publishes %s, %v", documents.Keys, err)
 	}
 	pruned, changed := known().Prune(then)

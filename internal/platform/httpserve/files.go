@@ -64,6 +64,15 @@ func Fixed(certificate tls.Certificate) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), Certificates: []tls.Certificate{certificate}}
 }
 
+// Certificate is the newest certificate, in the form of [tls.Config.GetCertificate].
+func (f *Files) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	config, err := f.get(hello)
+	if err != nil {
+		return nil, err
+	}
+	return &config.Certificates[0], nil
+}
+
 func (f *Files) get(*tls.ClientHelloInfo) (*tls.Config, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package serviceaccounts
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-func TestTokenIssuers(t *testing.T) {
+func TestIssuers(t *testing.T) {
 	const own = "https://127.9.8.7/id/0123456789ABCDEF0123456789ABCDEF"
 	ring, err := tokenkeys.New(time.Now(), tokenkeys.RS256, rand.Reader)
 	if err != nil {
@@ -42,12 +42,9 @@ func TestTokenIssuers(t *testing.T) {
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "app", UID: "s-1"}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", UID: "p-1"}, Spec: corev1.PodSpec{ServiceAccountName: "app"}},
 	)
-	source := &podSource{issuing: known, pods: podwatch.New(api, nil)}
-	issuers := tokenIssuers{fetcher: issuerkeys.New(issuerkeys.Config{}), cluster: func(issuer string) (*podSource, error) {
-		if issuer != own {
-			return nil, errIssuerUnknown
-		}
-		return source, nil
+	source := Cluster{Specs: component.Config{Issuer: component.Issuer{URL: own}}, Issuing: known, Pods: podwatch.New(api, nil)}
+	issuers := Issuers{Fetcher: issuerkeys.New(issuerkeys.Config{}), Clusters: Clusters{
+		State: statedir.Dir(t.TempDir()), Running: func() []Cluster { return []Cluster{source} },
 	}}
 	bound := webidentity.Bound{Namespace: "a", Pod: "web", PodUID: "p-1", ServiceAccount: "app", ServiceAccountUID: "s-1", Node: "n", NodeUID: "n-1"}
 	if err := issuers.Exists(own, bound, time.Now()); err == nil || errors.Is(err, identityservice.ErrGone) {
@@ -55,9 +52,9 @@ func TestTokenIssuers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); source.pods.Run(ctx) }()
+	go func() { defer close(ended); source.Pods.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	for deadline := time.Now().Add(time.Minute); !source.pods.HasSynced(); {
+	for deadline := time.Now().Add(time.Minute); !source.Pods.HasSynced(); {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is watched")
 		}
@@ -100,7 +97,6 @@ func TestTokenIssuers(t *testing.T) {
 // URL, and not while the cluster does not run.
 func TestIssuersOfClustersAreNeverFetched(t *testing.T) {
 	state := statedir.Dir(t.TempDir())
-	s := &Service{cfg: Config{State: state}, hosted: map[statedir.Cluster]*hosted{}}
 	create := func(name string) (statedir.Cluster, string) {
 		dir := state.Cluster(name)
 		if err := os.MkdirAll(string(dir), 0o700); err != nil {
@@ -112,21 +108,20 @@ func TestIssuersOfClustersAreNeverFetched(t *testing.T) {
 		}
 		return dir, i.String()
 	}
-	runs, running := create("runs")
+	_, running := create("runs")
 	begins, beginning := create("begins")
 	_, notHosted := create("later")
-	source := &podSource{}
-	s.hosted[runs] = &hosted{dir: runs, podSource: source, specs: component.Config{Issuer: component.Issuer{URL: running}}}
-	s.hosted[begins] = &hosted{dir: begins}
+	source := Cluster{Specs: component.Config{Issuer: component.Issuer{URL: running}}, Pods: &podwatch.Watch{}}
+	s := Clusters{State: state, Running: func() []Cluster { return []Cluster{{}, source} }}
 
 	const host = "https://oidc.example.com"
 	for _, own := range []string{running, running + "/", strings.Replace(running, host, "https://OIDC.Example.com", 1), strings.Replace(running, host, host+":443", 1)} {
-		if got, err := s.podsOfIssuer(own); err != nil || got != source {
+		if got, err := s.ofIssuer(own); err != nil || got.Pods != source.Pods {
 			t.Errorf("%s: %v", own, err)
 		}
 	}
 	fetches := 0
-	issuers := tokenIssuers{s.podsOfIssuer, issuerkeys.New(issuerkeys.Config{Refuse: func(netip.Addr) error { fetches++; return errors.New("a test refuses it") }})}
+	issuers := Issuers{s, issuerkeys.New(issuerkeys.Config{Refuse: func(netip.Addr) error { fetches++; return errors.New("a test refuses it") }})}
 	for _, own := range []string{beginning, beginning + "/", notHosted, notHosted + "/"} {
 		if _, isOwn, err := issuers.Keys(t.Context(), own, "1"); err == nil || !isOwn || !strings.Contains(err.Error(), "does not run yet") {
 			t.Errorf("%s: %v, %v", own, isOwn, err)
@@ -138,13 +133,13 @@ func TestIssuersOfClustersAreNeverFetched(t *testing.T) {
 	if fetches > 0 {
 		t.Errorf("%d fetches", fetches)
 	}
-	if _, err := s.podsOfIssuer("https://gitlab.example.com"); !errors.Is(err, errIssuerUnknown) {
+	if _, err := s.ofIssuer("https://gitlab.example.com"); !errors.Is(err, errIssuerUnknown) {
 		t.Error(err)
 	}
 	if err := os.WriteFile(begins.Issuer(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.podsOfIssuer("https://gitlab.example.com"); err == nil || errors.Is(err, errIssuerUnknown) {
+	if _, err := s.ofIssuer("https://gitlab.example.com"); err == nil || errors.Is(err, errIssuerUnknown) {
 		t.Errorf("whose it is cannot be told: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package serviceaccounts
 
 import (
 	"context"
@@ -19,15 +19,15 @@ const (
 	associationRetry = 250 * time.Millisecond
 )
 
-// tellAssociations tells the pod identity webhook of each cluster which service accounts have an association, until the
+// TellWebhooks tells the pod identity webhook of each cluster which service accounts have an association, until the
 // context ends.
-func (p PodIdentities) tellAssociations(ctx context.Context) {
+func (p Pods) TellWebhooks(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
 		next := associationLook
 		waits, err := p.tellAll(ctx)
 		if err != nil && err.Error() != said {
-			p.service.cfg.Log.Warn("pod identity webhooks are not told of associations", "error", err)
+			p.Log.Warn("pod identity webhooks are not told of associations", "error", err)
 			said = err.Error()
 		}
 		if waits || err != nil {
@@ -35,7 +35,7 @@ func (p PodIdentities) tellAssociations(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-p.associations.Changed():
+		case <-p.Associations.Changed():
 		case <-time.After(next):
 		}
 	}
@@ -43,23 +43,20 @@ func (p PodIdentities) tellAssociations(ctx context.Context) {
 
 // tellAll tells all webhooks at once, so that none waits for another. It reports whether the associations are not known
 // yet, or a webhook does not listen: then the status says that this one does not run.
-func (p PodIdentities) tellAll(ctx context.Context) (waits bool, err error) {
-	if !p.associations.HasSynced() {
+func (p Pods) tellAll(ctx context.Context) (waits bool, err error) {
+	if !p.Associations.HasSynced() {
 		return true, nil
 	}
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	for _, h := range p.service.clusters() {
-		h.mu.Lock()
-		name, runs, webhook := h.specs.Cluster.Spec.Name, h.specs.VPC, h.webhook
-		h.mu.Unlock()
-		if name == "" || !runs || webhook == nil {
+	for _, known := range p.Running() {
+		if known.name() == "" || !known.Specs.VPC || known.Webhook == nil {
 			continue // it has not begun, or has no webhook
 		}
 		group.Go(func() {
-			accounts, problem := p.associations.ServiceAccounts(podidentity.Cluster{Name: name, Namespace: h.dir.Namespace()})
+			accounts, problem := p.Associations.ServiceAccounts(podidentity.Cluster{Name: known.name(), Namespace: known.Specs.Dir.Namespace()})
 			if problem == nil {
-				problem = webhook.Tell(ctx, accounts, time.Now())
+				problem = known.Webhook.Tell(ctx, accounts, time.Now())
 			}
 			mu.Lock()
 			defer mu.Unlock()
