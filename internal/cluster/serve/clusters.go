@@ -73,6 +73,15 @@ func (s *Service) clusters() []*hosted {
 	return clusters
 }
 
+// byCluster is what the clusters that run here say, by namespace.
+func byCluster[T any](s *Service, say func(*hosted) T) map[string]T {
+	said := map[string]T{}
+	for _, h := range s.clusters() {
+		said[h.dir.Namespace()] = say(h)
+	}
+	return said
+}
+
 // cluster is the one with a namespace; the only one if the namespace is empty; nil if there is none.
 func (s *Service) cluster(namespace string) *hosted {
 	clusters := s.clusters()

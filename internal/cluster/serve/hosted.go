@@ -115,7 +115,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	security, err := h.newSecurityLog()
+	security, err := auditlog.New(auditlog.Config{Path: h.dir.Audit(0), Kept: h.dir.SecurityLog(0), Log: h.log}) // of the one instance
 	if err != nil {
 		return err
 	}
@@ -242,4 +242,11 @@ func (h *hosted) components() []supervise.Status {
 		return nil
 	}
 	return supervisor.Statuses()
+}
+
+// securityState is since when the log of security is whole.
+func (h *hosted) securityState() auditlog.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.securityLog.State()
 }

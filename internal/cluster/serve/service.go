@@ -32,6 +32,7 @@ import (
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/network/egresspolicy"
+	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/encryptionkey"
@@ -147,7 +148,9 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := os.MkdirAll(s.cfg.State.Run(), 0o700); err != nil {
 		return fmt.Errorf("making directory %s for sockets: %w", s.cfg.State.Run(), err)
 	}
-	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s}, volumeCollector{s.files}, securityLogCollector{s})
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		supervise.NewCollector(s.allComponents), filestore.NewCollector(s.files),
+		auditlog.NewCollector(func() map[string]auditlog.State { return byCluster(s, (*hosted).securityState) }))
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -319,6 +322,13 @@ func (s *Service) components() []supervise.Status {
 		return nil
 	}
 	return supervisor.Statuses()
+}
+
+// allComponents are the processes of the account, whose namespace is empty, and of the clusters.
+func (s *Service) allComponents() map[string][]supervise.Status {
+	all := byCluster(s, (*hosted).components)
+	all[""] = s.components()
+	return all
 }
 
 // managementClient is the service's own client of the management plane.

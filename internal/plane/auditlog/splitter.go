@@ -67,8 +67,11 @@ func New(config Config) (*Splitter, error) {
 	return &Splitter{config: config}, nil
 }
 
-// State says what the file held when it was last looked at.
+// State says what the file held when it was last looked at; nothing where nobody looks yet, and there is no splitter.
 func (s *Splitter) State() State {
+	if s == nil {
+		return State{}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
