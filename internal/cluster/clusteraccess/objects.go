@@ -3,6 +3,7 @@
 package clusteraccess
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -11,13 +12,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	accesscrds "muster.dev/muster/api/access/v1alpha1/crds"
 	mappingcrds "muster.dev/muster/api/iamauthenticator/v1alpha1/crds"
 	"muster.dev/muster/internal/certificates/policyconfig"
 	"muster.dev/muster/internal/iam/accesspolicy"
+	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/kinddefinitions"
 )
+
+// SetUp defines the kinds that say who gets into a cluster by IAM, and lets its authenticator read them.
+func SetUp(ctx context.Context, api client.Client) error {
+	definitions, err := Kinds()
+	if err != nil {
+		return err
+	}
+	if err := kinddefinitions.Apply(ctx, api, definitions); err != nil {
+		return err
+	}
+	objects, err := Objects()
+	if err != nil {
+		return err
+	}
+	return baseline.Apply(ctx, api, objects)
+}
 
 // Kinds are the definitions of AccessEntry and IAMIdentityMapping, which say who gets in by IAM.
 func Kinds() ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -8,10 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"muster.dev/muster/api/v1alpha1/crds"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/kinddefinitions"
 	"muster.dev/muster/internal/plane/planeclient"
 )
 
@@ -48,16 +46,5 @@ func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, a
 	if err != nil {
 		return err
 	}
-	definitions, err := crds.All()
-	if err != nil {
-		return err
-	}
-	if err := kinddefinitions.Apply(ctx, api, definitions); err != nil {
-		return err
-	}
-	objects, err := baseline.Management()
-	if err != nil {
-		return err
-	}
-	return baseline.Apply(ctx, api, objects)
+	return baseline.SetUpManagement(ctx, api)
 }

@@ -7,12 +7,8 @@ import (
 	"crypto/x509"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/servicestatus"
@@ -48,7 +44,9 @@ func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
 	}
 	config := rotator.Config{
 		Keys: h.keys, Server: c.ServerURL(), CAFile: c.Authority("cluster"), API: api, Report: h.tellRotation, Log: h.log,
-		Publish: func(ctx context.Context, trusted []*x509.Certificate) error { return publishBundles(ctx, api, trusted) },
+		Publish: func(ctx context.Context, trusted []*x509.Certificate) error {
+			return baseline.PublishBundles(ctx, api, trusted)
+		},
 		Nodes: func(authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
 			return kubeletcert.Read(c.State, c.Cluster.Spec.Name, authorities)
 		},
@@ -57,19 +55,6 @@ func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
 		config.Metrics = connection
 	}
 	return rotator.New(config)
-}
-
-// publishBundles puts the authorities of kubelets' certificates where everybody in the cluster can read them.
-func publishBundles(ctx context.Context, api client.Client, trusted []*x509.Certificate) error {
-	var objects []*unstructured.Unstructured
-	for _, name := range []string{bundle.Client, bundle.Serving} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(bundle.ConfigMap(metav1.NamespaceSystem, name, trusted...))
-		if err != nil {
-			return err
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
-	}
-	return baseline.Apply(ctx, api, objects)
 }
 
 // tellRotation keeps what a rotation waits for, for the status.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package baseline
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
 )
@@ -20,23 +20,25 @@ import (
 // own does (DefaultEndpointReconcilerInterval in pkg/controlplane/instance.go): without them no pod reaches it.
 const endpointsAgain = 10 * time.Second
 
-// keepEndpoints keeps the endpoints of the Service "kubernetes" as they are to be, until the context ends.
-func (h *hosted) keepEndpoints(ctx context.Context, scheme *runtime.Scheme, c component.Config) {
+// KeepEndpoints keeps the endpoints of the Service "kubernetes" of a cluster as they are to be, until the context ends.
+func KeepEndpoints(ctx context.Context, scheme *runtime.Scheme, c component.Config, log *slog.Logger) {
 	api, err := endpointsClient(scheme, c)
 	if err != nil {
-		h.log.Error("the endpoints of the Service kubernetes are not corrected", "error", err)
+		log.Error("the endpoints of the Service kubernetes are not corrected", "error", err)
 		return
 	}
 	for said := ""; ; {
-		if pause(ctx, endpointsAgain) != nil {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(endpointsAgain):
 		}
 		err := applyEndpoints(ctx, api, c)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil && err.Error() != said {
-			h.log.Warn("the endpoints of the Service kubernetes cannot be corrected", "error", err)
+			log.Warn("the endpoints of the Service kubernetes cannot be corrected", "error", err)
 		}
 		said = ""
 		if err != nil {
@@ -58,9 +60,9 @@ func endpointsClient(scheme *runtime.Scheme, c component.Config) (client.Client,
 
 // applyEndpoints writes the endpoints. Those that an API server of an earlier version wrote are replaced.
 func applyEndpoints(ctx context.Context, api client.Client, c component.Config) error {
-	objects, err := baseline.KubernetesEndpoints(c)
+	objects, err := KubernetesEndpoints(c)
 	if err != nil {
 		return err
 	}
-	return baseline.Apply(ctx, api, objects)
+	return Apply(ctx, api, objects)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package baseline_test
 
 import (
 	"context"
@@ -10,10 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/planeclient"
 )
 
 const twoNames = `{apiVersion: muster.dev/v1alpha1, kind: Cluster, spec: {name: Home_1}}
@@ -45,7 +48,7 @@ func TestSeed(t *testing.T) {
 					return c.Create(ctx, object, opts...)
 				},
 			})
-			if err := seed(t.Context(), api, wanted); err != nil {
+			if err := baseline.Seed(t.Context(), api, wanted); err != nil {
 				t.Fatal(err)
 			}
 			namespace, group := &corev1.Namespace{}, &v1alpha1.NodeGroup{}
@@ -68,7 +71,7 @@ func TestSeed(t *testing.T) {
 			if err := api.Delete(t.Context(), group); err != nil {
 				t.Fatal(err)
 			}
-			if err := seed(t.Context(), api, wanted); err != nil {
+			if err := baseline.Seed(t.Context(), api, wanted); err != nil {
 				t.Fatal(err)
 			}
 			var groups v1alpha1.NodeGroupList
@@ -85,7 +88,16 @@ func TestSeedSaysWhatFailed(t *testing.T) {
 	api := interceptor.NewClient(fakeClient(t), interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return failure },
 	})
-	if err := seed(t.Context(), api, wanted); !errors.Is(err, failure) || err.Error() != "making namespace muster of the cluster: made to fail" {
+	if err := baseline.Seed(t.Context(), api, wanted); !errors.Is(err, failure) || err.Error() != "making namespace muster of the cluster: made to fail" {
 		t.Errorf("error %v", err)
 	}
+}
+
+func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme, err := planeclient.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
