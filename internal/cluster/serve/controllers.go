@@ -127,7 +127,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		UserData:    userData,
 		HostRoot:    func() (hostroot.Clusters, error) { return hostroot.Read(c.State) },
 		Health:      health,
-		Authorities: h.kubeletAuthorities,
+		Authorities: h.kubelets.Answer,
 		AuditLog:    c.Dir.Audit(0), // of the one instance
 		Boots:       h.service.boots,
 		Log:         h.log,

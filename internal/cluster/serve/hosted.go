@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -44,10 +43,10 @@ type hosted struct {
 	end     context.CancelFunc
 	ended   chan struct{} // closed when nothing of it runs in this process any more
 	reload  chan struct{}
-	rotate  chan struct{}
 	refused chan nodegroup.Heard // from the identity service to the controllers
 	keys    *rotator.Keys
 
+	kubelets   *rotator.Kubelets // their authority
 	memoryTold apiservermemory.Notice
 
 	mu          sync.Mutex
@@ -61,19 +60,18 @@ type hosted struct {
 	accounts    serviceaccounts.Cluster // once it runs
 	securityLog *auditlog.Splitter
 	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
-
-	rotationWaits    string
-	rotationProgress *rotation.Progress
 }
 
 // newHosted makes a cluster that can be run until the context ends, or the cluster is removed.
 func newHosted(ctx context.Context, s *Service, dir statedir.Cluster) *hosted {
 	ctx, end := context.WithCancel(ctx)
-	return &hosted{
+	h := &hosted{
 		ctx: ctx, end: end, ended: make(chan struct{}), service: s, dir: dir, log: s.cfg.Log.With("cluster", dir.Namespace()),
-		reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1), refused: make(chan nodegroup.Heard, 64),
+		reload: make(chan struct{}, 1), refused: make(chan nodegroup.Heard, 64),
 		keys: rotator.NewKeys(authority.NewStore(dir.PKI())),
 	}
+	h.kubelets = rotator.NewKubelets(h.keys, h.log)
+	return h
 }
 
 // run serves the cluster until it ends, a generation for each configuration. A failure to do so is in its status, and

@@ -27,7 +27,7 @@ func (h *hosted) rotateKubelets(ctx context.Context, c component.Config) {
 	}); err != nil {
 		return
 	}
-	r.Run(ctx, h.rotate)
+	h.kubelets.Run(ctx, r)
 }
 
 func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
@@ -43,7 +43,7 @@ func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
 		return nil, err
 	}
 	config := rotator.Config{
-		Keys: h.keys, Server: c.ServerURL(), CAFile: c.Authority("cluster"), API: api, Report: h.tellRotation, Log: h.log,
+		Keys: h.keys, Server: c.ServerURL(), CAFile: c.Authority("cluster"), API: api, Report: h.kubelets.Report, Log: h.log,
 		Publish: func(ctx context.Context, trusted []*x509.Certificate) error {
 			return baseline.PublishBundles(ctx, api, trusted)
 		},
@@ -57,39 +57,19 @@ func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
 	return rotator.New(config)
 }
 
-// tellRotation keeps what a rotation waits for, for the status.
-func (h *hosted) tellRotation(waits string, progress *rotation.Progress) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.rotationWaits = waits
-	if progress != nil || waits == "" {
-		h.rotationProgress = progress
-	}
-}
-
 // rotationStatus describes kubelets' authority; it is nil while there is none.
 func (h *hosted) rotationStatus() *servicestatus.Rotation {
-	k, err := h.keys.Kubelets()
+	record, waits, progress, err := h.kubelets.Rotation()
 	if err != nil {
 		return nil
 	}
-	status := &servicestatus.Rotation{Signs: k.Signs(), Trusts: k.Trusts(), Rotation: k.Rotation, Last: k.Last}
-	if k.Rotation != nil {
-		h.mu.Lock()
-		status.Message, status.Progress = h.rotationWaits, h.rotationProgress
-		h.mu.Unlock()
-	}
-	return status
+	return &servicestatus.Rotation{Signs: record.Signs(), Trusts: record.Trusts(), Rotation: record.Rotation, Last: record.Last, Message: waits, Progress: progress}
 }
 
 // startRotation begins to replace kubelets' authority, unless that is under way.
 func (h *hosted) startRotation() (*servicestatus.Rotation, error) {
-	if err := h.keys.StartRotation(time.Now()); err != nil {
+	if err := h.kubelets.Start(); err != nil {
 		return nil, err
-	}
-	select {
-	case h.rotate <- struct{}{}:
-	default: // it is about to look
 	}
 	return h.rotationStatus(), nil
 }
