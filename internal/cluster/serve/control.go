@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -68,7 +69,7 @@ func setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Confi
 	if err := baseline.SetUpCluster(ctx, api, c); err != nil {
 		return err
 	}
-	if err := applySelfManaged(ctx, api, c); err != nil {
+	if err := addoncontroller.ApplySelfManaged(ctx, api, c); err != nil {
 		return err
 	}
 	return clusteraccess.SetUp(ctx, api)

@@ -20,6 +20,7 @@ import (
 	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusteraccess"
@@ -134,7 +135,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	}); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}
-	if err := addAddons(manager, scheme, connection, c, providers); err != nil {
+	if err := addoncontroller.AddOfCluster(manager, connection, c, providers); err != nil {
 		return err
 	}
 	if err := h.addBalancers(manager, scheme, connection, c, store); err != nil {
