@@ -16,7 +16,7 @@ const apiPackage = module + "/api/v1alpha1"
 
 // namesAProvider are the functions that may name a provider outside the API, its own folder and tests, with the reason.
 var namesAProvider = map[string]string{
-	"internal/cluster/serve/controllers.go machineProviders": "the list of providers, a line each",
+	"internal/machine/providerlist/providerlist.go OfHost": "the list of providers, a line each",
 }
 
 // providerFolder holds a folder for each provider, which knows its own name.

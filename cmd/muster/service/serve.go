@@ -14,8 +14,8 @@ import (
 	"muster.dev/muster/internal/cloud/awsapi"
 	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/serve"
-	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/platform/programs"
 )
 
@@ -56,7 +56,7 @@ When it ends, components and machines go on, and the next service takes them ove
 
 // register adds the AWS APIs of the account beside STS and IAM to its front.
 func register(front *awsfront.Front, a serve.Account) error {
-	machines, err := machine.NewStore(machine.StoreConfig{Dir: a.Components.State.Machines(), Subnets: local.Subnets(a.Components.State), Region: a.Components.Region}) // only read
+	machines, err := providerlist.Store(a.Components) // only read
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/machine/instancecontroller"
 	"muster.dev/muster/internal/machine/loopservice"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/storage/filesystemcontroller"
@@ -34,7 +35,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err := updatecontroller.Add(manager); err != nil {
 		return err
 	}
-	providers, err := machineProviders(account, s.cfg.Log)
+	providers, err := providerlist.OfHost(account, s.cfg.Log)
 	if err != nil {
 		return err
 	}

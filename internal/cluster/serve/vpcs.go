@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"muster.dev/muster/internal/machine/machine"
-	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
+	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/machine/vpccontroller"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/securitygroupcontroller"
@@ -43,7 +42,7 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	if err := vpccontroller.First(ctx, api, all); err != nil {
 		return err
 	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: account.State.Machines(), Subnets: local.Subnets(account.State), Region: account.Region})
+	store, err := providerlist.Store(account)
 	if err != nil {
 		return err
 	}
