@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,7 +52,7 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	err = vpccontroller.Add(manager, vpccontroller.Config{
 		Root: account.State.VPCs(), Zones: networkrecord.ZoneNames(account.Region), Store: store,
 		Networks:   vpccontroller.OnDisk{Root: account.State.VPCs(), Possible: account.VPC},
-		Processes:  &vpcProcesses{service: s, account: account, supervisor: s.accountSupervisor()},
+		Processes:  &vpccontroller.Supervised{Account: account, Supervisor: s.accountSupervisor(), Certify: func() error { return s.ensureKeys(account, time.Now()) }},
 		HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(account.State) },
 	})
 	if err != nil {
@@ -74,58 +73,4 @@ func (s *Service) accountSupervisor() *supervise.Supervisor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.supervisor
-}
-
-// vpcProcesses runs a process for each VPC, beside the account's others.
-type vpcProcesses struct {
-	service    *Service
-	account    component.Account
-	supervisor *supervise.Supervisor
-
-	mutex sync.Mutex
-	named map[string]bool // VPCs whose services' address the identity service's certificate is good for
-}
-
-// Start implements [vpccontroller.Processes]. A VPC has a process for its way out if its description says that it has
-// one.
-func (p *vpcProcesses) Start(ctx context.Context, id string) error {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if !p.named[id] { // STS and IAM have an address in each
-		if err := p.service.ensureKeys(p.account, time.Now()); err != nil {
-			return err
-		}
-		if p.named == nil {
-			p.named = map[string]bool{}
-		}
-		p.named[id] = true
-	}
-	if !p.account.VPC {
-		return nil
-	}
-	if err := p.supervisor.Add(component.VPCSpec(p.account, id)); err != nil {
-		return err
-	}
-	description, err := vpc.Read(p.account.State.VPCs(), id)
-	if err != nil {
-		return err
-	}
-	if !description.Egress.IsOpen() {
-		return p.supervisor.Remove(ctx, component.WayOutSpec(p.account, id))
-	}
-	return p.supervisor.Add(component.WayOutSpec(p.account, id))
-}
-
-// Stop implements [vpccontroller.Processes].
-func (p *vpcProcesses) Stop(ctx context.Context, id string) error {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	delete(p.named, id)
-	if err := p.supervisor.Remove(ctx, component.WayOutSpec(p.account, id)); err != nil {
-		return err
-	}
-	if err := p.supervisor.Remove(ctx, component.BalancerSpec(p.account, id)); err != nil {
-		return err
-	}
-	return p.supervisor.Remove(ctx, component.VPCSpec(p.account, id))
 }
