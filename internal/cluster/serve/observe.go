@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/servicestatus"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -21,7 +22,7 @@ func (s *Service) Status(ctx context.Context) servicestatus.Status {
 	if s.boundNote != "" {
 		notes = append(notes, s.boundNote)
 	}
-	if note := unboundedDisks(s.cfg.State); note != "" {
+	if note := local.DisksNote(s.cfg.State); note != "" {
 		notes = append(notes, note)
 	}
 	looking := !s.found // before clusters are listed

@@ -200,7 +200,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	group.Go(func() { s.renew(ctx, account) })
 	group.Go(func() { s.control(ctx, account) })
 	group.Go(func() { s.runClusters(ctx, account) })
-	group.Go(func() { s.boundMachines(ctx) })
+	group.Go(func() { local.KeepBound(ctx, s.cfg.State, s.cfg.Log, s.noteBound) })
 	return supervisor.Run(ctx, processes)
 }
 
@@ -267,6 +267,13 @@ func (s *Service) renew(ctx context.Context, account component.Account) {
 			s.cfg.Log.Error("renewing certificates", "error", err)
 		}
 	}
+}
+
+// noteBound sets why machines are not held to their bounds; nothing if they are.
+func (s *Service) noteBound(note string) {
+	s.mu.Lock()
+	s.boundNote = note
+	s.mu.Unlock()
 }
 
 // setIdentities sets the store of the identity service; nil when it has ended.
