@@ -60,7 +60,7 @@ func System(config Config) Host {
 
 type system struct{ config Config }
 
-func (system) Root() (bool, error) { return os.Geteuid() == 0, nil }
+func (system) Root() (bool, error) { return host.AsRoot(), nil }
 
 // Systemd looks for what sd_booted(3) does.
 func (system) Systemd() (bool, error) { return exists("/run/systemd/system") }

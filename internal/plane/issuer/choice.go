@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 	"slices"
 
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -76,7 +76,7 @@ func (c Choice) Record(ctx context.Context, dir statedir.Dir, own account.Accoun
 	switch {
 	case c.Host != "":
 		at.Host = c.Host
-	case c.ByAddress || os.Geteuid() != 0: // there are no pods without root
+	case c.ByAddress || !host.AsRoot(): // there are no pods without root
 	case port != DefaultPort:
 		unnamed = errors.New("this process may not listen on port 443")
 	default:

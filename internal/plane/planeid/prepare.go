@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/seclude"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -26,7 +27,7 @@ var programs = []string{
 // note says in one line why components run as this user instead: an installation from before goes on where components
 // cannot have users.
 func Prepare(dir statedir.Dir, binDir string) (note string) {
-	if os.Geteuid() != 0 {
+	if !host.AsRoot() {
 		return "muster does not run as root"
 	}
 	err := mayRun(binDir)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/platform/filelock"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -35,7 +36,7 @@ func newClaims(address string, state statedir.Dir) *claims {
 
 // claimsDir is root's directory of locks, and for another user one that only this user can enter.
 func claimsDir() string {
-	if os.Geteuid() == 0 {
+	if host.AsRoot() {
 		return filelock.Dir
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {

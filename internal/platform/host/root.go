@@ -5,6 +5,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,3 +20,6 @@ func IsOwnRoot(directory int) (bool, error) {
 	}
 	return its.Dev == own.Dev && its.Ino == own.Ino, nil
 }
+
+// AsRoot reports whether this process runs as root, be it of a user namespace.
+func AsRoot() bool { return os.Geteuid() == 0 }

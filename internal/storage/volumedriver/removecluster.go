@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/storage/filestore"
 )
 
@@ -22,7 +22,7 @@ func RemoveCluster(ctx context.Context, management client.Client, files *filesto
 	if err := management.List(ctx, points); err != nil {
 		return fmt.Errorf("listing the volumes of cluster %s: %w", cluster, err)
 	}
-	if os.Geteuid() == 0 {
+	if host.AsRoot() {
 		if err := DetachCluster(files, cluster); err != nil {
 			return fmt.Errorf("detaching the block devices of cluster %s: %w", cluster, err)
 		}

@@ -62,7 +62,7 @@ var ErrNotRoot = errors.New("local machines are made of Linux namespaces, which 
 
 // Possible reports whether this process may make machines out of namespaces, which takes root. New says whether this
 // host can.
-func Possible() bool { return os.Geteuid() == 0 }
+func Possible() bool { return host.AsRoot() }
 
 // New checks that this host can run machines. It makes nothing.
 func New(config Config) (*Provider, error) {
