@@ -3,25 +3,14 @@
 package vpc
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
-
-const (
-	machineLink = "eth0"
-	linkPrefix  = "vm-"
-)
-
-// linkName names the VPC's end of a machine's pair of links: by its address, since that is what is unique in the VPC.
-func linkName(ip netip.Addr) string { return fmt.Sprintf("%s%x", linkPrefix, ip.As4()) }
 
 // Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the
 // router. The range of its pods in the VPC leads to it from then on. Its security groups are in force from the first
@@ -43,10 +32,10 @@ func (n *Network) Attach(machine *os.File, own Interface) error {
 		return err
 	}
 	defer func() { _ = namespace.Close() }()
-	if err := withHandle(namespace, func(h *netlink.Handle) error { return n.plug(h, machine, ip) }); err != nil {
+	if err := withHandle(namespace, func(h *netlink.Handle) error { return n.plug(h, machine, attachmentOf(ip)) }); err != nil {
 		return fmt.Errorf("attaching %s to the VPC: %w", ip, err)
 	}
-	if err := withHandle(machine, func(h *netlink.Handle) error { return n.equip(h, ip) }); err != nil {
+	if err := withHandle(machine, func(h *netlink.Handle) error { return n.equip(h, attachmentOf(ip)) }); err != nil {
 		return fmt.Errorf("configuring network of %s: %w", ip, err)
 	}
 	return nil
@@ -83,40 +72,25 @@ func (n *Network) free(ip netip.Addr) error {
 	return nil
 }
 
-// plug makes the pair of links, one end in each namespace, so that neither is ever seen on the host. The VPC's ends
-// have no addresses, and all the same hardware address, the router's: each is alone with its machine.
-func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error {
-	attributes := netlink.NewLinkAttrs()
-	attributes.Name = linkName(ip)
-	attributes.HardwareAddr = n.routerMAC(ip)
-	err := h.LinkAdd(&netlink.Veth{
-		LinkAttrs:        attributes,
-		PeerName:         machineLink,
-		PeerHardwareAddr: MAC(ip),
-		PeerNamespace:    netlink.NsFd(machine.Fd()),
-	})
+// plug makes the attachment, and pins the machine's address to it.
+func (n *Network) plug(h *netlink.Handle, machine *os.File, a Attachment) error {
+	link, err := a.plug(h, machine, n.routerMAC(a.Address()))
 	if err != nil {
-		return fmt.Errorf("making link %s: %w", attributes.Name, err)
+		return err
 	}
-	link, err := h.LinkByName(attributes.Name)
-	if err != nil {
-		return fmt.Errorf("finding link %s: %w", attributes.Name, err)
-	}
-	return n.pin(h, link, ip)
+	return n.pin(h, link, a.Address())
 }
 
 // equip gives a machine its address and its way out.
-func (n *Network) equip(h *netlink.Handle, ip netip.Addr) error {
+func (n *Network) equip(h *netlink.Handle, a Attachment) error {
 	if err := up(h, "lo"); err != nil {
 		return err
 	}
-	if err := up(h, machineLink); err != nil {
+	link, err := a.machineEnd(h)
+	if err != nil {
 		return err
 	}
-	link, err := h.LinkByName(machineLink)
-	if err != nil {
-		return fmt.Errorf("finding link %s: %w", machineLink, err)
-	}
+	ip := a.Address()
 	// The route knows only the router on the link: a machine that asks others for an address believes any answer, and
 	// the router need not ask.
 	if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, 32))}); err != nil {
@@ -148,19 +122,7 @@ func (n *Network) Detach(ip netip.Addr) error {
 		return err
 	}
 	defer func() { _ = namespace.Close() }()
-	err = withHandle(namespace, func(h *netlink.Handle) error {
-		link, err := h.LinkByName(linkName(ip))
-		if isNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("finding link %s: %w", linkName(ip), err)
-		}
-		if err := h.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
-			return fmt.Errorf("removing link %s: %w", linkName(ip), err)
-		}
-		return nil
-	})
+	err = withHandle(namespace, attachmentOf(ip).unplug)
 	if err == nil {
 		err = forgetConnections(namespace, netip.PrefixFrom(ip, ip.BitLen()))
 	}
@@ -173,30 +135,16 @@ func (n *Network) Detach(ip netip.Addr) error {
 	return nil
 }
 
-// Attached lists the VPC's ends of machines' links.
-func (n *Network) Attached() ([]string, error) {
+// Attached lists the attachments of the VPC.
+func (n *Network) Attached() (all []Attachment, err error) {
 	namespace, err := n.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = namespace.Close() }()
-	var names []string
 	err = withHandle(namespace, func(h *netlink.Handle) error {
-		links, err := h.LinkList()
-		if err != nil {
-			return fmt.Errorf("listing attached links: %w", err)
-		}
-		for _, link := range links {
-			if name := link.Attrs().Name; strings.HasPrefix(name, linkPrefix) {
-				names = append(names, name)
-			}
-		}
-		return nil
+		all, err = attachments(h)
+		return err
 	})
-	return names, err
-}
-
-func isNotFound(err error) bool {
-	var notFound netlink.LinkNotFoundError
-	return errors.As(err, &notFound)
+	return all, err
 }

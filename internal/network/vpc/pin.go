@@ -3,13 +3,11 @@
 package vpc
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -78,15 +76,17 @@ func (n *Network) Pin() error {
 	}
 	defer func() { _ = namespace.Close() }()
 	err = withHandle(namespace, func(h *netlink.Handle) error {
-		links, err := h.LinkList()
+		all, err := attachments(h)
 		if err != nil {
-			return fmt.Errorf("listing links to pin: %w", err)
+			return err
 		}
-		for _, link := range links {
-			if ip, ok := linkAddress(link.Attrs().Name); ok {
-				if err := n.pin(h, link, ip); err != nil && !isGone(err) {
-					return fmt.Errorf("%s: %w", ip, err)
-				}
+		for _, a := range all {
+			link, err := a.find(h)
+			if err == nil {
+				err = n.pin(h, link, a.Address())
+			}
+			if err != nil && !isGone(err) {
+				return fmt.Errorf("%s: %w", a.Address(), err)
 			}
 		}
 		return nil
@@ -98,19 +98,8 @@ func (n *Network) Pin() error {
 }
 
 // isGone reports whether a machine was detached in the meantime.
-func isGone(err error) bool { return errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrNotExist) }
-
-// linkAddress reads the name that linkName made.
-func linkAddress(name string) (netip.Addr, bool) {
-	digits, ok := strings.CutPrefix(name, linkPrefix)
-	if !ok {
-		return netip.Addr{}, false
-	}
-	raw, err := hex.DecodeString(digits)
-	if err != nil || len(raw) != net.IPv4len {
-		return netip.Addr{}, false
-	}
-	return netip.AddrFromSlice(raw)
+func isGone(err error) bool {
+	return errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrNotExist) || isNotFound(err)
 }
 
 // knowGateways tells a machine, once and for all, where the router and the metadata service are. The service is reached

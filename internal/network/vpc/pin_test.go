@@ -320,7 +320,7 @@ func TestPin(t *testing.T) {
 		t.Errorf("after Pin: %d neighbours, %d routes", neighbours, routes)
 	}
 	for name, want := range map[string]bool{"vm-c0a8400b": true, "vm-c0a840": false, "vpc0": false, "vm-zzzzzzzz": false} {
-		if _, ok := linkAddress(name); ok != want {
+		if _, ok := attachmentNamed(name); ok != want {
 			t.Errorf("%s is a machine's link: %v", name, ok)
 		}
 	}

@@ -39,7 +39,7 @@ func (n *Network) SetRoute(route Route) error {
 		return fmt.Errorf("setting route to pods %s: the range is not one of pods", route.PodCIDR)
 	}
 	return n.routes("setting", route.PodCIDR, func(h *netlink.Handle) error {
-		link, err := h.LinkByName(linkName(route.Machine))
+		link, err := attachmentOf(route.Machine).find(h)
 		if isNotFound(err) {
 			return fmt.Errorf("the machine %s is not attached to the VPC", route.Machine)
 		}

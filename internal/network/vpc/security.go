@@ -242,16 +242,11 @@ func (n *Network) attachedAddresses() (map[netip.Addr]bool, error) {
 	if err != nil || !held {
 		return there, err
 	}
-	links, err := n.Attached()
-	if err != nil {
-		return nil, err
+	all, err := n.Attached()
+	for _, a := range all {
+		there[a.Address()] = true
 	}
-	for _, link := range links {
-		if ip, ok := linkAddress(link); ok {
-			there[ip] = true
-		}
-	}
-	return there, nil
+	return there, err
 }
 
 // ruleset is the one that is to be in force, by what is on disk.
@@ -289,7 +284,7 @@ func (n *Network) ruleset() (string, error) {
 	}
 	for _, i := range kept.Interfaces {
 		if !taken[i.Address] { // left by a machine that is gone
-			state.Members = append(state.Members, securitygroup.Member{Link: linkName(i.Address), Address: i.Address, Groups: i.SecurityGroups})
+			state.Members = append(state.Members, securitygroup.Member{Link: attachmentOf(i.Address).Link(), Address: i.Address, Groups: i.SecurityGroups})
 		}
 	}
 	return securitygroup.Ruleset(state)

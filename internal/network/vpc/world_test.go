@@ -98,7 +98,7 @@ func newMachineWith(t *testing.T, n *Network, own Interface) *os.File {
 		t.Fatal(err)
 	}
 	defer func() { _ = namespace.Close() }()
-	waitUp(t, namespace, linkName(ip))
+	waitUp(t, namespace, attachmentOf(ip).Link())
 	waitUp(t, file, machineLink)
 	return file
 }
