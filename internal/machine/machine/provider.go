@@ -40,40 +40,40 @@ const (
 // LaunchRequest asks for an instance.
 type LaunchRequest struct {
 	// ID is "i-" and 17 hexadecimal digits.
-	ID string
+	ID string `json:"id"`
 	// UserData is what the instance is told when it asks. It may hold a token.
-	UserData []byte
+	UserData []byte `json:"userData,omitempty"`
 	// Type is the instance type that the instance says it is, DefaultType if empty. It keeps the one of its first
 	// launch.
-	Type string
+	Type string `json:"type,omitempty"`
 	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on
 	// it.
-	HopLimit int
+	HopLimit int `json:"hopLimit,omitempty"`
 	// SubnetID is the subnet that a new instance gets an address in; empty for the first one that has an address left.
 	// It stays in it.
-	SubnetID string
+	SubnetID string `json:"subnetID,omitempty"`
 	// Cluster is the name of the cluster that a new instance is for: only the API server of that one is let to it.
-	Cluster string
+	Cluster string `json:"cluster,omitempty"`
 	// ImageID is the image that the instance says it was launched from; it keeps the one of its first launch. Empty
 	// says nothing.
-	ImageID string
+	ImageID string `json:"imageID,omitempty"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
-	Scaled bool
+	Scaled bool `json:"scaled,omitempty"`
 	// Pods is how many pods a new instance is to have addresses for, in a range of its own of a subnet; 0 if they have
 	// none of a subnet.
-	Pods int
+	Pods int `json:"pods,omitempty"`
 	// PodSubnetIDs are the subnets that the range may be of, by zone; empty for the subnet of the instance. See
 	// [Demand].
-	PodSubnetIDs []string
+	PodSubnetIDs []string `json:"podSubnetIDs,omitempty"`
 	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. An instance that runs
 	// already keeps its groups.
-	SecurityGroups []string
+	SecurityGroups []string `json:"securityGroups,omitempty"`
 	// OwnIDs gives the instance a user namespace, in which its root is nobody on the host. An instance that was
 	// launched without a user namespace gets it at its next boot. An instance never loses it.
-	OwnIDs bool
+	OwnIDs bool `json:"ownIDs,omitempty"`
 	// HostRoot lets an instance that was launched without a user namespace boot without one where the host has none to
 	// give.
-	HostRoot bool
+	HostRoot bool `json:"hostRoot,omitempty"`
 }
 
 // DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of
@@ -90,17 +90,17 @@ var typePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
 
 // Instance is a machine as its provider knows it.
 type Instance struct {
-	ID             string
-	State          State
-	PrivateIP      netip.Addr
-	PrivateDNSName string
+	ID             string     `json:"id"`
+	State          State      `json:"state"`
+	PrivateIP      netip.Addr `json:"privateIP"`
+	PrivateDNSName string     `json:"privateDNSName"`
 	// PodRange is the range of a subnet that its pods have their addresses of; not valid if they have none.
-	PodRange netip.Prefix
+	PodRange netip.Prefix `json:"podRange,omitzero"`
 	// Zone is the availability zone that it is in.
-	Zone       string
-	LaunchTime time.Time
+	Zone       string    `json:"zone"`
+	LaunchTime time.Time `json:"launchTime"`
 	// OwnIDs reports whether it has a user namespace, in which its root is nobody on the host.
-	OwnIDs bool
+	OwnIDs bool `json:"ownIDs,omitempty"`
 }
 
 // Provider makes instances and ends them.

@@ -58,11 +58,29 @@ func Ask[T any](p Providers, name v1alpha1.Provider, do v1alpha1.Capability) (T,
 	if !name.Can(do) {
 		return able, CannotError{name, do}
 	}
-	able, ok := provider.(T)
+	able, ok := As[T](provider, do)
 	if !ok {
 		return able, fmt.Errorf("the table of providers says that machines of %s can %s, and %T has not the methods", name, do, provider)
 	}
 	return able, nil
+}
+
+// Indirect is a Provider whose machines are made by another one, such as that of another host. It has the interface of
+// a capability only if the other has it, and so not as methods of its own.
+type Indirect interface {
+	Provider
+	// As returns a value with the interface of a capability, nil if the machines lack the capability.
+	As(do v1alpha1.Capability) any
+}
+
+// As returns a provider as T, the interface of a capability; false if it does not have the methods.
+func As[T any](provider Provider, do v1alpha1.Capability) (T, bool) {
+	if indirect, ok := provider.(Indirect); ok {
+		able, ok := indirect.As(do).(T)
+		return able, ok
+	}
+	able, ok := provider.(T)
+	return able, ok
 }
 
 // AskAll returns all providers of the service whose machines do something, each as T, in the order of their names.

@@ -33,10 +33,10 @@ func by[T any](do v1alpha1.Capability, works func(*testing.T, T)) ability {
 			_, err := machine.Ask[T](p, name, do)
 			return err
 		},
-		has: func(p machine.Provider) bool { _, ok := p.(T); return ok },
+		has: func(p machine.Provider) bool { _, ok := machine.As[T](p, do); return ok },
 		works: func(t *testing.T, p machine.Provider) {
 			t.Helper()
-			able, ok := p.(T)
+			able, ok := machine.As[T](p, do)
 			if !ok {
 				t.Fatalf("the table says that its machines can %s, and %T has not the methods", do, p)
 			}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostagent
+
+import (
+	"context"
+	"maps"
+	"net"
+	"slices"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/node/bootreport"
+)
+
+// Agent is the host that this process runs on.
+type Agent struct{ providers machine.Providers }
+
+var _ Host = (*Agent)(nil)
+
+// New makes the host of providers that work in this process.
+func New(providers machine.Providers) *Agent { return &Agent{providers} }
+
+// Providers returns the providers of this host, asked through it.
+func (h *Agent) Providers() machine.Providers {
+	return Providers(h, slices.Collect(maps.Keys(h.providers))...)
+}
+
+// Launch implements [Host].
+func (h *Agent) Launch(ctx context.Context, ask Launch) (machine.Instance, error) {
+	provider, err := h.providers.Find(ask.Provider)
+	if err != nil {
+		return machine.Instance{}, err
+	}
+	return provider.Launch(ctx, ask.Request)
+}
+
+// Get implements [Host].
+func (h *Agent) Get(ctx context.Context, ask Machine) (machine.Instance, error) {
+	provider, err := h.providers.Find(ask.Provider)
+	if err != nil {
+		return machine.Instance{}, err
+	}
+	return provider.Get(ctx, ask.ID)
+}
+
+// List implements [Host].
+func (h *Agent) List(ctx context.Context, ask List) ([]machine.Instance, error) {
+	provider, err := h.providers.Find(ask.Provider)
+	if err != nil {
+		return nil, err
+	}
+	return provider.List(ctx)
+}
+
+// Terminate implements [Host].
+func (h *Agent) Terminate(ctx context.Context, ask Machine) error {
+	provider, err := h.providers.Find(ask.Provider)
+	if err != nil {
+		return err
+	}
+	return provider.Terminate(ctx, ask.ID)
+}
+
+// Report implements [Host].
+func (h *Agent) Report(_ context.Context, ask Machine) (*bootreport.Report, error) {
+	reporter, err := machine.Ask[machine.Reporter](h.providers, ask.Provider, v1alpha1.KeepLogs)
+	if err != nil {
+		return nil, err
+	}
+	report, ok := reporter.Report(ask.ID)
+	if !ok {
+		return nil, nil //nolint:nilnil // the machine reports nothing
+	}
+	return &report, nil
+}
+
+// Dial implements [Host].
+func (h *Agent) Dial(ctx context.Context, ask Dial) (net.Conn, error) {
+	dialer, err := machine.Ask[machine.Dialer](h.providers, ask.Provider, v1alpha1.JoinNetwork)
+	if err != nil {
+		return nil, err
+	}
+	return dialer.DialInside(ctx, ask.ID, network, ask.Address.String())
+}
+
+// network is how connections into machines are made.
+const network = "tcp"

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/node/bootreport"
+	"muster.dev/muster/internal/platform/mutualclient"
+	"muster.dev/muster/internal/platform/termsafe"
+)
+
+// ClientConfig says where a host is asked, and how both sides know each other.
+type ClientConfig struct {
+	// URL is that of the host's server, such as https://192.0.2.7:8445.
+	URL string
+	// Authority is the file with the authority of the server, and Server the common name of its certificate.
+	Authority, Server string
+	// Credential is the file with the client's certificate and key.
+	Credential string
+}
+
+// Client is a host that is asked by TLS.
+type Client struct {
+	url string
+	// asking is bounded in time as a whole; streams are connections that stay.
+	asking, streams *http.Client
+}
+
+var _ Host = (*Client)(nil)
+
+// NewClient makes a client. Nothing is asked yet, and the files are read for each connection.
+func NewClient(c ClientConfig) *Client {
+	return &Client{
+		url:     c.URL,
+		asking:  mutualclient.New(c.Authority, c.Credential, c.Server, patience),
+		streams: mutualclient.New(c.Authority, c.Credential, c.Server, 0),
+	}
+}
+
+// Close ends connections that nothing uses.
+func (c *Client) Close() {
+	c.asking.CloseIdleConnections()
+	c.streams.CloseIdleConnections()
+}
+
+// Launch implements [Host].
+func (c *Client) Launch(ctx context.Context, request Launch) (machine.Instance, error) {
+	instance, err := ask(ctx, c, launching(), request)
+	return only(request.Request.ID, instance, err)
+}
+
+// Get implements [Host].
+func (c *Client) Get(ctx context.Context, request Machine) (machine.Instance, error) {
+	instance, err := ask(ctx, c, getting(), request)
+	return only(request.ID, instance, err)
+}
+
+// only refuses an answer about another machine.
+func only(id string, instance machine.Instance, err error) (machine.Instance, error) {
+	if err == nil && (instance.ID != id || !instance.PrivateIP.IsValid()) {
+		err = fmt.Errorf("the host answers about %.40q with the address %s, and was asked about %s", instance.ID, instance.PrivateIP, id)
+	}
+	if err != nil {
+		return machine.Instance{}, err
+	}
+	return instance, nil
+}
+
+// List implements [Host].
+func (c *Client) List(ctx context.Context, request List) ([]machine.Instance, error) {
+	return ask(ctx, c, listing(), request)
+}
+
+// Terminate implements [Host].
+func (c *Client) Terminate(ctx context.Context, request Machine) error {
+	_, err := ask(ctx, c, terminating(), request)
+	return err
+}
+
+// Report implements [Host].
+func (c *Client) Report(ctx context.Context, request Machine) (*bootreport.Report, error) {
+	return ask(ctx, c, reporting(), request)
+}
+
+// Dial implements [Host].
+func (c *Client) Dial(ctx context.Context, request Dial) (net.Conn, error) {
+	response, err := c.send(ctx, c.streams, dialing, request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		defer func() { _ = response.Body.Close() }()
+		return nil, refusal(response)
+	}
+	body, ok := response.Body.(io.ReadWriteCloser)
+	if !ok || response.Header.Get("Upgrade") != upgrade {
+		_ = response.Body.Close()
+		return nil, errors.New("the host answers a dial with something else than a connection")
+	}
+	return connection(body), nil
+}
+
+// connection makes a connection, with deadlines, of the stream that an answer became.
+func connection(stream io.ReadWriteCloser) net.Conn {
+	near, far := net.Pipe()
+	go func() {
+		_, _ = io.Copy(far, stream) // whoever uses the connection sees its end
+		_ = far.Close()
+	}()
+	go func() {
+		_, _ = io.Copy(stream, far)
+		_ = stream.Close()
+	}()
+	return near
+}
+
+// ask asks for one operation.
+func ask[Q request, A any](ctx context.Context, c *Client, o operation[Q, A], request Q) (A, error) {
+	var answer A
+	response, err := c.send(ctx, c.asking, o.name, request)
+	if err != nil {
+		return answer, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	if response.StatusCode != http.StatusOK {
+		return answer, refusal(response)
+	}
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return answer, fmt.Errorf("reading the answer of a host: %w", err)
+	case len(raw) > maxAnswer:
+		return answer, fmt.Errorf("reading the answer of a host: it has more than %d bytes", maxAnswer)
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return answer, fmt.Errorf("reading the answer of a host: %w", err)
+	}
+	return answer, nil
+}
+
+// send sends a request; the answer's body is the caller's to close.
+func (c *Client) send(ctx context.Context, by *http.Client, name string, value any) (*http.Response, error) {
+	body, err := encode(value)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+prefix+name, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("asking a host: %w", err)
+	}
+	request.Header.Set("Content-Type", contentType)
+	if name == dialing {
+		request.Header.Set("Connection", "Upgrade")
+		request.Header.Set("Upgrade", upgrade)
+	}
+	response, err := by.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking a host: %w", err)
+	}
+	return response, nil
+}
+
+// refusal is the error of an answer that is not what was asked for.
+func refusal(response *http.Response) error {
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxFault))
+	if err != nil {
+		return fmt.Errorf("reading the answer of a host: %w", err)
+	}
+	var f fault
+	if response.StatusCode == http.StatusConflict && json.Unmarshal(raw, &f) == nil && f.Message != "" {
+		return f.err()
+	}
+	return fmt.Errorf("the host answers %s: %s", response.Status, termsafe.Line(shorten(string(raw))))
+}

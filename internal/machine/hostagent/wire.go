@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	kjson "sigs.k8s.io/json"
+
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/node/bootreport"
+)
+
+const (
+	// prefix begins the path of every operation.
+	prefix = "/v1/"
+	// maxRequest bounds a request, in bytes: the largest is a launch, whose user data has [machine.MaxUserData] and grows
+	// by a third on the wire.
+	maxRequest = 64 << 10
+	// maxAnswer bounds an answer, in bytes: the largest lists all machines of a host, with 400 bytes each.
+	maxAnswer = 8 << 20
+	// patience bounds an operation. A launch makes a disk, boots for half a minute and may wait for another of the same
+	// machine.
+	patience = 2 * time.Minute
+	// contentType is that of requests, answers and faults.
+	contentType = "application/json"
+	// upgrade names the protocol after a dial: bytes as they come, both ways.
+	upgrade = "muster-stream"
+	// dialing is the operation whose answer is a connection.
+	dialing = "dial"
+)
+
+// operation is one thing that is asked of a host: its name on the wire, and the method of a Host.
+type operation[Q request, A any] struct {
+	name string
+	do   func(Host, context.Context, Q) (A, error)
+}
+
+// nothing is the answer of an operation without an answer.
+type nothing struct{}
+
+func launching() operation[Launch, machine.Instance] {
+	return operation[Launch, machine.Instance]{"launch", Host.Launch}
+}
+
+func getting() operation[Machine, machine.Instance] {
+	return operation[Machine, machine.Instance]{"get", Host.Get}
+}
+
+func listing() operation[List, []machine.Instance] {
+	return operation[List, []machine.Instance]{"list", Host.List}
+}
+
+func terminating() operation[Machine, nothing] {
+	return operation[Machine, nothing]{"terminate", func(h Host, ctx context.Context, ask Machine) (nothing, error) {
+		return nothing{}, h.Terminate(ctx, ask)
+	}}
+}
+
+func reporting() operation[Machine, *bootreport.Report] {
+	return operation[Machine, *bootreport.Report]{"report", Host.Report}
+}
+
+// decode reads a request. Fields that are unknown or there twice are refused, since a host that ignores a field does
+// something else than it is asked to.
+func decode[Q request](raw []byte) (Q, error) {
+	var ask Q
+	strict, err := kjson.UnmarshalStrict(raw, &ask)
+	if err = errors.Join(append(strict, err)...); err != nil {
+		return ask, fmt.Errorf("reading the request: %w", err)
+	}
+	return ask, ask.validate()
+}
+
+// encode writes a request, an answer or a fault.
+func encode(value any) ([]byte, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", value, err)
+	}
+	return raw, nil
+}
