@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/cluster/clusteraccess"
+	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/plane/auditlog"
@@ -39,7 +40,8 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err != nil {
 		return err
 	}
-	groups, err := nodegroup.OfCluster(c, providers, store)
+	agent := hostagent.New(providers).Providers()
+	groups, err := nodegroup.OfCluster(c, agent, store)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err := nodegroup.Add(manager, groups); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}
-	if err := addoncontroller.AddOfCluster(manager, connection, c, providers); err != nil {
+	if err := addoncontroller.AddOfCluster(manager, connection, c, agent); err != nil {
 		return err
 	}
 	if err := h.addBalancers(manager, scheme, connection, c, store); err != nil {
