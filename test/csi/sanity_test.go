@@ -45,6 +45,7 @@ import (
 	"muster.dev/muster/internal/storage/efs"
 	"muster.dev/muster/internal/storage/filestore"
 	"muster.dev/muster/internal/storage/volumedriver"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 const (
@@ -153,7 +154,7 @@ func serve(t *testing.T, dir string) string {
 	cluster := kubernetesfake.NewClientset()
 	driver, err := volumedriver.New(volumedriver.Config{
 		ClusterName: "blue", Inventory: management, Management: management, Cluster: cluster,
-		Snapshots: dynamicfake.NewSimpleDynamicClient(scheme), Machines: host{dir}, Files: files, Log: slog.New(slog.DiscardHandler),
+		Snapshots: dynamicfake.NewSimpleDynamicClient(scheme), Machines: host{dir}, Mounts: volumemount.New(files, host{dir}), Files: files, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func serve(t *testing.T, dir string) string {
 		for _, fields := range mounts {
 			_ = unix.Unmount(fields[4], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		}
-		if err := errors.Join(err, <-ended, volumedriver.DetachAll(files)); err != nil {
+		if err := errors.Join(err, <-ended, volumemount.DetachAll(files)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -308,7 +309,7 @@ func (h host) Unmount(_, target string) error {
 	return nil
 }
 
-// WithdrawLoops implements [volumedriver.Machines].
+// WithdrawLoops implements [volumemount.Machines].
 func (host) WithdrawLoops(...int) error { return nil }
 
 func (h host) LoopDevices() (map[int]bool, error) {

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/storage/volumedriver"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // addVolumes adds the volume driver of the cluster, where there are machines that mount.
@@ -26,6 +27,10 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	}
 	if len(able) > 1 {
 		return fmt.Errorf("the volume driver mounts on machines of one provider, and the machines of %d can %s", len(able), v1alpha1.MountVolumes)
+	}
+	mounters, err := machine.AskAll[volumemount.Machines](providers, v1alpha1.MountVolumes)
+	if err != nil {
+		return err
 	}
 	management, err := h.service.managementClient(c.Account, scheme)
 	if err != nil {
@@ -41,7 +46,8 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	}
 	driver, err := volumedriver.New(volumedriver.Config{
 		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Snapshots: snapshots, Machines: able[0],
-		Files: h.service.files, DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
+		Mounts: volumemount.New(h.service.files, mounters[0]),
+		Files:  h.service.files, DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
 		VPCID: c.Network.VPCID,
 	})
 	if err != nil {

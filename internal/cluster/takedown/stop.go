@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/storage/filestore"
-	"muster.dev/muster/internal/storage/volumedriver"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // machinesGrace is how long machines may take to shut down.
@@ -79,5 +79,5 @@ func releaseDisks(dir statedir.Dir) error {
 	if err := local.ReleaseDisks(dir); err != nil {
 		return err
 	}
-	return volumedriver.DetachAll(filestore.New(dir.FileSystems())) // which no machine is lent any more
+	return volumemount.DetachAll(filestore.New(dir.FileSystems())) // which no machine is lent any more
 }

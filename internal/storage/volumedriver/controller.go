@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/storage/efs"
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // controller makes and removes volumes: the controller service of CSI.
@@ -32,8 +33,7 @@ type controller struct {
 	reach       reach
 	management  client.Client
 	files       *filestore.Store
-	disks       *disks
-	machines    Machines
+	mounts      volumemount.Mounts
 	copying     sync.Map // names of access points and snapshots whose directories or disks are being made as copies
 	copies      atomic.Int32
 }
@@ -294,7 +294,7 @@ func (c *controller) ControllerExpandVolume(ctx context.Context, request *csi.Co
 		if err := c.files.GrowDisk(point.Spec.FileSystemID, point.Spec.Path, point.Spec.CapacityBytes); err != nil {
 			return nil, status.Errorf(codes.Unavailable, "the disk of access point %s: %v", point.Name, err)
 		}
-		if err := c.disks.resize(point); err != nil {
+		if err := c.mounts.Resize(ctx, c.volume(point)); err != nil {
 			return nil, status.Errorf(codes.Unavailable, "the devices of access point %s: %v", point.Name, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/storage/efs"
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // annotationCopiedFrom on an access point has the handle of the volume, or the id of the snapshot, that it was made as
@@ -70,7 +71,7 @@ func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRe
 		return nil, status.Errorf(codes.Aborted, "%d other volumes are being copied: this one is when they are", maxCopies)
 	}
 	var point *v1alpha1.AccessPoint
-	err = c.whileStill(source, func() error {
+	err = c.whileStill(ctx, source, func() error {
 		if point, err = c.accessPoint(ctx, request.GetName(), wanted); err != nil {
 			return err
 		}
@@ -139,6 +140,7 @@ func (c *controller) abandonCopy(ctx context.Context, volume string) (copied, er
 // source is what a new volume is to be a copy of.
 type source struct {
 	what  string // for messages
+	point string // the id of the access point of a volume
 	place filestore.Place
 	block bool
 	size  int64
@@ -164,7 +166,7 @@ func (c *controller) sourceVolume(ctx context.Context, id string) (source, error
 	if err != nil {
 		return source{}, err
 	}
-	return source{what: "volume " + id, place: placeOf(point), block: point.Spec.Block, size: point.Spec.CapacityBytes}, nil
+	return source{what: "volume " + id, point: point.Name, place: placeOf(point), block: point.Spec.Block, size: point.Spec.CapacityBytes}, nil
 }
 
 // volumeToCopy is the access point of a volume that can be copied. A volume of another cluster is as if it were not
@@ -190,6 +192,15 @@ func (c *controller) volumeToCopy(ctx context.Context, id string) (*v1alpha1.Acc
 		return nil, status.Errorf(codes.NotFound, "volume %s has lost its directory or disk", id)
 	}
 	return point, nil
+}
+
+// volume names the volume of an access point for those who mount it.
+func (c *controller) volume(point *v1alpha1.AccessPoint) volumemount.Volume {
+	v := volumemount.Volume{Cluster: c.clusterName, FileSystemID: point.Spec.FileSystemID, Path: point.Spec.Path}
+	if point.Spec.Block {
+		v.Disk = point.Name
+	}
+	return v
 }
 
 func placeOf(point *v1alpha1.AccessPoint) filestore.Place {

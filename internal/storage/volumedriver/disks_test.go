@@ -19,6 +19,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/loopdevice"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // blockWorld is a world with a raw block volume that a pod of the node uses.
@@ -154,12 +155,11 @@ func TestNoDeviceIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	before, err := loopdevice.Attach(file, w.disks.prefix()+point.Name, false) // and killed before it was mounted
+	before, err := loopdevice.Attach(file, volumemount.DeviceName(volumemount.Volume{Cluster: clusterName, Disk: point.Name}), false) // and killed before it was mounted
 	if err != nil {
 		t.Fatal(err)
 	}
-	green := &disks{cluster: "green", files: w.files, machines: &machines{}}
-	if err := green.sweep(); err != nil || len(w.attached(t)) != 1 {
+	if err := w.controller.mounts.Sweep(t.Context(), "green"); err != nil || len(w.attached(t)) != 1 {
 		t.Fatalf("another cluster detaches it: %v", err)
 	}
 	if _, err := w.node.NodePublishVolume(t.Context(), publishBlock(handle, target)); err != nil {
@@ -168,7 +168,7 @@ func TestNoDeviceIsLeft(t *testing.T) {
 	if attached := w.attached(t); len(attached) != 1 || attached[0].Number != before.Number {
 		t.Errorf("attached %+v, before %+v", attached, before)
 	}
-	if err := w.disks.sweep(); err != nil || len(w.attached(t)) != 1 {
+	if err := w.controller.mounts.Sweep(t.Context(), clusterName); err != nil || len(w.attached(t)) != 1 {
 		t.Fatalf("what is mounted is detached: %v", err)
 	}
 	// A kubelet holds it by a device over it, and is gone with its machine.
@@ -179,7 +179,7 @@ func TestNoDeviceIsLeft(t *testing.T) {
 	lock := lockOver(t, node)
 	node.Close()
 	delete(w.machines.mounted, target)
-	if err := w.disks.sweep(); err != nil {
+	if err := w.controller.mounts.Sweep(t.Context(), clusterName); err != nil {
 		t.Fatal(err)
 	}
 	if left := w.attached(t); len(left) > 0 {
@@ -188,35 +188,6 @@ func TestNoDeviceIsLeft(t *testing.T) {
 	all, err := loopdevice.List()
 	if err != nil || slices.ContainsFunc(all, func(d loopdevice.Device) bool { return d.Number == lock && d.Over == before.Number }) {
 		t.Errorf("the kubelet's device is left: %+v, %v", all, err)
-	}
-}
-
-func TestUnused(t *testing.T) {
-	all := []loopdevice.Device{
-		{Number: 0, Path: "/mine/a", Over: -1},
-		{Number: 1, Path: "/dev/loop0", Over: 0},
-		{Number: 2, Path: "/mine/b", Over: -1},
-		{Number: 3, Path: "/other", Over: -1},
-		{Number: 4, Path: "/mine/loop", Over: 3},
-		{Number: 5, Path: "x", Over: 2},
-		{Number: 6, Path: "y", Over: 2},
-	}
-	mine := func(d loopdevice.Device) bool { return strings.HasPrefix(d.Path, "/mine") }
-	for name, test := range map[string]struct {
-		used map[int]bool
-		want []int
-	}{
-		"none is used": {nil, []int{1, 0, 5, 6, 2}},
-		"one is":       {map[int]bool{0: true}, []int{5, 6, 2}},
-		"all are":      {map[int]bool{0: true, 2: true, 3: true}, nil},
-	} {
-		var got []int
-		for _, d := range unused(all, mine, test.used) {
-			got = append(got, d.Number)
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
 	}
 }
 
@@ -270,7 +241,9 @@ func TestOneMachineHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- w.disks.publish(hung, point, mounting{target: "/on/the/other"}) }()
+	go func() {
+		done <- w.controller.mounts.Mount(t.Context(), volumemount.Mount{Machine: hung, Volume: w.volume(point), Target: "/on/the/other"})
+	}()
 	for len(w.attached(t)) == 0 {
 		<-time.After(time.Millisecond)
 	}
@@ -287,13 +260,13 @@ func TestOneMachineHangs(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := w.disks.sweep(); err != nil || len(w.attached(t)) != 1 {
+	if err := w.controller.mounts.Sweep(t.Context(), clusterName); err != nil || len(w.attached(t)) != 1 {
 		t.Errorf("while it is mounted: %v, %+v", err, w.attached(t))
 	}
 	if err := w.machines.Unmount(hung, "/on/the/other"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.disks.sweep(); err != nil || len(w.attached(t)) != 0 {
+	if err := w.controller.mounts.Sweep(t.Context(), clusterName); err != nil || len(w.attached(t)) != 0 {
 		t.Errorf("once it is mounted nowhere: %v, %+v", err, w.attached(t))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -25,29 +24,15 @@ import (
 
 	"muster.dev/muster/internal/storage/efs"
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
-// Machines are the machines of this host, as far as something can be mounted on them.
+// Machines are the machines of this host, as far as their kubelets are answered.
 type Machines interface {
 	// Boot names the boot of a machine that runs: it is another one after each reboot. False if it does not run.
 	Boot(id string) (string, bool)
 	// Listen makes a unix socket that root on the machine reaches at a path.
 	Listen(id, socket string) (net.Listener, error)
-	// Mount shows a directory or a block device of the host at a path of the machine's. Repeated calls make one mount.
-	Mount(id string, source *os.File, target string, readOnly bool) error
-	// Mounted reports whether the directory or device is mounted there.
-	Mounted(id string, source *os.File, target string) (bool, error)
-	// MountedAt are the paths at which pods have it.
-	MountedAt(id string, source *os.File) ([]string, error)
-	// Writers are the machines that run and have a directory mounted to be written, or one above or below it.
-	Writers(source *os.File) ([]string, error)
-	// Unmount removes the mount, and the directory or file that it was mounted at. It is not an error if nothing is
-	// mounted.
-	Unmount(id, target string) error
-	// LoopDevices are the numbers of the loop devices that are mounted on machines which run.
-	LoopDevices() (map[int]bool, error)
-	// WithdrawLoops takes loop devices away from all machines that still have nodes of them, before they are detached.
-	WithdrawLoops(numbers ...int) error
 }
 
 // Config configures the driver of a cluster.
@@ -64,8 +49,9 @@ type Config struct {
 	Cluster kubernetes.Interface
 	// Snapshots is the cluster too, for the kinds of snapshots, which it may not have.
 	Snapshots dynamic.Interface
-	// Machines mounts.
+	// Machines have kubelets, and Mounts has volumes mounted on the same machines.
 	Machines Machines
+	Mounts   volumemount.Mounts
 	// Files are the file systems of the account, the same for all its clusters.
 	Files *filestore.Store
 	// DefaultFileSystem is the id of the account's own file system, which has volumes of all clusters and so is mounted
@@ -78,17 +64,15 @@ type Config struct {
 type Driver struct {
 	Config
 	controller *controller
-	disks      *disks
 }
 
 // New makes a driver that does nothing yet.
 func New(c Config) (*Driver, error) {
-	if c.ClusterName == "" || c.Inventory == nil || c.Management == nil || c.Cluster == nil || c.Snapshots == nil || c.Machines == nil || c.Files == nil || c.Log == nil {
+	if c.ClusterName == "" || c.Inventory == nil || c.Management == nil || c.Cluster == nil || c.Snapshots == nil || c.Machines == nil || c.Mounts == nil || c.Files == nil || c.Log == nil {
 		return nil, errors.New("the volume driver needs a cluster, the management plane, machines, file systems and a log")
 	}
-	disks := &disks{cluster: c.ClusterName, files: c.Files, machines: c.Machines}
-	return &Driver{Config: c, disks: disks, controller: &controller{
-		clusterName: c.ClusterName, reach: c.reach(), management: c.Management, files: c.Files, disks: disks, machines: c.Machines,
+	return &Driver{Config: c, controller: &controller{
+		clusterName: c.ClusterName, reach: c.reach(), management: c.Management, files: c.Files, mounts: c.Mounts,
 	}}, nil
 }
 
@@ -109,7 +93,7 @@ func (d *Driver) Node(machine, name string) csi.NodeServer { return d.node(machi
 func (d *Driver) node(machine, name string, counted *usages) *node {
 	return &node{
 		machine: machine, name: name, clusterName: d.ClusterName, reach: d.reach(), management: d.Management,
-		cluster: d.Cluster, machines: d.Machines, files: d.Files, disks: d.disks, usages: counted, log: d.Log,
+		cluster: d.Cluster, mounts: d.Mounts, files: d.Files, usages: counted, log: d.Log,
 	}
 }
 
@@ -149,7 +133,7 @@ func (d *Driver) check(ctx context.Context) {
 	defer ticker.Stop()
 	said := ""
 	for {
-		err := d.disks.sweep()
+		err := d.Mounts.Sweep(ctx, d.ClusterName)
 		space, spaceErr := d.Files.Space()
 		if spaceErr == nil {
 			spaceErr = errors.Join(full.look(ctx, space), told.tell(ctx, space.Room()))

@@ -19,6 +19,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // A disk that is full makes writes fail and nothing else: what was written is there, volumes can be removed, and then
@@ -34,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(DetachAll(w.files), unix.Unmount(w.root, unix.MNT_DETACH)); err != nil {
+		if err := errors.Join(volumemount.DetachAll(w.files), unix.Unmount(w.root, unix.MNT_DETACH)); err != nil {
 			t.Error(err)
 		}
 	})

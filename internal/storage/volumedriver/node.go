@@ -7,10 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path"
-	"slices"
-	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -22,6 +19,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/storage/efs"
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // node answers the kubelet of one machine: the node service of CSI.
@@ -32,12 +30,10 @@ type node struct {
 	reach         reach
 	management    client.Reader
 	cluster       kubernetes.Interface
-	machines      Machines
+	mounts        volumemount.Mounts
 	files         *filestore.Store
-	disks         *disks
 	usages        *usages
 	log           *slog.Logger
-	alone         sync.Mutex // held while a volume for one pod only is mounted on the machine
 }
 
 // NodeGetInfo implements [csi.NodeServer].
@@ -93,13 +89,13 @@ func (n *node) NodePublishVolume(ctx context.Context, request *csi.NodePublishVo
 	if block := request.GetVolumeCapability().GetBlock() != nil; block != at.block() {
 		return nil, status.Errorf(codes.InvalidArgument, "volumeMode of the PersistentVolume is not that of volume %s: Block is for those that a claim with volumeMode Block made, Filesystem for all others", id)
 	}
-	how := mounting{
-		target: target, readOnly: request.GetReadonly() || used.readOnly,
-		alone: request.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
+	how := volumemount.Mount{
+		Machine: n.machine, Volume: n.volume(handle, at), Target: target, ReadOnly: request.GetReadonly() || used.readOnly,
+		Alone: request.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
 	}
-	err = n.mount(handle, at, how)
+	err = n.mount(ctx, how)
 	switch {
-	case errors.Is(err, errNotAlone):
+	case errors.Is(err, volumemount.ErrNotAlone):
 		return nil, status.Errorf(codes.FailedPrecondition, "volume %s: %v", id, err)
 	case errors.Is(err, filestore.ErrBeingCopied):
 		return nil, status.Errorf(codes.Aborted, "volume %s: %v", id, err)
@@ -108,55 +104,26 @@ func (n *node) NodePublishVolume(ctx context.Context, request *csi.NodePublishVo
 	case err != nil:
 		return nil, status.Errorf(codes.Unavailable, "mounting the volume: %v", err)
 	}
-	n.log.InfoContext(ctx, "volume mounted", "volume", id, "machine", n.machine, "node", n.name, "target", target, "read_only", how.readOnly)
+	n.log.InfoContext(ctx, "volume mounted", "volume", id, "machine", n.machine, "node", n.name, "target", target, "read_only", how.ReadOnly)
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// mount mounts what is at a place, unless pods could then write what is being copied.
-func (n *node) mount(handle efs.Handle, at place, how mounting) error {
-	mount := func() error {
-		if at.block() {
-			return n.disks.publish(n.machine, at.point, how)
-		}
-		source, err := n.files.Open(handle.FileSystemID, at.directory)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = source.Close() }()
-		return how.mount(n.machines, n.machine, source)
-	}
-	if how.alone {
-		n.alone.Lock()
-		defer n.alone.Unlock()
-	}
-	if how.readOnly {
+// mount mounts a volume, unless pods could then write what is being copied.
+func (n *node) mount(ctx context.Context, how volumemount.Mount) error {
+	mount := func() error { return n.mounts.Mount(ctx, how) }
+	if how.ReadOnly {
 		return mount()
 	}
-	return n.files.Write(filestore.Place{FileSystemID: handle.FileSystemID, Path: at.directory}, mount)
+	return n.files.Write(filestore.Place{FileSystemID: how.Volume.FileSystemID, Path: how.Volume.Path}, mount)
 }
 
-// mounting is how a volume is to be mounted.
-type mounting struct {
-	target   string
-	readOnly bool
-	// alone reports that one pod only may have the volume (ReadWriteOncePod).
-	alone bool
-}
-
-var errNotAlone = errors.New("another pod has it, and it is for one only (ReadWriteOncePod)")
-
-// mount mounts a directory or device on a machine.
-func (m mounting) mount(machines Machines, machine string, source *os.File) error {
-	if m.alone {
-		all, err := machines.MountedAt(machine, source)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(all, func(at string) bool { return at != m.target }) {
-			return errNotAlone
-		}
+// volume names what is at a place for those who mount it.
+func (n *node) volume(handle efs.Handle, at place) volumemount.Volume {
+	v := volumemount.Volume{Cluster: n.clusterName, FileSystemID: handle.FileSystemID, Path: at.directory}
+	if at.block() {
+		v.Disk = at.point.Name
 	}
-	return machines.Mount(machine, source, m.target, m.readOnly)
+	return v
 }
 
 // place is where a volume is: a directory of its file system, or the disk of an access point.
@@ -211,10 +178,10 @@ func (n *node) NodeUnpublishVolume(ctx context.Context, request *csi.NodeUnpubli
 	case request.GetTargetPath() == "":
 		return nil, status.Error(codes.InvalidArgument, "the target path is missing")
 	}
-	if err := n.machines.Unmount(n.machine, request.GetTargetPath()); err != nil {
+	if err := n.mounts.Unmount(ctx, n.machine, request.GetTargetPath()); err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
-	if err := n.disks.sweep(); err != nil { // it is tried again
+	if err := n.mounts.Sweep(ctx, n.clusterName); err != nil { // it is tried again
 		n.log.WarnContext(ctx, "the block device of a volume may be left", "volume", request.GetVolumeId(), "error", err)
 	}
 	n.log.InfoContext(ctx, "volume unmounted", "volume", request.GetVolumeId(), "machine", n.machine, "node", n.name, "target", request.GetTargetPath())
@@ -244,7 +211,7 @@ func (n *node) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGetVolum
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := n.mounted(handle, at, request.GetVolumePath()); err != nil || !ok {
+	if ok, err := n.mounts.Mounted(ctx, volumemount.Mount{Machine: n.machine, Volume: n.volume(handle, at), Target: request.GetVolumePath()}); err != nil || !ok {
 		return nil, status.Errorf(codes.NotFound, "volume %s is not mounted at %s", request.GetVolumeId(), request.GetVolumePath())
 	}
 	if at.block() {
@@ -264,16 +231,4 @@ func (n *node) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGetVolum
 		response.Usage = append(response.Usage, &csi.VolumeUsage{Unit: csi.VolumeUsage_INODES, Used: used.Files, Total: space.Files, Available: space.FilesAvailable})
 	}
 	return response, nil
-}
-
-func (n *node) mounted(handle efs.Handle, at place, target string) (bool, error) {
-	if at.block() {
-		return n.disks.mounted(n.machine, at.point, target)
-	}
-	source, err := n.files.Open(handle.FileSystemID, at.directory)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = source.Close() }()
-	return n.machines.Mounted(n.machine, source, target)
 }

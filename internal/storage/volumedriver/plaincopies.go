@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // canCopy refuses what cannot be copied now, and finds out how the source is. Where files cannot share their content,
@@ -25,7 +26,7 @@ func (c *controller) canCopy(ctx context.Context, s *source) error {
 	default:
 		return nil
 	}
-	if err := c.unwritten(*s); err != nil {
+	if err := c.unwritten(ctx, *s); err != nil {
 		return err
 	}
 	if s.written, err = s.usage(ctx, c.files); err != nil {
@@ -59,19 +60,19 @@ func (s source) usage(ctx context.Context, files *filestore.Store) (int64, error
 
 // whileStill runs something during which no pod begins to write a source of which everything is copied. Snapshots are
 // never written.
-func (c *controller) whileStill(s source, run func() error) error {
+func (c *controller) whileStill(ctx context.Context, s source, run func() error) error {
 	if s.plain == nil || s.place.Snapshot {
 		return run()
 	}
-	return c.files.Still(s.place, func() error { return c.unwritten(s) }, run)
+	return c.files.Still(s.place, func() error { return c.unwritten(ctx, s) }, run)
 }
 
 // unwritten refuses a source that pods can write.
-func (c *controller) unwritten(s source) error {
+func (c *controller) unwritten(ctx context.Context, s source) error {
 	if s.place.Snapshot {
 		return nil
 	}
-	by, err := c.writers(s)
+	by, err := c.writers(ctx, s)
 	switch {
 	case err != nil:
 		return status.Errorf(codes.Unavailable, "looking who can write %s: %v", s.what, err)
@@ -83,24 +84,12 @@ func (c *controller) unwritten(s source) error {
 }
 
 // writers says on which machines pods can write a source; nothing if on none.
-func (c *controller) writers(s source) (string, error) {
+func (c *controller) writers(ctx context.Context, s source) (string, error) {
+	v := volumemount.Volume{Cluster: c.clusterName, FileSystemID: s.place.FileSystemID, Path: s.place.Path}
 	if s.block {
-		disk, err := c.files.OpenDisk(s.place.FileSystemID, s.place.Path, true)
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = disk.Close() }()
-		if written, err := c.disks.written(disk); err != nil || !written {
-			return "", err
-		}
-		return "a machine", nil
+		v.Disk = s.point
 	}
-	directory, err := c.files.Open(s.place.FileSystemID, s.place.Path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = directory.Close() }()
-	machines, err := c.machines.Writers(directory)
+	machines, err := c.mounts.Writers(ctx, v)
 	return strings.Join(machines, ", "), err
 }
 

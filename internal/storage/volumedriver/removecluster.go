@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // RemoveCluster removes the volumes of a cluster that is gone which are to go with it, as far as that has not been
@@ -23,7 +24,7 @@ func RemoveCluster(ctx context.Context, management client.Client, files *filesto
 		return fmt.Errorf("listing the volumes of cluster %s: %w", cluster, err)
 	}
 	if host.AsRoot() {
-		if err := DetachCluster(files, cluster); err != nil {
+		if err := volumemount.DetachCluster(ctx, files, cluster); err != nil {
 			return fmt.Errorf("detaching the block devices of cluster %s: %w", cluster, err)
 		}
 	}

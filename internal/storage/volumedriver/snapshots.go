@@ -74,7 +74,7 @@ func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnap
 	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id, Finalizers: []string{v1alpha1.FinalizerVolumeSnapshot}}, Spec: v1alpha1.VolumeSnapshotSpec{
 		FileSystemID: source.place.FileSystemID, SourceVolume: volume, ClusterName: c.clusterName, Block: source.block, CapacityBytes: source.size,
 	}}
-	if err := c.whileStill(source, func() error { return c.makeSnapshot(ctx, source, snapshot) }); err != nil {
+	if err := c.whileStill(ctx, source, func() error { return c.makeSnapshot(ctx, source, snapshot) }); err != nil {
 		return nil, err
 	}
 	made, since, err := c.lookAtSnapshot(ctx, id)

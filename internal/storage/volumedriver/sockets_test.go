@@ -34,7 +34,7 @@ func TestSockets(t *testing.T) {
 		w.machines.boots[id] = "1"
 	}
 	d, err := New(Config{
-		ClusterName: clusterName, Inventory: w.management, Management: w.management, Cluster: w.node.cluster, Snapshots: snapshotObjects(), Machines: w.machines,
+		ClusterName: clusterName, Inventory: w.management, Management: w.management, Cluster: w.node.cluster, Snapshots: snapshotObjects(), Machines: w.machines, Mounts: w.controller.mounts,
 		Files: w.files, DefaultFileSystem: defaultID, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

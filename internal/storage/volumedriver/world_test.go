@@ -26,6 +26,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/storage/efs"
 	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 const (
@@ -160,17 +161,17 @@ func newWorld(t *testing.T, cluster ...runtime.Object) *world {
 			return c.Delete(ctx, object, options...)
 		},
 	})
-	blocks := &disks{cluster: clusterName, files: files, machines: w.machines}
+	mounts := volumemount.New(files, w.machines)
 	t.Cleanup(func() {
-		if err := DetachAll(files); err != nil {
+		if err := volumemount.DetachAll(files); err != nil {
 			t.Error(err)
 		}
 	})
 	reaches := reach{vpcID: vpcID, defaultFileSystem: defaultID}
-	w.controller = &controller{clusterName: clusterName, reach: reaches, management: w.management, files: files, disks: blocks, machines: w.machines}
+	w.controller = &controller{clusterName: clusterName, reach: reaches, management: w.management, files: files, mounts: mounts}
 	w.node = &node{
 		machine: machineID, name: nodeName, clusterName: clusterName, reach: reaches, management: w.management,
-		cluster: kubernetes.Interface(kubernetesfake.NewClientset(cluster...)), machines: w.machines, files: files, disks: blocks, usages: &usages{}, log: slog.New(slog.DiscardHandler),
+		cluster: kubernetes.Interface(kubernetesfake.NewClientset(cluster...)), mounts: mounts, files: files, usages: &usages{}, log: slog.New(slog.DiscardHandler),
 	}
 	return w
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package volumedriver
+package volumemount
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,39 +11,33 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/storage/filestore"
 )
 
-// disks are the loop devices of a cluster's raw block volumes. A volume that is mounted to be written has a single
-// device, on however many machines, so that all of them see the same. A volume that is mounted to be read has a
-// read-only device. The mounts of machines say which devices are used; nothing else is remembered.
-type disks struct {
-	cluster  string
-	files    *filestore.Store
-	machines Machines
-	mutex    sync.Mutex  // held while a device is chosen, attached or detached, and not while anything is done on a machine, which may hang
-	mounting map[int]int // the devices that are being mounted, by their numbers, and how often: they are not taken for ones that nobody uses
-}
+// A cluster's raw block volumes have loop devices. A volume that is mounted to be written has a single device, on however
+// many machines, so that all of them see the same. A volume that is mounted to be read has a read-only device. The
+// mounts of machines say which devices are used. Nothing else is remembered.
 
-// prefix begins the names of devices of the cluster.
-func (d *disks) prefix() string {
-	sum := sha256.Sum256([]byte(d.cluster))
+// DeviceName is the name of the loop device of a volume's disk.
+func DeviceName(v Volume) string { return prefix(v.Cluster) + v.Disk }
+
+// prefix begins the names of devices of a cluster.
+func prefix(cluster string) string {
+	sum := sha256.Sum256([]byte(cluster))
 	return fmt.Sprintf("muster-%x-", sum[:8])
 }
 
-// publish mounts the disk of an access point on a machine, as a block device.
-func (d *disks) publish(machine string, point *v1alpha1.AccessPoint, how mounting) error {
-	device, err := d.hold(point, how.readOnly)
+// publish mounts a disk on a machine, as a block device.
+func (h *Host) publish(m Mount) error {
+	device, err := h.hold(m.Volume, m.ReadOnly)
 	if err != nil {
 		return err
 	}
-	defer d.release(device)
+	defer h.release(device)
 	// A device of another volume may be mounted there, from before its number was given to this volume's device: that
 	// mount does not count.
 	node, err := openNode(device)
@@ -50,44 +45,44 @@ func (d *disks) publish(machine string, point *v1alpha1.AccessPoint, how mountin
 		return err
 	}
 	defer func() { _ = node.Close() }()
-	if mounted, err := d.machines.Mounted(machine, node, how.target); err != nil {
+	if mounted, err := h.machines.Mounted(m.Machine, node, m.Target); err != nil {
 		return err
 	} else if !mounted {
-		if err := d.machines.Unmount(machine, how.target); err != nil {
+		if err := h.machines.Unmount(m.Machine, m.Target); err != nil {
 			return err
 		}
 	}
-	return how.mount(d.machines, machine, node)
+	return h.show(m, node)
 }
 
-// hold returns the device of an access point's disk, attached if it was not, which stays so until it is released.
-func (d *disks) hold(point *v1alpha1.AccessPoint, readOnly bool) (loopdevice.Device, error) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, readOnly)
+// hold returns the device of a disk, attached if it was not, which stays so until it is released.
+func (h *Host) hold(v Volume, readOnly bool) (loopdevice.Device, error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	file, err := h.files.OpenDisk(v.FileSystemID, v.Path, readOnly)
 	if err != nil {
 		return loopdevice.Device{}, err
 	}
 	defer func() { _ = file.Close() }()
-	device, ok, err := d.find(file, readOnly)
+	device, ok, err := find(v.Cluster, file, readOnly)
 	if err == nil && !ok {
-		device, err = loopdevice.Attach(file, d.prefix()+point.Name, readOnly)
+		device, err = loopdevice.Attach(file, DeviceName(v), readOnly)
 	}
 	if err != nil {
 		return loopdevice.Device{}, err
 	}
-	if d.mounting == nil {
-		d.mounting = map[int]int{}
+	if h.mounting == nil {
+		h.mounting = map[int]int{}
 	}
-	d.mounting[device.Number]++
+	h.mounting[device.Number]++
 	return device, nil
 }
 
-func (d *disks) release(device loopdevice.Device) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if d.mounting[device.Number]--; d.mounting[device.Number] == 0 {
-		delete(d.mounting, device.Number)
+func (h *Host) release(device loopdevice.Device) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.mounting[device.Number]--; h.mounting[device.Number] == 0 {
+		delete(h.mounting, device.Number)
 	}
 }
 
@@ -100,9 +95,9 @@ func openNode(d loopdevice.Device) (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.Node()), nil
 }
 
-// find looks for the device of a disk.
-func (d *disks) find(file *os.File, readOnly bool) (loopdevice.Device, bool, error) {
-	all, err := d.of(file)
+// find looks for the device of a cluster's disk.
+func find(cluster string, file *os.File, readOnly bool) (loopdevice.Device, bool, error) {
+	all, err := devicesOf(cluster, file)
 	if err != nil {
 		return loopdevice.Device{}, false, err
 	}
@@ -118,8 +113,8 @@ func (d *disks) find(file *os.File, readOnly bool) (loopdevice.Device, bool, err
 	return loopdevice.Device{}, false, nil
 }
 
-// of are the devices of a disk.
-func (d *disks) of(file *os.File) ([]loopdevice.Device, error) {
+// devicesOf are the devices of a cluster's disk.
+func devicesOf(cluster string, file *os.File) ([]loopdevice.Device, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
 		return nil, err
@@ -130,21 +125,16 @@ func (d *disks) of(file *os.File) ([]loopdevice.Device, error) {
 	}
 	var found []loopdevice.Device
 	for _, one := range all {
-		if one.FileSystem == stat.Dev && one.Inode == stat.Ino && strings.HasPrefix(one.Name, d.prefix()) {
+		if one.FileSystem == stat.Dev && one.Inode == stat.Ino && strings.HasPrefix(one.Name, prefix(cluster)) {
 			found = append(found, one)
 		}
 	}
 	return found, nil
 }
 
-// mounted reports whether one of a disk's devices is mounted on a machine at a path.
-func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target string) (bool, error) {
-	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, true)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = file.Close() }()
-	all, err := d.of(file)
+// hasDisk reports whether one of a disk's devices is mounted on a machine at a path.
+func (h *Host) hasDisk(m Mount) (bool, error) {
+	all, err := h.devices(m.Volume)
 	if err != nil {
 		return false, err
 	}
@@ -153,7 +143,7 @@ func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target stri
 		if err != nil {
 			return false, err
 		}
-		is, err := d.machines.Mounted(machine, node, target)
+		is, err := h.machines.Mounted(m.Machine, node, m.Target)
 		_ = node.Close()
 		if is || err != nil {
 			return is, err
@@ -162,37 +152,54 @@ func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target stri
 	return false, nil
 }
 
-// written reports whether a disk has a device that can be written. It first detaches devices that nobody uses, so that
-// their data is in the file.
-func (d *disks) written(disk *os.File) (bool, error) {
-	if err := d.sweep(); err != nil {
+// devices are the devices of a volume's disk.
+func (h *Host) devices(v Volume) ([]loopdevice.Device, error) {
+	file, err := h.files.OpenDisk(v.FileSystemID, v.Path, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return devicesOf(v.Cluster, file)
+}
+
+// isWritten reports whether a disk has a device that can be written. Unused devices are detached before the look, which
+// writes their data to the file.
+func (h *Host) isWritten(ctx context.Context, v Volume) (bool, error) {
+	file, err := h.files.OpenDisk(v.FileSystemID, v.Path, true)
+	if err != nil {
 		return false, err
 	}
-	all, err := d.of(disk)
+	defer func() { _ = file.Close() }()
+	if err := h.Sweep(ctx, v.Cluster); err != nil {
+		return false, err
+	}
+	all, err := devicesOf(v.Cluster, file)
 	return slices.ContainsFunc(all, func(one loopdevice.Device) bool { return !one.ReadOnly }), err
 }
 
-// sweep detaches the devices of volumes that are mounted on no machine.
-func (d *disks) sweep() error {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
+// Sweep detaches the devices of a cluster's volumes that are mounted on no machine.
+func (h *Host) Sweep(_ context.Context, cluster string) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
 	all, err := loopdevice.List()
 	if err != nil {
 		return err
 	}
-	root, err := resolved(d.files)
+	root, err := resolved(h.files)
 	if err != nil {
 		return err
 	}
-	mine := func(one loopdevice.Device) bool { return below(one, root) && strings.HasPrefix(one.Name, d.prefix()) }
+	mine := func(one loopdevice.Device) bool {
+		return below(one, root) && strings.HasPrefix(one.Name, prefix(cluster))
+	}
 	if len(unused(all, mine, nil)) == 0 {
 		return nil
 	}
-	used, err := d.machines.LoopDevices()
+	used, err := h.machines.LoopDevices()
 	if err != nil {
 		return err
 	}
-	for number := range d.mounting {
+	for number := range h.mounting {
 		used[number] = true
 	}
 	left := unused(all, mine, used)
@@ -200,10 +207,25 @@ func (d *disks) sweep() error {
 	for _, one := range left {
 		numbers = append(numbers, one.Number)
 	}
-	if err := d.machines.WithdrawLoops(numbers...); err != nil {
+	if err := h.machines.WithdrawLoops(numbers...); err != nil {
 		return err
 	}
 	return detach(left)
+}
+
+// Resize lets the devices of a disk have its size.
+func (h *Host) Resize(_ context.Context, v Volume) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	all, err := h.devices(v)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, loopdevice.Resize(one))
+	}
+	return errors.Join(errs...)
 }
 
 // DetachAll detaches the devices of all volumes of all clusters. No machine of theirs runs.
@@ -220,8 +242,8 @@ func DetachAll(files *filestore.Store) error {
 }
 
 // DetachCluster detaches the devices of a cluster's volumes. No machine of it runs.
-func DetachCluster(files *filestore.Store, cluster string) error {
-	return (&disks{cluster: cluster, files: files, machines: noMachines{}}).sweep()
+func DetachCluster(ctx context.Context, files *filestore.Store, cluster string) error {
+	return New(files, noMachines{}).Sweep(ctx, cluster)
 }
 
 // noMachines are the machines of a cluster that is gone.
@@ -268,26 +290,6 @@ func detach(all []loopdevice.Device) error {
 		if !one.Detaching {
 			errs = append(errs, loopdevice.Detach(one))
 		}
-	}
-	return errors.Join(errs...)
-}
-
-// resize lets the devices of a disk have its size.
-func (d *disks) resize(point *v1alpha1.AccessPoint) error {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, true)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	all, err := d.of(file)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, one := range all {
-		errs = append(errs, loopdevice.Resize(one))
 	}
 	return errors.Join(errs...)
 }
