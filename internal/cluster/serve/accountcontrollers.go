@@ -13,7 +13,6 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/updatecontroller"
-	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/instancecontroller"
 	"muster.dev/muster/internal/machine/loopservice"
 	"muster.dev/muster/internal/machine/machine"
@@ -40,7 +39,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err != nil {
 		return err
 	}
-	if err := instancecontroller.Add(manager, instancecontroller.Config{Providers: hostagent.New(providers).Providers(), Log: s.cfg.Log}); err != nil {
+	if err := instancecontroller.Add(manager, instancecontroller.Config{Providers: onHost(providers, s.files), Log: s.cfg.Log}); err != nil {
 		return err
 	}
 	if err := filesystemcontroller.Add(manager, s.files, s.cfg.Log); err != nil {

@@ -14,11 +14,13 @@ import (
 	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/machine/hostagent"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
+	"muster.dev/muster/internal/storage/filestore"
 )
 
 // runControllers reconciles clusters, node groups and machines until the context ends.
@@ -40,7 +42,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err != nil {
 		return err
 	}
-	agent := hostagent.New(providers).Providers()
+	agent := onHost(providers, h.service.files)
 	groups, err := nodegroup.OfCluster(c, agent, store)
 	if err != nil {
 		return err
@@ -84,6 +86,11 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 }
 
 var errControllersEnded = errors.New("the controllers ended")
+
+// onHost returns providers whose machines are made, reached and mounted on through the agent of this host.
+func onHost(providers machine.Providers, files *filestore.Store) machine.Providers {
+	return hostagent.New(hostagent.Config{Providers: providers, Files: files}).Providers()
+}
 
 // running is how the cluster is run now.
 func (h *hosted) running() nodegroup.Run {

@@ -28,7 +28,7 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	if len(able) > 1 {
 		return fmt.Errorf("the volume driver mounts on machines of one provider, and the machines of %d can %s", len(able), v1alpha1.MountVolumes)
 	}
-	mounters, err := machine.AskAll[volumemount.Machines](providers, v1alpha1.MountVolumes)
+	mounts, err := machine.AskAll[volumemount.Mounts](onHost(providers, h.service.files), v1alpha1.MountVolumes)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	}
 	driver, err := volumedriver.New(volumedriver.Config{
 		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Snapshots: snapshots, Machines: able[0],
-		Mounts: volumemount.New(h.service.files, mounters[0]),
+		Mounts: mounts[0],
 		Files:  h.service.files, DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
 		VPCID: c.Network.VPCID,
 	})

@@ -7,19 +7,37 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
+	"muster.dev/muster/internal/storage/filestore"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
+// Config says what a host has.
+type Config struct {
+	// Providers work in this process.
+	Providers machine.Providers
+	// Files are the file systems whose directories and disks are mounted on machines.
+	Files *filestore.Store
+}
+
 // Agent is the host that this process runs on.
-type Agent struct{ providers machine.Providers }
+type Agent struct {
+	providers machine.Providers
+	files     *filestore.Store
+	mutex     sync.Mutex
+	mounted   map[v1alpha1.Provider]*volumemount.Host
+}
 
 var _ Host = (*Agent)(nil)
 
-// New makes the host of providers that work in this process.
-func New(providers machine.Providers) *Agent { return &Agent{providers} }
+// New makes the host. It does nothing yet.
+func New(c Config) *Agent {
+	return &Agent{providers: c.Providers, files: c.Files, mounted: map[v1alpha1.Provider]*volumemount.Host{}}
+}
 
 // Providers returns the providers of this host, asked through it.
 func (h *Agent) Providers() machine.Providers {

@@ -91,6 +91,40 @@ func (c *Client) Report(ctx context.Context, request Machine) (*bootreport.Repor
 	return ask(ctx, c, reporting(), request)
 }
 
+// Mount implements [Mounter].
+func (c *Client) Mount(ctx context.Context, request Mount) error {
+	_, err := ask(ctx, c, mounting(), request)
+	return err
+}
+
+// Mounted implements [Mounter].
+func (c *Client) Mounted(ctx context.Context, request Mount) (bool, error) {
+	return ask(ctx, c, lookingAtMount(), request)
+}
+
+// Unmount implements [Mounter].
+func (c *Client) Unmount(ctx context.Context, request Unmount) error {
+	_, err := ask(ctx, c, unmounting(), request)
+	return err
+}
+
+// Writers implements [Mounter].
+func (c *Client) Writers(ctx context.Context, request Volume) ([]string, error) {
+	return ask(ctx, c, lookingForWriters(), request)
+}
+
+// Resize implements [Mounter].
+func (c *Client) Resize(ctx context.Context, request Volume) error {
+	_, err := ask(ctx, c, resizing(), request)
+	return err
+}
+
+// Sweep implements [Mounter].
+func (c *Client) Sweep(ctx context.Context, request Sweep) error {
+	_, err := ask(ctx, c, sweeping(), request)
+	return err
+}
+
 // Dial implements [Host].
 func (c *Client) Dial(ctx context.Context, request Dial) (net.Conn, error) {
 	response, err := c.send(ctx, c.streams, dialing, request)

@@ -8,7 +8,8 @@
 //	                                   Host = Client --mTLS--> Serve -> Agent --> provider, of the other host
 //
 // Requests and answers are plain data. Launch attaches a machine to the network of its VPC and shows it the images of
-// its cluster, and Terminate ends both: nobody asks for either alone. Work that a host does by itself, such as answering
+// its cluster, and Terminate ends both: nobody asks for either alone. A volume that is mounted is named, and the host
+// opens it. Work that a host does by itself, such as answering
 // its machines' requests for loop devices, does not go through the door.
 //
 // The server trusts one client, by its common name, and by it only that it is the account: a request is bounded, has no

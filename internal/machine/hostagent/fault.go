@@ -4,10 +4,12 @@ package hostagent
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
 	"syscall"
 
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // fault is an error of a host as it goes over the wire.
@@ -36,6 +38,8 @@ var sentinels = []struct {
 	{"SubnetFull", machine.ErrSubnetFull},
 	{"DiskReserve", machine.ErrDiskReserve},
 	{"ConnectionRefused", syscall.ECONNREFUSED},
+	{"NotAlone", volumemount.ErrNotAlone},
+	{"NoFile", fs.ErrNotExist},
 }
 
 // faultOf is an error for the wire.

@@ -13,6 +13,9 @@ func FuzzDecode(f *testing.F) {
 		``, `null`, `[]`, `{}`, `{"provider":"any"}`, `{"provider":"any","id":"i-0123456789abcdef0"}`, `{"provider":"any","id":"../../etc"}`,
 		`{"provider":"any","id":"i-0123456789abcdef0","address":"127.0.0.1:80"}`, `{"provider":"any","id":"i-0123456789abcdef0","address":"[fe80::1%eth0]:80"}`,
 		`{"provider":"any","request":{"id":"i-0123456789abcdef0","userData":"dG9sZA==","pods":8,"securityGroups":["sg-0123456789abcdef0"]}}`,
+		`{"provider":"any","mount":{"machine":"i-0123456789abcdef0","volume":{"cluster":"blue","fileSystemID":"fs-00000000000000001","path":"/db"},"target":"/var/lib/x"}}`,
+		`{"provider":"any","id":"i-0123456789abcdef0","target":"/var/lib/../x"}`, `{"provider":"any","cluster":"blue"}`,
+		`{"provider":"any","volume":{"fileSystemID":"fs-00000000000000001","path":"/db","disk":"fsap-00000000000000001"}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -21,6 +24,10 @@ func FuzzDecode(f *testing.F) {
 		again[List](t, raw)
 		again[Launch](t, raw)
 		again[Dial](t, raw)
+		again[Mount](t, raw)
+		again[Unmount](t, raw)
+		again[Volume](t, raw)
+		again[Sweep](t, raw)
 	})
 }
 

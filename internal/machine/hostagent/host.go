@@ -30,6 +30,17 @@ type Host interface {
 	Report(ctx context.Context, ask Machine) (*bootreport.Report, error)
 	// Dial connects to what the machine serves to itself alone. The context is that of dialing.
 	Dial(ctx context.Context, ask Dial) (net.Conn, error)
+	Mounter
+}
+
+// Mounter mounts volumes on machines of the host, as [volumemount.Host] does.
+type Mounter interface {
+	Mount(ctx context.Context, ask Mount) error
+	Mounted(ctx context.Context, ask Mount) (bool, error)
+	Unmount(ctx context.Context, ask Unmount) error
+	Writers(ctx context.Context, ask Volume) ([]string, error)
+	Resize(ctx context.Context, ask Volume) error
+	Sweep(ctx context.Context, ask Sweep) error
 }
 
 // Machine names a machine.

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,39 +21,51 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/platform/mutualclient"
+	"muster.dev/muster/internal/storage/volumemount"
 )
 
 // untouched is a host of which nothing may be asked.
 type untouched struct{ asked atomic.Int32 }
 
-func (h *untouched) Launch(context.Context, hostagent.Launch) (machine.Instance, error) {
-	h.asked.Add(1)
-	return machine.Instance{}, nil
-}
-
-func (h *untouched) Get(context.Context, hostagent.Machine) (machine.Instance, error) {
-	h.asked.Add(1)
-	return machine.Instance{}, nil
-}
-
-func (h *untouched) List(context.Context, hostagent.List) ([]machine.Instance, error) {
-	h.asked.Add(1)
-	return nil, nil
-}
-
-func (h *untouched) Terminate(context.Context, hostagent.Machine) error {
+func (h *untouched) touch() error {
 	h.asked.Add(1)
 	return nil
 }
 
-func (h *untouched) Report(context.Context, hostagent.Machine) (*bootreport.Report, error) {
-	h.asked.Add(1)
-	return nil, nil
+func (h *untouched) Launch(context.Context, hostagent.Launch) (machine.Instance, error) {
+	return machine.Instance{}, h.touch()
 }
 
+func (h *untouched) Get(context.Context, hostagent.Machine) (machine.Instance, error) {
+	return machine.Instance{}, h.touch()
+}
+
+func (h *untouched) List(context.Context, hostagent.List) ([]machine.Instance, error) {
+	return nil, h.touch()
+}
+
+func (h *untouched) Terminate(context.Context, hostagent.Machine) error { return h.touch() }
+
+func (h *untouched) Report(context.Context, hostagent.Machine) (*bootreport.Report, error) {
+	return nil, h.touch()
+}
+
+func (h *untouched) Mount(context.Context, hostagent.Mount) error { return h.touch() }
+
+func (h *untouched) Mounted(context.Context, hostagent.Mount) (bool, error) { return false, h.touch() }
+
+func (h *untouched) Unmount(context.Context, hostagent.Unmount) error { return h.touch() }
+
+func (h *untouched) Writers(context.Context, hostagent.Volume) ([]string, error) {
+	return nil, h.touch()
+}
+
+func (h *untouched) Resize(context.Context, hostagent.Volume) error { return h.touch() }
+
+func (h *untouched) Sweep(context.Context, hostagent.Sweep) error { return h.touch() }
+
 func (h *untouched) Dial(context.Context, hostagent.Dial) (net.Conn, error) {
-	h.asked.Add(1)
-	return nil, io.EOF
+	return nil, errors.Join(h.touch(), io.EOF)
 }
 
 func TestStrangersAreNotAnswered(t *testing.T) {
@@ -111,6 +124,10 @@ func TestHostileRequests(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	one := hostagent.Machine{Provider: "any", ID: id}
 	launch := hostagent.Launch{Provider: "any", Request: machine.LaunchRequest{ID: id, UserData: []byte("told"), SecurityGroups: []string{"sg-0123456789abcdef0"}}}
+	mount := hostagent.Mount{Provider: "any", Mount: volumemount.Mount{
+		Machine: id, Volume: volumemount.Volume{Cluster: "blue", FileSystemID: "fs-00000000000000001", Path: "/db", Disk: "fsap-00000000000000001"}, Target: "/var/lib/data",
+	}}
+	unmount := hostagent.Unmount{Machine: one, Target: "/var/lib/data"}
 	const dial = `{"provider":"any","id":"` + id + `","address":"%s"}`
 	for what, c := range map[string]struct {
 		method, path, kind, body string
@@ -139,6 +156,19 @@ func TestHostileRequests(t *testing.T) {
 		"more pods than a subnet has":                {path: "launch", body: body(t, launch, `"userData"`, `"pods":65536,"userData"`), want: http.StatusBadRequest},
 		"fewer pods than none":                       {path: "launch", body: body(t, launch, `"userData"`, `"pods":-1,"userData"`), want: http.StatusBadRequest},
 		"a type that is a path":                      {path: "launch", body: body(t, launch, `"userData"`, `"type":"../m5","userData"`), want: http.StatusBadRequest},
+		"a machine that is a path, to mount":         {path: "mount", body: body(t, mount, id, "../i"), want: http.StatusBadRequest},
+		"a file system that is a path":               {path: "mount", body: body(t, mount, "fs-00000000000000001", "../fs"), want: http.StatusBadRequest},
+		"a volume above its file system":             {path: "mount", body: body(t, mount, "/db", "/../db"), want: http.StatusBadRequest},
+		"a volume without a path, to look at":        {path: "mounted", body: body(t, mount, "/db", ""), want: http.StatusBadRequest},
+		"a disk that is a name of another":           {path: "mount", body: body(t, mount, "fsap-00000000000000001", "x"), want: http.StatusBadRequest},
+		"a target above the machine":                 {path: "mount", body: body(t, mount, "/var/lib/data", "/var/../../etc"), want: http.StatusBadRequest},
+		"a target that is relative, to unmount":      {path: "unmount", body: body(t, unmount, "/var/lib/data", "var"), want: http.StatusBadRequest},
+		"the whole machine, to unmount":              {path: "unmount", body: body(t, unmount, "/var/lib/data", "/"), want: http.StatusBadRequest},
+		"a target with a zero byte":                  {path: "unmount", body: body(t, unmount, "/var/lib/data", "/var\\u0000"), want: http.StatusBadRequest},
+		"a target that is too long":                  {path: "unmount", body: body(t, unmount, "/var/lib/data", strings.Repeat("/aaa", 1024)), want: http.StatusBadRequest},
+		"a volume of no file system, to resize":      {path: "resize", body: `{"provider":"any","volume":{"path":"/db"}}`, want: http.StatusBadRequest},
+		"writers of a path of the host":              {path: "writers", body: `{"provider":"any","volume":{"fileSystemID":"..","path":"/etc"}}`, want: http.StatusBadRequest},
+		"an unknown field of a sweep":                {path: "sweep", body: `{"provider":"any","cluster":"blue","all":true}`, want: http.StatusBadRequest},
 		"a connection to a name":                     {path: "dial", body: fmt.Sprintf(dial, "localhost:80"), want: http.StatusBadRequest},
 		"a connection to no port":                    {path: "dial", body: fmt.Sprintf(dial, "127.0.0.1:0"), want: http.StatusBadRequest},
 		"a connection inside what can be no machine": {path: "dial", body: strings.Replace(fmt.Sprintf(dial, "127.0.0.1:80"), id, "..", 1), want: http.StatusBadRequest},

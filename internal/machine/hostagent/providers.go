@@ -68,6 +68,8 @@ func (p provider) As(do v1alpha1.Capability) any {
 		return reporter{p}
 	case do == v1alpha1.JoinNetwork:
 		return dialer{p}
+	case do == v1alpha1.MountVolumes:
+		return mounts{p}
 	default:
 		return nil
 	}

@@ -95,6 +95,12 @@ func handler(host Host) http.Handler {
 	serve(mux, host, listing())
 	serve(mux, host, terminating())
 	serve(mux, host, reporting())
+	serve(mux, host, mounting())
+	serve(mux, host, lookingAtMount())
+	serve(mux, host, unmounting())
+	serve(mux, host, lookingForWriters())
+	serve(mux, host, resizing())
+	serve(mux, host, sweeping())
 	mux.HandleFunc("POST "+prefix+dialing, func(w http.ResponseWriter, r *http.Request) { connect(w, r, host) })
 	return mux
 }

@@ -55,15 +55,34 @@ func listing() operation[List, []machine.Instance] {
 	return operation[List, []machine.Instance]{"list", Host.List}
 }
 
-func terminating() operation[Machine, nothing] {
-	return operation[Machine, nothing]{"terminate", func(h Host, ctx context.Context, ask Machine) (nothing, error) {
-		return nothing{}, h.Terminate(ctx, ask)
+// silent is an operation without an answer.
+func silent[Q request](name string, do func(Host, context.Context, Q) error) operation[Q, nothing] {
+	return operation[Q, nothing]{name, func(h Host, ctx context.Context, ask Q) (nothing, error) {
+		return nothing{}, do(h, ctx, ask)
 	}}
 }
+
+func terminating() operation[Machine, nothing] { return silent("terminate", Host.Terminate) }
 
 func reporting() operation[Machine, *bootreport.Report] {
 	return operation[Machine, *bootreport.Report]{"report", Host.Report}
 }
+
+func mounting() operation[Mount, nothing] { return silent("mount", Host.Mount) }
+
+func lookingAtMount() operation[Mount, bool] {
+	return operation[Mount, bool]{"mounted", Host.Mounted}
+}
+
+func unmounting() operation[Unmount, nothing] { return silent("unmount", Host.Unmount) }
+
+func lookingForWriters() operation[Volume, []string] {
+	return operation[Volume, []string]{"writers", Host.Writers}
+}
+
+func resizing() operation[Volume, nothing] { return silent("resize", Host.Resize) }
+
+func sweeping() operation[Sweep, nothing] { return silent("sweep", Host.Sweep) }
 
 // decode reads a request. Fields that are unknown or there twice are refused, since a host that ignores a field does
 // something else than it is asked to.

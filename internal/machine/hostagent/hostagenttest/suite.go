@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"reflect"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +42,9 @@ func Run(t *testing.T, reach Reach) {
 		"RefusedConnections":       refusedConnections,
 		"MachinesThatCannot":       machinesThatCannot,
 		"CallersThatGoAway":        callersThatGoAway,
+		"VolumesAreMounted":        volumesAreMounted,
+		"MountsAreRefused":         mountsAreRefused,
+		"MountsArriveWhole":        mountsArriveWhole,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, reach) })
 	}
@@ -80,7 +82,7 @@ func machinesInMemory(t *testing.T, reach Reach) {
 // through is a provider whose machines are those of another one, behind the door.
 func through(t *testing.T, reach Reach, name v1alpha1.Provider, p machine.Provider) machine.Provider {
 	t.Helper()
-	return hostagent.Providers(reach(t, hostagent.New(machine.Providers{name: p})), name)[name]
+	return hostagent.Providers(reach(t, hostagent.New(hostagent.Config{Providers: machine.Providers{name: p}})), name)[name]
 }
 
 func newFake(t *testing.T) *fake.Provider {
@@ -102,6 +104,8 @@ type machines struct {
 	report   *bootreport.Report
 	dialed   string
 	launch   func(context.Context) error
+	mounted  map[string]mounted // by machine and target
+	failure  error
 }
 
 func (m *machines) Launch(ctx context.Context, request machine.LaunchRequest) (machine.Instance, error) {
@@ -132,8 +136,8 @@ func (m *machines) DialInside(ctx context.Context, id, network, address string) 
 // newHost has machines in memory that can do everything.
 func newHost(t *testing.T, reach Reach) (hostagent.Host, *machines) {
 	t.Helper()
-	m := &machines{Provider: newFake(t)}
-	return reach(t, hostagent.New(machine.Providers{able(): m, fake.Name: newFake(t)})), m
+	m := &machines{Provider: newFake(t), mounted: map[string]mounted{}}
+	return reach(t, hostagent.New(hostagent.Config{Providers: machine.Providers{able(): m, fake.Name: newFake(t)}, Files: newFiles(t)})), m
 }
 
 func first() hostagent.Machine {
@@ -146,11 +150,7 @@ func requestsArriveWhole(t *testing.T, reach Reach) {
 		ID: machinetest.First, UserData: []byte{0, 0xff, '<'}, Type: "m5.large", HopLimit: 2, SubnetID: machinetest.SubnetID, Cluster: "Blue_1", ImageID: "ami-1",
 		Scaled: true, Pods: 8, PodSubnetIDs: []string{"subnet-a"}, SecurityGroups: []string{"sg-0123456789abcdef0"}, OwnIDs: true, HostRoot: true,
 	}
-	for i := range reflect.TypeOf(request).NumField() {
-		if reflect.ValueOf(request).Field(i).IsZero() {
-			t.Errorf("the suite does not send the field %s", reflect.TypeOf(request).Field(i).Name)
-		}
-	}
+	isWhole(t, []any{request})
 	if _, err := host.Launch(t.Context(), hostagent.Launch{Provider: able(), Request: request}); err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +188,9 @@ func unknownProviders(t *testing.T, reach Reach) {
 	_, listed := host.List(t.Context(), hostagent.List{Provider: "capi"})
 	_, reported := host.Report(t.Context(), unknown)
 	_, dialed := host.Dial(t.Context(), hostagent.Dial{Machine: unknown, Address: netip.MustParseAddrPort("127.0.0.1:1")})
+	swept := host.Sweep(t.Context(), hostagent.Sweep{Provider: "capi", Cluster: "blue"})
 	for what, err := range map[string]error{
-		"Launch": launched, "Get": got, "List": listed, "Terminate": host.Terminate(t.Context(), unknown), "Report": reported, "Dial": dialed,
+		"Launch": launched, "Get": got, "List": listed, "Terminate": host.Terminate(t.Context(), unknown), "Report": reported, "Dial": dialed, "Sweep": swept,
 	} {
 		if err == nil || err.Error() != "this service has no provider of capi machines" {
 			t.Errorf("%s: %v", what, err)
@@ -284,6 +285,9 @@ func machinesThatCannot(t *testing.T, reach Reach) {
 	unable := hostagent.Machine{Provider: fake.Name, ID: machinetest.First}
 	if _, err := host.Report(t.Context(), unable); !errors.Is(err, machine.CannotError{Provider: fake.Name, Do: v1alpha1.KeepLogs}) {
 		t.Errorf("Report: %v", err)
+	}
+	if err := host.Unmount(t.Context(), hostagent.Unmount{Machine: unable, Target: target}); !errors.Is(err, machine.CannotError{Provider: fake.Name, Do: v1alpha1.MountVolumes}) {
+		t.Errorf("Unmount: %v", err)
 	}
 	_, err := host.Dial(t.Context(), hostagent.Dial{Machine: unable, Address: netip.MustParseAddrPort("127.0.0.1:1")})
 	if !errors.Is(err, machine.CannotError{Provider: fake.Name, Do: v1alpha1.JoinNetwork}) {
