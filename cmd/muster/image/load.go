@@ -66,18 +66,9 @@ func load(ctx context.Context, o *terminal.Options, from, name string) error {
 			return terminal.UsageError{Err: fmt.Errorf("--name: %w", err)}
 		}
 	}
-	store := imagestore.New(dir)
-	ingest, err := store.Begin()
-	if err != nil {
-		return err
-	}
-	images, err := read(ctx, o, from, ingest, name)
-	if err == nil {
-		err = store.Add(ctx, ingest, images, namespaces)
-	}
-	if ended := ingest.End(); err == nil {
-		err = ended
-	}
+	images, err := imagestore.New(dir).Load(ctx, namespaces, func(in *imagestore.Ingest) ([]loadedimages.Image, error) {
+		return read(ctx, o, from, in, name)
+	})
 	if err != nil {
 		return err
 	}
