@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/node/podidentityagent"
@@ -55,7 +56,7 @@ func AddOfCluster(mgr manager.Manager, connection *rest.Config, c component.Conf
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
 	}
-	files, all := addonfiles.New(c.State, c.Dir, c.BinDir), catalogue.For(c.Release)
+	files, all := addonfiles.New(hostagent.New(hostagent.Config{State: c.State}), c.Dir.Namespace(), c.BinDir), catalogue.For(c.Release)
 	return Add(mgr, Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,

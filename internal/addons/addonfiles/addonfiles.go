@@ -11,38 +11,34 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/catalogue"
-	"muster.dev/muster/internal/image/imagearchive"
 	"muster.dev/muster/internal/image/imagestore"
-	"muster.dev/muster/internal/node/loadedimages"
+	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/platform/manifest"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
 // Files are what `make addons` made, for the add-ons of one cluster. They are safe for use by many at once.
 type Files struct {
 	catalogue addon.Catalogue
 
-	binDir  string
-	cluster statedir.Cluster
-	store   *imagestore.Store
+	binDir    string
+	namespace string
+	images    hostagent.Loader
 
 	mu   sync.Mutex
 	read map[string][]*unstructured.Unstructured // the kinds of add-ons, once they were read
 }
 
-// New returns the files in a directory of programs, for a cluster of an account.
-func New(state statedir.Dir, cluster statedir.Cluster, binDir string) *Files {
-	return &Files{catalogue: catalogue.New(), binDir: binDir, cluster: cluster, store: imagestore.New(state)}
+// New returns the files in a directory of programs, for the cluster with a namespace, whose images are loaded on a host.
+func New(images hostagent.Loader, namespace, binDir string) *Files {
+	return &Files{catalogue: catalogue.New(), binDir: binDir, namespace: namespace, images: images}
 }
 
 func (f *Files) path(name string) string {
@@ -96,22 +92,24 @@ func (f *Files) Load(ctx context.Context, name string) error {
 	if !known.Loaded() {
 		return nil
 	}
-	there, err := f.loaded()
+	there, err := f.loaded(ctx)
 	if err != nil || slices.Contains(there, known.Image) {
 		return err
 	}
-	ingest, err := f.store.Begin()
+	path := f.path(known.Archive)
+	archive, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	images, err := imagearchive.Read(ctx, f.path(known.Archive), ingest, ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH}, "")
-	if err == nil && !slices.ContainsFunc(images, func(image loadedimages.Image) bool { return image.Name == known.Image }) {
-		err = fmt.Errorf("%s is of another release, without %s: run `make addons`", known.Archive, known.Image)
+	defer func() { _ = archive.Close() }()
+	err = f.images.Load(ctx, hostagent.Load{Namespaces: []string{f.namespace}, Image: known.Image}, archive)
+	switch {
+	case errors.Is(err, hostagent.ErrOtherImages):
+		return fmt.Errorf("%s is of another release, without %s: run `make addons`", known.Archive, known.Image)
+	case err != nil:
+		return fmt.Errorf("reading images of %s: %w", path, err)
 	}
-	if err == nil {
-		err = f.store.Add(ctx, ingest, images, []string{f.cluster.Namespace()})
-	}
-	return errors.Join(err, ingest.End())
+	return nil
 }
 
 // Unload takes away the image that Load gave the machines, in this release or an earlier one. An image that people
@@ -121,21 +119,21 @@ func (f *Files) Unload(ctx context.Context, name string) error {
 	if !known.Loaded() {
 		return nil
 	}
-	entries, err := f.store.List()
+	entries, err := f.images.Images(ctx)
 	if err != nil {
 		return err
 	}
 	var names []string
 	for _, entry := range entries {
 		forAll := func(other imagestore.Entry) bool { return other.Name == entry.Name && len(other.Namespaces) == 0 }
-		if strings.HasPrefix(entry.Name, known.Repository()) && slices.Contains(entry.Namespaces, f.cluster.Namespace()) && !slices.ContainsFunc(entries, forAll) {
+		if strings.HasPrefix(entry.Name, known.Repository()) && slices.Contains(entry.Namespaces, f.namespace) && !slices.ContainsFunc(entries, forAll) {
 			names = append(names, entry.Name)
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return f.store.Remove(ctx, names, []string{f.cluster.Namespace()})
+	return f.images.Unload(ctx, hostagent.Unload{Names: names, Namespaces: []string{f.namespace}})
 }
 
 // UnloadAll takes the images of all add-ons away.
@@ -149,14 +147,10 @@ func (f *Files) UnloadAll(ctx context.Context) error {
 }
 
 // loaded lists the images that the cluster's machines are shown.
-func (f *Files) loaded() ([]string, error) {
-	index, _, err := f.store.Shown(f.cluster)
+func (f *Files) loaded(ctx context.Context) ([]string, error) {
+	names, err := f.images.Shown(ctx, hostagent.Shown{Namespace: f.namespace})
 	if err != nil {
 		return nil, fmt.Errorf("reading which images the machines have: %w", err)
-	}
-	var names []string
-	for _, image := range index.Images {
-		names = append(names, image.Name)
 	}
 	return names, nil
 }

@@ -3,66 +3,25 @@
 package addonfiles
 
 import (
-	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/opencontainers/go-digest"
-
 	"muster.dev/muster/internal/addons/coredns"
 	"muster.dev/muster/internal/addons/snapshotcontroller"
 	"muster.dev/muster/internal/addons/traefik"
-	"muster.dev/muster/internal/node/loadedimages"
+	"muster.dev/muster/internal/image/imagearchive/imagearchivetest"
+	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// writeImage writes an archive of an OCI layout, as images/archive does, with one empty layer.
 func writeImage(t *testing.T, path, name string) {
 	t.Helper()
-	var archive bytes.Buffer
-	to := tar.NewWriter(&archive)
-	add := func(name string, content []byte) {
-		if err := to.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := to.Write(content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	blob := func(kind string, content []byte) map[string]any {
-		sum := digest.FromBytes(content)
-		add("blobs/sha256/"+sum.Encoded(), content)
-		return map[string]any{"mediaType": kind, "digest": sum, "size": len(content)}
-	}
-	marshal := func(v any) []byte {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return raw
-	}
-	layer := make([]byte, 1024) // the end of a tar
-	layers := []any{blob("application/vnd.oci.image.layer.v1.tar", layer)}
-	config := blob("application/vnd.oci.image.config.v1+json", marshal(map[string]any{
-		"os": "linux", "architecture": runtime.GOARCH, "rootfs": map[string]any{"type": "layers", "diff_ids": []any{digest.FromBytes(layer)}},
-	}))
-	manifest := blob("application/vnd.oci.image.manifest.v1+json", marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": layers,
-	}))
-	manifest["annotations"] = map[string]any{"io.containerd.image.name": name}
-	add("index.json", marshal(map[string]any{"schemaVersion": 2, "manifests": []any{manifest}}))
-	add("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, path, archive.String())
+	writeFile(t, path, string(imagearchivetest.OCI(t, name)))
 }
 
 func writeFile(t *testing.T, path, content string) {
@@ -81,8 +40,8 @@ func newAddonFiles(t *testing.T) (blue, green *Files) {
 	state, bin := statedir.Dir(t.TempDir()), t.TempDir()
 	var both []*Files
 	for _, name := range []string{"blue", "green"} {
-		f := New(state, state.Cluster(name), bin)
-		writeFile(t, f.cluster.Record(), "{}")
+		f := New(hostagent.New(hostagent.Config{State: state}), name, bin)
+		writeFile(t, state.Cluster(name).Record(), "{}")
 		both = append(both, f)
 	}
 	return both[0], both[1]
@@ -90,8 +49,8 @@ func newAddonFiles(t *testing.T) (blue, green *Files) {
 
 func (f *Files) mustBeLoaded(t *testing.T, want ...string) {
 	t.Helper()
-	if got, err := f.loaded(); err != nil || !slices.Equal(got, want) {
-		t.Errorf("the machines of %s have %v, want %v; %v", f.cluster.Namespace(), got, want, err)
+	if got, err := f.loaded(t.Context()); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the machines of %s have %v, want %v; %v", f.namespace, got, want, err)
 	}
 }
 
@@ -114,7 +73,7 @@ func TestImageOfAnAddon(t *testing.T) {
 	}
 	blue.mustBeLoaded(t, traefik.Addon().Image)
 	green.mustBeLoaded(t)
-	if entries, err := blue.store.List(); err != nil || len(entries) != 1 {
+	if entries, err := blue.images.Images(t.Context()); err != nil || len(entries) != 1 {
 		t.Errorf("%d images are loaded: %v", len(entries), err)
 	}
 	if err := blue.Load(t.Context(), coredns.Name); err != nil {
@@ -144,18 +103,7 @@ func TestImageThatPeopleLoaded(t *testing.T) {
 	if err := blue.Load(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := blue.store.List()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ingest, err := blue.store.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := blue.store.Add(t.Context(), ingest, []loadedimages.Image{entries[0].Image}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := ingest.End(); err != nil {
+	if err := blue.images.Load(t.Context(), hostagent.Load{}, bytes.NewReader(imagearchivetest.OCI(t, traefik.Addon().Image))); err != nil {
 		t.Fatal(err)
 	}
 	if err := blue.Unload(t.Context(), traefik.Name); err != nil {

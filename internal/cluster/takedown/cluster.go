@@ -14,6 +14,7 @@ import (
 
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/machine/balancerstore"
+	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/component"
@@ -73,7 +74,7 @@ func (c Cluster) Remove(ctx context.Context) error {
 			return fmt.Errorf("removing a socket of cluster %s: %w", c.Name, err)
 		}
 	}
-	if err := addonfiles.New(c.Account.State, c.Dir, c.Account.BinDir).UnloadAll(ctx); err != nil {
+	if err := addonfiles.New(hostagent.New(hostagent.Config{State: c.Account.State}), c.Dir.Namespace(), c.Account.BinDir).UnloadAll(ctx); err != nil {
 		return fmt.Errorf("removing images of the add-ons of cluster %s: %w", c.Name, err)
 	}
 	if err := removeFiles(c.Dir); err != nil {

@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
+	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/storage/filestore"
 	"muster.dev/muster/internal/storage/volumemount"
 )
@@ -22,12 +23,15 @@ type Config struct {
 	Providers machine.Providers
 	// Files are the file systems whose directories and disks are mounted on machines.
 	Files *filestore.Store
+	// State is the directory with the images that are loaded.
+	State statedir.Dir
 }
 
 // Agent is the host that this process runs on.
 type Agent struct {
 	providers machine.Providers
 	files     *filestore.Store
+	state     statedir.Dir
 	mutex     sync.Mutex
 	mounted   map[v1alpha1.Provider]*volumemount.Host
 }
@@ -36,7 +40,7 @@ var _ Host = (*Agent)(nil)
 
 // New makes the host. It does nothing yet.
 func New(c Config) *Agent {
-	return &Agent{providers: c.Providers, files: c.Files, mounted: map[v1alpha1.Provider]*volumemount.Host{}}
+	return &Agent{providers: c.Providers, files: c.Files, state: c.State, mounted: map[v1alpha1.Provider]*volumemount.Host{}}
 }
 
 // Providers returns the providers of this host, asked through it.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/platform/mutualclient"
@@ -123,6 +124,45 @@ func (c *Client) Resize(ctx context.Context, request Volume) error {
 func (c *Client) Sweep(ctx context.Context, request Sweep) error {
 	_, err := ask(ctx, c, sweeping(), request)
 	return err
+}
+
+// Load implements [Loader]. The context alone bounds it in time.
+func (c *Client) Load(ctx context.Context, request Load, archive io.Reader) error {
+	ask, err := encode(request)
+	if err != nil {
+		return err
+	}
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+prefix+loading, io.NopCloser(archive))
+	if err != nil {
+		return fmt.Errorf("asking a host: %w", err)
+	}
+	post.Header.Set("Content-Type", archiveType)
+	post.Header.Set(loadHeader, string(ask))
+	response, err := c.streams.Do(post)
+	if err != nil {
+		return fmt.Errorf("asking a host: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	if response.StatusCode != http.StatusOK {
+		return refusal(response)
+	}
+	return nil
+}
+
+// Unload implements [Loader].
+func (c *Client) Unload(ctx context.Context, request Unload) error {
+	_, err := ask(ctx, c, unloading(), request)
+	return err
+}
+
+// Images implements [Loader].
+func (c *Client) Images(ctx context.Context) ([]imagestore.Entry, error) {
+	return ask(ctx, c, listingImages(), Images{})
+}
+
+// Shown implements [Loader].
+func (c *Client) Shown(ctx context.Context, request Shown) ([]string, error) {
+	return ask(ctx, c, lookingAtShown(), request)
 }
 
 // Dial implements [Host].

@@ -39,6 +39,7 @@ var sentinels = []struct {
 	{"DiskReserve", machine.ErrDiskReserve},
 	{"ConnectionRefused", syscall.ECONNREFUSED},
 	{"NotAlone", volumemount.ErrNotAlone},
+	{"OtherImages", ErrOtherImages},
 	{"NoFile", fs.ErrNotExist},
 }
 

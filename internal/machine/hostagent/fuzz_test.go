@@ -16,6 +16,7 @@ func FuzzDecode(f *testing.F) {
 		`{"provider":"any","mount":{"machine":"i-0123456789abcdef0","volume":{"cluster":"blue","fileSystemID":"fs-00000000000000001","path":"/db"},"target":"/var/lib/x"}}`,
 		`{"provider":"any","id":"i-0123456789abcdef0","target":"/var/lib/../x"}`, `{"provider":"any","cluster":"blue"}`,
 		`{"provider":"any","volume":{"fileSystemID":"fs-00000000000000001","path":"/db","disk":"fsap-00000000000000001"}}`,
+		`{"namespaces":["blue"],"image":"docker.io/library/web:dev"}`, `{"names":["docker.io/library/web:dev"],"namespaces":["../blue"]}`, `{"namespace":"blue"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -28,6 +29,9 @@ func FuzzDecode(f *testing.F) {
 		again[Unmount](t, raw)
 		again[Volume](t, raw)
 		again[Sweep](t, raw)
+		again[Load](t, raw)
+		again[Unload](t, raw)
+		again[Shown](t, raw)
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
@@ -63,6 +64,14 @@ func (h *untouched) Writers(context.Context, hostagent.Volume) ([]string, error)
 func (h *untouched) Resize(context.Context, hostagent.Volume) error { return h.touch() }
 
 func (h *untouched) Sweep(context.Context, hostagent.Sweep) error { return h.touch() }
+
+func (h *untouched) Load(context.Context, hostagent.Load, io.Reader) error { return h.touch() }
+
+func (h *untouched) Unload(context.Context, hostagent.Unload) error { return h.touch() }
+
+func (h *untouched) Images(context.Context) ([]imagestore.Entry, error) { return nil, h.touch() }
+
+func (h *untouched) Shown(context.Context, hostagent.Shown) ([]string, error) { return nil, h.touch() }
 
 func (h *untouched) Dial(context.Context, hostagent.Dial) (net.Conn, error) {
 	return nil, errors.Join(h.touch(), io.EOF)
@@ -130,8 +139,8 @@ func TestHostileRequests(t *testing.T) {
 	unmount := hostagent.Unmount{Machine: one, Target: "/var/lib/data"}
 	const dial = `{"provider":"any","id":"` + id + `","address":"%s"}`
 	for what, c := range map[string]struct {
-		method, path, kind, body string
-		want                     int
+		method, path, kind, load, body string
+		want                           int
 	}{
 		"an operation that does not exist":           {path: "exec", body: body(t, one, id, id), want: http.StatusNotFound},
 		"a path that leads elsewhere":                {path: "../v1//list", body: `{"provider":"any"}`, want: http.StatusTemporaryRedirect},
@@ -169,6 +178,17 @@ func TestHostileRequests(t *testing.T) {
 		"a volume of no file system, to resize":      {path: "resize", body: `{"provider":"any","volume":{"path":"/db"}}`, want: http.StatusBadRequest},
 		"writers of a path of the host":              {path: "writers", body: `{"provider":"any","volume":{"fileSystemID":"..","path":"/etc"}}`, want: http.StatusBadRequest},
 		"an unknown field of a sweep":                {path: "sweep", body: `{"provider":"any","cluster":"blue","all":true}`, want: http.StatusBadRequest},
+		"a namespace that is a path, to look at":     {path: "shown", body: `{"namespace":"../../etc"}`, want: http.StatusBadRequest},
+		"no namespace, to look at":                   {path: "shown", body: `{}`, want: http.StatusBadRequest},
+		"a namespace that is a path, to unload":      {path: "unload", body: `{"names":["docker.io/library/web:dev"],"namespaces":["a/b"]}`, want: http.StatusBadRequest},
+		"a name that is a path, to unload":           {path: "unload", body: `{"names":["../web"]}`, want: http.StatusBadRequest},
+		"a short name, to unload":                    {path: "unload", body: `{"names":["web"]}`, want: http.StatusBadRequest},
+		"an unknown field of all images":             {path: "images", body: `{"all":true}`, want: http.StatusBadRequest},
+		"an archive of another type":                 {path: "load", load: `{}`, body: "x", want: http.StatusUnsupportedMediaType},
+		"an archive for nobody knows whom":           {path: "load", kind: "application/octet-stream", body: "x", want: http.StatusBadRequest},
+		"an archive for a path":                      {path: "load", kind: "application/octet-stream", load: `{"namespaces":[".."]}`, body: "x", want: http.StatusBadRequest},
+		"an archive with an unknown field":           {path: "load", kind: "application/octet-stream", load: `{"force":true}`, body: "x", want: http.StatusBadRequest},
+		"an archive with a header too large":         {path: "load", kind: "application/octet-stream", load: `{"image":"` + strings.Repeat("x", 64<<10) + `"}`, body: "x", want: http.StatusRequestHeaderFieldsTooLarge},
 		"a connection to a name":                     {path: "dial", body: fmt.Sprintf(dial, "localhost:80"), want: http.StatusBadRequest},
 		"a connection to no port":                    {path: "dial", body: fmt.Sprintf(dial, "127.0.0.1:0"), want: http.StatusBadRequest},
 		"a connection inside what can be no machine": {path: "dial", body: strings.Replace(fmt.Sprintf(dial, "127.0.0.1:80"), id, "..", 1), want: http.StatusBadRequest},
@@ -184,6 +204,9 @@ func TestHostileRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Content-Type", c.kind)
+		if c.load != "" {
+			request.Header.Set("Muster-Load", c.load)
+		}
 		response, err := client.Do(request)
 		if err != nil {
 			t.Errorf("%s: %v", what, err)

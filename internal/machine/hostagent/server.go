@@ -101,6 +101,10 @@ func handler(host Host) http.Handler {
 	serve(mux, host, lookingForWriters())
 	serve(mux, host, resizing())
 	serve(mux, host, sweeping())
+	serve(mux, host, unloading())
+	serve(mux, host, listingImages())
+	serve(mux, host, lookingAtShown())
+	mux.HandleFunc("POST "+prefix+loading, func(w http.ResponseWriter, r *http.Request) { load(w, r, host) })
 	mux.HandleFunc("POST "+prefix+dialing, func(w http.ResponseWriter, r *http.Request) { connect(w, r, host) })
 	return mux
 }

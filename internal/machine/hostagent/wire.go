@@ -11,6 +11,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
+	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
 )
@@ -21,8 +22,8 @@ const (
 	// maxRequest bounds a request, in bytes: the largest is a launch, whose user data has [machine.MaxUserData] and grows
 	// by a third on the wire.
 	maxRequest = 64 << 10
-	// maxAnswer bounds an answer, in bytes: the largest lists all machines of a host, with 400 bytes each.
-	maxAnswer = 8 << 20
+	// maxAnswer bounds an answer, in bytes: the largest lists all images of a host (ten thousand).
+	maxAnswer = 32 << 20
 	// patience bounds an operation. A launch makes a disk, boots for half a minute and may wait for another of the same
 	// machine.
 	patience = 2 * time.Minute
@@ -32,6 +33,12 @@ const (
 	upgrade = "muster-stream"
 	// dialing is the operation whose answer is a connection.
 	dialing = "dial"
+	// loading is the operation whose request is a header, loadHeader, with an archive behind it.
+	loading     = "load"
+	loadHeader  = "Muster-Load"
+	archiveType = "application/octet-stream"
+	// maxArchive bounds an archive of images, in bytes.
+	maxArchive = 16 << 30
 )
 
 // operation is one thing that is asked of a host: its name on the wire, and the method of a Host.
@@ -83,6 +90,18 @@ func lookingForWriters() operation[Volume, []string] {
 func resizing() operation[Volume, nothing] { return silent("resize", Host.Resize) }
 
 func sweeping() operation[Sweep, nothing] { return silent("sweep", Host.Sweep) }
+
+func unloading() operation[Unload, nothing] { return silent("unload", Host.Unload) }
+
+func listingImages() operation[Images, []imagestore.Entry] {
+	return operation[Images, []imagestore.Entry]{"images", func(h Host, ctx context.Context, _ Images) ([]imagestore.Entry, error) {
+		return h.Images(ctx)
+	}}
+}
+
+func lookingAtShown() operation[Shown, []string] {
+	return operation[Shown, []string]{"shown", Host.Shown}
+}
 
 // decode reads a request. Fields that are unknown or there twice are refused, since a host that ignores a field does
 // something else than it is asked to.

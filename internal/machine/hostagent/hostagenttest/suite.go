@@ -45,6 +45,8 @@ func Run(t *testing.T, reach Reach) {
 		"VolumesAreMounted":        volumesAreMounted,
 		"MountsAreRefused":         mountsAreRefused,
 		"MountsArriveWhole":        mountsArriveWhole,
+		"ImagesAreLoaded":          imagesAreLoaded,
+		"ArchivesAreRefused":       archivesAreRefused,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, reach) })
 	}
