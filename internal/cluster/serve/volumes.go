@@ -21,16 +21,15 @@ import (
 
 // addVolumes adds the volume driver of the cluster, where there are machines that mount.
 func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, providers machine.Providers) error {
-	able, err := machine.AskAll[volumedriver.Machines](providers, v1alpha1.MountVolumes)
+	able, err := machine.AskAll[interface {
+		volumedriver.Machines
+		volumemount.Mounts
+	}](onHost(providers, h.service.files), v1alpha1.MountVolumes)
 	if err != nil || len(able) == 0 {
 		return err
 	}
 	if len(able) > 1 {
 		return fmt.Errorf("the volume driver mounts on machines of one provider, and the machines of %d can %s", len(able), v1alpha1.MountVolumes)
-	}
-	mounts, err := machine.AskAll[volumemount.Mounts](onHost(providers, h.service.files), v1alpha1.MountVolumes)
-	if err != nil {
-		return err
 	}
 	management, err := h.service.managementClient(c.Account, scheme)
 	if err != nil {
@@ -46,7 +45,7 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	}
 	driver, err := volumedriver.New(volumedriver.Config{
 		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Snapshots: snapshots, Machines: able[0],
-		Mounts: mounts[0],
+		Mounts: able[0],
 		Files:  h.service.files, DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
 		VPCID: c.Network.VPCID,
 	})

@@ -92,6 +92,11 @@ func (c *Client) Report(ctx context.Context, request Machine) (*bootreport.Repor
 	return ask(ctx, c, reporting(), request)
 }
 
+// Boot implements [Answerer].
+func (c *Client) Boot(ctx context.Context, request Machine) (string, error) {
+	return ask(ctx, c, booting(), request)
+}
+
 // Mount implements [Mounter].
 func (c *Client) Mount(ctx context.Context, request Mount) error {
 	_, err := ask(ctx, c, mounting(), request)
@@ -167,7 +172,16 @@ func (c *Client) Shown(ctx context.Context, request Shown) ([]string, error) {
 
 // Dial implements [Host].
 func (c *Client) Dial(ctx context.Context, request Dial) (net.Conn, error) {
-	response, err := c.send(ctx, c.streams, dialing, request)
+	stream, err := c.stream(ctx, dialing, request)
+	if err != nil {
+		return nil, err
+	}
+	return connection(stream), nil
+}
+
+// stream asks for an operation whose answer is a connection.
+func (c *Client) stream(ctx context.Context, name string, request any) (io.ReadWriteCloser, error) {
+	response, err := c.send(ctx, c.streams, name, request)
 	if err != nil {
 		return nil, err
 	}
@@ -178,9 +192,9 @@ func (c *Client) Dial(ctx context.Context, request Dial) (net.Conn, error) {
 	body, ok := response.Body.(io.ReadWriteCloser)
 	if !ok || response.Header.Get("Upgrade") != upgrade {
 		_ = response.Body.Close()
-		return nil, errors.New("the host answers a dial with something else than a connection")
+		return nil, errors.New("the host answers with something else than a connection")
 	}
-	return connection(body), nil
+	return body, nil
 }
 
 // connection makes a connection, with deadlines, of the stream that an answer became.
@@ -232,7 +246,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, name string, value a
 		return nil, fmt.Errorf("asking a host: %w", err)
 	}
 	request.Header.Set("Content-Type", contentType)
-	if name == dialing {
+	if by == c.streams {
 		request.Header.Set("Connection", "Upgrade")
 		request.Header.Set("Upgrade", upgrade)
 	}

@@ -23,5 +23,5 @@
 //	the host is away, or an answer is lost    an error; each operation may be asked for again and takes effect once
 //	the client goes away                      the operation's context ends, as in one process
 //	the host refuses                          the error has the text that it has on the host, and errors.Is finds the same sentinel
-//	the server ends                           connections into machines end with it, machines run on
+//	the server ends                           connections into machines end with it, and sockets there; machines run on
 package hostagent

@@ -29,6 +29,7 @@ func FuzzDecode(f *testing.F) {
 		again[Unmount](t, raw)
 		again[Volume](t, raw)
 		again[Sweep](t, raw)
+		again[Listen](t, raw)
 		again[Load](t, raw)
 		again[Unload](t, raw)
 		again[Shown](t, raw)

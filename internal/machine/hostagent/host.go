@@ -31,6 +31,7 @@ type Host interface {
 	// Dial connects to what the machine serves to itself alone. The context is that of dialing.
 	Dial(ctx context.Context, ask Dial) (net.Conn, error)
 	Mounter
+	Answerer
 	Loader
 }
 

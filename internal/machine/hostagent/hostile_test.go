@@ -65,6 +65,12 @@ func (h *untouched) Resize(context.Context, hostagent.Volume) error { return h.t
 
 func (h *untouched) Sweep(context.Context, hostagent.Sweep) error { return h.touch() }
 
+func (h *untouched) Boot(context.Context, hostagent.Machine) (string, error) { return "", h.touch() }
+
+func (h *untouched) Listen(context.Context, hostagent.Listen) (net.Listener, error) {
+	return nil, errors.Join(h.touch(), io.EOF)
+}
+
 func (h *untouched) Load(context.Context, hostagent.Load, io.Reader) error { return h.touch() }
 
 func (h *untouched) Unload(context.Context, hostagent.Unload) error { return h.touch() }
@@ -189,6 +195,10 @@ func TestHostileRequests(t *testing.T) {
 		"an archive for a path":                      {path: "load", kind: "application/octet-stream", load: `{"namespaces":[".."]}`, body: "x", want: http.StatusBadRequest},
 		"an archive with an unknown field":           {path: "load", kind: "application/octet-stream", load: `{"force":true}`, body: "x", want: http.StatusBadRequest},
 		"an archive with a header too large":         {path: "load", kind: "application/octet-stream", load: `{"image":"` + strings.Repeat("x", 64<<10) + `"}`, body: "x", want: http.StatusRequestHeaderFieldsTooLarge},
+		"a socket above the machine":                 {path: "listen", body: `{"provider":"any","id":"` + id + `","socket":"/run/../../etc/a.sock"}`, want: http.StatusBadRequest},
+		"a socket of what can be no machine":         {path: "listen", body: `{"provider":"any","id":"..","socket":"/run/a.sock"}`, want: http.StatusBadRequest},
+		"a connection that nobody made":              {path: "accept", body: `{"name":"GUESSED"}`, want: http.StatusNotFound},
+		"the boot of what can be no machine":         {path: "boot", body: `{"provider":"any","id":"../i"}`, want: http.StatusBadRequest},
 		"a connection to a name":                     {path: "dial", body: fmt.Sprintf(dial, "localhost:80"), want: http.StatusBadRequest},
 		"a connection to no port":                    {path: "dial", body: fmt.Sprintf(dial, "127.0.0.1:0"), want: http.StatusBadRequest},
 		"a connection inside what can be no machine": {path: "dial", body: strings.Replace(fmt.Sprintf(dial, "127.0.0.1:80"), id, "..", 1), want: http.StatusBadRequest},

@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// maxConnections is how many connections a server has, those into machines among them.
-	maxConnections = 256
+	// maxConnections is how many connections a server has, those into machines among them: a machine with volumes has
+	// two listeners and two connections of its kubelet.
+	maxConnections = 4096
 	// grace is how long operations may still take when the server ends.
 	grace = time.Second
 )
@@ -44,8 +45,8 @@ type Server struct {
 	at  net.Addr
 }
 
-// Listen opens the server's port. Nobody is answered before Serve.
-func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
+// NewServer opens the server's port. Nobody is answered before Serve.
+func NewServer(ctx context.Context, c ServerConfig) (*Server, error) {
 	if c.Host == nil || c.Client == "" || c.ClientCA == "" || c.Log == nil {
 		return nil, errors.New("the agent of a host needs the host, a client, that one's authority and a log")
 	}
@@ -70,7 +71,7 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 // Address is where the server answers.
 func (s *Server) Address() net.Addr { return s.at }
 
-// Serve answers until the context of Listen or of Serve ends, or the port fails, which is an error.
+// Serve answers until the context of NewServer or of Serve ends, or the port fails, which is an error.
 func (s *Server) Serve(ctx context.Context) error { return s.set.Serve(ctx) }
 
 // newest has clients speak TLS 1.3, and HTTP/1.1 by it, whose connections become those into machines.
@@ -105,6 +106,10 @@ func handler(host Host) http.Handler {
 	serve(mux, host, listingImages())
 	serve(mux, host, lookingAtShown())
 	mux.HandleFunc("POST "+prefix+loading, func(w http.ResponseWriter, r *http.Request) { load(w, r, host) })
+	serve(mux, host, booting())
+	made := &waiting{}
+	mux.HandleFunc("POST "+prefix+listening, func(w http.ResponseWriter, r *http.Request) { made.listen(w, r, host) })
+	mux.HandleFunc("POST "+prefix+accepting, made.accept)
 	mux.HandleFunc("POST "+prefix+dialing, func(w http.ResponseWriter, r *http.Request) { connect(w, r, host) })
 	return mux
 }
@@ -168,15 +173,9 @@ func connect(w http.ResponseWriter, r *http.Request, host Host) {
 		write(w, http.StatusConflict, faultOf(err))
 		return
 	}
-	outside, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
+	outside, ok := takeOver(w)
+	if !ok {
 		_ = inside.Close()
-		http.Error(w, "the connection cannot become another", http.StatusInternalServerError)
-		return
-	}
-	_, err = outside.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n\r\n"))
-	if err = errors.Join(err, outside.SetDeadline(time.Time{})); err != nil || buffered.Reader.Buffered() > 0 {
-		_, _ = inside.Close(), outside.Close() // the client did not wait for the answer
 		return
 	}
 	splice.Join(r.Context(), outside, inside)

@@ -33,6 +33,8 @@ const (
 	upgrade = "muster-stream"
 	// dialing is the operation whose answer is a connection.
 	dialing = "dial"
+	// listening is the operation whose answer is names of connections, and accepting the one that takes such a connection.
+	listening, accepting = "listen", "accept"
 	// loading is the operation whose request is a header, loadHeader, with an archive behind it.
 	loading     = "load"
 	loadHeader  = "Muster-Load"
@@ -80,6 +82,8 @@ func mounting() operation[Mount, nothing] { return silent("mount", Host.Mount) }
 func lookingAtMount() operation[Mount, bool] {
 	return operation[Mount, bool]{"mounted", Host.Mounted}
 }
+
+func booting() operation[Machine, string] { return operation[Machine, string]{"boot", Host.Boot} }
 
 func unmounting() operation[Unmount, nothing] { return silent("unmount", Host.Unmount) }
 

@@ -38,7 +38,7 @@ func newWorld(t *testing.T, host hostagent.Host) *world {
 	t.Helper()
 	w := newAuthority(t)
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // the server ends after the test's own context
-	s, err := hostagent.Listen(ctx, hostagent.ServerConfig{
+	s, err := hostagent.NewServer(ctx, hostagent.ServerConfig{
 		Host: host, Address: "127.0.0.1:0", Credential: w.credential(t, pkix.Name{CommonName: serverName}), ClientCA: w.authority,
 		Client: clientName, Log: slog.New(slog.DiscardHandler),
 	})

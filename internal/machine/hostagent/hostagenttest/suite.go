@@ -45,6 +45,8 @@ func Run(t *testing.T, reach Reach) {
 		"VolumesAreMounted":        volumesAreMounted,
 		"MountsAreRefused":         mountsAreRefused,
 		"MountsArriveWhole":        mountsArriveWhole,
+		"MachinesAreAnswered":      machinesAreAnswered,
+		"ListenersEnd":             listenersEnd,
 		"ImagesAreLoaded":          imagesAreLoaded,
 		"ArchivesAreRefused":       archivesAreRefused,
 	} {
@@ -108,6 +110,7 @@ type machines struct {
 	launch   func(context.Context) error
 	mounted  map[string]mounted // by machine and target
 	failure  error
+	socket   string // of this host, in place of the machine's
 }
 
 func (m *machines) Launch(ctx context.Context, request machine.LaunchRequest) (machine.Instance, error) {
