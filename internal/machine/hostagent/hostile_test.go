@@ -101,9 +101,14 @@ func TestStrangersAreNotAnswered(t *testing.T) {
 		}
 		c.Close()
 	}
+	credential := w.credential(t, pkix.Name{CommonName: clientName})
+	pair, err := tls.LoadX509KeyPair(credential, credential)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for what, config := range map[string]*tls.Config{
-		"no certificate": {InsecureSkipVerify: true},                               //nolint:gosec // G402: the server is the one that is tested
-		"TLS 1.2":        {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}, //nolint:gosec // G402: the server is the one that is tested
+		"no certificate": {InsecureSkipVerify: true},                                                                      //nolint:gosec // G402: the server is the one that is tested
+		"TLS 1.2":        {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, //nolint:gosec // G402: the server is the one that is tested
 	} {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 		response, err := client.Post(w.url+"/v1/list", "application/json", strings.NewReader(`{"provider":"any"}`)) //nolint:noctx // it is refused at once
