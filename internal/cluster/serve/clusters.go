@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"muster.dev/muster/internal/cluster/takedown"
-	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/statedir"
@@ -107,15 +106,6 @@ func (s *Service) lookAgain() {
 	for _, h := range s.clusters() {
 		h.requestReload()
 	}
-}
-
-// hasCluster reports whether the cluster of an authenticator runs here.
-func (s *Service) hasCluster(who caller.Caller) bool {
-	return slices.ContainsFunc(s.clusters(), func(h *hosted) bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.specs.Cluster.Spec.Name == who.Cluster && h.specs.Issuer.ID == who.ID
-	})
 }
 
 // refuse tells the controllers of all clusters that a token with the session of a machine was refused; it is a machine

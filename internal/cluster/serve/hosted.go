@@ -24,11 +24,7 @@ import (
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
-	"muster.dev/muster/internal/plane/podidentity"
-	"muster.dev/muster/internal/plane/podwatch"
-	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/supervise"
-	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
@@ -56,7 +52,6 @@ type hosted struct {
 	refusedAt   int64  // the generation of the object that asked for it
 	supervisor  *supervise.Supervisor
 	specs       component.Config
-	signer      *signerclient.Known
 	accounts    serviceaccounts.Cluster // once it runs
 	securityLog *auditlog.Splitter
 	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
@@ -96,12 +91,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	signer := signerclient.New(specs, h.log)
-	issuing, err := tokenkeys.NewIssuing(specs.Issuer.URL, signer.Ring)
-	if err != nil {
-		return err
-	}
-	pods, err := podwatch.NewForConfig(planeclient.Cluster(specs), nil)
+	accounts, err := serviceaccounts.NewCluster(specs, h.log)
 	if err != nil {
 		return err
 	}
@@ -118,8 +108,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		return err
 	}
 	h.mu.Lock()
-	h.supervisor, h.specs, h.reader, h.securityLog, h.signer = supervisor, specs, nil, security, signer
-	h.accounts = serviceaccounts.Cluster{Specs: specs, Issuing: issuing, Pods: pods, Webhook: podidentity.NewWebhook(specs)}
+	h.supervisor, h.specs, h.reader, h.securityLog, h.accounts = supervisor, specs, nil, security, accounts
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -130,8 +119,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 			failed <- err
 		}
 	})
-	group.Go(func() { signer.Run(ctx) })
-	group.Go(func() { pods.Run(ctx) })
+	group.Go(func() { accounts.Run(ctx) })
 	group.Go(func() { security.Run(ctx) })
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })
@@ -168,8 +156,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		steps.Into("network", &specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) }),
 		steps.Into("encryption key", &specs.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()) }),
 		steps.New("certificates", func() error { return h.ensureKeys(specs, time.Now()) }),
-		steps.New("keys of service account tokens", func() error { return tokenkeys.HandOver(specs, time.Now()) }),
-		steps.New("associations of pods", func() error { return podidentity.HandOver(specs) }),
+		steps.New("keys and associations of service accounts", func() error { return serviceaccounts.HandOver(specs) }),
 		steps.New("kubeconfig", func() error { return planeclient.WriteKubeconfig(specs) }),
 	)
 	return specs, err

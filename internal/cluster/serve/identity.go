@@ -4,7 +4,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,16 +23,9 @@ import (
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/iam/identityservice"
-	"muster.dev/muster/internal/iam/issuerkeys"
-	"muster.dev/muster/internal/iam/keyservice"
-	"muster.dev/muster/internal/iam/registrylogin"
-	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
-	"muster.dev/muster/internal/plane/podidentity"
-	"muster.dev/muster/internal/platform/httpserve"
-	"muster.dev/muster/internal/platform/socketdir"
 )
 
 // serveIdentity answers STS and IAM, and authenticators, until the context ends. The management plane has muster's kinds by now; it may
@@ -72,15 +64,10 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	machines, accounts := identityservice.NewMachines(api), s.serviceAccounts()
-	pods := serviceaccounts.Pods{Clusters: accounts, Machines: machines, Associations: podidentity.NewAssociations(api)}
+	pods := serviceaccounts.NewPods(accounts, machines, api)
 	service, err := identityservice.New(identityservice.Config{
 		Store: store, Sealer: sealer, Instances: machines, Pods: pods, Region: c.Region.Name, Log: s.cfg.Log,
-		Issuers: serviceaccounts.Issuers{Clusters: accounts, Fetcher: issuerkeys.New(issuerkeys.Config{})},
-		Refused: func(cluster, instance string, r keyservice.Refused) {
-			if machines.Of(cluster, instance) { // an authenticator says nothing about machines of other clusters
-				s.refuse(nodegroup.Heard{Machine: instance, Refusal: nodegroup.Refusal{Rule: r.Rule, Saw: r.Saw, Fix: r.Fix}})
-			}
-		},
+		Issuers: serviceaccounts.NewIssuers(accounts), Refused: clusteraccess.Hear(machines, s.refuse),
 	})
 	if err != nil {
 		return err
@@ -123,52 +110,25 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	group.Go(func() { service.Run(ctx) })
 	s.setExplainer(&serviceaccounts.Explainer{Pods: pods, Identity: service, Store: store, Region: c.Region.Name})
 	defer s.setExplainer(nil)
-	if err := s.listen(ctx, c, service, front, begin); err != nil {
+	if err := s.doors(c, accounts).Open(ctx, service, front, begin); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// listen opens the doors of the identity service: the front of the AWS APIs for people and machines, and the sockets of
-// authenticators, instance metadata and the image registry.
-func (s *Service) listen(ctx context.Context, c component.Account, service *identityservice.Service, front *awsfront.Front, begin func(func() error)) error {
-	people, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(c.Ports.Identity)))
-	if err != nil {
-		return fmt.Errorf("listening for STS and IAM: %w", err)
+// doors are where the identity service is asked.
+func (s *Service) doors(c component.Account, accounts serviceaccounts.Clusters) identityservice.Doors {
+	doors := identityservice.Doors{
+		Address: net.JoinHostPort(component.Loopback, strconv.Itoa(c.Ports.Identity)), Certificate: c.Credential(component.CredentialIdentity),
+		Identity: c.State.IdentitySocket(), Metadata: c.State.MetadataSocket(), Login: c.State.RegistryLoginSocket(),
+		Here: accounts.Has, Peers: s.isAuthenticator,
 	}
-	files, err := httpserve.ReadFiles("the identity service", c.Credential(component.CredentialIdentity), c.Credential(component.CredentialIdentity), "", s.cfg.Log)
-	if err != nil {
-		return errors.Join(err, people.Close())
-	}
-	begin(func() error { return front.Serve(ctx, people, files.Certificate) })
+	doors.Account.CA, doors.Account.File = c.Authority(authority.Account), c.Credential(component.CredentialAccount)
 	if c.VPC {
-		machines, err := socketdir.ListenPrivate(ctx, c.State.MachinesSocket())
-		if err != nil {
-			return fmt.Errorf("listening for machines' requests of STS and IAM: %w", err)
-		}
-		begin(func() error { return front.ServeMachines(ctx, machines, files.Certificate) })
+		doors.Machines = c.State.MachinesSocket()
 	}
-	for socket, credentials := range map[string]bool{c.State.IdentitySocket(): false, c.State.MetadataSocket(): true} {
-		var peers func(uint32) bool
-		if !credentials {
-			peers = s.isAuthenticator
-		}
-		keys, err := keyservice.NewServer(keyservice.ServerConfig{
-			Backend: service, Credential: accountCredential(c, component.CredentialAccount), Credentials: credentials,
-			Clusters: s.hasCluster, Peers: peers, Logger: s.cfg.Log,
-		})
-		if err != nil {
-			return err
-		}
-		listener, err := keys.Listen(ctx, socket)
-		if err != nil {
-			return err
-		}
-		begin(func() error { return keys.Serve(ctx, listener) })
-	}
-	begin(func() error { return registrylogin.Serve(ctx, c.State.RegistryLoginSocket(), service, s.cfg.Log) })
-	return nil
+	return doors
 }
 
 // clusterClient makes a client of a cluster that is served, for its access entries.
@@ -189,11 +149,6 @@ func (s *Service) specsOf(namespace string) (component.Config, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.specs, nil
-}
-
-// accountCredential is a credential by which the account and its callers know each other.
-func accountCredential(c component.Account, name string) keyservice.Credential {
-	return keyservice.Credential{CA: c.Authority(authority.Account), File: c.Credential(name)}
 }
 
 // setExplainer sets what explains identities of pods; nil when the identity service has ended.

@@ -51,7 +51,7 @@ func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Confi
 		t.Fatalf("%+v, %v", own, err)
 	}
 	h.mu.Lock()
-	h.signer, h.specs, h.accounts = signer, c, serviceaccounts.Cluster{Specs: c, Issuing: own}
+	h.specs, h.accounts = c, serviceaccounts.Cluster{Specs: c, Signer: signer, Issuing: own}
 	h.mu.Unlock()
 	return c
 }

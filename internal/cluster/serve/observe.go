@@ -42,7 +42,7 @@ func (s *Service) Status(ctx context.Context) servicestatus.Status {
 // status is the present state of one cluster.
 func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 	h.mu.Lock()
-	reader, specs, message, users, signer := h.reader, h.specs, h.message, h.usersNote, h.signer
+	reader, specs, message, users, signer := h.reader, h.specs, h.message, h.usersNote, h.accounts.Signer
 	h.mu.Unlock()
 	status := servicestatus.Cluster{
 		Name: cmp.Or(specs.Cluster.Spec.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,

@@ -12,7 +12,7 @@ import (
 // rotateTokenKeys has the cluster's token signer publish another key, which signs after a notice.
 func (h *hosted) rotateTokenKeys(notice time.Duration) ([]servicestatus.TokenKey, error) {
 	h.mu.Lock()
-	signer := h.signer
+	signer := h.accounts.Signer
 	h.mu.Unlock()
 	if signer == nil {
 		return nil, errors.New("the cluster is being started: try again in a moment")

@@ -64,7 +64,7 @@ func runSigner(t *testing.T, h *hosted, c component.Config) component.Config {
 	go func() { defer close(asked); signer.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-asked })
 	h.mu.Lock()
-	h.signer, h.specs, h.accounts = signer, c, serviceaccounts.Cluster{Specs: c, Issuing: own}
+	h.specs, h.accounts = c, serviceaccounts.Cluster{Specs: c, Signer: signer, Issuing: own}
 	h.mu.Unlock()
 	eventually(t, "the signer has told of its keys", func() bool {
 		ring, err := tokenkeys.Read(filepath.Join(c.Dir.TokenSigner(), "keys.json"))
@@ -82,7 +82,7 @@ func TestRotateTokenKeys(t *testing.T) {
 	now := time.Now()
 	known := func() tokenkeys.Ring {
 		t.Helper()
-		ring, err := h.signer.Ring()
+		ring, err := h.accounts.Signer.Ring()
 		if err != nil {
 			t.Fatal(err)
 		}

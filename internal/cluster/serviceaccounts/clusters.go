@@ -3,13 +3,19 @@
 package serviceaccounts
 
 import (
+	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
+	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/podwatch"
+	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -17,9 +23,38 @@ import (
 // Cluster is what a cluster that runs here knows of its service accounts. All of it is zero while the cluster begins.
 type Cluster struct {
 	Specs   component.Config
+	Signer  *signerclient.Known
 	Issuing *tokenkeys.Issuing
 	Pods    *podwatch.Watch
 	Webhook *podidentity.Webhook
+}
+
+// NewCluster makes what knows the service accounts of a cluster; it knows nothing until it runs.
+func NewCluster(specs component.Config, log *slog.Logger) (Cluster, error) {
+	c := Cluster{Specs: specs, Signer: signerclient.New(specs, log), Webhook: podidentity.NewWebhook(specs)}
+	var err error
+	if c.Issuing, err = tokenkeys.NewIssuing(specs.Issuer.URL, c.Signer.Ring); err != nil {
+		return Cluster{}, err
+	}
+	c.Pods, err = podwatch.NewForConfig(planeclient.Cluster(specs), nil)
+	return c, err
+}
+
+// Run asks the token signer for its keys and watches pods, until the context ends.
+func (c Cluster) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { c.Signer.Run(ctx) })
+	c.Pods.Run(ctx)
+}
+
+// HandOver gives the token signer and the pod identity webhook of a cluster what an earlier version of the service kept
+// for them.
+func HandOver(specs component.Config) error {
+	if err := tokenkeys.HandOver(specs, time.Now()); err != nil {
+		return err
+	}
+	return podidentity.HandOver(specs)
 }
 
 func (c Cluster) name() string { return c.Specs.Cluster.Spec.Name }
@@ -30,6 +65,13 @@ type Clusters struct {
 	// Running returns the clusters that run here, at this moment.
 	Running func() []Cluster
 	Log     *slog.Logger
+}
+
+// Has reports whether the cluster of an authenticator runs here.
+func (c Clusters) Has(who caller.Caller) bool {
+	return slices.ContainsFunc(c.Running(), func(known Cluster) bool {
+		return known.name() == who.Cluster && known.Specs.Issuer.ID == who.ID
+	})
 }
 
 // Documents finds the documents of the cluster that runs here and whose issuer has an id.

@@ -27,6 +27,11 @@ type Issuers struct {
 
 var _ identityservice.Issuers = Issuers{}
 
+// NewIssuers fetches the keys of issuers elsewhere within the limits of package issuerkeys.
+func NewIssuers(clusters Clusters) Issuers {
+	return Issuers{clusters, issuerkeys.New(issuerkeys.Config{})}
+}
+
 // errIssuerUnknown means that no cluster of the account has an issuer.
 var errIssuerUnknown = errors.New("no cluster of the account has this issuer")
 

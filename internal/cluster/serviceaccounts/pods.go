@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/plane/podidentity"
 )
@@ -21,6 +23,11 @@ type Pods struct {
 }
 
 var _ identityservice.Pods = Pods{}
+
+// NewPods makes the watch of associations, which knows nothing until it runs.
+func NewPods(clusters Clusters, machines *identityservice.Machines, management client.WithWatch) Pods {
+	return Pods{clusters, machines, podidentity.NewAssociations(management)}
+}
 
 // Cluster finds a cluster by its name; the error is podidentity.ErrNoCluster, or podidentity.ErrNotReady for one that
 // is being started, and for any other while the name of one is not known yet.
