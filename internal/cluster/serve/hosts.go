@@ -17,13 +17,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
-	"muster.dev/muster/internal/machine/capacity"
-	"muster.dev/muster/internal/machine/networkrecord"
-	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/baseline"
-	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/storage/volumedriver"
 )
@@ -46,65 +41,30 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	if h := c.cluster(object.Namespace); h != nil {
 		served, _ := c.State(object.Namespace)
 		if err := h.adopt(object); err != nil && !served { // its own controllers say so while it is served
-			return &clustercontroller.Refusal{Reason: readiness.ReasonChangeRefused, Message: err.Error()}
+			return clustercontroller.ChangeRefused(err)
 		}
 		return nil
 	}
 	if _, err := os.Stat(dir.Record()); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err // it is about to be run
 	}
-	wanted := clusterconfig.Config{Cluster: object.DeepCopy()}
-	if err := wanted.Validate(); err != nil {
-		return &clustercontroller.Refusal{Reason: readiness.ReasonInvalidSpec, Message: err.Error()}
-	}
-	if _, err := clusterconfig.ReleaseOf(object.Spec.Version); err != nil {
-		return &clustercontroller.Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: err.Error()}
-	}
-	var problem *clusternetwork.Problem
-	if _, err := networkrecord.Resolve(component.Config{Account: c.account, Dir: dir, Cluster: *object}); errors.As(err, &problem) {
-		return &clustercontroller.Refusal{Reason: problem.Reason, Message: problem.Message}
-	} else if err != nil {
+	if err := clustercontroller.Admit(component.Config{Account: c.account, Dir: dir, Cluster: *object.DeepCopy()}); err != nil {
 		return err
 	}
 	c.making.Lock() // so that the next one knows that this one is about to need memory
 	defer c.making.Unlock()
-	if err := c.checkMemory(); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(string(dir), 0o700); err != nil {
-		return fmt.Errorf("making directory of cluster %s: %w", object.Spec.Name, err)
-	}
-	if _, err := clusterconfig.Save(dir.Record(), wanted); err != nil {
-		return err
-	}
-	c.cfg.Log.Info("a cluster was asked for", "cluster", object.Namespace)
-	c.lookForNew()
-	return nil
-}
-
-// checkMemory refuses one more control plane that the host has no memory for, beside those that are starting.
-func (c clusterHosts) checkMemory() error {
 	available, err := c.memory()
 	if err != nil {
 		return err
 	}
-	dirs, err := c.cfg.State.ListClusters()
-	if err != nil {
+	if err := clustercontroller.CheckMemory(c.cfg.State, available, func(namespace string) bool { served, _ := c.State(namespace); return served }); err != nil {
 		return err
 	}
-	running := 0
-	for _, dir := range dirs {
-		if _, err := os.Stat(dir.Record()); err != nil {
-			continue
-		}
-		running++
-		if served, _ := c.State(dir.Namespace()); !served {
-			available -= capacity.ControlPlaneMemory
-		}
+	if err := clustercontroller.Begin(dir, object); err != nil {
+		return err
 	}
-	if err := capacity.ControlPlanes(available, running); err != nil {
-		return &clustercontroller.Refusal{Reason: readiness.ReasonInsufficientMemory, Message: err.Error()}
-	}
+	c.cfg.Log.Info("a cluster was asked for", "cluster", object.Namespace)
+	c.lookForNew()
 	return nil
 }
 

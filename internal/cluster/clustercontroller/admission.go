@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clustercontroller
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/networkrecord"
+	"muster.dev/muster/internal/network/clusternetwork"
+	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Admit checks that a cluster can be run as its object asks for. A *Refusal says why it cannot.
+func Admit(c component.Config) error {
+	if err := (clusterconfig.Config{Cluster: &c.Cluster}).Validate(); err != nil {
+		return &Refusal{Reason: readiness.ReasonInvalidSpec, Message: err.Error()}
+	}
+	if _, err := clusterconfig.ReleaseOf(c.Cluster.Spec.Version); err != nil {
+		return &Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: err.Error()}
+	}
+	_, err := networkrecord.Resolve(c)
+	if problem, ok := errors.AsType[*clusternetwork.Problem](err); ok {
+		return &Refusal{Reason: problem.Reason, Message: problem.Message}
+	}
+	return err
+}
+
+// CheckMemory refuses one more control plane that the host has no memory for, beside those that are starting: they have
+// not taken theirs yet. Available is in bytes.
+func CheckMemory(state statedir.Dir, available int64, served func(namespace string) bool) error {
+	dirs, err := state.ListClusters()
+	if err != nil {
+		return err
+	}
+	running := 0
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir.Record()); err != nil {
+			continue
+		}
+		running++
+		if !served(dir.Namespace()) {
+			available -= capacity.ControlPlaneMemory
+		}
+	}
+	if err := capacity.ControlPlanes(available, running); err != nil {
+		return &Refusal{Reason: readiness.ReasonInsufficientMemory, Message: err.Error()}
+	}
+	return nil
+}
+
+// Begin makes the record of a cluster that is asked for, by which the cluster is run.
+func Begin(dir statedir.Cluster, object *v1alpha1.Cluster) error {
+	if err := os.MkdirAll(string(dir), 0o700); err != nil {
+		return fmt.Errorf("making directory of cluster %s: %w", object.Spec.Name, err)
+	}
+	_, err := clusterconfig.Save(dir.Record(), clusterconfig.Config{Cluster: object.DeepCopy()})
+	return err
+}
+
+// Change keeps in the record what is asked of a cluster, and reports whether anything is to be run in another way.
+func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec) (changed bool, err error) {
+	saved, err := clusterconfig.Read(dir.Record())
+	if err != nil {
+		return false, err
+	}
+	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
+		return false, err // the API server refuses it; a management plane that was restored may not know
+	}
+	if _, err := clusterconfig.ReleaseOf(spec.Version); err != nil {
+		return false, err
+	}
+	before := saved.Cluster.Spec
+	saved.Cluster.Spec = spec
+	changed, err = clusterconfig.Save(dir.Record(), saved)
+	before.Tags, before.EKS = spec.Tags, spec.EKS // nothing runs by them
+	return changed && !equality.Semantic.DeepEqual(before, spec), err
+}
+
+// ChangeRefused is the refusal of a change of a cluster that is there.
+func ChangeRefused(err error) *Refusal {
+	return &Refusal{Reason: readiness.ReasonChangeRefused, Message: err.Error()}
+}
