@@ -172,23 +172,27 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) runAccount(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := statedir.CheckLayout(s.cfg.State); err != nil {
-		return err
-	}
-	account, err := s.prepare()
+	var account component.Account
+	var supervisor *supervise.Supervisor
+	err := steps.InOrder(s.cfg.Log,
+		steps.New("layout of the state directory", func() error { return statedir.CheckLayout(s.cfg.State) }),
+		steps.Into("account", &account, s.prepare),
+		steps.New("users of control planes", func() error {
+			if s.usersNote = planeid.Prepare(s.cfg.State, s.cfg.BinDir); s.usersNote != "" {
+				s.cfg.Log.Warn("control planes have no users of their own", "reason", s.usersNote)
+			}
+			return nil
+		}),
+		steps.Into("supervisor", &supervisor, func() (*supervise.Supervisor, error) {
+			return supervise.New(supervise.Config{State: s.cfg.State, Log: s.cfg.Log})
+		}),
+	)
 	if err != nil {
 		return err
-	}
-	if s.usersNote = planeid.Prepare(s.cfg.State, s.cfg.BinDir); s.usersNote != "" {
-		s.cfg.Log.Warn("control planes have no users of their own", "reason", s.usersNote)
 	}
 	processes := component.AccountSpecs(account)
 	if s.cfg.Guarded {
 		processes = append(processes, guard.Spec(s.cfg.State, s.cfg.BinDir))
-	}
-	supervisor, err := supervise.New(supervise.Config{State: s.cfg.State, Log: s.cfg.Log})
-	if err != nil {
-		return err
 	}
 	s.mu.Lock()
 	s.supervisor = supervisor
