@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/autoscaling"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
 	"muster.dev/muster/internal/cloud/ec2/keypair"
@@ -75,40 +76,39 @@ func Register(front *awsfront.Front, c Config) error {
 	for _, p := range accesspolicy.Policies() {
 		policies = append(policies, p.Name)
 	}
-	pages := nexttoken.NewSealer(sealing)
+	account := awsresource.Account{Management: c.Management, Pages: nexttoken.NewSealer(sealing), Region: c.Region}
 	if err := ec2.Register(front, ec2.Config{
-		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges,
-		LaunchWait: launchWait,
+		Account: account, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, LaunchWait: launchWait,
 	}); err != nil {
 		return err
 	}
-	if err := autoscaling.Register(front, autoscaling.Config{Management: c.Management, Pages: pages, Region: c.Region}); err != nil {
+	if err := autoscaling.Register(front, autoscaling.Config{Management: c.Management, Pages: account.Pages, Region: c.Region}); err != nil {
 		return err
 	}
 	key := kms.Check(c.Management, c.Region, time.Now)
-	if err := kms.Register(front, kms.Config{Management: c.Management, Pages: pages, Region: c.Region}); err != nil {
+	if err := kms.Register(front, kms.Config{Management: c.Management, Pages: account.Pages, Region: c.Region}); err != nil {
 		return err
 	}
-	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: pages, Region: c.Region, Key: key}); err != nil {
+	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: account.Pages, Region: c.Region, Key: key}); err != nil {
 		return err
 	}
-	if err := ecr.Register(front, ecr.Config{Store: registrystore.New(c.Images), Pages: pages, Region: c.Region, Login: c.Identity.Login}); err != nil {
+	if err := ecr.Register(front, ecr.Config{Store: registrystore.New(c.Images), Pages: account.Pages, Region: c.Region, Login: c.Identity.Login}); err != nil {
 		return err
 	}
 	files := filestore.New(c.FileSystems)
 	if err := elasticfilesystem.Register(front, elasticfilesystem.Config{
-		Management: c.Management, Pages: pages, Region: c.Region, Used: func(ctx context.Context, id string) (int64, error) {
+		Management: c.Management, Pages: account.Pages, Region: c.Region, Used: func(ctx context.Context, id string) (int64, error) {
 			used, err := files.Usage(ctx, filestore.Place{FileSystemID: id, Path: "/"})
 			return used.Bytes, err
 		},
 	}); err != nil {
 		return err
 	}
-	if err := ssm.Register(front, ssm.Config{Pages: pages, Region: c.Region}); err != nil {
+	if err := ssm.Register(front, ssm.Config{Pages: account.Pages, Region: c.Region}); err != nil {
 		return err
 	}
 	if err := eks.Register(front, eks.Config{
-		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines,
+		Management: c.Management, Pages: account.Pages, Region: c.Region, LocalMachines: c.LocalMachines,
 		Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: keypair.HasKeyPair(c.Management), AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return err

@@ -26,31 +26,30 @@ func call(action string, input awsshape.Object) *awsfront.Call {
 }
 
 func TestARN(t *testing.T) {
-	s := &Service{Name: "ec2", Region: "eu-west-1"}
+	a := Account{Region: "eu-west-1"}
 	for resource, want := range map[string]string{
 		"vpc/vpc-1": "arn:aws:ec2:eu-west-1:000000000000:vpc/vpc-1",
 		"":          "arn:aws:ec2:eu-west-1:000000000000:",
 	} {
-		if got := s.ARN(call("", nil), resource); got != want {
+		if got := a.ARN(call("", nil), resource); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
 
 func TestPages(t *testing.T) {
-	s := &Service{Name: "ec2", Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1})}
-	itself := func(text string) string { return text }
+	a := Account{Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1})}
 	all := []string{"c", "a", "g", "e", "b", "f", "d"}
 	most, token, read := int32(5), "", []string(nil)
 	for range 3 {
-		page, next, err := Page(s, call("DescribeVpcs", nil), []any{"x"}, all, itself, &most, token)
+		page, next, err := Page(a, call("DescribeVpcs", nil), []any{"x"}, all, Itself, &most, token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if read, token = append(read, page...), next; next == "" {
 			break
 		}
-		if _, _, err := Page(s, call("DescribeVpcs", nil), []any{"y"}, all, itself, &most, next); err == nil {
+		if _, _, err := Page(a, call("DescribeVpcs", nil), []any{"y"}, all, Itself, &most, next); err == nil {
 			t.Error("a token is good for other parameters")
 		}
 	}
@@ -58,7 +57,7 @@ func TestPages(t *testing.T) {
 	if !slices.Equal(read, all) || token != "" {
 		t.Errorf("read %q, and %q is left", read, token)
 	}
-	if page, _, err := Page(s, call("DescribeVpcs", nil), nil, []string(nil), itself, nil, ""); page == nil || err != nil {
+	if page, _, err := Page(a, call("DescribeVpcs", nil), nil, []string(nil), Itself, nil, ""); page == nil || err != nil {
 		t.Errorf("an empty list is %#v, %v", page, err)
 	}
 }
@@ -74,12 +73,10 @@ func TestTags(t *testing.T) {
 	if KeptTags(map[string]string{}) != nil || PlainTags(nil) == nil {
 		t.Error("an object without tags has a map, or an answer without tags has none")
 	}
-	conditions := map[string][]string{}
-	ResourceTags(conditions, map[string]string{"a": "1"}, "ec2")
-	RequestTags(conditions, map[string]string{"c": "3", "b": "2"})
-	RequestTags(conditions, nil)
+	conditions := ResourceTags(nil, map[string]string{"a": "1"}, "ec2")
+	conditions = RequestTags(RequestTags(conditions, []awstag.Tag{{Key: "c", Value: "3"}, {Key: "b", Value: "2"}}), nil)
 	if diff := cmp.Diff(map[string][]string{
-		"aws:ResourceTag/a": {"1"}, "ec2:ResourceTag/a": {"1"}, "aws:RequestTag/b": {"2"}, "aws:RequestTag/c": {"3"}, "aws:TagKeys": {"b", "c"},
+		"aws:ResourceTag/a": {"1"}, "ec2:ResourceTag/a": {"1"}, "aws:RequestTag/b": {"2"}, "aws:RequestTag/c": {"3"}, "aws:TagKeys": {"c", "b"},
 	}, conditions); diff != "" {
 		t.Error(diff)
 	}
@@ -141,7 +138,7 @@ func TestChangeLosesNobodysWrite(t *testing.T) {
 	}
 	var v *v1alpha1.VPC
 	times := 0
-	err := Change(t.Context(), plane, func() (client.Object, error) { v = read(t.Context()); return v, nil }, func() error {
+	err := Change(t.Context(), func() (client.Writer, client.Object, error) { v = read(t.Context()); return plane, v, nil }, func() error {
 		if times++; times == 1 { // somebody else is between reading and writing
 			other := read(t.Context())
 			other.Spec.Tags = v1alpha1.Tags{"a": "1"}
@@ -154,7 +151,7 @@ func TestChangeLosesNobodysWrite(t *testing.T) {
 		}
 		v.Spec.Tags["b"] = "2"
 		return nil
-	})
+	}, func(err error) error { return err })
 	if got := read(t.Context()).Spec.Tags; err != nil || times != 2 || len(got) != 2 {
 		t.Errorf("after %d times: %v, %v", times, got, err)
 	}

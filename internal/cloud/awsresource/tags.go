@@ -3,9 +3,6 @@
 package awsresource
 
 import (
-	"maps"
-	"slices"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awstag"
 )
@@ -43,26 +40,33 @@ func TagMap(tags []awstag.Tag) map[string]string {
 	return all
 }
 
-// ResourceTags adds the condition keys of the tags that a resource has: aws:ResourceTag/KEY, and PREFIX:ResourceTag/KEY
-// for each other prefix.
-func ResourceTags(conditions map[string][]string, tags map[string]string, prefixes ...string) {
+// ResourceTags adds to conditions, which may be nil, those of the tags that a resource has, and returns them all:
+// aws:ResourceTag/KEY, and PREFIX:ResourceTag/KEY for each other prefix.
+func ResourceTags[V ~string](conditions map[string][]string, tags map[string]V, prefixes ...string) map[string][]string {
+	if conditions == nil {
+		conditions = map[string][]string{}
+	}
 	for key, value := range tags {
-		conditions["aws:ResourceTag/"+key] = []string{value}
+		conditions["aws:ResourceTag/"+key] = []string{string(value)}
 		for _, prefix := range prefixes {
-			conditions[prefix+":ResourceTag/"+key] = []string{value}
+			conditions[prefix+":ResourceTag/"+key] = []string{string(value)}
 		}
 	}
+	return conditions
 }
 
-// RequestTags adds the condition keys of the tags that a request sets: aws:RequestTag/KEY, and the sorted keys as
-// aws:TagKeys if there are tags.
-func RequestTags(conditions map[string][]string, tags map[string]string) {
-	for key, value := range tags {
-		conditions["aws:RequestTag/"+key] = []string{value}
+// RequestTags adds to conditions, which may be nil, those of the tags that a request sets, and returns them all:
+// aws:RequestTag/KEY, and the keys in the order of the tags as aws:TagKeys if there are tags. Tags that a request has
+// as a map are given in the order of [awstag.Sorted].
+func RequestTags(conditions map[string][]string, tags []awstag.Tag) map[string][]string {
+	if conditions == nil {
+		conditions = map[string][]string{}
 	}
-	if len(tags) > 0 {
-		conditions["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
+	for _, t := range tags {
+		conditions["aws:RequestTag/"+t.Key] = []string{t.Value}
+		conditions["aws:TagKeys"] = append(conditions["aws:TagKeys"], t.Key)
 	}
+	return conditions
 }
 
 // Removals are the tags of some keys, whatever their values, as [awstag.Remove] takes them away.

@@ -67,3 +67,12 @@ func (t Token) Made(object metav1.Object) (bool, error) {
 	decision, err := clienttoken.Decide(t.Key, t.Request, []clienttoken.Mark{mark})
 	return decision.Repeated, err
 }
+
+// CheckMade refuses a request to make an object that is there, with the error exists, unless this very request made it.
+func (t Token) CheckMade(there metav1.Object, exists error) error {
+	again, err := t.Made(there)
+	if err == nil && !again {
+		return exists
+	}
+	return err
+}

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/machine/machine"
 )
@@ -92,7 +93,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
 	if err := Register(w.front, ec2resource.Config{
-		Management: launched{management, w}, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
+		Account: awsresource.Account{Management: launched{management, w}, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}, LocalMachines: true,
 		UserData:   func(id string) ([]byte, error) { return []byte("told to " + id), nil },
 		Usage:      w.addresses,
 		HostRanges: func() ([]netip.Prefix, error) { return w.host, w.hostFails },

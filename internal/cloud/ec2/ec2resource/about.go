@@ -7,31 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
-
-// ARN is the name of a resource of the account: vpc/vpc-0123….
-func (a *EC2) ARN(call *awsfront.Call, resource string) string {
-	return "arn:aws:ec2:" + a.Region + ":" + call.Caller.Account() + ":" + resource
-}
 
 // Target is a resource as IAM is asked about it. Conditions are those of its type, and may be nil. A resource that is
 // to be made has * for its id, and no tags, and so has a missing resource, which the action refuses afterwards.
 func (a *EC2) Target(call *awsfront.Call, resource, id string, tags v1alpha1.Tags, conditions map[string][]string) awsfront.Target {
-	all := maps.Clone(conditions)
-	if all == nil {
-		all = map[string][]string{}
-	}
-	for key, value := range tags {
-		all["aws:ResourceTag/"+key] = []string{string(value)}
-		all["ec2:ResourceTag/"+key] = []string{string(value)}
-	}
-	return awsfront.Target{Resource: a.ARN(call, resource+"/"+id), Conditions: all}
+	return awsfront.Target{Resource: a.ARN(call, resource+"/"+id), Conditions: awsresource.ResourceTags(maps.Clone(conditions), tags, Service)}
 }
 
 // About returns existing resources, as IAM is asked about them: ids of one kind, empty ones left out. A missing
@@ -84,17 +72,6 @@ func (a *EC2) AboutNew(call *awsfront.Call, resource string, specifications []Ta
 
 // RequestTags adds the condition keys of the tags that a request sets.
 func RequestTags(t awsfront.Target, tags map[string]string) awsfront.Target {
-	if len(tags) == 0 {
-		return t
-	}
-	all := maps.Clone(t.Conditions)
-	if all == nil {
-		all = map[string][]string{}
-	}
-	for key, value := range tags {
-		all["aws:RequestTag/"+key] = []string{value}
-	}
-	all["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
-	t.Conditions = all
+	t.Conditions = awsresource.RequestTags(maps.Clone(t.Conditions), awstag.Sorted(tags))
 	return t
 }

@@ -13,7 +13,6 @@ import (
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
-	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsresource"
 )
 
@@ -81,12 +80,7 @@ func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string
 	if err != nil {
 		return nil, "", err
 	}
-	size, err := nexttoken.LimitsOf(Service, call.Action).Size(in.MaxResults)
-	if err != nil {
-		return nil, "", err
-	}
-	scope := nexttoken.Scope{Account: call.Caller.Account(), Service: Service, Action: call.Action, Parameters: []any{ids, in.Filters}}
-	after, err := a.Pages.Open(scope, in.NextToken)
+	page, err := awsresource.AskedPage(a.Account, call, []any{ids, in.Filters}, in.MaxResults, in.NextToken)
 	if err != nil {
 		return nil, "", err
 	}
@@ -116,16 +110,7 @@ func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string
 	if key == nil {
 		key = n.ID
 	}
-	p := nexttoken.Cut(chosen, func(item T) string { return key(&item) }, after, size)
-	if p.Last != "" {
-		if next, err = a.Pages.Seal(scope, p.Last); err != nil {
-			return nil, "", err
-		}
-	}
-	if p.Items == nil {
-		p.Items = []T{} // clients tell an empty list from none
-	}
-	return p.Items, next, nil
+	return awsresource.Cut(page, chosen, func(item T) string { return key(&item) })
 }
 
 // Only refuses a parameter whose value is another than the one that Muster has.

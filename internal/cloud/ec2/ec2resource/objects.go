@@ -62,21 +62,15 @@ func (a *EC2) List(ctx context.Context, into client.ObjectList) error {
 // Change reads an object, has it changed and writes it, see [awsresource.Change].
 func (a *EC2) Change(ctx context.Context, kind ec2id.Kind, id string, object client.Object, change func() error) error {
 	defer a.Locks.Hold(id)()
-	var refused error // by the reading or the change, whose errors are EC2's already
-	err := awsresource.Change(ctx, a.Management, func() (client.Object, error) {
-		refused = a.Get(ctx, kind, id, object)
-		return object, refused
-	}, func() error {
-		refused = change()
-		return refused
-	})
-	switch {
-	case err == nil, refused != nil:
-		return err
-	case apierrors.IsNotFound(err):
-		return kind.NotFound(id)
+	read := func() (client.Writer, client.Object, error) {
+		return a.Management, object, a.Get(ctx, kind, id, object)
 	}
-	return Away(fmt.Errorf("changing %s: %w", id, err))
+	return awsresource.Change(ctx, read, change, func(err error) error {
+		if apierrors.IsNotFound(err) {
+			return kind.NotFound(id)
+		}
+		return Away(fmt.Errorf("changing %s: %w", id, err))
+	})
 }
 
 // NewID makes an id.

@@ -10,12 +10,10 @@ import (
 	"net/netip"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/aws/region"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/keylock"
 	"muster.dev/muster/internal/machine/machine"
 )
@@ -25,12 +23,7 @@ const Service = "ec2"
 
 // Config is what the actions need.
 type Config struct {
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
-	// was written before.
-	Management client.Client
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
+	awsresource.Account
 	// LocalMachines reports whether this host can make machines of namespaces, which takes root.
 	LocalMachines bool
 	// UserData reads what a machine of a node group was launched with; machine.ErrNotFound if nothing. Nil where there
