@@ -108,8 +108,8 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	if err := eks.Register(front, eks.Config{
-		Management: c.Management, Pages: account.Pages, Region: c.Region, LocalMachines: c.LocalMachines,
-		Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: keypair.HasKeyPair(c.Management), AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
+		Account: account, LocalMachines: c.LocalMachines, Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
+		AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return err
 	}

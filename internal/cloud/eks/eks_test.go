@@ -27,6 +27,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/plane/deprecation"
 )
 
@@ -66,7 +67,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management}
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	config := Config{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: region, LocalMachines: true, AccessPolicies: []string{"AmazonEKSViewPolicy"}}
+	config := Config{Account: awsresource.Account{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: region}, LocalMachines: true, AccessPolicies: []string{"AmazonEKSViewPolicy"}}
 	w.cluster = fake.NewClientBuilder().WithScheme(scheme).Build()
 	config.Cluster = func(namespace string) (client.Client, error) {
 		if namespace != v1alpha1.ClusterSlug("Blue_1") {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/accessentries"
 	"muster.dev/muster/internal/cloud/eks/addons"
 	"muster.dev/muster/internal/cloud/eks/authorities"
@@ -25,12 +25,7 @@ import (
 
 // Config is what the actions need.
 type Config struct {
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
-	// was written before.
-	Management client.Client
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
+	awsresource.Account
 	// LocalMachines says whether this host can make machines of namespaces, which takes root.
 	LocalMachines bool
 	// Cluster reads and writes the objects of a cluster that is served, by its namespace.
@@ -51,7 +46,7 @@ func Register(f *awsfront.Front, c Config) error {
 	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
 	}
-	store := &eksresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
+	store := &eksresource.Store{Account: c.Account}
 	groups := nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair})
 	added := addons.New(store)
 	associations := podassociations.New(store)

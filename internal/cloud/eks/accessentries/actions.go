@@ -10,8 +10,8 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 func (a *API) describeAccessEntry() awsfront.Spec[namedEntry, accessEntryOutput] {
@@ -108,7 +108,7 @@ func (a *API) listAccessEntries() awsfront.Spec[listEntriesInput, listEntriesOut
 				}
 			}
 			out := &listEntriesOutput{}
-			out.AccessEntries, out.NextToken, err = eksresource.Page(a.store, call, []string{in.ClusterName, in.AssociatedPolicyARN}, principals, eksresource.Itself, in.NextToken, in.MaxResults)
+			out.AccessEntries, out.NextToken, err = awsresource.Page(a.store.Account, call, []string{in.ClusterName, in.AssociatedPolicyARN}, principals, awsresource.Itself, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

@@ -9,6 +9,8 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
@@ -27,7 +29,7 @@ func (a *API) createAccessEntry() awsfront.Spec[createAccessEntryInput, accessEn
 				return nil, err
 			}
 			set := targets[0].Conditions
-			eksresource.RequestTags(set, in.Tags)
+			awsresource.RequestTags(set, awstag.Sorted(in.Tags))
 			set["eks:principalArn"] = []string{in.PrincipalARN}
 			for key, value := range map[string]string{"eks:username": in.Username, "eks:accessEntryType": in.Type} {
 				if value != "" {

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
@@ -154,7 +155,7 @@ func (a *API) aboutEntry(ctx context.Context, call *awsfront.Call, in *namedEntr
 	if len(shown.KubernetesGroups) > 0 {
 		target.Conditions["eks:kubernetesGroups"] = shown.KubernetesGroups
 	}
-	eksresource.ResourceTags(target.Conditions, eksresource.TagsFrom(shown.Tags))
+	awsresource.ResourceTags(target.Conditions, shown.Tags)
 	return []awsfront.Target{target}, nil
 }
 

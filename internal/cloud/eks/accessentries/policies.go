@@ -10,6 +10,7 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
@@ -147,7 +148,7 @@ func (a *API) listAssociatedAccessPolicies() awsfront.Spec[listAssociatedInput, 
 				all = append(all, showPolicy(found, p))
 			}
 			out := &listAssociatedOutput{ClusterName: in.ClusterName, PrincipalARN: in.PrincipalARN}
-			out.AssociatedAccessPolicies, out.NextToken, err = eksresource.Page(a.store, call, in.namedEntry, all, func(p associatedPolicy) string { return p.PolicyARN }, in.NextToken, in.MaxResults)
+			out.AssociatedAccessPolicies, out.NextToken, err = awsresource.Page(a.store.Account, call, in.namedEntry, all, func(p associatedPolicy) string { return p.PolicyARN }, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}
@@ -177,7 +178,7 @@ func (a *API) listAccessPolicies() awsfront.Spec[listPoliciesInput, listPolicies
 			}
 			out := &listPoliciesOutput{}
 			var err error
-			out.AccessPolicies, out.NextToken, err = eksresource.Page(a.store, call, nil, all, func(p accessPolicy) string { return p.Name }, in.NextToken, in.MaxResults)
+			out.AccessPolicies, out.NextToken, err = awsresource.Page(a.store.Account, call, nil, all, func(p accessPolicy) string { return p.Name }, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
@@ -49,7 +50,7 @@ func (a *API) listAddons() awsfront.Spec[eksresource.ListInput, listAddonsOutput
 				names = append(names, all.Items[i].Name)
 			}
 			out := &listAddonsOutput{}
-			out.Addons, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, names, eksresource.Itself, in.NextToken, in.MaxResults)
+			out.Addons, out.NextToken, err = awsresource.Page(a.store.Account, call, in.ClusterName, names, awsresource.Itself, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -99,7 +100,7 @@ func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsf
 	}
 	if found != nil {
 		target.Resource = a.addonARN(call, in.ClusterName, found)
-		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
+		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, nil
 }
@@ -111,7 +112,7 @@ func (a *API) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.C
 		AddonName: found.Name, ClusterName: of.Spec.Name, Status: string(found.Phase()), AddonARN: a.addonARN(call, of.Spec.Name, found),
 		AddonVersion: cmp.Or(found.Status.Version, found.Spec.Version, known.Version), ServiceAccountRoleARN: found.Spec.ServiceAccountRoleARN,
 		Publisher: known.Publisher, Owner: known.Owner, ConfigurationValues: found.Spec.ConfigurationValues, Health: eksresource.Health{Issues: []eksresource.Issue{}},
-		CreatedAt: found.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(found), Tags: eksresource.ShownTags(found.Spec.Tags), PodIdentityAssociations: []string{},
+		CreatedAt: found.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(found), Tags: awsresource.PlainTags(found.Spec.Tags), PodIdentityAssociations: []string{},
 		NamespaceConfig: &namespaceConfig{known.Namespace},
 	}
 	if ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(shown.ModifiedAt) {

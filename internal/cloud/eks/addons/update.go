@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -73,7 +74,7 @@ func (a *API) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *update
 
 // acceptAddon makes the Update that a request asks for. Fields that the request leaves out stay as they are, except the
 // role: a request without a role removes it, as on EKS.
-func (a *API) acceptAddon(ctx context.Context, sent eksresource.Token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*change.Output, error) {
+func (a *API) acceptAddon(ctx context.Context, sent awsresource.Token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*change.Output, error) {
 	wanted := v1alpha1.AddonSpec{
 		Version: in.AddonVersion, ConfigurationValues: eksresource.Deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,
 		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),

@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type addonVersionsInput struct {
@@ -57,8 +57,8 @@ func (a *API) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVer
 			}
 			out := &addonVersionsOutput{}
 			var err error
-			out.Addons, out.NextToken, err = eksresource.Page(a.store, call, []any{in.KubernetesVersion, in.AddonName, in.Types, in.Publishers, in.Owners}, infos,
-				func(i addonInfo) string { return i.AddonName }, in.NextToken, in.MaxResults)
+			out.Addons, out.NextToken, err = awsresource.Page(a.store.Account, call, []any{in.KubernetesVersion, in.AddonName, in.Types, in.Publishers, in.Owners}, infos,
+				func(i addonInfo) string { return i.AddonName }, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

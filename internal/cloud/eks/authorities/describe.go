@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -158,7 +159,7 @@ func (a *API) listAuthorities() awsfront.Spec[eksresource.ListInput, listAuthori
 				listed = append(listed, all[i].authoritySummary)
 			}
 			out := &listAuthoritiesOutput{}
-			out.CertificateAuthorities, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, listed, func(s authoritySummary) string { return s.ID }, in.NextToken, in.MaxResults)
+			out.CertificateAuthorities, out.NextToken, err = awsresource.Page(a.store.Account, call, in.ClusterName, listed, func(s authoritySummary) string { return s.ID }, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
@@ -162,7 +163,7 @@ func OfCluster(s *eksresource.Store, name string) Target {
 
 // repeated finds the update that this very request has made before. While there is another one in progress, the request
 // is refused.
-func repeated(ctx context.Context, management client.Reader, sent eksresource.Token, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (*v1alpha1.Update, error) {
+func repeated(ctx context.Context, management client.Reader, sent awsresource.Token, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (*v1alpha1.Update, error) {
 	all, err := Of(ctx, management, of, group)
 	if err != nil {
 		return nil, err
@@ -185,7 +186,7 @@ func repeated(ctx context.Context, management client.Reader, sent eksresource.To
 }
 
 // Create makes an Update, which gets an id. The error exists is the answer if there is an update of that id.
-func Create(ctx context.Context, management client.Client, sent eksresource.Token, u *v1alpha1.Update, exists *awsfault.Error) error {
+func Create(ctx context.Context, management client.Client, sent awsresource.Token, u *v1alpha1.Update, exists *awsfault.Error) error {
 	u.Name = newID()
 	sent.Mark(u)
 	if err := management.Create(ctx, u); err != nil {

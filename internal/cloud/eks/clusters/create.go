@@ -14,6 +14,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
@@ -72,7 +74,7 @@ func (a *API) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
 // conditions are the keys that a request sets.
 func (in *createClusterInput) conditions() map[string][]string {
 	set := map[string][]string{}
-	eksresource.RequestTags(set, in.Tags)
+	awsresource.RequestTags(set, awstag.Sorted(in.Tags))
 	boolean := func(key string, value *bool) {
 		if value != nil {
 			set[key] = []string{fmt.Sprint(*value)}

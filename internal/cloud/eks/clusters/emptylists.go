@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
@@ -19,7 +20,7 @@ func empty[Out any](a *API, answer func() *Out) awsfront.Spec[eksresource.ListIn
 			if _, err := a.store.Cluster(ctx, in.ClusterName); err != nil {
 				return nil, err
 			}
-			if _, _, err := eksresource.Page[string](a.store, call, in.ClusterName, nil, eksresource.Itself, in.NextToken, in.MaxResults); err != nil {
+			if _, err := awsresource.AskedPage(a.store.Account, call, in.ClusterName, in.MaxResults, in.NextToken); err != nil {
 				return nil, err
 			}
 			return answer(), nil
@@ -56,7 +57,7 @@ type subscriptionsOutput struct{ Subscriptions []struct{} }
 func (a *API) listEksAnywhereSubscriptions() awsfront.Spec[subscriptionsInput, subscriptionsOutput] {
 	return awsfront.Spec[subscriptionsInput, subscriptionsOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *subscriptionsInput) (*subscriptionsOutput, error) {
-			if _, _, err := eksresource.Page[string](a.store, call, nil, nil, eksresource.Itself, in.NextToken, in.MaxResults); err != nil {
+			if _, err := awsresource.AskedPage(a.store.Account, call, nil, in.MaxResults, in.NextToken); err != nil {
 				return nil, err
 			}
 			return &subscriptionsOutput{[]struct{}{}}, nil

@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type listClustersInput struct {
@@ -47,7 +47,7 @@ func (a *API) listClusters() awsfront.Spec[listClustersInput, listClustersOutput
 			}
 			out := &listClustersOutput{}
 			var err error
-			out.Clusters, out.NextToken, err = eksresource.Page(a.store, call, nil, names, eksresource.Itself, in.NextToken, in.MaxResults)
+			out.Clusters, out.NextToken, err = awsresource.Page(a.store.Account, call, nil, names, awsresource.Itself, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 )
@@ -82,7 +83,7 @@ func (a *API) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 		}},
 		KubernetesNetworkConfig: networkConfig{ServiceIPv4CIDR: c.Spec.Network.ServiceCIDR, IPFamily: ipv4},
 		Logging:                 showLogging(eks.LoggingTypes),
-		Tags:                    eksresource.ShownTags(c.Spec.Tags),
+		Tags:                    awsresource.PlainTags(c.Spec.Tags),
 		AccessConfig:            accessConfig{AuthenticationMode: string(c.Spec.AccessConfig.AuthenticationMode)},
 		UpgradePolicy:           upgradePolicy{cmp.Or(eks.SupportType, extended)},
 		DeletionProtection:      new(c.Spec.DeletionProtection),

@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/platform/release"
@@ -50,8 +51,8 @@ func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOut
 			})
 			out := &versionsOutput{}
 			var err error
-			out.ClusterVersions, out.NextToken, err = eksresource.Page(a.store, call, []any{in.ClusterVersions, in.Status, in.VersionStatus}, all,
-				func(v clusterVersion) string { return v.ClusterVersion }, in.NextToken, in.MaxResults)
+			out.ClusterVersions, out.NextToken, err = awsresource.Page(a.store.Account, call, []any{in.ClusterVersions, in.Status, in.VersionStatus}, all,
+				func(v clusterVersion) string { return v.ClusterVersion }, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eksresource has what the resources of EKS have in common: where their objects are, clusters by name, ARNs,
-// what IAM is asked about a cluster, tags, client tokens, pages of lists, and the words for a status. The actions of
-// each resource are a package beside it.
+// Package eksresource has what the resources of EKS have in common: where their objects are, clusters by name and their
+// ARNs, what IAM is asked about a cluster, and the words for a status. The actions of each resource are a package beside
+// it.
 package eksresource
 
 import (
@@ -16,7 +16,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/keylock"
 )
@@ -26,11 +26,7 @@ const Service = "eks"
 
 // Store is where the resources of an account's EKS are. All packages of actions share one.
 type Store struct {
-	// Management reads and writes the management plane.
-	Management client.Client
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
+	awsresource.Account
 
 	// locks have one change at a time of each cluster.
 	locks keylock.Locks
@@ -62,11 +58,6 @@ func (s *Store) FindCluster(ctx context.Context, name string) (*v1alpha1.Cluster
 	return found, nil
 }
 
-// ARN is the ARN of a resource, such as cluster/NAME.
-func (s *Store) ARN(call *awsfront.Call, resource string) string {
-	return "arn:aws:eks:" + s.Region + ":" + call.Caller.Account() + ":" + resource
-}
-
 // ClusterARN is the ARN of a cluster.
 func (s *Store) ClusterARN(call *awsfront.Call, name string) string {
 	return s.ARN(call, "cluster/"+name)
@@ -80,7 +71,7 @@ func (s *Store) AboutCluster(ctx context.Context, call *awsfront.Call, name stri
 	}
 	target := awsfront.Target{Resource: s.ClusterARN(call, name), Conditions: map[string][]string{}}
 	if found != nil {
-		ResourceTags(target.Conditions, found.Spec.Tags)
+		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -15,6 +14,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/accessentries"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -59,11 +59,11 @@ func (a *API) tag() awsfront.Spec[tagInput, struct{}] {
 	return awsfront.Spec[tagInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *tagInput) ([]awsfront.Target, error) {
 			conditions := map[string][]string{}
-			eksresource.RequestTags(conditions, in.Tags)
+			awsresource.RequestTags(conditions, awstag.Sorted(in.Tags))
 			return a.aboutTagged(ctx, call, in.ResourceARN, conditions)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *tagInput) (*struct{}, error) {
-			if _, err := eksresource.ReadTags(in.Tags); err != nil {
+			if _, err := awstag.Read(eksresource.Service, awstag.Sorted(in.Tags)); err != nil {
 				return nil, asBadRequest(err)
 			}
 			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) {
@@ -79,12 +79,8 @@ func (a *API) untag() awsfront.Spec[untagInput, struct{}] {
 			return a.aboutTagged(ctx, call, in.ResourceARN, map[string][]string{"aws:TagKeys": in.TagKeys})
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *untagInput) (*struct{}, error) {
-			removals := make([]awstag.Removal, 0, len(in.TagKeys))
-			for _, key := range in.TagKeys {
-				removals = append(removals, awstag.Removal{Key: key})
-			}
 			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) {
-				return awstag.Remove(eksresource.Service, has, removals)
+				return awstag.Remove(eksresource.Service, has, awsresource.Removals(in.TagKeys))
 			})
 		},
 	}
@@ -114,7 +110,7 @@ func (a *API) aboutTagged(ctx context.Context, call *awsfront.Call, text string,
 	if err != nil {
 		return nil, err
 	}
-	eksresource.ResourceTags(conditions, eksresource.TagsFrom(found.tags))
+	awsresource.ResourceTags(conditions, found.tags)
 	return []awsfront.Target{target}, nil
 }
 
@@ -190,8 +186,8 @@ func (a *API) entry(ctx context.Context, of *v1alpha1.Cluster, resource string) 
 
 // kept is an object of the management plane with tags in its spec.
 func (a *API) kept(object client.Object, tags *v1alpha1.Tags) *tagged {
-	return &tagged{a.store.Management, object, eksresource.ShownTags(*tags), func(changed map[string]string) error {
-		*tags = eksresource.TagsFrom(changed)
+	return &tagged{a.store.Management, object, awsresource.PlainTags(*tags), func(changed map[string]string) error {
+		*tags = awsresource.KeptTags(changed)
 		return nil
 	}}
 }
@@ -203,32 +199,20 @@ func orMissing(err error, missing *awsfault.Error) error {
 	return missing
 }
 
-// retag changes the tags of a resource. Nobody else's change between reading and writing is lost: the API server
-// refuses the write then.
+// retag changes the tags of a resource.
 func (a *API) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
 	defer a.store.Hold("tags/" + text)()
-	for {
-		found, err := a.tagged(ctx, call, text)
-		if err != nil {
-			return err
+	var found *tagged
+	return awsresource.Change(ctx, func() (_ client.Writer, _ client.Object, err error) {
+		if found, err = a.tagged(ctx, call, text); err != nil {
+			return nil, nil, err
 		}
-		before, ok := found.object.DeepCopyObject().(client.Object)
-		if !ok {
-			return fmt.Errorf("a copy of %T is not an object", found.object)
-		}
+		return found.Client, found.object, nil
+	}, func() error {
 		changed, err := change(found.tags)
 		if err != nil {
 			return asBadRequest(err)
 		}
-		if err := found.keep(changed); err != nil {
-			return err
-		}
-		err = found.Patch(ctx, found.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if err == nil {
-			return nil
-		}
-		if !apierrors.IsConflict(err) || ctx.Err() != nil { // a status is written every few seconds
-			return eksfault.Away(fmt.Errorf("changing tags: %w", err))
-		}
-	}
+		return found.keep(changed)
+	}, func(err error) error { return eksfault.Away(fmt.Errorf("changing tags: %w", err)) })
 }

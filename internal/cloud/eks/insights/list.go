@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 type listInsightsInput struct {
@@ -52,7 +52,7 @@ func (a *API) listInsights() awsfront.Spec[listInsightsInput, listInsightsOutput
 				}
 			}
 			out := &listInsightsOutput{}
-			out.Insights, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, found, func(i insightSummary) string { return i.ID }, in.NextToken, in.MaxResults)
+			out.Insights, out.NextToken, err = awsresource.Page(a.store.Account, call, in.ClusterName, found, func(i insightSummary) string { return i.ID }, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

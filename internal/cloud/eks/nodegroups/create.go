@@ -13,6 +13,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
@@ -41,7 +43,7 @@ func (a *API) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOut
 			if err != nil {
 				return nil, err
 			}
-			eksresource.RequestTags(targets[0].Conditions, in.Tags)
+			awsresource.RequestTags(targets[0].Conditions, awstag.Sorted(in.Tags))
 			passed, err := passrole.Targets(ctx, a.store.Management, in.NodeRole, passrole.EKS, "")
 			return append(targets, passed...), err
 		},

@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -59,7 +60,7 @@ func (a *API) listNodegroups() awsfront.Spec[eksresource.ListInput, listNodegrou
 				}
 			}
 			out := &listNodegroupsOutput{}
-			out.Nodegroups, out.NextToken, err = eksresource.Page(a.store, call, in.ClusterName, names, eksresource.Itself, in.NextToken, in.MaxResults)
+			out.Nodegroups, out.NextToken, err = awsresource.Page(a.store.Account, call, in.ClusterName, names, awsresource.Itself, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

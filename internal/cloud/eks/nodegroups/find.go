@@ -11,8 +11,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 )
 
 // Get reads a node group of a cluster that is there.
@@ -59,7 +59,7 @@ func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsf
 	}
 	if found != nil {
 		target.Resource = a.nodegroupARN(call, in.ClusterName, found)
-		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
+		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, nil
 }

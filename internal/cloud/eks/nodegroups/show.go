@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/plane/readiness"
@@ -66,7 +67,7 @@ func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 		NodeRole: roleARN(call, g.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
 		Subnets:       vpcconfig.Shown(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
-		Resources: resources{[]group{{v1alpha1.AutoScalingGroupName(g.Spec.Name, g.UID)}}}, Tags: eksresource.ShownTags(g.Spec.Tags),
+		Resources: resources{[]group{{v1alpha1.AutoScalingGroupName(g.Spec.Name, g.UID)}}}, Tags: awsresource.PlainTags(g.Spec.Tags),
 	}
 	shown.LaunchTemplate, shown.InstanceTypes = showLaunch(g)
 	shown.showKept(g.Spec.EKS)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
@@ -146,7 +147,7 @@ func (a *API) listPodIdentityAssociations() awsfront.Spec[listAssociationsInput,
 			}
 			out := &listAssociationsOutput{}
 			parameters := []string{in.ClusterName, in.Namespace, in.ServiceAccount}
-			out.Associations, out.NextToken, err = eksresource.Page(a.store, call, parameters, found, func(s associationSummary) string { return s.AssociationID }, in.NextToken, in.MaxResults)
+			out.Associations, out.NextToken, err = awsresource.Page(a.store.Account, call, parameters, found, func(s associationSummary) string { return s.AssociationID }, in.MaxResults, in.NextToken)
 			return out, err
 		},
 	}

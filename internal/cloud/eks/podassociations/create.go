@@ -9,6 +9,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
@@ -28,7 +30,7 @@ func (a *API) createPodIdentityAssociation() awsfront.Spec[createAssociationInpu
 			if err != nil {
 				return nil, err
 			}
-			eksresource.RequestTags(targets[0].Conditions, in.Tags)
+			awsresource.RequestTags(targets[0].Conditions, awstag.Sorted(in.Tags))
 			passed, err := passrole.Targets(ctx, a.store.Management, in.RoleARN, passrole.Pods, a.store.ClusterARN(call, in.ClusterName))
 			return append(targets, passed...), err
 		},

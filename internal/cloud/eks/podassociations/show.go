@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
@@ -47,7 +48,7 @@ func (a *API) showAssociation(call *awsfront.Call, p *v1alpha1.PodIdentityAssoci
 		ClusterName: p.Spec.ClusterName, Namespace: p.Spec.Namespace, ServiceAccount: p.Spec.ServiceAccount, RoleARN: p.Spec.RoleARN,
 		AssociationARN: a.associationARN(call, p.Spec.ClusterName, p.Name), AssociationID: p.Name, OwnerARN: p.Spec.OwnerARN,
 		TargetRoleARN: p.Spec.TargetRoleARN, Policy: p.Spec.Policy, DisableSessionTags: new(p.Spec.DisableSessionTags),
-		CreatedAt: p.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(p), Tags: eksresource.ShownTags(p.Spec.Tags),
+		CreatedAt: p.CreationTimestamp.Time, ModifiedAt: eksresource.ChangedAt(p), Tags: awsresource.PlainTags(p.Spec.Tags),
 	}
 	if p.Spec.TargetRoleARN != "" { // what the trust policy of the target role compares with sts:ExternalId
 		shown.ExternalID = a.store.Region + "/" + call.Caller.Account() + "/" + p.Spec.ClusterName + "/" + p.Spec.Namespace + "/" + p.Spec.ServiceAccount
@@ -106,7 +107,7 @@ func (a *API) aboutAssociation(ctx context.Context, call *awsfront.Call, in *nam
 	}
 	found, err := a.Find(ctx, of, in.AssociationID)
 	if found != nil {
-		eksresource.ResourceTags(target.Conditions, found.Spec.Tags)
+		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
 	}
 	return []awsfront.Target{target}, err
 }

@@ -14,10 +14,10 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/addons"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
-	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
 )
 
@@ -122,7 +122,7 @@ func (a *API) listUpdates() awsfront.Spec[listUpdatesInput, listUpdatesOutput] {
 				return nil, err
 			}
 			newest := func(u v1alpha1.Update) string { return nexttoken.NewestFirst(change.Time(u), u.Name) }
-			cut, next, err := eksresource.Page(a.store, call, in.updateTarget, all, newest, in.NextToken, in.MaxResults)
+			cut, next, err := awsresource.Page(a.store.Account, call, in.updateTarget, all, newest, in.MaxResults, in.NextToken)
 			if err != nil {
 				return nil, err
 			}
