@@ -97,7 +97,7 @@ func Register(front *awsfront.Front, c Config) error {
 	}
 	files := filestore.New(c.FileSystems)
 	if err := elasticfilesystem.Register(front, elasticfilesystem.Config{
-		Management: c.Management, Pages: account.Pages, Region: c.Region, Used: func(ctx context.Context, id string) (int64, error) {
+		Account: account, Used: func(ctx context.Context, id string) (int64, error) {
 			used, err := files.Usage(ctx, filestore.Place{FileSystemID: id, Path: "/"})
 			return used.Bytes, err
 		},

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/iamfault"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
@@ -58,7 +59,7 @@ func TestTheDriversPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Register(front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1", Used: func(context.Context, string) (int64, error) { return 0, nil }}); err != nil {
+	if err := Register(front, Config{Account: awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}, Used: func(context.Context, string) (int64, error) { return 0, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	if w.handler, err = front.Handler("elasticfilesystem"); err != nil {

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 const (
@@ -65,8 +66,8 @@ func newWorld(t *testing.T) *world {
 		WithInterceptorFuncs(awsfronttest.Numbered(func(int) time.Time { return w.now })).Build()
 	w.front = awsfronttest.New(t, w.gate, func() time.Time { return w.now })
 	err := Register(w.front, Config{
-		Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1",
-		Used: func(_ context.Context, id string) (int64, error) { return w.used(id) },
+		Account: awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"},
+		Used:    func(_ context.Context, id string) (int64, error) { return w.used(id) },
 	})
 	if err != nil {
 		t.Fatal(err)

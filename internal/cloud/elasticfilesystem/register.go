@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/aws/region"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/elasticfilesystem/accesspoints"
 	"muster.dev/muster/internal/cloud/elasticfilesystem/efsresource"
 	"muster.dev/muster/internal/cloud/elasticfilesystem/efstags"
@@ -21,12 +19,7 @@ import (
 
 // Config is what the actions need.
 type Config struct {
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
-	// was written before.
-	Management client.Client
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
+	awsresource.Account
 	// Used counts the bytes that are written in a file system. It is stopped after a second.
 	Used func(ctx context.Context, id string) (int64, error)
 }
@@ -40,7 +33,7 @@ func Register(f *awsfront.Front, c Config) error {
 	if err != nil {
 		return fmt.Errorf("the actions of EFS: %w", err)
 	}
-	store := &efsresource.Store{Management: c.Management, Pages: c.Pages, Region: c.Region}
+	store := &efsresource.Store{Account: c.Account}
 	filesystems.New(store, c.Used).Register(f)
 	accesspoints.New(store).Register(f)
 	mounttargets.New(store, own).Register(f)

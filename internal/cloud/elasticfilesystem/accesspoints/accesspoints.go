@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/elasticfilesystem/efsresource"
 	"muster.dev/muster/internal/storage/efs"
 )
@@ -61,9 +62,9 @@ type describedPoint struct {
 
 func (a *API) showPoint(call *awsfront.Call, p *v1alpha1.AccessPoint) *describedPoint {
 	shown := &describedPoint{
-		ClientToken: p.Spec.ClientToken, Name: string(p.Spec.Tags[efsresource.NameTag]), AccessPointID: p.Name, AccessPointARN: a.store.ARN(call, efsresource.AccessPoints, p.Name),
+		ClientToken: p.Spec.ClientToken, Name: string(p.Spec.Tags[efsresource.NameTag]), AccessPointID: p.Name, AccessPointARN: a.store.ARN(call, efsresource.AccessPoints+p.Name),
 		FileSystemID: p.Spec.FileSystemID, OwnerID: call.Caller.Account(), LifeCycleState: "available",
-		Tags: append([]awstag.Tag{}, awstag.Sorted(efsresource.ShownTags(p.Spec.Tags))...), RootDirectory: &rootDirectory{Path: p.Spec.Path},
+		Tags: awsresource.ShownTags(p.Spec.Tags), RootDirectory: &rootDirectory{Path: p.Spec.Path},
 	}
 	if !p.DeletionTimestamp.IsZero() {
 		shown.LifeCycleState = "deleting"
@@ -87,8 +88,8 @@ type createPointInput struct {
 func (a *API) createAccessPoint() awsfront.Spec[createPointInput, describedPoint] {
 	return awsfront.Spec[createPointInput, describedPoint]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createPointInput) ([]awsfront.Target, error) {
-			targets, err := a.store.AboutSystem(ctx, call, in.FileSystemID, efsresource.RequestTags(in.Tags))
-			return append(targets, efsresource.TagsOnCreate(call, a.store.ARN(call, efsresource.AccessPoints, "*"), in.Tags)...), err
+			targets, err := a.store.AboutSystem(ctx, call, in.FileSystemID, awsresource.RequestTags(nil, in.Tags))
+			return append(targets, efsresource.TagsOnCreate(call, a.store.ARN(call, efsresource.AccessPoints+"*"), in.Tags)...), err
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *createPointInput) (*describedPoint, error) {
 			id, err := a.store.SystemID(call, in.FileSystemID)
@@ -139,7 +140,7 @@ func wanted(in *createPointInput, system string) (*v1alpha1.AccessPoint, error) 
 	if err != nil {
 		return nil, err
 	}
-	made := &v1alpha1.AccessPoint{Spec: v1alpha1.AccessPointSpec{FileSystemID: system, Path: "/", ClientToken: in.ClientToken, Tags: efsresource.TagsFrom(tags)}}
+	made := &v1alpha1.AccessPoint{Spec: v1alpha1.AccessPointSpec{FileSystemID: system, Path: "/", ClientToken: in.ClientToken, Tags: awsresource.KeptTags(tags)}}
 	made.Name = efsresource.NewID("fsap-")
 	if u := in.PosixUser; u != nil {
 		if err := checkPosixIDs("PosixUser", append([]int64{u.UID, u.GID}, u.SecondaryGIDs...)...); err != nil {
@@ -200,14 +201,14 @@ func (a *API) describeAccessPoints() awsfront.Spec[describePointsInput, describe
 			case in.FileSystemID != "":
 				return a.store.AboutSystem(ctx, call, in.FileSystemID, nil)
 			}
-			return []awsfront.Target{{Resource: a.store.ARN(call, efsresource.AccessPoints, "*")}}, nil
+			return []awsfront.Target{{Resource: a.store.ARN(call, efsresource.AccessPoints+"*")}}, nil
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *describePointsInput) (*describePointsOutput, error) {
 			found, err := a.points(ctx, call, in)
 			if err != nil {
 				return nil, err
 			}
-			page, next, err := efsresource.Page(a.store, call, []any{in.AccessPointID, in.FileSystemID}, found, in.MaxResults, in.NextToken, func(p v1alpha1.AccessPoint) string { return p.Name })
+			page, next, err := awsresource.Page(a.store.Account, call, []any{in.AccessPointID, in.FileSystemID}, found, func(p v1alpha1.AccessPoint) string { return p.Name }, in.MaxResults, in.NextToken)
 			if err != nil {
 				return nil, err
 			}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package efsresource has what the resources of EFS have in common: where their objects are, ids and ARNs, what IAM is
-// asked about a file system or an access point, tags, pages of lists, and errors. The actions of each resource are a
+// Package efsresource has what the resources of EFS have in common: where their objects are, ids, what IAM is asked
+// about a file system or an access point, the tags that say a name, and errors. The actions of each resource are a
 // package beside it.
 package efsresource
 
@@ -18,8 +18,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/keylock"
 	"muster.dev/muster/internal/storage/efs"
 )
@@ -29,11 +29,7 @@ const Service = "elasticfilesystem"
 
 // Store is where the resources of an account's EFS are. All packages of actions share one.
 type Store struct {
-	// Management reads and writes the management plane.
-	Management client.Client
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
+	awsresource.Account
 
 	// locks have one change at a time of a file system with what names it, and of a token.
 	locks keylock.Locks
@@ -64,14 +60,9 @@ func NewID(prefix string) string {
 	return prefix + hex.EncodeToString(random[:])[:17]
 }
 
-// ARN is the ARN of a resource of a type, such as FileSystems, with an id.
-func (s *Store) ARN(call *awsfront.Call, kind, id string) string {
-	return "arn:aws:elasticfilesystem:" + s.Region + ":" + call.Caller.Account() + ":" + kind + id
-}
-
 // SystemID is the id of a file system, which a request names by id or ARN.
 func (s *Store) SystemID(call *awsfront.Call, text string) (string, error) {
-	id := strings.TrimPrefix(text, s.ARN(call, FileSystems, ""))
+	id := strings.TrimPrefix(text, s.ARN(call, FileSystems))
 	if !systemID.MatchString(id) {
 		return "", Fault(BadRequest, "invalid file system id %.100q: must be fs- and hexadecimal digits, or the ARN of a file system of this account and region", text)
 	}
@@ -80,7 +71,7 @@ func (s *Store) SystemID(call *awsfront.Call, text string) (string, error) {
 
 // PointID is the id of an access point, which a request names by id or ARN.
 func (s *Store) PointID(call *awsfront.Call, text string) (string, error) {
-	id := strings.TrimPrefix(text, s.ARN(call, AccessPoints, ""))
+	id := strings.TrimPrefix(text, s.ARN(call, AccessPoints))
 	if !pointID.MatchString(id) {
 		return "", Fault(BadRequest, "invalid access point id %.100q: must be fsap- and hexadecimal digits, or the ARN of an access point of this account and region", text)
 	}
@@ -124,9 +115,9 @@ func (s *Store) AboutSystem(ctx context.Context, call *awsfront.Call, text strin
 	}
 	conditions := maps.Clone(request)
 	if object, err := s.System(ctx, id); err == nil {
-		conditions = resourceTags(conditions, SystemTags(object))
+		conditions = awsresource.ResourceTags(conditions, SystemTags(object))
 	}
-	return []awsfront.Target{{Resource: s.ARN(call, FileSystems, id), Conditions: conditions}}, nil
+	return []awsfront.Target{{Resource: s.ARN(call, FileSystems+id), Conditions: conditions}}, nil
 }
 
 // AboutPoint is an access point for IAM, with its tags if it is there.
@@ -137,9 +128,9 @@ func (s *Store) AboutPoint(ctx context.Context, call *awsfront.Call, text string
 	}
 	conditions := maps.Clone(request)
 	if object, err := s.Point(ctx, id); err == nil {
-		conditions = resourceTags(conditions, ShownTags(object.Spec.Tags))
+		conditions = awsresource.ResourceTags(conditions, object.Spec.Tags)
 	}
-	return []awsfront.Target{{Resource: s.ARN(call, AccessPoints, id), Conditions: conditions}}, nil
+	return []awsfront.Target{{Resource: s.ARN(call, AccessPoints+id), Conditions: conditions}}, nil
 }
 
 const maxToken = 64 // characters

@@ -7,11 +7,11 @@ import (
 	"context"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/elasticfilesystem/efsresource"
 )
 
@@ -51,7 +51,7 @@ func (a *API) tagged(ctx context.Context, call *awsfront.Call, resource string) 
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		return point, efsresource.ShownTags(point.Spec.Tags), func(tags map[string]string) { point.Spec.Tags = efsresource.TagsFrom(tags) }, nil
+		return point, awsresource.PlainTags(point.Spec.Tags), func(tags map[string]string) { point.Spec.Tags = awsresource.KeptTags(tags) }, nil
 	}
 	id, err := a.store.SystemID(call, resource)
 	if err != nil {
@@ -64,25 +64,20 @@ func (a *API) tagged(ctx context.Context, call *awsfront.Call, resource string) 
 	return system, efsresource.SystemTags(system), func(tags map[string]string) { efsresource.SetSystemTags(system, tags) }, nil
 }
 
-// retag changes tags. It is done again if somebody else changed the object meanwhile.
+// retag changes tags. A resource that goes away meanwhile needs no change.
 func (a *API) retag(ctx context.Context, call *awsfront.Call, resource string, change func(map[string]string) (map[string]string, error)) error {
-	for {
-		object, tags, set, err := a.tagged(ctx, call, resource)
-		if err != nil {
-			return err
-		}
-		before, _ := object.DeepCopyObject().(client.Object)
+	var tags map[string]string
+	var set func(map[string]string)
+	return awsresource.Change(ctx, func() (_ client.Writer, object client.Object, err error) {
+		object, tags, set, err = a.tagged(ctx, call, resource)
+		return a.store.Management, object, err
+	}, func() error {
 		changed, err := change(tags)
-		if err != nil {
-			return err
+		if err == nil {
+			set(changed)
 		}
-		set(changed)
-		err = a.store.Management.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) && ctx.Err() == nil {
-			continue
-		}
-		return efsresource.Away(client.IgnoreNotFound(err))
-	}
+		return err
+	}, func(err error) error { return efsresource.Away(client.IgnoreNotFound(err)) })
 }
 
 type resourceInput struct {
@@ -106,8 +101,8 @@ func (a *API) listTags() awsfront.Spec[resourceInput, tagsOutput] {
 			if err != nil {
 				return nil, err
 			}
-			page, next, err := efsresource.Page(a.store, call, []any{in.ResourceID}, awstag.Sorted(tags), in.MaxResults, in.NextToken, func(t awstag.Tag) string { return t.Key })
-			return &tagsOutput{append([]awstag.Tag{}, page...), next}, err
+			page, next, err := awsresource.Page(a.store.Account, call, []any{in.ResourceID}, awstag.Sorted(tags), func(t awstag.Tag) string { return t.Key }, in.MaxResults, in.NextToken)
+			return &tagsOutput{page, next}, err
 		},
 	}
 }
@@ -120,7 +115,7 @@ type tagInput struct {
 func (a *API) tagResource() awsfront.Spec[tagInput, struct{}] {
 	return awsfront.Spec[tagInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *tagInput) ([]awsfront.Target, error) {
-			return a.aboutResource(ctx, call, in.ResourceID, efsresource.RequestTags(in.Tags))
+			return a.aboutResource(ctx, call, in.ResourceID, awsresource.RequestTags(nil, in.Tags))
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *tagInput) (*struct{}, error) {
 			sets, err := awstag.Read(efsresource.Service, in.Tags)
@@ -145,12 +140,8 @@ func (a *API) untagResource() awsfront.Spec[untagInput, struct{}] {
 			return a.aboutResource(ctx, call, in.ResourceID, map[string][]string{"aws:TagKeys": in.TagKeys})
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *untagInput) (*struct{}, error) {
-			removals := make([]awstag.Removal, 0, len(in.TagKeys))
-			for _, key := range in.TagKeys {
-				removals = append(removals, awstag.Removal{Key: key})
-			}
 			return nil, a.retag(ctx, call, in.ResourceID, func(has map[string]string) (map[string]string, error) {
-				return awstag.Remove(efsresource.Service, has, removals)
+				return awstag.Remove(efsresource.Service, has, awsresource.Removals(in.TagKeys))
 			})
 		},
 	}

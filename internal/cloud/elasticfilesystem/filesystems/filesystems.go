@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/elasticfilesystem/efsresource"
 )
 
@@ -74,10 +75,10 @@ func tokenOf(s *v1alpha1.FileSystem) string { return cmp.Or(s.Spec.CreationToken
 
 func (a *API) show(ctx context.Context, call *awsfront.Call, s *v1alpha1.FileSystem, targets int) *described {
 	return &described{
-		OwnerID: call.Caller.Account(), CreationToken: tokenOf(s), FileSystemID: s.Name, FileSystemARN: a.store.ARN(call, efsresource.FileSystems, s.Name),
+		OwnerID: call.Caller.Account(), CreationToken: tokenOf(s), FileSystemID: s.Name, FileSystemARN: a.store.ARN(call, efsresource.FileSystems+s.Name),
 		CreationTime: s.CreationTimestamp.Time, LifeCycleState: stateOf(s), Name: s.Spec.Name, PerformanceMode: generalPurpose, ThroughputMode: bursting,
 		NumberOfMountTargets: int32(targets), //nolint:gosec // G115: there is one for each zone at most
-		SizeInBytes:          a.sizes.of(ctx, call.Now, s.Name, a.used), Tags: append([]awstag.Tag{}, awstag.Sorted(efsresource.SystemTags(s))...),
+		SizeInBytes:          a.sizes.of(ctx, call.Now, s.Name, a.used), Tags: awstag.Sorted(efsresource.SystemTags(s)),
 	}
 }
 
@@ -104,9 +105,9 @@ type createSystemInput struct {
 func (a *API) createFileSystem() awsfront.Spec[createSystemInput, described] {
 	return awsfront.Spec[createSystemInput, described]{
 		About: func(_ context.Context, call *awsfront.Call, in *createSystemInput) ([]awsfront.Target, error) {
-			conditions := efsresource.RequestTags(in.Tags)
+			conditions := awsresource.RequestTags(nil, in.Tags)
 			conditions["elasticfilesystem:Encrypted"] = []string{map[bool]string{true: "true", false: "false"}[in.Encrypted]}
-			made := a.store.ARN(call, efsresource.FileSystems, "*")
+			made := a.store.ARN(call, efsresource.FileSystems+"*")
 			return append([]awsfront.Target{{Resource: made, Conditions: conditions}}, efsresource.TagsOnCreate(call, made, in.Tags)...), nil
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *createSystemInput) (*described, error) {
@@ -170,7 +171,7 @@ func (a *API) describeFileSystems() awsfront.Spec[describeSystemsInput, describe
 	return awsfront.Spec[describeSystemsInput, describeSystemsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeSystemsInput) ([]awsfront.Target, error) {
 			if in.FileSystemID == "" {
-				return []awsfront.Target{{Resource: a.store.ARN(call, efsresource.FileSystems, "*")}}, nil
+				return []awsfront.Target{{Resource: a.store.ARN(call, efsresource.FileSystems+"*")}}, nil
 			}
 			return a.store.AboutSystem(ctx, call, in.FileSystemID, nil)
 		},
@@ -179,7 +180,7 @@ func (a *API) describeFileSystems() awsfront.Spec[describeSystemsInput, describe
 			if err != nil {
 				return nil, err
 			}
-			page, next, err := efsresource.Page(a.store, call, []any{in.CreationToken, in.FileSystemID}, found, in.MaxItems, in.Marker, func(s v1alpha1.FileSystem) string { return s.Name })
+			page, next, err := awsresource.Page(a.store.Account, call, []any{in.CreationToken, in.FileSystemID}, found, func(s v1alpha1.FileSystem) string { return s.Name }, in.MaxItems, in.Marker)
 			if err != nil {
 				return nil, err
 			}

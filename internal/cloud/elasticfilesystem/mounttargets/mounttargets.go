@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/elasticfilesystem/efsresource"
 	"muster.dev/muster/internal/storage/efs"
 )
@@ -87,7 +88,7 @@ func (a *API) target(ctx context.Context, id string) (*awsrecord.Record[efs.Moun
 func (a *API) aboutTarget(ctx context.Context, call *awsfront.Call, id string) ([]awsfront.Target, error) {
 	r, err := a.target(ctx, id)
 	if err != nil {
-		return []awsfront.Target{{Resource: a.store.ARN(call, efsresource.FileSystems, "*")}}, nil //nolint:nilerr // the action says it, to a caller who may know
+		return []awsfront.Target{{Resource: a.store.ARN(call, efsresource.FileSystems+"*")}}, nil //nolint:nilerr // the action says it, to a caller who may know
 	}
 	return a.store.AboutSystem(ctx, call, r.Data.FileSystem, nil)
 }
@@ -201,7 +202,7 @@ func (a *API) describeMountTargets() awsfront.Spec[describeTargetsInput, describ
 			if err != nil {
 				return nil, err
 			}
-			page, next, err := efsresource.Page(a.store, call, []any{in.FileSystemID, in.MountTargetID, in.AccessPointID}, found, in.MaxItems, in.Marker, func(r awsrecord.Record[efs.MountTarget]) string { return r.ID })
+			page, next, err := awsresource.Page(a.store.Account, call, []any{in.FileSystemID, in.MountTargetID, in.AccessPointID}, found, func(r awsrecord.Record[efs.MountTarget]) string { return r.ID }, in.MaxItems, in.Marker)
 			if err != nil {
 				return nil, err
 			}
