@@ -92,7 +92,7 @@ func Register(front *awsfront.Front, c Config) error {
 	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: account.Pages, Region: c.Region, Key: key}); err != nil {
 		return err
 	}
-	if err := ecr.Register(front, ecr.Config{Store: registrystore.New(c.Images), Pages: account.Pages, Region: c.Region, Login: c.Identity.Login}); err != nil {
+	if err := ecr.Register(front, ecr.Config{Account: account, Store: registrystore.New(c.Images), Login: c.Identity.Login}); err != nil {
 		return err
 	}
 	files := filestore.New(c.FileSystems)

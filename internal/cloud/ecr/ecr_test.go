@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/image/registrystore"
 )
 
@@ -48,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
 	if err := Register(w.front, Config{
-		Store: w.store, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1",
+		Account: awsresource.Account{Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}, Store: w.store,
 		Login: func(awsfront.Caller) (string, time.Time, error) { return "secret", time.Unix(1800000000, 0), w.login },
 	}); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/image/registrystore"
 )
 
@@ -120,7 +121,7 @@ func (a *api) listImages() awsfront.Spec[listInput, listOutput] {
 					ids = append(ids, identifier{m.Digest.String(), tag})
 				}
 			}
-			page, next, err := cut(a, call, []any{in.RepositoryName, in.Filter}, ids, in.MaxResults, in.NextToken, func(i identifier) string { return i.ImageDigest + " " + i.ImageTag })
+			page, next, err := awsresource.Page(a.Account, call, []any{in.RepositoryName, in.Filter}, ids, func(i identifier) string { return i.ImageDigest + " " + i.ImageTag }, in.MaxResults, in.NextToken)
 			return &listOutput{append([]identifier{}, page...), next}, err
 		},
 	}
@@ -167,7 +168,7 @@ func (a *api) describeImages() awsfront.Spec[describeImagesInput, describeImages
 					wanted[m.Digest] = true
 				}
 				all = slices.DeleteFunc(all, func(m registrystore.Manifest) bool { return !wanted[m.Digest] })
-			} else if all, next, err = cut(a, call, []any{in.RepositoryName, in.Filter}, all, in.MaxResults, in.NextToken, func(m registrystore.Manifest) string { return m.Digest.String() }); err != nil {
+			} else if all, next, err = awsresource.Page(a.Account, call, []any{in.RepositoryName, in.Filter}, all, func(m registrystore.Manifest) string { return m.Digest.String() }, in.MaxResults, in.NextToken); err != nil {
 				return nil, err
 			}
 			out := &describeImagesOutput{ImageDetails: []detail{}, NextToken: next}

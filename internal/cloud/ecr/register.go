@@ -8,7 +8,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/image/registrystore"
 )
 
@@ -16,10 +16,8 @@ const service = "ecr"
 
 // Config is what the actions need.
 type Config struct {
+	awsresource.Account
 	Store *registrystore.Store
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
 	// Login makes a password of the registry for a caller.
 	Login func(awsfront.Caller) (password string, expires time.Time, err error)
 }
@@ -88,9 +86,7 @@ func (a *api) about(call *awsfront.Call, registry, repository string) ([]awsfron
 	}
 	conditions := map[string][]string{}
 	if r, err := a.Store.Get(repository); err == nil {
-		for key, value := range r.Tags {
-			conditions["aws:ResourceTag/"+key], conditions["ecr:ResourceTag/"+key] = []string{value}, []string{value}
-		}
+		awsresource.ResourceTags(conditions, r.Tags, service)
 	}
 	return []awsfront.Target{{Resource: a.arn(call, repository), Conditions: conditions}}, nil
 }
@@ -104,7 +100,7 @@ func (a *api) own(call *awsfront.Call, registry string) error {
 }
 
 func (a *api) arn(call *awsfront.Call, repository string) string {
-	return "arn:aws:ecr:" + a.Region + ":" + call.Caller.Account() + ":repository/" + repository
+	return a.ARN(call, "repository/"+repository)
 }
 
 // host is the name of the registry, which machines resolve.

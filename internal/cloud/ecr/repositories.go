@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
-	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/image/registrystore"
 )
 
@@ -88,7 +88,7 @@ func (a *api) createRepository() awsfront.Spec[createInput, repositoryOutput] {
 			if err != nil {
 				return nil, err
 			}
-			targets[0].Conditions = requestTags(in.Tags) // there is no resource yet
+			targets[0].Conditions = awsresource.RequestTags(nil, in.Tags) // there is no resource yet
 			return targets, nil
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *createInput) (*repositoryOutput, error) {
@@ -169,7 +169,7 @@ func (a *api) describeRepositories() awsfront.Spec[describeInput, describeOutput
 			if err != nil {
 				return nil, err
 			}
-			page, next, err := cut(a, call, nil, all, in.MaxResults, in.NextToken, func(r registrystore.Repository) string { return r.Name })
+			page, next, err := awsresource.Page(a.Account, call, nil, all, func(r registrystore.Repository) string { return r.Name }, in.MaxResults, in.NextToken)
 			for _, r := range page {
 				out.Repositories = append(out.Repositories, a.show(call, r))
 			}
@@ -177,24 +177,6 @@ func (a *api) describeRepositories() awsfront.Spec[describeInput, describeOutput
 			return out, err
 		},
 	}
-}
-
-// cut makes a page of a list that is sorted by its keys.
-func cut[T any](a *api, call *awsfront.Call, parameters []any, all []T, asked *int32, token string, key func(T) string) (page []T, next string, err error) {
-	size, err := nexttoken.LimitsOf(service, call.Action).Size(asked)
-	if err != nil {
-		return nil, "", err
-	}
-	scope := nexttoken.Scope{Account: call.Caller.Account(), Service: service, Action: call.Action, Parameters: parameters}
-	after, err := a.Pages.Open(scope, token)
-	if err != nil {
-		return nil, "", err
-	}
-	made := nexttoken.Cut(all, key, after, size)
-	if made.Last != "" {
-		next, err = a.Pages.Seal(scope, made.Last)
-	}
-	return made.Items, next, err
 }
 
 type deleteInput struct {

@@ -10,18 +10,9 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/image/registrystore"
 )
-
-// requestTags are the condition keys of the tags that a request sets.
-func requestTags(tags []awstag.Tag) map[string][]string {
-	conditions := map[string][]string{}
-	for _, tag := range tags {
-		conditions["aws:RequestTag/"+tag.Key] = []string{tag.Value}
-		conditions["aws:TagKeys"] = append(conditions["aws:TagKeys"], tag.Key)
-	}
-	return conditions
-}
 
 // named is the repository of an ARN.
 func (a *api) named(call *awsfront.Call, resource string) (string, error) {
@@ -64,7 +55,7 @@ func (a *api) listTags() awsfront.Spec[resourceInput, tagsOutput] {
 			if err != nil {
 				return nil, a.fault(call, name, err)
 			}
-			return &tagsOutput{append([]awstag.Tag{}, awstag.Sorted(r.Tags)...)}, nil
+			return &tagsOutput{awstag.Sorted(r.Tags)}, nil
 		},
 	}
 }
@@ -77,7 +68,7 @@ type tagInput struct {
 func (a *api) tagResource() awsfront.Spec[tagInput, struct{}] {
 	return awsfront.Spec[tagInput, struct{}]{
 		About: func(_ context.Context, call *awsfront.Call, in *tagInput) ([]awsfront.Target, error) {
-			return a.aboutARN(call, in.ResourceARN, requestTags(in.Tags))
+			return a.aboutARN(call, in.ResourceARN, awsresource.RequestTags(nil, in.Tags))
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *tagInput) (*struct{}, error) {
 			sets, err := awstag.Read(service, in.Tags)
@@ -100,11 +91,9 @@ func (a *api) untagResource() awsfront.Spec[untagInput, struct{}] {
 			return a.aboutARN(call, in.ResourceARN, map[string][]string{"aws:TagKeys": in.TagKeys})
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *untagInput) (*struct{}, error) {
-			removals := make([]awstag.Removal, 0, len(in.TagKeys))
-			for _, key := range in.TagKeys {
-				removals = append(removals, awstag.Removal{Key: key})
-			}
-			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) { return awstag.Remove(service, has, removals) })
+			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) {
+				return awstag.Remove(service, has, awsresource.Removals(in.TagKeys))
+			})
 		},
 	}
 }
