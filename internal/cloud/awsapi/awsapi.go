@@ -86,7 +86,7 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	key := kms.Check(c.Management, c.Region, time.Now)
-	if err := kms.Register(front, kms.Config{Management: c.Management, Pages: account.Pages, Region: c.Region}); err != nil {
+	if err := kms.Register(front, account); err != nil {
 		return err
 	}
 	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: account.Pages, Region: c.Region, Key: key}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 const (
@@ -49,7 +50,7 @@ func (a *api) aboutAlias(ctx context.Context, call *awsfront.Call, name, target 
 	if err := checkAlias(name); err != nil {
 		return nil, err
 	}
-	targets := []awsfront.Target{{Resource: a.arn(call, name), Conditions: map[string][]string{"kms:CallerAccount": {call.Caller.Account()}}}}
+	targets := []awsfront.Target{{Resource: a.ARN(call, name), Conditions: map[string][]string{"kms:CallerAccount": {call.Caller.Account()}}}}
 	if target != "" {
 		of, err := a.about(ctx, call, target)
 		if err != nil {
@@ -98,7 +99,7 @@ func (a *api) createAlias() awsfront.Spec[aliasInput, struct{}] {
 			err = aliases.Create(ctx, a.Management, &awsrecord.Record[alias]{ID: aliases.NameOf(in.AliasName), Name: in.AliasName, Data: alias{Target: of.ID}})
 			switch {
 			case apierrors.IsAlreadyExists(err):
-				return nil, awsfault.Errorf(alreadyExists, "An alias with the name %s already exists", a.arn(call, in.AliasName))
+				return nil, awsfault.Errorf(alreadyExists, "An alias with the name %s already exists", a.ARN(call, in.AliasName))
 			case err != nil:
 				return nil, away(err)
 			}
@@ -108,7 +109,7 @@ func (a *api) createAlias() awsfront.Spec[aliasInput, struct{}] {
 }
 
 func (a *api) missing(call *awsfront.Call, name string) error {
-	return awsfault.Errorf(notFound, "Alias %s is not found.", a.arn(call, name))
+	return awsfault.Errorf(notFound, "Alias %s is not found.", a.ARN(call, name))
 }
 
 func (a *api) updateAlias() awsfront.Spec[aliasInput, struct{}] {
@@ -209,10 +210,10 @@ func (a *api) listAliases() awsfront.Spec[listAliasesInput, listAliasesOutput] {
 					chosen = append(chosen, r)
 				}
 			}
-			cut, next, err := page(a, call, of, chosen, func(r awsrecord.Record[alias]) string { return r.Name }, in.Marker, in.Limit)
+			cut, next, err := awsresource.Page(a.Account, call, of, chosen, func(r awsrecord.Record[alias]) string { return r.Name }, in.Limit, in.Marker)
 			out := &listAliasesOutput{Aliases: []aliasEntry{}, NextMarker: next, Truncated: next != ""}
 			for _, r := range cut {
-				entry := aliasEntry{AliasName: r.Name, AliasARN: a.arn(call, r.Name), TargetKeyID: r.Data.Target, CreationDate: r.Created, LastUpdatedDate: r.Created}
+				entry := aliasEntry{AliasName: r.Name, AliasARN: a.ARN(call, r.Name), TargetKeyID: r.Data.Target, CreationDate: r.Created, LastUpdatedDate: r.Created}
 				if r.Data.Updated != nil {
 					entry.LastUpdatedDate = *r.Data.Updated
 				}

@@ -10,10 +10,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // maxDescription is how many characters a description may have.
@@ -34,7 +35,7 @@ func (a *api) createKey() awsfront.Spec[createKeyInput, keyOutput] {
 	return awsfront.Spec[createKeyInput, keyOutput]{
 		About: func(_ context.Context, call *awsfront.Call, in *createKeyInput) ([]awsfront.Target, error) {
 			conditions := map[string][]string{"kms:CallerAccount": {call.Caller.Account()}}
-			requestTags(conditions, in.Tags)
+			awsresource.RequestTags(conditions, plainTags(in.Tags))
 			keyConditions(conditions, in.MultiRegion)
 			bypass(conditions, in.BypassPolicyLockoutSafetyCheck)
 			return []awsfront.Target{{Resource: "*", Conditions: conditions}}, nil
@@ -60,7 +61,7 @@ func (a *api) doCreateKey(ctx context.Context, call *awsfront.Call, in *createKe
 	if err := checkDescription(in.Description); err != nil {
 		return nil, err
 	}
-	tags, err := readTags(in.Tags)
+	tags, err := awstag.Read(service, plainTags(in.Tags))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (a *api) doCreateKey(ctx context.Context, call *awsfront.Call, in *createKe
 		return nil, err
 	}
 	id := uuid.New()
-	made := &awsrecord.Record[key]{ID: id.String(), Tags: tags, Data: key{Policy: policy, Description: in.Description, MultiRegion: in.MultiRegion}}
+	made := &awsrecord.Record[key]{ID: id.String(), Tags: awsresource.KeptTags(tags), Data: key{Policy: policy, Description: in.Description, MultiRegion: in.MultiRegion}}
 	if in.MultiRegion {
 		made.ID = "mrk-" + hex.EncodeToString(id[:])
 	}
@@ -90,23 +91,4 @@ func checkDescription(text string) error {
 		return awsfault.Errorf(validation, "1 validation error detected: Value at 'description' failed to satisfy constraint: Member must have length less than or equal to %d; it has %d", maxDescription, n)
 	}
 	return nil
-}
-
-// requestTags adds the condition keys of the tags that a request sets.
-func requestTags(conditions map[string][]string, tags []tag) {
-	for _, t := range tags {
-		conditions["aws:RequestTag/"+t.TagKey] = []string{t.TagValue}
-		conditions["aws:TagKeys"] = append(conditions["aws:TagKeys"], t.TagKey)
-	}
-}
-
-func tagsFrom(tags map[string]string) v1alpha1.Tags {
-	if len(tags) == 0 {
-		return nil
-	}
-	kept := make(v1alpha1.Tags, len(tags))
-	for name, value := range tags {
-		kept[name] = v1alpha1.TagValue(value)
-	}
-	return kept
 }

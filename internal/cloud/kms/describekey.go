@@ -6,8 +6,8 @@ import (
 	"context"
 
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 func (a *api) describeKey() awsfront.Spec[keyInput, keyOutput] {
@@ -48,7 +48,7 @@ func (a *api) listKeys() awsfront.Spec[listKeysInput, listKeysOutput] {
 			if err != nil {
 				return nil, away(err)
 			}
-			page, next, err := page(a, call, nil, all, func(r awsrecord.Record[key]) string { return r.ID }, in.Marker, in.Limit)
+			page, next, err := awsresource.Page(a.Account, call, nil, all, func(r awsrecord.Record[key]) string { return r.ID }, in.Limit, in.Marker)
 			out := &listKeysOutput{Keys: []keyEntry{}, NextMarker: next, Truncated: next != ""}
 			for _, r := range page {
 				out.Keys = append(out.Keys, keyEntry{r.ID, a.keyARN(call, r.ID)})
@@ -56,22 +56,4 @@ func (a *api) listKeys() awsfront.Spec[listKeysInput, listKeysOutput] {
 			return out, err
 		},
 	}
-}
-
-// page cuts the page out of a list that a request asks for, and makes the token of the next.
-func page[T any](a *api, call *awsfront.Call, parameters any, items []T, by func(T) string, marker string, most *int32) (cut []T, next string, err error) {
-	size, err := nexttoken.LimitsOf(service, call.Action).Size(most)
-	if err != nil {
-		return nil, "", err
-	}
-	scope := nexttoken.Scope{Account: call.Caller.Account(), Service: service, Action: call.Action, Parameters: parameters}
-	after, err := a.Pages.Open(scope, marker)
-	if err != nil {
-		return nil, "", err
-	}
-	p := nexttoken.Cut(items, by, after, size)
-	if p.Last != "" {
-		next, err = a.Pages.Seal(scope, p.Last)
-	}
-	return p.Items, next, err
 }

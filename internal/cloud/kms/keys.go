@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // The codes of KMS.
@@ -114,11 +115,7 @@ func (a *api) show(call *awsfront.Call, r *awsrecord.Record[key]) metadata {
 	return m
 }
 
-func (a *api) arn(call *awsfront.Call, resource string) string {
-	return "arn:aws:kms:" + a.Region + ":" + call.Caller.Account() + ":" + resource
-}
-
-func (a *api) keyARN(call *awsfront.Call, id string) string { return a.arn(call, "key/"+id) }
+func (a *api) keyARN(call *awsfront.Call, id string) string { return a.ARN(call, "key/"+id) }
 
 // away turns what the API server says into an answer that clients try again where that helps.
 func away(err error) error {
@@ -218,7 +215,7 @@ func (a *api) fullARN(call *awsfront.Call, n named) string {
 	if strings.HasPrefix(n.text, "arn:") {
 		return n.text
 	}
-	return a.arn(call, n.resource)
+	return a.ARN(call, n.resource)
 }
 
 // about is a key as IAM is asked about it. A missing key has no tags; a key that is named by a missing alias has * for
@@ -244,9 +241,7 @@ func (a *api) about(ctx context.Context, call *awsfront.Call, text string) (awsf
 	}
 	t.Resource = a.keyARN(call, found.ID)
 	keyConditions(t.Conditions, found.Data.MultiRegion)
-	for name, value := range found.Tags {
-		t.Conditions["aws:ResourceTag/"+name] = []string{string(value)}
-	}
+	awsresource.ResourceTags(t.Conditions, found.Tags)
 	all, err := aliases.List(ctx, a.Management)
 	if err != nil {
 		return t, away(err)

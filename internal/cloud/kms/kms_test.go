@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 const (
@@ -49,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return w.now })).Build()
 	w.front = awsfronttest.New(t, w.gate, func() time.Time { return w.now })
 	var err error
-	if err := Register(w.front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}); err != nil {
+	if err := Register(w.front, awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}); err != nil {
 		t.Fatal(err)
 	}
 	if w.handler, err = w.front.Handler(service); err != nil {

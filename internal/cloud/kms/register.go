@@ -5,33 +5,21 @@ package kms
 import (
 	"errors"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 const service = "kms"
 
-// Config is what the actions need.
-type Config struct {
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
-	// was written before.
-	Management client.Client
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
-}
-
 // api has the actions.
-type api struct{ Config }
+type api struct{ awsresource.Account }
 
 // Register adds the actions to the front.
-func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" {
+func Register(f *awsfront.Front, account awsresource.Account) error {
+	if account.Management == nil || account.Pages == nil || account.Region == "" {
 		return errors.New("the actions of KMS need a client of the management plane, a sealer of pages and a region")
 	}
-	a := &api{c}
+	a := &api{account}
 
 	awsfront.Register(f, service, "CreateKey", a.createKey())
 	awsfront.Register(f, service, "DescribeKey", a.describeKey())

@@ -5,30 +5,22 @@ package kms
 import (
 	"context"
 
-	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // tag is a tag as KMS writes it.
 type tag struct{ TagKey, TagValue string }
 
-func readTags(tags []tag) (v1alpha1.Tags, error) {
+// plainTags are tags as other services write them.
+func plainTags(tags []tag) []awstag.Tag {
 	list := make([]awstag.Tag, 0, len(tags))
 	for _, t := range tags {
 		list = append(list, awstag.Tag{Key: t.TagKey, Value: t.TagValue})
 	}
-	read, err := awstag.Read(service, list)
-	return tagsFrom(read), err
-}
-
-func plain(tags v1alpha1.Tags) map[string]string {
-	shown := make(map[string]string, len(tags))
-	for name, value := range tags {
-		shown[name] = string(value)
-	}
-	return shown
+	return list
 }
 
 type listTagsInput struct {
@@ -52,7 +44,7 @@ func (a *api) listResourceTags() awsfront.Spec[listTagsInput, listTagsOutput] {
 			if err != nil {
 				return nil, err
 			}
-			cut, next, err := page(a, call, found.ID, awstag.Sorted(plain(found.Tags)), func(t awstag.Tag) string { return t.Key }, in.Marker, in.Limit)
+			cut, next, err := awsresource.Page(a.Account, call, found.ID, awsresource.ShownTags(found.Tags), func(t awstag.Tag) string { return t.Key }, in.Limit, in.Marker)
 			out := &listTagsOutput{Tags: []tag{}, NextMarker: next, Truncated: next != ""}
 			for _, t := range cut {
 				out.Tags = append(out.Tags, tag{t.Key, t.Value})
@@ -70,16 +62,14 @@ type tagInput struct {
 func (a *api) tagResource() awsfront.Spec[tagInput, struct{}] {
 	return awsfront.Spec[tagInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *tagInput) ([]awsfront.Target, error) {
-			conditions := map[string][]string{}
-			requestTags(conditions, in.Tags)
-			return a.aboutKey(ctx, call, in.KeyID, conditions)
+			return a.aboutKey(ctx, call, in.KeyID, awsresource.RequestTags(nil, plainTags(in.Tags)))
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *tagInput) (*struct{}, error) {
-			sets, err := readTags(in.Tags)
+			sets, err := awstag.Read(service, plainTags(in.Tags))
 			if err != nil {
 				return nil, err
 			}
-			return nil, a.retag(ctx, call, in.KeyID, func(has map[string]string) (map[string]string, error) { return awstag.Merge(service, has, plain(sets)) })
+			return nil, a.retag(ctx, call, in.KeyID, func(has map[string]string) (map[string]string, error) { return awstag.Merge(service, has, sets) })
 		},
 	}
 }
@@ -95,19 +85,17 @@ func (a *api) untagResource() awsfront.Spec[untagInput, struct{}] {
 			return a.aboutKey(ctx, call, in.KeyID, map[string][]string{"aws:TagKeys": in.TagKeys})
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *untagInput) (*struct{}, error) {
-			removals := make([]awstag.Removal, 0, len(in.TagKeys))
-			for _, name := range in.TagKeys {
-				removals = append(removals, awstag.Removal{Key: name})
-			}
-			return nil, a.retag(ctx, call, in.KeyID, func(has map[string]string) (map[string]string, error) { return awstag.Remove(service, has, removals) })
+			return nil, a.retag(ctx, call, in.KeyID, func(has map[string]string) (map[string]string, error) {
+				return awstag.Remove(service, has, awsresource.Removals(in.TagKeys))
+			})
 		},
 	}
 }
 
 func (a *api) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
 	return a.change(ctx, call, text, func(r *awsrecord.Record[key]) error { return a.usable(call, r, false) }, func(r *awsrecord.Record[key]) error {
-		changed, err := change(plain(r.Tags))
-		r.Tags = tagsFrom(changed)
+		changed, err := change(awsresource.PlainTags(r.Tags))
+		r.Tags = awsresource.KeptTags(changed)
 		return err
 	})
 }
