@@ -89,7 +89,7 @@ func Register(front *awsfront.Front, c Config) error {
 	if err := kms.Register(front, account); err != nil {
 		return err
 	}
-	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: account.Pages, Region: c.Region, Key: key}); err != nil {
+	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Account: account, Key: key}); err != nil {
 		return err
 	}
 	if err := ecr.Register(front, ecr.Config{Account: account, Store: registrystore.New(c.Images), Login: c.Identity.Login}); err != nil {

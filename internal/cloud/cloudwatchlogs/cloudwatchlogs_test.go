@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 const (
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return w.now })).Build()
 	w.front = awsfronttest.New(t, w.gate, func() time.Time { return w.now })
 	var err error
-	if err := Register(w.front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, Key: func(_ context.Context, account, arn string) error {
+	if err := Register(w.front, Config{Account: awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}, Key: func(_ context.Context, account, arn string) error {
 		if arn != aKey {
 			return fmt.Errorf("there is no key %s of %s", arn, account)
 		}

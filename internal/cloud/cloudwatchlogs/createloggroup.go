@@ -4,7 +4,6 @@ package cloudwatchlogs
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 type createInput struct {
@@ -24,9 +24,7 @@ type createInput struct {
 func (a *api) createLogGroup() awsfront.Spec[createInput, struct{}] {
 	return awsfront.Spec[createInput, struct{}]{
 		About: func(_ context.Context, call *awsfront.Call, in *createInput) ([]awsfront.Target, error) {
-			conditions := map[string][]string{}
-			requestTags(conditions, in.Tags)
-			return []awsfront.Target{{Resource: a.resource(call, in.LogGroupName), Conditions: conditions}}, checkName(in.LogGroupName)
+			return []awsfront.Target{{Resource: a.resource(call, in.LogGroupName), Conditions: awsresource.RequestTags(nil, awstag.Sorted(in.Tags))}}, checkName(in.LogGroupName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *createInput) (*struct{}, error) {
 			if in.LogGroupClass != "" && !slices.Contains(classes(), in.LogGroupClass) {
@@ -35,11 +33,11 @@ func (a *api) createLogGroup() awsfront.Spec[createInput, struct{}] {
 			if err := a.checkKey(ctx, call, in.KMSKeyID); err != nil {
 				return nil, err
 			}
-			tags, err := readTags(in.Tags)
+			tags, err := awstag.Read(service, awstag.Sorted(in.Tags))
 			if err != nil {
 				return nil, err
 			}
-			made := &awsrecord.Record[group]{ID: groups.NameOf(in.LogGroupName), Name: in.LogGroupName, Tags: tagsFrom(tags), Data: group{
+			made := &awsrecord.Record[group]{ID: groups.NameOf(in.LogGroupName), Name: in.LogGroupName, Tags: awsresource.KeptTags(tags), Data: group{
 				Class: in.LogGroupClass, Key: in.KMSKeyID, Protected: in.DeletionProtectionEnabled,
 			}}
 			err = groups.Create(ctx, a.Management, made)
@@ -62,24 +60,6 @@ func (a *api) checkKey(ctx context.Context, call *awsfront.Call, arn string) err
 		return &awsfault.Error{Code: invalidParameter, Message: "The specified KMS key does not exist or is not allowed to be used: " + err.Error(), Cause: err}
 	}
 	return nil
-}
-
-// requestTags adds the condition keys of the tags that a request sets.
-func requestTags(conditions map[string][]string, tags map[string]string) {
-	for key, value := range tags {
-		conditions["aws:RequestTag/"+key] = []string{value}
-	}
-	if len(tags) > 0 {
-		conditions["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
-	}
-}
-
-func readTags(tags map[string]string) (map[string]string, error) {
-	list := make([]awstag.Tag, 0, len(tags))
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		list = append(list, awstag.Tag{Key: key, Value: tags[key]})
-	}
-	return awstag.Read(service, list)
 }
 
 type nameInput struct{ LogGroupName string }

@@ -9,8 +9,8 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // mostIdentifiers is how many log groups a request can name.
@@ -65,15 +65,8 @@ func (a *api) doDescribe(ctx context.Context, call *awsfront.Call, in *describeI
 	if err != nil {
 		return nil, err
 	}
-	size, err := nexttoken.LimitsOf(service, call.Action).Size(in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	scope := nexttoken.Scope{
-		Account: call.Caller.Account(), Service: service, Action: call.Action,
-		Parameters: []any{in.LogGroupNamePrefix, in.LogGroupNamePattern, in.LogGroupClass, in.LogGroupIdentifiers},
-	}
-	after, err := a.Pages.Open(scope, in.NextToken)
+	parameters := []any{in.LogGroupNamePrefix, in.LogGroupNamePattern, in.LogGroupClass, in.LogGroupIdentifiers}
+	asked, err := awsresource.AskedPage(a.Account, call, parameters, in.Limit, in.NextToken)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +75,10 @@ func (a *api) doDescribe(ctx context.Context, call *awsfront.Call, in *describeI
 		return nil, away(err)
 	}
 	all = slices.DeleteFunc(all, func(r awsrecord.Record[group]) bool { return !wants(r) })
-	page := nexttoken.Cut(all, func(r awsrecord.Record[group]) string { return r.Name }, after, size)
-	out := &describeOutput{LogGroups: []shown{}}
-	for i := range page.Items {
-		out.LogGroups = append(out.LogGroups, a.show(call, &page.Items[i]))
-	}
-	if page.Last != "" {
-		out.NextToken, err = a.Pages.Seal(scope, page.Last)
+	page, next, err := awsresource.Cut(asked, all, func(r awsrecord.Record[group]) string { return r.Name })
+	out := &describeOutput{LogGroups: []shown{}, NextToken: next}
+	for i := range page {
+		out.LogGroups = append(out.LogGroups, a.show(call, &page[i]))
 	}
 	return out, err
 }

@@ -9,11 +9,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // The codes of CloudWatch Logs.
@@ -95,7 +95,7 @@ func checkName(name string) error {
 }
 
 func (a *api) arn(call *awsfront.Call, name string) string {
-	return "arn:aws:logs:" + a.Region + ":" + call.Caller.Account() + ":" + groupPrefix + name
+	return a.ARN(call, groupPrefix+name)
 }
 
 // nameOf is the name of the log group that an ARN is of, with or without its streams.
@@ -130,17 +130,12 @@ func (a *api) about(ctx context.Context, call *awsfront.Call, name string, condi
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	if conditions == nil {
-		conditions = map[string][]string{}
-	}
 	found, err := groups.Get(ctx, a.Management, groups.NameOf(name))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, away(err)
 	}
 	if err == nil {
-		for key, value := range found.Tags {
-			conditions["aws:ResourceTag/"+key] = []string{string(value)}
-		}
+		conditions = awsresource.ResourceTags(conditions, found.Tags)
 	}
 	return []awsfront.Target{{Resource: a.resource(call, name), Conditions: conditions}}, nil
 }
@@ -168,23 +163,4 @@ func (a *api) change(ctx context.Context, name string, change func(*awsrecord.Re
 // set changes what is kept of a log group.
 func (a *api) set(ctx context.Context, name string, set func(*group)) error {
 	return a.change(ctx, name, func(r *awsrecord.Record[group]) error { set(&r.Data); return nil })
-}
-
-func plain(tags v1alpha1.Tags) map[string]string {
-	shown := make(map[string]string, len(tags))
-	for key, value := range tags {
-		shown[key] = string(value)
-	}
-	return shown
-}
-
-func tagsFrom(tags map[string]string) v1alpha1.Tags {
-	if len(tags) == 0 {
-		return nil
-	}
-	kept := make(v1alpha1.Tags, len(tags))
-	for key, value := range tags {
-		kept[key] = v1alpha1.TagValue(value)
-	}
-	return kept
 }

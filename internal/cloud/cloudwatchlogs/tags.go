@@ -8,6 +8,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 type tagsOutput struct{ Tags map[string]string }
@@ -89,7 +90,7 @@ func listing[In any](a *api, read func(*awsfront.Call, *In) (name string, err er
 			if err != nil {
 				return nil, err
 			}
-			return &tagsOutput{plain(found.Tags)}, nil
+			return &tagsOutput{awsresource.PlainTags(found.Tags)}, nil
 		},
 	}
 }
@@ -101,16 +102,14 @@ func tagging[In any](a *api, read func(*awsfront.Call, *In) (name string, tags m
 			if err != nil {
 				return nil, err
 			}
-			conditions := map[string][]string{}
-			requestTags(conditions, tags)
-			return a.about(ctx, call, name, conditions)
+			return a.about(ctx, call, name, awsresource.RequestTags(nil, awstag.Sorted(tags)))
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *In) (*struct{}, error) {
 			name, tags, err := read(call, in)
 			if err != nil {
 				return nil, err
 			}
-			sets, err := readTags(tags)
+			sets, err := awstag.Read(service, awstag.Sorted(tags))
 			if err != nil {
 				return nil, err
 			}
@@ -133,19 +132,17 @@ func untagging[In any](a *api, read func(*awsfront.Call, *In) (name string, keys
 			if err != nil {
 				return nil, err
 			}
-			removals := make([]awstag.Removal, 0, len(keys))
-			for _, key := range keys {
-				removals = append(removals, awstag.Removal{Key: key})
-			}
-			return nil, a.retag(ctx, name, func(has map[string]string) (map[string]string, error) { return awstag.Remove(service, has, removals) })
+			return nil, a.retag(ctx, name, func(has map[string]string) (map[string]string, error) {
+				return awstag.Remove(service, has, awsresource.Removals(keys))
+			})
 		},
 	}
 }
 
 func (a *api) retag(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) error {
 	return a.change(ctx, name, func(r *awsrecord.Record[group]) error {
-		changed, err := change(plain(r.Tags))
-		r.Tags = tagsFrom(changed)
+		changed, err := change(awsresource.PlainTags(r.Tags))
+		r.Tags = awsresource.KeptTags(changed)
 		return err
 	})
 }
