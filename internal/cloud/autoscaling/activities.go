@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/machine/terminated"
 	"muster.dev/muster/internal/plane/readiness"
 )
@@ -62,7 +63,7 @@ func (a *api) describeActivities() awsfront.Spec[describeActivitiesInput, descri
 					!filters.Match(ec2filter.Resource{Values: func(string) []string { return []string{one.StatusCode} }})
 			})
 			out := &describeActivitiesOutput{}
-			out.Activities, out.NextToken, err = page(a, call, []any{in.AutoScalingGroupName, in.ActivityIDs, in.IncludeDeletedGroups, in.Filters}, all, activity.key, in.NextToken, in.MaxRecords)
+			out.Activities, out.NextToken, err = awsresource.Page(a.Account, call, []any{in.AutoScalingGroupName, in.ActivityIDs, in.IncludeDeletedGroups, in.Filters}, all, activity.key, in.MaxRecords, in.NextToken)
 			return out, err
 		},
 	}

@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/machine/terminated"
 )
 
@@ -50,7 +51,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{t: t, gate: &awsfronttest.Gate{}, api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	if err := Register(w.front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}); err != nil {
+	if err := Register(w.front, awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}); err != nil {
 		t.Fatal(err)
 	}
 	if w.handler, err = w.front.Handler(service); err != nil {

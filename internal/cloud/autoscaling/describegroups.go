@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/machine/machine"
 )
 
@@ -102,8 +103,8 @@ func (a *api) describeGroups() awsfront.Spec[describeGroupsInput, describeGroups
 				}
 			}
 			out := &describeGroupsOutput{}
-			out.AutoScalingGroups, out.NextToken, err = page(a, call, []any{in.AutoScalingGroupNames, in.Filters}, shown,
-				func(g shownGroup) string { return g.AutoScalingGroupName }, in.NextToken, in.MaxRecords)
+			out.AutoScalingGroups, out.NextToken, err = awsresource.Page(a.Account, call, []any{in.AutoScalingGroupNames, in.Filters}, shown,
+				func(g shownGroup) string { return g.AutoScalingGroupName }, in.MaxRecords, in.NextToken)
 			if in.IncludeInstances != nil && !*in.IncludeInstances {
 				for i := range out.AutoScalingGroups {
 					out.AutoScalingGroups[i].Instances = []shownInstance{}

@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // invalid is the code of most refusals.
@@ -93,31 +93,24 @@ func noGroup(name string) *awsfault.Error {
 	return awsfault.Errorf(invalid, "AutoScalingGroup name not found - no such group: %.255s", name)
 }
 
-// change has a group's node group changed and writes it. Nobody else's change between reading and writing is lost.
+// change has a group's node group changed and writes it.
 func (a *api) change(ctx context.Context, name string, change func(*group, *v1alpha1.NodeGroupSpec) error) error {
 	defer a.locks.Hold(name)()
-	for {
-		g, err := a.group(ctx, name)
-		if err != nil {
-			return err
+	var g *group
+	return awsresource.Change(ctx, func() (_ client.Writer, _ client.Object, err error) {
+		if g, err = a.group(ctx, name); err != nil {
+			return nil, nil, err
 		}
 		if !g.node.DeletionTimestamp.IsZero() {
-			return awsfault.Errorf(invalid, "AutoScalingGroup %s is being deleted", name)
+			return nil, nil, awsfault.Errorf(invalid, "AutoScalingGroup %s is being deleted", name)
 		}
-		before := g.node.DeepCopy()
-		if err := change(g, &g.node.Spec); err != nil {
-			return err
-		}
-		err = a.Management.Patch(ctx, g.node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		switch {
-		case err == nil:
-			return nil
-		case apierrors.IsNotFound(err):
+		return a.Management, g.node, nil
+	}, func() error { return change(g, &g.node.Spec) }, func(err error) error {
+		if apierrors.IsNotFound(err) {
 			return noGroup(name)
-		case !apierrors.IsConflict(err) || ctx.Err() != nil: // its status is written all the time
-			return away(fmt.Errorf("changing the node group of %s: %w", name, err))
 		}
-	}
+		return away(fmt.Errorf("changing the node group of %s: %w", name, err))
+	})
 }
 
 // scaling is what the API keeps of the group, to be changed.
@@ -138,7 +131,7 @@ func away(err error) error {
 
 // arn is the ARN of a group. A missing group has * for its id, so that policies about its name decide.
 func (a *api) arn(call *awsfront.Call, id, name string) string {
-	return "arn:aws:autoscaling:" + a.Region + ":" + call.Caller.Account() + ":autoScalingGroup:" + id + ":autoScalingGroupName/" + name
+	return a.ARN(call, "autoScalingGroup:"+id+":autoScalingGroupName/"+name)
 }
 
 // about are groups as IAM is asked about them.
@@ -155,10 +148,7 @@ func (a *api) about(ctx context.Context, call *awsfront.Call, names ...string) (
 				continue
 			}
 			target.Resource = a.arn(call, string(g.node.UID), name)
-			for _, tag := range g.tags() {
-				target.Conditions["aws:ResourceTag/"+tag.Key] = []string{tag.Value}
-				target.Conditions["autoscaling:ResourceTag/"+tag.Key] = []string{tag.Value}
-			}
+			awsresource.ResourceTags(target.Conditions, g.tagMap(), service)
 		}
 		targets = append(targets, target)
 	}
@@ -170,26 +160,4 @@ func aboutGroup[In any](a *api, name func(*In) string) func(context.Context, *aw
 	return func(ctx context.Context, call *awsfront.Call, in *In) ([]awsfront.Target, error) {
 		return a.about(ctx, call, name(in))
 	}
-}
-
-// page cuts a page out of a list that is sorted by a key.
-func page[T any](a *api, call *awsfront.Call, parameters []any, all []T, key func(T) string, token string, most *int32) ([]T, string, error) {
-	size, err := nexttoken.LimitsOf(service, call.Action).Size(most)
-	if err != nil {
-		return nil, "", err
-	}
-	scope := nexttoken.Scope{Account: call.Caller.Account(), Service: service, Action: call.Action, Parameters: parameters}
-	after, err := a.Pages.Open(scope, token)
-	if err != nil {
-		return nil, "", err
-	}
-	p := nexttoken.Cut(all, key, after, size)
-	if p.Items == nil {
-		p.Items = []T{}
-	}
-	if p.Last == "" {
-		return p.Items, "", nil
-	}
-	next, err := a.Pages.Seal(scope, p.Last)
-	return p.Items, next, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // instanceDetails is an instance of any group.
@@ -49,7 +50,7 @@ func (a *api) describeInstances() awsfront.Spec[describeInstancesInput, describe
 				}
 			}
 			out := &describeInstancesOutput{}
-			out.AutoScalingInstances, out.NextToken, err = page(a, call, []any{in.InstanceIDs}, shown, func(d instanceDetails) string { return d.InstanceID }, in.NextToken, in.MaxRecords)
+			out.AutoScalingInstances, out.NextToken, err = awsresource.Page(a.Account, call, []any{in.InstanceIDs}, shown, func(d instanceDetails) string { return d.InstanceID }, in.MaxRecords, in.NextToken)
 			return out, err
 		},
 	}

@@ -6,43 +6,31 @@ import (
 	"errors"
 	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/aws/region"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/keylock"
 )
 
 const service = "autoscaling"
 
-// Config is what the actions need.
-type Config struct {
-	// Management reads and writes the management plane. It may answer describing actions from memory, which has what
-	// was written before.
-	Management client.Client
-	// Pages seals the tokens of lists.
-	Pages  *nexttoken.Sealer
-	Region string
-}
-
 // api has the actions.
 type api struct {
-	Config
+	awsresource.Account
 	region region.Region
 	locks  keylock.Locks
 }
 
 // Register adds the actions to the front.
-func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil {
+func Register(f *awsfront.Front, account awsresource.Account) error {
+	if account.Management == nil || account.Pages == nil {
 		return errors.New("the actions of Auto Scaling need a client of the management plane and a sealer of pages")
 	}
-	own, err := region.Find(c.Region)
+	own, err := region.Find(account.Region)
 	if err != nil {
 		return fmt.Errorf("the actions of Auto Scaling: %w", err)
 	}
-	a := &api{Config: c, region: own}
+	a := &api{Account: account, region: own}
 
 	awsfront.Register(f, service, "DescribeAutoScalingGroups", a.describeGroups())
 	awsfront.Register(f, service, "DescribeAutoScalingInstances", a.describeInstances())

@@ -7,20 +7,23 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 const resourceType = "auto-scaling-group"
 
 type shownTag struct {
-	Key, Value, ResourceID, ResourceType string
-	PropagateAtLaunch                    bool
+	Key               string `filter:"key"`
+	Value             string `filter:"value"`
+	ResourceID        string `filter:"auto-scaling-group"`
+	ResourceType      string
+	PropagateAtLaunch bool `filter:"propagate-at-launch"`
 }
 
 // tags are those that EKS gives a group, and its own, sorted by key.
@@ -197,7 +200,10 @@ type describeTagsOutput struct {
 func (a *api) describeTags() awsfront.Spec[describeTagsInput, describeTagsOutput] {
 	return awsfront.Spec[describeTagsInput, describeTagsOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeTagsInput) (*describeTagsOutput, error) {
-			filters, err := ec2filter.Rules{Names: []string{"auto-scaling-group", "key", "value", "propagate-at-launch"}, Exact: true}.Compile(in.Filters)
+			fields := awsresource.FiltersOf[shownTag]()
+			rules := fields.Rules()
+			rules.Exact = true
+			filters, err := rules.Compile(in.Filters)
 			if err != nil {
 				return nil, asValidation(err)
 			}
@@ -208,14 +214,13 @@ func (a *api) describeTags() awsfront.Spec[describeTagsInput, describeTagsOutput
 			var shown []shownTag
 			for _, g := range all {
 				for _, t := range g.tags() {
-					values := map[string]string{"auto-scaling-group": g.name, "key": t.Key, "value": t.Value, "propagate-at-launch": strconv.FormatBool(t.PropagateAtLaunch)}
-					if filters.Match(ec2filter.Resource{Values: func(name string) []string { return []string{values[name]} }}) {
+					if filters.Match(ec2filter.Resource{Values: func(name string) []string { values, _ := fields.Values(&t, name); return values }}) {
 						shown = append(shown, t)
 					}
 				}
 			}
 			out := &describeTagsOutput{}
-			out.Tags, out.NextToken, err = page(a, call, []any{in.Filters}, shown, func(t shownTag) string { return t.ResourceID + "\n" + t.Key }, in.NextToken, in.MaxRecords)
+			out.Tags, out.NextToken, err = awsresource.Page(a.Account, call, []any{in.Filters}, shown, func(t shownTag) string { return t.ResourceID + "\n" + t.Key }, in.MaxRecords, in.NextToken)
 			return out, err
 		},
 	}

@@ -82,7 +82,7 @@ func Register(front *awsfront.Front, c Config) error {
 	}); err != nil {
 		return err
 	}
-	if err := autoscaling.Register(front, autoscaling.Config{Management: c.Management, Pages: account.Pages, Region: c.Region}); err != nil {
+	if err := autoscaling.Register(front, account); err != nil {
 		return err
 	}
 	key := kms.Check(c.Management, c.Region, time.Now)
@@ -104,7 +104,7 @@ func Register(front *awsfront.Front, c Config) error {
 	}); err != nil {
 		return err
 	}
-	if err := ssm.Register(front, ssm.Config{Pages: account.Pages, Region: c.Region}); err != nil {
+	if err := ssm.Register(front, account); err != nil {
 		return err
 	}
 	if err := eks.Register(front, eks.Config{

@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 // parameter is one as Systems Manager shows it.
@@ -165,15 +165,6 @@ func (a *api) getParametersByPath() awsfront.Spec[getByPathInput, getByPathOutpu
 			if !strings.HasPrefix(in.Path, "/") {
 				return nil, awsfault.Errorf("ValidationException", "The parameter doesn't meet the parameter name requirements. The parameter name must begin with a forward slash \"/\": %.100q does not", in.Path)
 			}
-			size, err := nexttoken.LimitsOf(service, call.Action).Size(in.MaxResults)
-			if err != nil {
-				return nil, err
-			}
-			scope := nexttoken.Scope{Account: call.Caller.Account(), Service: service, Action: call.Action, Parameters: []any{in.Path, in.Recursive}}
-			after, err := a.Pages.Open(scope, in.NextToken)
-			if err != nil {
-				return nil, err
-			}
 			below := []parameter{}
 			for _, p := range a.parameters {
 				rest, ok := strings.CutPrefix(p.Name, strings.TrimSuffix(in.Path, "/")+"/")
@@ -181,12 +172,8 @@ func (a *api) getParametersByPath() awsfront.Spec[getByPathInput, getByPathOutpu
 					below = append(below, a.show(call, p, ""))
 				}
 			}
-			page := nexttoken.Cut(below, func(p parameter) string { return p.Name }, after, size)
-			out := &getByPathOutput{Parameters: page.Items}
-			if page.Last != "" {
-				out.NextToken, err = a.Pages.Seal(scope, page.Last)
-			}
-			return out, err
+			page, next, err := awsresource.Page(a.Account, call, []any{in.Path, in.Recursive}, below, func(p parameter) string { return p.Name }, in.MaxResults, in.NextToken)
+			return &getByPathOutput{page, next}, err
 		},
 	}
 }

@@ -12,12 +12,13 @@ import (
 	"muster.dev/muster/internal/aws/awsactions"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/awsresource"
 )
 
 func TestParameters(t *testing.T) {
 	g := &awsfronttest.Gate{}
 	front := awsfronttest.New(t, g, nil)
-	if err := Register(front, Config{Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}); err != nil {
+	if err := Register(front, awsresource.Account{Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := front.Check(); err != nil {
