@@ -158,11 +158,13 @@ func TestChangeLosesNobodysWrite(t *testing.T) {
 }
 
 type filtered struct {
-	ID     string `filter:"id,same-id"`
-	Main   bool   `filter:"is-main"`
-	Size   *int32 `filter:"size"`
-	Parts  []part `filter:"part."`
-	Tail   *part  `filter:"tail."`
+	ID     string  `filter:"id,same-id"`
+	Main   bool    `filter:"is-main"`
+	Size   *int32  `filter:"size"`
+	Speed  float64 `filter:"speed"`
+	Role   string  `filter:"role,omitempty"`
+	Parts  []part  `filter:"part."`
+	Tail   *part   `filter:"tail."`
 	Others []string
 	owner  []string `filter:"owner-id"`
 }
@@ -173,12 +175,12 @@ type part struct {
 
 func TestFilters(t *testing.T) {
 	f := FiltersOf[filtered]()
-	if diff := cmp.Diff([]string{"id", "is-main", "owner-id", "part.state", "same-id", "size", "tail.state", "never"}, f.Rules("never").Names); diff != "" {
+	if diff := cmp.Diff([]string{"id", "is-main", "owner-id", "part.state", "role", "same-id", "size", "speed", "tail.state", "never"}, f.Rules("never").Names); diff != "" {
 		t.Error(diff)
 	}
-	item := &filtered{ID: "x", Main: true, Size: new(int32(7)), Parts: []part{{"up"}, {"down"}}, owner: []string{"o"}}
+	item := &filtered{ID: "x", Main: true, Size: new(int32(7)), Speed: 2.5, Parts: []part{{"up"}, {"down"}}, owner: []string{"o"}}
 	for name, want := range map[string][]string{
-		"id": {"x"}, "same-id": {"x"}, "is-main": {"true"}, "size": {"7"}, "part.state": {"up", "down"}, "tail.state": nil, "owner-id": {"o"},
+		"id": {"x"}, "same-id": {"x"}, "is-main": {"true"}, "size": {"7"}, "speed": {"2.5"}, "role": {}, "part.state": {"up", "down"}, "tail.state": nil, "owner-id": {"o"},
 	} {
 		if got, found := f.Values(item, name); !found || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", name, got, found)

@@ -17,19 +17,26 @@ import (
 //
 //	State      string      `filter:"state,vpc-state"` // two names of one value
 //	IsDefault  bool        `filter:"is-default"`      // "true" or "false"
+//	Role       string      `filter:"role,omitempty"`  // no value if it is empty
 //	Attachment *attachment `filter:"attachment."`     // a prefix of the names in the struct, or in the structs of a slice
 //
-// A field is a string, a boolean, an integer, a struct, a pointer to or a slice of them. A nil pointer has no value,
+// A field is a string, a boolean, a number, a struct, a pointer to or a slice of them. A nil pointer has no value,
 // and a slice has all of its items'.
 type Filters[T any] struct {
 	names  []string
-	fields map[string][]int // how a value is reached: the index of each field on the way
+	fields map[string]field
+}
+
+// field is how a value is reached, by the index of each field on the way, and whether it is none if it is empty.
+type field struct {
+	way       []int
+	omitEmpty bool
 }
 
 // FiltersOf reads the tags of a struct. It panics at start-up if T is no struct, a name is there twice, or a field has
 // no values that filters compare.
 func FiltersOf[T any]() Filters[T] {
-	f := Filters[T]{fields: map[string][]int{}}
+	f := Filters[T]{fields: map[string]field{}}
 	f.add(reflect.TypeFor[T](), "", nil)
 	slices.Sort(f.names)
 	return f
@@ -37,22 +44,23 @@ func FiltersOf[T any]() Filters[T] {
 
 func (f *Filters[T]) add(typ reflect.Type, prefix string, way []int) {
 	for i := range typ.NumField() {
-		field := typ.Field(i)
-		tag, ok := field.Tag.Lookup("filter")
+		of := typ.Field(i)
+		tag, ok := of.Tag.Lookup("filter")
 		if !ok {
 			continue
 		}
 		to := append(slices.Clone(way), i)
-		of := single(field.Type)
+		item := single(of.Type)
+		tag, omit := strings.CutSuffix(tag, ",omitempty")
 		for name := range strings.SplitSeq(tag, ",") {
 			if name == "" || strings.HasSuffix(name, ".") {
-				f.add(of, prefix+name, to)
+				f.add(item, prefix+name, to)
 				continue
 			}
-			if _, again := f.fields[prefix+name]; again || !compared(of.Kind()) {
-				panic(fmt.Sprintf("awsresource: filter %s of %s: two fields have it, or its field is a %s", prefix+name, typ, of))
+			if _, again := f.fields[prefix+name]; again || !compared(item.Kind()) {
+				panic(fmt.Sprintf("awsresource: filter %s of %s: two fields have it, or its field is a %s", prefix+name, typ, item))
 			}
-			f.names, f.fields[prefix+name] = append(f.names, prefix+name), to
+			f.names, f.fields[prefix+name] = append(f.names, prefix+name), field{to, omit}
 		}
 	}
 }
@@ -66,7 +74,7 @@ func single(typ reflect.Type) reflect.Type {
 }
 
 func compared(kind reflect.Kind) bool {
-	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Int64
+	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Int64 || kind == reflect.Float64
 }
 
 // Rules are the rules of the filters, and of others that have no field: resources have values for them elsewhere, or
@@ -77,11 +85,15 @@ func (f Filters[T]) Rules(others ...string) ec2filter.Rules {
 
 // Values are what an item has under the name of a filter. Found is false for a name that no field has.
 func (f Filters[T]) Values(item *T, name string) (values []string, found bool) {
-	way, found := f.fields[name]
+	of, found := f.fields[name]
 	if !found {
 		return nil, false
 	}
-	return gather(reflect.ValueOf(item), way, nil), true
+	values = gather(reflect.ValueOf(item), of.way, nil)
+	if of.omitEmpty {
+		values = slices.DeleteFunc(values, func(value string) bool { return value == "" })
+	}
+	return values, true
 }
 
 func gather(value reflect.Value, way []int, to []string) []string {
@@ -98,6 +110,8 @@ func gather(value reflect.Value, way []int, to []string) []string {
 		to = gather(value.Field(way[0]), way[1:], to)
 	case kind == reflect.Bool:
 		to = append(to, strconv.FormatBool(value.Bool()))
+	case kind == reflect.Float64:
+		to = append(to, strconv.FormatFloat(value.Float(), 'f', -1, 64))
 	case kind == reflect.String:
 		to = append(to, value.String())
 	default:
