@@ -12,7 +12,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
 	"muster.dev/muster/internal/cloud/awsresource"
@@ -106,16 +105,16 @@ func (a *Actions) publicIn(ctx context.Context, vpc string) (bool, error) {
 
 // address is an elastic address as EC2 shows it.
 type address struct {
-	AllocationID            string
-	PublicIP                string
-	Domain                  string
+	AllocationID            string `filter:"allocation-id"`
+	PublicIP                string `filter:"public-ip"`
+	Domain                  string `filter:"domain"`
 	PublicIpv4Pool          string
-	NetworkBorderGroup      string
-	AssociationID           string
-	InstanceID              string
-	NetworkInterfaceID      string
-	NetworkInterfaceOwnerID string
-	PrivateIPAddress        string
+	NetworkBorderGroup      string `filter:"network-border-group"`
+	AssociationID           string `filter:"association-id,omitempty"`
+	InstanceID              string `filter:"instance-id,omitempty"`
+	NetworkInterfaceID      string `filter:"network-interface-id,omitempty"`
+	NetworkInterfaceOwnerID string `filter:"network-interface-owner-id,omitempty"`
+	PrivateIPAddress        string `filter:"private-ip-address,omitempty"`
 	Tags                    []awstag.Tag
 }
 
@@ -130,19 +129,7 @@ type describeAddressesOutput struct{ Addresses []address }
 func addressNoun() ec2resource.Noun[address] {
 	return ec2resource.Noun[address]{
 		Kind: ec2id.Address, ID: func(e *address) string { return e.AllocationID }, Tags: func(e *address) map[string]string { return awsresource.TagMap(e.Tags) },
-		Rules: ec2filter.Rules{Names: []string{
-			"allocation-id", "association-id", "domain", "instance-id", "network-border-group", "network-interface-id", "network-interface-owner-id", "private-ip-address", "public-ip",
-		}},
-		Values: func(e *address, name string) []string {
-			value := map[string]string{
-				"allocation-id": e.AllocationID, "association-id": e.AssociationID, "domain": e.Domain, "instance-id": e.InstanceID, "network-border-group": e.NetworkBorderGroup,
-				"network-interface-id": e.NetworkInterfaceID, "network-interface-owner-id": e.NetworkInterfaceOwnerID, "private-ip-address": e.PrivateIPAddress, "public-ip": e.PublicIP,
-			}[name]
-			if value == "" {
-				return nil
-			}
-			return []string{value}
-		},
+		Fields: awsresource.FiltersOf[address](),
 	}
 }
 

@@ -7,13 +7,11 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsrecord"
 	"muster.dev/muster/internal/cloud/awsresource"
@@ -32,24 +30,24 @@ type keptACL struct {
 
 // aclEntry is an entry of a network ACL, as it is kept and as EC2 shows it. It is about an IPv4 or an IPv6 range.
 type aclEntry struct {
-	RuleNumber    int32      `json:"number"`
-	Egress        bool       `json:"egress,omitempty"`
-	Protocol      string     `json:"protocol"` // a number; -1 is all
-	RuleAction    string     `json:"action"`
-	CidrBlock     string     `json:"cidrBlock,omitempty"`
-	Ipv6CidrBlock string     `json:"ipv6CidrBlock,omitempty"`
-	PortRange     *portRange `json:"ports,omitempty"`
-	IcmpTypeCode  *icmpType  `json:"icmp,omitempty"`
+	RuleNumber    int32      `filter:"rule-number" json:"number"`
+	Egress        bool       `filter:"egress" json:"egress,omitempty"`
+	Protocol      string     `filter:"protocol" json:"protocol"` // a number; -1 is all
+	RuleAction    string     `filter:"rule-action" json:"action"`
+	CidrBlock     string     `filter:"cidr,omitempty" json:"cidrBlock,omitempty"`
+	Ipv6CidrBlock string     `filter:"ipv6-cidr,omitempty" json:"ipv6CidrBlock,omitempty"`
+	PortRange     *portRange `filter:"port-range." json:"ports,omitempty"`
+	IcmpTypeCode  *icmpType  `filter:"icmp." json:"icmp,omitempty"`
 }
 
 type portRange struct {
-	From int32 `json:"from"`
-	To   int32 `json:"to"`
+	From int32 `filter:"from" json:"from"`
+	To   int32 `filter:"to" json:"to"`
 }
 
 type icmpType struct {
-	Type int32 `json:"type"`
-	Code int32 `json:"code"`
+	Type int32 `filter:"type" json:"type"`
+	Code int32 `filter:"code" json:"code"`
 }
 
 func (a *Actions) networkACLs() ec2resource.Records[keptACL] {
@@ -96,16 +94,20 @@ func (a *Actions) Register(f *awsfront.Front) {
 
 // networkACL is a network ACL as EC2 shows it.
 type networkACL struct {
-	NetworkACLID string
-	VpcID        string
-	OwnerID      string
-	IsDefault    bool
-	Entries      []aclEntry
-	Associations []aclAssociation
+	NetworkACLID string           `filter:"network-acl-id"`
+	VpcID        string           `filter:"vpc-id"`
+	OwnerID      string           `filter:"owner-id"`
+	IsDefault    bool             `filter:"default"`
+	Entries      []aclEntry       `filter:"entry."`
+	Associations []aclAssociation `filter:"association."`
 	Tags         []awstag.Tag
 }
 
-type aclAssociation struct{ NetworkACLAssociationID, NetworkACLID, SubnetID string }
+type aclAssociation struct {
+	NetworkACLAssociationID string `filter:"association-id"`
+	NetworkACLID            string `filter:"network-acl-id"`
+	SubnetID                string `filter:"subnet-id"`
+}
 
 func (a *Actions) showACLs(ctx context.Context, call *awsfront.Call, all []ec2resource.Record[keptACL]) ([]networkACL, error) {
 	tied, err := a.associations.Associations(ctx)
@@ -150,11 +152,7 @@ type describeNetworkACLsOutput struct {
 func (a *Actions) describeNetworkACLs() awsfront.Spec[describeNetworkACLsInput, describeNetworkACLsOutput] {
 	acls := ec2resource.Noun[networkACL]{
 		Kind: ec2id.NetworkACL, ID: func(n *networkACL) string { return n.NetworkACLID }, Tags: func(n *networkACL) map[string]string { return awsresource.TagMap(n.Tags) },
-		Rules: ec2filter.Rules{Names: []string{
-			"association.association-id", "association.network-acl-id", "association.subnet-id", "default", "entry.cidr", "entry.egress", "entry.icmp.code", "entry.icmp.type",
-			"entry.ipv6-cidr", "entry.port-range.from", "entry.port-range.to", "entry.protocol", "entry.rule-action", "entry.rule-number", "network-acl-id", "owner-id", "vpc-id",
-		}},
-		Values: (*networkACL).values,
+		Fields: awsresource.FiltersOf[networkACL](),
 	}
 	return awsfront.Spec[describeNetworkACLsInput, describeNetworkACLsOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeNetworkACLsInput) (*describeNetworkACLsOutput, error) {
@@ -171,28 +169,6 @@ func (a *Actions) describeNetworkACLs() awsfront.Spec[describeNetworkACLsInput, 
 			return out, err
 		},
 	}
-}
-
-func (n *networkACL) values(name string) (values []string) {
-	for _, s := range n.Associations {
-		values = append(values, map[string]string{
-			"association.association-id": s.NetworkACLAssociationID, "association.network-acl-id": s.NetworkACLID, "association.subnet-id": s.SubnetID,
-		}[name])
-	}
-	for _, e := range n.Entries {
-		of := map[string]string{
-			"entry.cidr": e.CidrBlock, "entry.ipv6-cidr": e.Ipv6CidrBlock, "entry.egress": ec2resource.Text(e.Egress), "entry.protocol": e.Protocol, "entry.rule-action": e.RuleAction, "entry.rule-number": strconv.Itoa(int(e.RuleNumber)),
-		}
-		if e.PortRange != nil {
-			of["entry.port-range.from"], of["entry.port-range.to"] = strconv.Itoa(int(e.PortRange.From)), strconv.Itoa(int(e.PortRange.To))
-		}
-		if e.IcmpTypeCode != nil {
-			of["entry.icmp.type"], of["entry.icmp.code"] = strconv.Itoa(int(e.IcmpTypeCode.Type)), strconv.Itoa(int(e.IcmpTypeCode.Code))
-		}
-		values = append(values, of[name])
-	}
-	values = append(values, map[string]string{"default": ec2resource.Text(n.IsDefault), "network-acl-id": n.NetworkACLID, "owner-id": n.OwnerID, "vpc-id": n.VpcID}[name])
-	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
 
 type createNetworkACLInput struct {

@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 )
 
@@ -21,21 +22,36 @@ func (a *Actions) RegisterImages(f *awsfront.Front) {
 
 // shownImage is an image as EC2 shows it.
 type shownImage struct {
-	ImageID, Name, Description, ImageLocation, State, OwnerID, ImageOwnerAlias, Architecture string
-	CreationDate, ImageType, RootDeviceName, RootDeviceType                                  string
-	PlatformDetails, UsageOperation, VirtualizationType, Hypervisor, BootMode, ImdsSupport   string
-	Public, EnaSupport                                                                       *bool
-	BlockDeviceMappings                                                                      []blockDevice
-	Tags                                                                                     []awstag.Tag
+	ImageID                               string `filter:"image-id"`
+	Name                                  string `filter:"name"`
+	Description                           string `filter:"description"`
+	ImageLocation                         string `filter:"manifest-location"`
+	State                                 string `filter:"state"`
+	OwnerID                               string `filter:"owner-id"`
+	ImageOwnerAlias                       string `filter:"owner-alias"`
+	Architecture                          string `filter:"architecture"`
+	CreationDate                          string `filter:"creation-date"`
+	ImageType                             string `filter:"image-type"`
+	RootDeviceName                        string `filter:"root-device-name"`
+	RootDeviceType                        string `filter:"root-device-type"`
+	PlatformDetails                       string `filter:"platform-details"`
+	UsageOperation, BootMode, ImdsSupport string
+	VirtualizationType                    string        `filter:"virtualization-type"`
+	Hypervisor                            string        `filter:"hypervisor"`
+	Public                                *bool         `filter:"is-public"`
+	EnaSupport                            *bool         `filter:"ena-support"`
+	BlockDeviceMappings                   []blockDevice `filter:"block-device-mapping."`
+	Tags                                  []awstag.Tag
 }
 
 type blockDevice struct {
-	DeviceName string
+	DeviceName string `filter:"device-name"`
 	Ebs        struct {
-		DeleteOnTermination, Encrypted *bool
-		VolumeSize                     *int64
-		VolumeType                     string
-	}
+		DeleteOnTermination *bool  `filter:"delete-on-termination"`
+		Encrypted           *bool  `filter:"encrypted"`
+		VolumeSize          *int64 `filter:"volume-size"`
+		VolumeType          string `filter:"volume-type"`
+	} `filter:""`
 }
 
 func showImage(i ami.Image) shownImage {
@@ -91,24 +107,7 @@ func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeIm
 func imageNoun() ec2resource.Noun[shownImage] {
 	return ec2resource.Noun[shownImage]{
 		Kind: ec2id.Image, ID: func(i *shownImage) string { return i.ImageID }, Tags: func(*shownImage) map[string]string { return nil },
-		Rules: ec2filter.Rules{Names: []string{
-			"architecture", "block-device-mapping.delete-on-termination", "block-device-mapping.device-name", "block-device-mapping.encrypted",
-			"block-device-mapping.volume-size", "block-device-mapping.volume-type", "creation-date", "description", "ena-support", "hypervisor", "image-id",
-			"image-type", "is-public", "manifest-location", "name", "owner-alias", "owner-id", "platform", "platform-details", "product-code", "ramdisk-id",
-			"root-device-name", "root-device-type", "state", "virtualization-type",
-		}},
-		Values: func(i *shownImage, name string) []string {
-			if value, ok := map[string]string{
-				"architecture": i.Architecture, "block-device-mapping.delete-on-termination": "true", "block-device-mapping.device-name": i.RootDeviceName,
-				"block-device-mapping.encrypted": "false", "block-device-mapping.volume-size": "20", "block-device-mapping.volume-type": "gp3",
-				"creation-date": i.CreationDate, "description": i.Description, "ena-support": "true", "hypervisor": i.Hypervisor, "image-id": i.ImageID,
-				"image-type": i.ImageType, "is-public": "true", "manifest-location": i.ImageLocation, "name": i.Name, "owner-alias": i.ImageOwnerAlias,
-				"owner-id": i.OwnerID, "platform-details": i.PlatformDetails, "root-device-name": i.RootDeviceName, "root-device-type": i.RootDeviceType,
-				"state": i.State, "virtualization-type": i.VirtualizationType,
-			}[name]; ok {
-				return []string{value}
-			}
-			return nil // of Windows, the marketplace and the like
-		},
+		Fields: awsresource.FiltersOf[shownImage](),
+		Rules:  ec2filter.Rules{Names: []string{"platform", "product-code", "ramdisk-id"}}, // of Windows, the marketplace and the like
 	}
 }

@@ -5,12 +5,10 @@ package offering
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/machine/instancetype"
@@ -24,35 +22,56 @@ func (a *Actions) RegisterInstanceTypes(f *awsfront.Front) {
 
 // InstanceType is an instance type as EC2 shows it.
 type InstanceType struct {
-	InstanceType                                                                  string
-	CurrentGeneration, FreeTierEligible, BareMetal, InstanceStorageSupported      *bool
-	BurstablePerformanceSupported, HibernationSupported, DedicatedHostsSupported  *bool
-	AutoRecoverySupported                                                         *bool
-	Hypervisor                                                                    string
-	SupportedUsageClasses, SupportedVirtualizationTypes, SupportedRootDeviceTypes []string
-	VCpuInfo                                                                      vcpuInfo
-	MemoryInfo                                                                    struct{ SizeInMiB *int64 }
-	ProcessorInfo                                                                 processorInfo
-	NetworkInfo                                                                   networkInfo
-	EbsInfo                                                                       ebsInfo
+	InstanceType                  string        `filter:"instance-type"`
+	CurrentGeneration             *bool         `filter:"current-generation"`
+	FreeTierEligible              *bool         `filter:"free-tier-eligible"`
+	BareMetal                     *bool         `filter:"bare-metal"`
+	InstanceStorageSupported      *bool         `filter:"instance-storage-supported"`
+	BurstablePerformanceSupported *bool         `filter:"burstable-performance-supported"`
+	HibernationSupported          *bool         `filter:"hibernation-supported"`
+	DedicatedHostsSupported       *bool         `filter:"dedicated-hosts-supported"`
+	AutoRecoverySupported         *bool         `filter:"auto-recovery-supported"`
+	Hypervisor                    string        `filter:"hypervisor"`
+	SupportedUsageClasses         []string      `filter:"supported-usage-class"`
+	SupportedVirtualizationTypes  []string      `filter:"supported-virtualization-type"`
+	SupportedRootDeviceTypes      []string      `filter:"supported-root-device-type"`
+	VCpuInfo                      vcpuInfo      `filter:"vcpu-info."`
+	MemoryInfo                    memoryInfo    `filter:"memory-info."`
+	ProcessorInfo                 processorInfo `filter:"processor-info."`
+	NetworkInfo                   networkInfo   `filter:"network-info."`
+	EbsInfo                       ebsInfo       `filter:"ebs-info."`
 	// PlacementGroupInfo has no strategies; without it Terraform takes the type for one that is not there.
 	PlacementGroupInfo struct{ SupportedStrategies []string }
 }
 
-type vcpuInfo struct{ DefaultVCpus, DefaultCores, DefaultThreadsPerCore *int64 }
+type vcpuInfo struct {
+	DefaultVCpus          *int64 `filter:"default-vcpus"`
+	DefaultCores          *int64 `filter:"default-cores"`
+	DefaultThreadsPerCore *int64 `filter:"default-threads-per-core"`
+}
+
+type memoryInfo struct {
+	SizeInMiB *int64 `filter:"size-in-mib"`
+}
 
 type processorInfo struct {
 	Manufacturer             string
-	SupportedArchitectures   []string
-	SustainedClockSpeedInGhz *float64
+	SupportedArchitectures   []string `filter:"supported-architecture"`
+	SustainedClockSpeedInGhz *float64 `filter:"sustained-clock-speed-in-ghz"`
 }
 
 type networkInfo struct {
-	NetworkPerformance, EnaSupport                                         string
-	MaximumNetworkInterfaces, MaximumNetworkCards, DefaultNetworkCardIndex *int64
-	Ipv4AddressesPerInterface, Ipv6AddressesPerInterface                   *int64
-	Ipv6Supported, EfaSupported, EncryptionInTransitSupported              *bool
-	NetworkCards                                                           []networkCard
+	NetworkPerformance           string `filter:"network-performance"`
+	EnaSupport                   string `filter:"ena-support"`
+	MaximumNetworkInterfaces     *int64 `filter:"maximum-network-interfaces"`
+	MaximumNetworkCards          *int64 `filter:"maximum-network-cards"`
+	DefaultNetworkCardIndex      *int64
+	Ipv4AddressesPerInterface    *int64 `filter:"ipv4-addresses-per-interface"`
+	Ipv6AddressesPerInterface    *int64
+	Ipv6Supported                *bool `filter:"ipv6-supported"`
+	EfaSupported                 *bool `filter:"efa-supported"`
+	EncryptionInTransitSupported *bool
+	NetworkCards                 []networkCard
 }
 
 type networkCard struct {
@@ -61,8 +80,11 @@ type networkCard struct {
 }
 
 type ebsInfo struct {
-	EbsOptimizedSupport, EncryptionSupport, NvmeSupport, AttachmentLimitType string
-	MaximumEbsAttachments                                                    *int64
+	EbsOptimizedSupport   string `filter:"ebs-optimized-support"`
+	EncryptionSupport     string `filter:"encryption-support"`
+	NvmeSupport           string `filter:"nvme-support"`
+	AttachmentLimitType   string
+	MaximumEbsAttachments *int64
 }
 
 // maxAttachments is how many volumes and interfaces together all types of the catalogue have.
@@ -128,52 +150,7 @@ func (a *Actions) describeInstanceTypes() awsfront.Spec[describeInstanceTypesInp
 
 // InstanceTypeNoun is how DescribeInstanceTypes chooses.
 func InstanceTypeNoun() ec2resource.Noun[InstanceType] {
-	values := map[string]func(*InstanceType) string{
-		"auto-recovery-supported":            func(*InstanceType) string { return "false" },
-		"bare-metal":                         func(*InstanceType) string { return "false" },
-		"burstable-performance-supported":    func(i *InstanceType) string { return ec2resource.Text(*i.BurstablePerformanceSupported) },
-		"current-generation":                 func(i *InstanceType) string { return ec2resource.Text(*i.CurrentGeneration) },
-		"dedicated-hosts-supported":          func(*InstanceType) string { return "false" },
-		"ebs-info.ebs-optimized-support":     func(i *InstanceType) string { return i.EbsInfo.EbsOptimizedSupport },
-		"ebs-info.encryption-support":        func(i *InstanceType) string { return i.EbsInfo.EncryptionSupport },
-		"ebs-info.nvme-support":              func(i *InstanceType) string { return i.EbsInfo.NvmeSupport },
-		"free-tier-eligible":                 func(i *InstanceType) string { return ec2resource.Text(*i.FreeTierEligible) },
-		"hibernation-supported":              func(*InstanceType) string { return "false" },
-		"hypervisor":                         func(i *InstanceType) string { return i.Hypervisor },
-		"instance-storage-supported":         func(*InstanceType) string { return "false" },
-		"instance-type":                      func(i *InstanceType) string { return i.InstanceType },
-		"memory-info.size-in-mib":            func(i *InstanceType) string { return strconv.FormatInt(*i.MemoryInfo.SizeInMiB, 10) },
-		"network-info.ena-support":           func(i *InstanceType) string { return i.NetworkInfo.EnaSupport },
-		"network-info.efa-supported":         func(*InstanceType) string { return "false" },
-		"network-info.ipv6-supported":        func(*InstanceType) string { return "true" },
-		"network-info.network-performance":   func(i *InstanceType) string { return i.NetworkInfo.NetworkPerformance },
-		"network-info.maximum-network-cards": func(*InstanceType) string { return "1" },
-		"network-info.maximum-network-interfaces": func(i *InstanceType) string {
-			return strconv.FormatInt(*i.NetworkInfo.MaximumNetworkInterfaces, 10)
-		},
-		"network-info.ipv4-addresses-per-interface": func(i *InstanceType) string {
-			return strconv.FormatInt(*i.NetworkInfo.Ipv4AddressesPerInterface, 10)
-		},
-		"processor-info.supported-architecture": func(*InstanceType) string { return instancetype.Architecture },
-		"processor-info.sustained-clock-speed-in-ghz": func(i *InstanceType) string {
-			return strconv.FormatFloat(*i.ProcessorInfo.SustainedClockSpeedInGhz, 'f', -1, 64)
-		},
-		"supported-root-device-type":         func(*InstanceType) string { return "ebs" },
-		"supported-usage-class":              func(*InstanceType) string { return "on-demand" },
-		"supported-virtualization-type":      func(*InstanceType) string { return "hvm" },
-		"vcpu-info.default-cores":            func(i *InstanceType) string { return strconv.FormatInt(*i.VCpuInfo.DefaultCores, 10) },
-		"vcpu-info.default-threads-per-core": func(i *InstanceType) string { return strconv.FormatInt(*i.VCpuInfo.DefaultThreadsPerCore, 10) },
-		"vcpu-info.default-vcpus":            func(i *InstanceType) string { return strconv.FormatInt(*i.VCpuInfo.DefaultVCpus, 10) },
-	}
-	var names []string
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return ec2resource.Noun[InstanceType]{
-		ID: func(i *InstanceType) string { return i.InstanceType }, Rules: ec2filter.Rules{Names: names},
-		Values: func(i *InstanceType, name string) []string { return []string{values[name](i)} },
-	}
+	return ec2resource.Noun[InstanceType]{ID: func(i *InstanceType) string { return i.InstanceType }, Fields: awsresource.FiltersOf[InstanceType]()}
 }
 
 type describeOfferingsInput struct {

@@ -21,8 +21,8 @@ const MostRoutes = 1000
 // destination is where the packets of a route are for: an IPv4 or an IPv6 range. Routes of IPv6 are kept and lead
 // nowhere: machines have no IPv6.
 type destination struct {
-	DestinationCidrBlock     string
-	DestinationIpv6CidrBlock string
+	DestinationCidrBlock     string `filter:"destination-cidr-block,omitempty"`
+	DestinationIpv6CidrBlock string `filter:"destination-ipv6-cidr-block,omitempty"`
 }
 
 type routeInput struct {

@@ -87,31 +87,31 @@ func (a *Actions) Register(f *awsfront.Front) {
 
 // routeTable is a route table as EC2 shows it.
 type routeTable struct {
-	RouteTableID    string
-	VpcID           string
-	OwnerID         string
-	Routes          []route
-	Associations    []routeAssociation
+	RouteTableID    string             `filter:"route-table-id"`
+	VpcID           string             `filter:"vpc-id"`
+	OwnerID         string             `filter:"owner-id"`
+	Routes          []route            `filter:"route."`
+	Associations    []routeAssociation `filter:"association."`
 	PropagatingVgws []struct{ GatewayID string }
 	Tags            []awstag.Tag
 }
 
 type route struct {
-	destination
-	GatewayID          string
-	NatGatewayID       string
-	InstanceID         string
+	destination        `filter:""`
+	GatewayID          string `filter:"gateway-id,omitempty"`
+	NatGatewayID       string `filter:"nat-gateway-id,omitempty"`
+	InstanceID         string `filter:"instance-id,omitempty"`
 	InstanceOwnerID    string
 	NetworkInterfaceID string
-	Origin             string
-	State              string
+	Origin             string `filter:"origin"`
+	State              string `filter:"state"`
 }
 
 type routeAssociation struct {
-	RouteTableAssociationID string
-	RouteTableID            string
-	SubnetID                string
-	Main                    bool
+	RouteTableAssociationID string `filter:"route-table-association-id"`
+	RouteTableID            string `filter:"route-table-id"`
+	SubnetID                string `filter:"subnet-id,omitempty"`
+	Main                    bool   `filter:"main"`
 	AssociationState        associationState
 }
 
@@ -148,31 +148,11 @@ func (a *Actions) describeRouteTables() awsfront.Spec[describeRouteTablesInput, 
 func routeTableNoun() ec2resource.Noun[routeTable] {
 	return ec2resource.Noun[routeTable]{
 		Kind: ec2id.RouteTable, ID: func(t *routeTable) string { return t.RouteTableID }, Tags: func(t *routeTable) map[string]string { return awsresource.TagMap(t.Tags) },
-		Rules: ec2filter.Rules{Names: []string{
-			"association.gateway-id", "association.main", "association.route-table-association-id", "association.route-table-id", "association.subnet-id", "owner-id",
-			"route-table-id", "route.destination-cidr-block", "route.destination-ipv6-cidr-block", "route.destination-prefix-list-id",
-			"route.egress-only-internet-gateway-id", "route.gateway-id", "route.instance-id", "route.nat-gateway-id", "route.origin", "route.state",
-			"route.transit-gateway-id", "route.vpc-peering-connection-id", "vpc-id",
+		Fields: awsresource.FiltersOf[routeTable](),
+		Rules: ec2filter.Rules{Names: []string{ // no route leads there
+			"association.gateway-id", "route.destination-prefix-list-id", "route.egress-only-internet-gateway-id", "route.transit-gateway-id", "route.vpc-peering-connection-id",
 		}},
-		Values: (*routeTable).values,
 	}
-}
-
-func (t *routeTable) values(name string) (values []string) {
-	for _, s := range t.Associations {
-		values = append(values, map[string]string{
-			"association.main": ec2resource.Text(s.Main), "association.route-table-association-id": s.RouteTableAssociationID, "association.route-table-id": s.RouteTableID,
-			"association.subnet-id": s.SubnetID,
-		}[name])
-	}
-	for _, r := range t.Routes {
-		values = append(values, map[string]string{
-			"route.destination-cidr-block": r.DestinationCidrBlock, "route.destination-ipv6-cidr-block": r.DestinationIpv6CidrBlock, "route.gateway-id": r.GatewayID, "route.instance-id": r.InstanceID,
-			"route.nat-gateway-id": r.NatGatewayID, "route.origin": r.Origin, "route.state": r.State,
-		}[name])
-	}
-	values = append(values, map[string]string{"owner-id": t.OwnerID, "route-table-id": t.RouteTableID, "vpc-id": t.VpcID}[name])
-	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
 
 // showRouteTables shows tables with their associations, and routes with whether their target is there.
