@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"reflect"
 	"time"
@@ -128,7 +129,9 @@ type Spec[In, Out any] struct {
 	// About says which resources a request is about. All must be allowed. Nil is for actions that are about no one
 	// resource.
 	About func(context.Context, *Call, *In) ([]Target, error)
-	Do    func(context.Context, *Call, *In) (*Out, error)
+	// Conditions are those that each target has, besides its own.
+	Conditions map[string][]string
+	Do         func(context.Context, *Call, *In) (*Out, error)
 	// Begin, if not nil, comes before About, and what it returns is called when the action is done or refused. It may
 	// put another Caller into the Call.
 	Begin func(context.Context, *Call) (end func(), err error)
@@ -203,10 +206,14 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 			}
 			return prepared{
 				about: func(ctx context.Context) ([]Target, error) {
-					if spec.About == nil {
-						return []Target{{Resource: "*"}}, nil
+					targets := []Target{{Resource: "*"}}
+					if spec.About != nil {
+						var err error
+						if targets, err = spec.About(ctx, call, in); err != nil {
+							return nil, err
+						}
 					}
-					return spec.About(ctx, call, in)
+					return withConditions(targets, spec.Conditions), nil
 				},
 				do: func(ctx context.Context) (any, error) {
 					out, err := spec.Do(ctx, call, in)
@@ -218,6 +225,20 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 			}, nil
 		},
 	}
+}
+
+// withConditions adds conditions to each target, whose maps may be shared.
+func withConditions(targets []Target, conditions map[string][]string) []Target {
+	if len(conditions) == 0 {
+		return targets
+	}
+	for i := range targets {
+		all := map[string][]string{}
+		maps.Copy(all, targets[i].Conditions)
+		maps.Copy(all, conditions)
+		targets[i].Conditions = all
+	}
+	return targets
 }
 
 // Answers reports whether an action is registered.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"time"
 
@@ -65,22 +64,6 @@ func New(c Config) (*EC2, error) {
 
 // Register adds an action. Its targets get the condition key that all requests to EC2 have.
 func Register[In, Out any](a *EC2, f *awsfront.Front, name string, spec awsfront.Spec[In, Out]) {
-	about := spec.About
-	spec.About = func(ctx context.Context, call *awsfront.Call, in *In) (targets []awsfront.Target, err error) {
-		if about == nil {
-			targets = []awsfront.Target{{Resource: "*"}}
-		} else {
-			targets, err = about(ctx, call, in)
-		}
-		for i := range targets {
-			conditions := maps.Clone(targets[i].Conditions)
-			if conditions == nil {
-				conditions = map[string][]string{}
-			}
-			conditions["ec2:Region"] = []string{a.Region}
-			targets[i].Conditions = conditions
-		}
-		return targets, err
-	}
+	spec.Conditions = map[string][]string{"ec2:Region": {a.Region}}
 	awsfront.Register(f, Service, name, spec)
 }
