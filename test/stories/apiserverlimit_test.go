@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -63,7 +63,7 @@ func endedAtTheLimit(t *testing.T, muster, blue side) {
 	}
 	end := blue.keepAsking()
 	stop := muster.flood()
-	var memory supervise.Memory
+	var memory runner.Memory
 	muster.eventually("the kernel ends the API server", func() error {
 		status := muster.apiServerStatus()
 		if memory = status.Memory; memory.Ended == 0 {
@@ -124,7 +124,7 @@ func anotherLimit(t *testing.T, muster, _ side) {
 	}{{"2Gi", 2 << 30}, {"1536Mi", 1536 << 20}} {
 		muster.mustKubectl("--context", "muster-management", "-n", "muster", "patch", "cluster", "muster", "--type", "merge", "-p", `{"spec":{"apiServer":{"memoryLimit":"`+limit.text+`"}}}`)
 		muster.eventually("the limit of "+limit.text+" is in force", func() error {
-			if status := muster.apiServerStatus(); status.Memory.Limit != limit.bytes || status.State != supervise.Ready {
+			if status := muster.apiServerStatus(); status.Memory.Limit != limit.bytes || status.State != runner.Ready {
 				return fmt.Errorf("it is %s with %+v", status.State, status.Memory)
 			}
 			return nil
@@ -169,9 +169,9 @@ func takenOverIntoItsGroup(t *testing.T, muster, blue side) {
 }
 
 // apiServerStatus is what the service says of the API server.
-func (s side) apiServerStatus() supervise.Status {
+func (s side) apiServerStatus() runner.Status {
 	s.t.Helper()
-	var found supervise.Status
+	var found runner.Status
 	s.eventually("the service answers", func() error {
 		status, err := s.status()
 		if err != nil {

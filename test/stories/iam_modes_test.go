@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // TestAuthenticationModes takes a cluster from aws-auth alone to access entries alone, with a machine and people in it
@@ -72,7 +72,7 @@ func (m *modes) goTo(w *iam, mode string) {
 	w.muster("up", "-f", m.file, "--timeout", "60s")
 	w.eventually("the authenticator has the mode "+mode, func() error {
 		for _, c := range must(w.status()).Clusters[0].Components {
-			if c.Name == "authenticator" && (c.State != supervise.Ready || c.PID == old["authenticator"].PID) {
+			if c.Name == "authenticator" && (c.State != runner.Ready || c.PID == old["authenticator"].PID) {
 				return fmt.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // patience is how long a story waits for an effect that comes at some time. It is not a promise: a slow or busy machine
@@ -76,7 +76,7 @@ func (i *installation) ready() time.Duration {
 			components = append(components, cluster.Components...)
 		}
 		for _, c := range components {
-			if c.State != supervise.Ready {
+			if c.State != runner.Ready {
 				return fmt.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
 			}
 		}

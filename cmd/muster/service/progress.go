@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/readiness"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
@@ -76,7 +76,7 @@ func (r progressRow) drawn() terminal.Row {
 
 // progressRows sums a status up: the control plane, then a row for each node group.
 func progressRows(status servicestatus.Status, cluster servicestatus.Cluster, now time.Time) []progressRow {
-	summary := supervise.Summary(slices.Concat(status.Components, cluster.Components), now)
+	summary := runner.Summary(slices.Concat(status.Components, cluster.Components), now)
 	plane := progressRow{name: "control plane", text: "ready", ready: summary == "" && cluster.Ready}
 	if !plane.ready {
 		plane.text = cmp.Or(summary, cluster.Message, status.Message, "setting up")

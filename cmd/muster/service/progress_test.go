@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/internal/cluster/servicestatus"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
@@ -30,17 +30,17 @@ func TestProgressOfSeveralErrors(t *testing.T) {
 
 // start is how a cluster starts, status by status.
 func start() []servicestatus.Cluster {
-	component := func(name string, state supervise.State) supervise.Status {
-		return supervise.Status{Name: name, State: state, Since: time.Now(), Message: `Get "https://127.0.0.1:29306/readyz": dial tcp 127.0.0.1:29306: connect: connection refused`}
+	component := func(name string, state runner.State) runner.Status {
+		return runner.Status{Name: name, State: state, Since: time.Now(), Message: `Get "https://127.0.0.1:29306/readyz": dial tcp 127.0.0.1:29306: connect: connection refused`}
 	}
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-certificate-controller"}
 	var all []servicestatus.Cluster
 	for ready := range len(names) + 1 {
 		var now servicestatus.Cluster
 		for i, name := range names {
-			state := supervise.Starting
+			state := runner.Starting
 			if i < ready {
-				state = supervise.Ready
+				state = runner.Ready
 			}
 			now.Components = append(now.Components, component(name, state))
 		}

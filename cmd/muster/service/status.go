@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/servicestatus"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/table"
 )
 
@@ -128,7 +128,7 @@ func printNotes(out io.Writer, notes []string) {
 	}
 }
 
-func printComponents(o *terminal.Options, components []supervise.Status, now time.Time) error {
+func printComponents(o *terminal.Options, components []runner.Status, now time.Time) error {
 	t := table.New(o.Out, "COMPONENT", "STATE", "PROCESS", "USER", "RESTARTS", "SINCE", "MESSAGE")
 	for _, c := range components {
 		process, user, since := "-", "-", c.Since

@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/servicestatus"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // Of machines that are not as they should be it is told where to look further; of the others nothing.
@@ -74,10 +74,10 @@ func TestStatusOfProcesses(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	ago := func(d time.Duration) time.Time { return clitest.Noon.Add(-d) }
-	err := printComponents(&terminal.Options{Streams: terminal.Streams{Out: &out}}, []supervise.Status{
-		{Name: "etcd", State: supervise.Ready, PID: 7, User: 2013265952, Restarts: 2, Since: ago(time.Minute), Started: ago(50 * time.Hour)},
-		{Name: "webhook-proxy", State: supervise.Ready, PID: 8, Since: ago(time.Minute), Started: ago(time.Minute)},
-		{Name: "kube-scheduler", State: supervise.Backoff, Restarts: 3, Since: ago(5 * time.Second), Message: "it ended"},
+	err := printComponents(&terminal.Options{Streams: terminal.Streams{Out: &out}}, []runner.Status{
+		{Name: "etcd", State: runner.Ready, PID: 7, User: 2013265952, Restarts: 2, Since: ago(time.Minute), Started: ago(50 * time.Hour)},
+		{Name: "webhook-proxy", State: runner.Ready, PID: 8, Since: ago(time.Minute), Started: ago(time.Minute)},
+		{Name: "kube-scheduler", State: runner.Backoff, Restarts: 3, Since: ago(5 * time.Second), Message: "it ended"},
 	}, clitest.Noon)
 	want := "COMPONENT        STATE     PROCESS   USER         RESTARTS   SINCE   MESSAGE\n" +
 		"etcd             Ready     7         2013265952   2          2d2h    -\n" +

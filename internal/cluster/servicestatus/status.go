@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/plane/readiness"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // Status describes the service, the account's components and its clusters.
@@ -34,8 +34,8 @@ type Status struct {
 	// when it starts.
 	NoOwnUsers string `json:"noOwnUsers,omitempty"`
 	// Components are the account's own; each cluster has its own besides.
-	Components []supervise.Status `json:"components"`
-	Clusters   []Cluster          `json:"clusters"`
+	Components []runner.Status `json:"components"`
+	Clusters   []Cluster       `json:"clusters"`
 	// Looking is true until the service has found every cluster that it is to run.
 	Looking bool `json:"looking,omitempty"`
 	// Host is what the local nodes of all clusters share.
@@ -66,10 +66,10 @@ type Cluster struct {
 	Version   string `json:"version,omitempty"`
 	Ready     bool   `json:"ready"`
 	// Message says what the cluster waits for; empty when all is well.
-	Message    string             `json:"message,omitempty"`
-	Components []supervise.Status `json:"components"`
-	NodeGroups []NodeGroup        `json:"nodeGroups"`
-	Machines   []Machine          `json:"machines"`
+	Message    string          `json:"message,omitempty"`
+	Components []runner.Status `json:"components"`
+	NodeGroups []NodeGroup     `json:"nodeGroups"`
+	Machines   []Machine       `json:"machines"`
 	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
 	Settled bool `json:"settled"`
 	// Rotation describes the authority that signs kubelets' certificates.
@@ -134,7 +134,7 @@ func (s Status) In(namespace string) (Cluster, bool) {
 // AsAsked reports whether the cluster is ready, as its condition and each of its components say, and every node of
 // every group is.
 func (c Cluster) AsAsked() bool {
-	if !c.Settled || !c.Ready || slices.ContainsFunc(c.Components, func(p supervise.Status) bool { return p.State != supervise.Ready }) {
+	if !c.Settled || !c.Ready || slices.ContainsFunc(c.Components, func(p runner.Status) bool { return p.State != runner.Ready }) {
 		return false
 	}
 	for _, group := range c.NodeGroups {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 func TestReady(t *testing.T) {
@@ -19,9 +19,9 @@ func TestReady(t *testing.T) {
 		"nothing seen yet":  {func(s *Cluster) { s.Settled = false }, false},
 		"cluster not ready": {func(s *Cluster) { s.Ready = false }, false},
 		"a component waits": {func(s *Cluster) {
-			s.Components = []supervise.Status{{State: supervise.Ready}, {State: supervise.Waiting}}
+			s.Components = []runner.Status{{State: runner.Ready}, {State: runner.Waiting}}
 		}, false},
-		"components serve":  {func(s *Cluster) { s.Components = []supervise.Status{{State: supervise.Ready}} }, true},
+		"components serve":  {func(s *Cluster) { s.Components = []runner.Status{{State: runner.Ready}} }, true},
 		"a node not ready":  {func(s *Cluster) { s.NodeGroups[1].Ready = 1 }, false},
 		"a machine missing": {func(s *Cluster) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
 		"one too many":      {func(s *Cluster) { s.NodeGroups[0].Machines = 1 }, false},

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 func TestUnlimitedMemory(t *testing.T) {
 	t.Parallel()
-	memories := map[string]supervise.Memory{
+	memories := map[string]runner.Memory{
 		"starting":   {},
 		"limited":    {Limit: 4 << 30},
 		"ended once": {Limit: 512 << 20, Ended: 1},
@@ -19,7 +19,7 @@ func TestUnlimitedMemory(t *testing.T) {
 		"unlimited":  {Problem: "that takes root, and muster does not run as root"},
 	}
 	of := func(name string) Cluster {
-		return Cluster{Components: []supervise.Status{{Name: component.Etcd}, {Name: component.APIServer, Memory: memories[name]}}}
+		return Cluster{Components: []runner.Status{{Name: component.Etcd}, {Name: component.APIServer, Memory: memories[name]}}}
 	}
 	for _, name := range []string{"starting", "limited", "in use", "ended once"} {
 		if got := UnlimitedMemory([]Cluster{{}, of(name)}); got != "" {

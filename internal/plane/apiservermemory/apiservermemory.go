@@ -17,7 +17,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // look is the interval at which the Events are brought up to date.
@@ -33,17 +33,17 @@ const (
 )
 
 // Of describes how the kube-apiserver among the components of a cluster is held to its memory.
-func Of(components []supervise.Status) supervise.Memory {
+func Of(components []runner.Status) runner.Memory {
 	for _, c := range components {
 		if c.Name == component.APIServer {
 			return c.Memory
 		}
 	}
-	return supervise.Memory{}
+	return runner.Memory{}
 }
 
 // Condition is the condition APIServerMemoryLimited; false before the process has been started or taken over.
-func Condition(m supervise.Memory) (metav1.Condition, bool) {
+func Condition(m runner.Memory) (metav1.Condition, bool) {
 	is := func(status metav1.ConditionStatus, reason, message string) (metav1.Condition, bool) {
 		return metav1.Condition{Type: v1alpha1.ConditionAPIServerMemoryLimited, Status: status, Reason: reason, Message: message}, true
 	}
@@ -60,11 +60,11 @@ func Condition(m supervise.Memory) (metav1.Condition, bool) {
 	return is(metav1.ConditionTrue, reasonLimited, fmt.Sprintf("kube-apiserver is held to %d MiB of memory", m.Limit>>20))
 }
 
-func inUseMessage(m supervise.Memory) string {
+func inUseMessage(m runner.Memory) string {
 	return fmt.Sprintf("spec.apiServer.memoryLimit: %s until kube-apiserver is started again", m.Problem)
 }
 
-func endedMessage(m supervise.Memory) string {
+func endedMessage(m runner.Memory) string {
 	text := fmt.Sprintf("the kernel ended kube-apiserver at its memory limit of %d MiB (it used %d MiB) at %s", m.Last.Limit>>20, m.Last.Used>>20, m.Last.At.UTC().Format(time.RFC3339))
 	if m.Ended > 1 {
 		text += fmt.Sprintf(", the last of %d times", m.Ended)
@@ -73,7 +73,7 @@ func endedMessage(m supervise.Memory) string {
 }
 
 // Notes are what an operator should know of the memory of a kube-apiserver that has a limit.
-func Notes(m supervise.Memory) []string {
+func Notes(m runner.Memory) []string {
 	var notes []string
 	if m.Ended > 0 {
 		notes = append(notes, endedMessage(m))
@@ -92,7 +92,7 @@ type Notice struct {
 
 // due are the messages of the Events that are due: one for each time that the API server was ended, and one for each
 // limit that is not in force while another one is. Why a host has no limits at all `muster status` says.
-func (n *Notice) due(m supervise.Memory) []string {
+func (n *Notice) due(m runner.Memory) []string {
 	var messages []string
 	if m.Ended > 0 && !m.Last.At.Equal(n.ended) {
 		n.ended = m.Last.At
@@ -109,7 +109,7 @@ func (n *Notice) due(m supervise.Memory) []string {
 
 // Tell records Events of a Cluster, by its namespace in the management plane, about the memory of its kube-apiserver
 // until the context ends.
-func (n *Notice) Tell(ctx context.Context, plane manager.Manager, namespace string, components func() []supervise.Status) {
+func (n *Notice) Tell(ctx context.Context, plane manager.Manager, namespace string, components func() []runner.Status) {
 	recorder := plane.GetEventRecorder("muster")
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()

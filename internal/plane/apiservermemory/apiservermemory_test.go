@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 const (
@@ -18,9 +18,9 @@ const (
 )
 
 // memories are the ways in which an API server can be held to its memory.
-func memories() map[string]supervise.Memory {
-	last := supervise.MemoryEnd{At: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC), Limit: 512 << 20, Used: 511 << 20}
-	return map[string]supervise.Memory{
+func memories() map[string]runner.Memory {
+	last := runner.MemoryEnd{At: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC), Limit: 512 << 20, Used: 511 << 20}
+	return map[string]runner.Memory{
 		"starting":    {},
 		"limited":     {Limit: 4 << 30},
 		"ended once":  {Limit: 512 << 20, Ended: 1, Last: last},
@@ -71,7 +71,7 @@ func TestMemoryNotice(t *testing.T) {
 	var notice Notice
 	for _, step := range []struct {
 		what string
-		is   supervise.Memory
+		is   runner.Memory
 		want int
 	}{
 		{"it starts", of["starting"], 0},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // Processes come and go while others run.
@@ -49,7 +50,7 @@ func TestAddAndRemove(t *testing.T) {
 		if err := s.Remove(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
-		if found := w.find(); len(found) != 1 || found[0].PID != first || status(s, "second") != (Status{}) {
+		if found := w.find(); len(found) != 1 || found[0].PID != first || status(s, "second") != (runner.Status{}) {
 			t.Fatalf("left: %+v, %+v", found, s.Statuses())
 		}
 	}

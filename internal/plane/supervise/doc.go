@@ -15,10 +15,4 @@
 // A process whose spec limits its memory runs in a control group of its own, which is found again by the name of the
 // process. The limit is not part of what the marks say: another limit is set under the process that runs. A process
 // that is ended at its limit is started again like one that ends by itself.
-//
-//	         ┌────────────── ended, or its spec changed ─────────────┐
-//	         ▼                                                       │
-//	Waiting ──► Starting ──(probe answers)──► Ready ◄──► Unready ────┤
-//	   ▲  its dependencies are ready                                 │
-//	   └───────────────────────── Backoff ◄──────────────────────────┘
 package supervise

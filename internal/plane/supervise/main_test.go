@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -246,12 +247,12 @@ func (w world) ready(s *Supervisor, names ...string) {
 }
 
 // status is the status of one component; empty as long as it has none.
-func status(s *Supervisor, name string) Status {
+func status(s *Supervisor, name string) runner.Status {
 	statuses := s.Statuses()
-	if i := slices.IndexFunc(statuses, func(status Status) bool { return status.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(statuses, func(status runner.Status) bool { return status.Name == name }); i >= 0 {
 		return statuses[i]
 	}
-	return Status{}
+	return runner.Status{}
 }
 
 func gone(pid int) bool {

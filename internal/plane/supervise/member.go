@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/process"
 )
 
@@ -40,20 +41,20 @@ type member struct {
 	spec       component.Spec
 	end        context.CancelFunc
 	ended      chan struct{}
-	status     Status // guarded by supervisor.mu
-	removed    bool   // guarded by supervisor.mu
+	status     runner.Status // guarded by supervisor.mu
+	removed    bool          // guarded by supervisor.mu
 
 	group MemoryGroup // nil if it has no limit
 	seen  int         // of the ends at its limit that the group reports, those that are in the status
 }
 
 func newMember(s *Supervisor, spec component.Spec) *member {
-	m := &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: Status{Name: spec.Name, State: Waiting, User: uint32(os.Geteuid()), Since: time.Now()}} //nolint:gosec // G115: an id
+	m := &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: runner.Status{Name: spec.Name, State: runner.Waiting, User: uint32(os.Geteuid()), Since: time.Now()}} //nolint:gosec // G115: an id
 	m.prepareMemory()
 	return m
 }
 
-func (m *member) set(change func(*Status)) { m.supervisor.set(m, change) }
+func (m *member) set(change func(*runner.Status)) { m.supervisor.set(m, change) }
 
 // run keeps the process running until the context ends.
 func (m *member) run(ctx context.Context) {
@@ -93,7 +94,7 @@ func (m *member) obtain(ctx context.Context) (*process.Handle, error) {
 	}
 	m.noteEnd()
 	if _, ready := m.supervisor.ready(m.spec.After); !ready {
-		m.set(func(s *Status) { s.State, s.Message = Waiting, fmt.Sprintf("for %v", m.spec.After) })
+		m.set(func(s *runner.Status) { s.State, s.Message = runner.Waiting, fmt.Sprintf("for %v", m.spec.After) })
 		if err := m.supervisor.WaitReady(ctx, m.spec.After...); err != nil {
 			return nil, err
 		}
@@ -102,8 +103,8 @@ func (m *member) obtain(ctx context.Context) (*process.Handle, error) {
 }
 
 func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
-	m.set(func(s *Status) {
-		s.State, s.PID, s.Started, s.Message, s.Restarts = Backoff, 0, time.Time{}, reason, s.Restarts+1
+	m.set(func(s *runner.Status) {
+		s.State, s.PID, s.Started, s.Message, s.Restarts = runner.Backoff, 0, time.Time{}, reason, s.Restarts+1
 	})
 	select {
 	case <-ctx.Done():
@@ -135,8 +136,8 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	if p.Spec == m.spec.Hash() && p.Executable == program {
 		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Process(), "process_id", p.PID)
 		spare(p.PID)
-		m.set(func(s *Status) {
-			s.State, s.PID, s.User, s.Started, s.Restarts = Starting, p.PID, p.User, p.Started, max(s.Restarts, p.restarts)
+		m.set(func(s *runner.Status) {
+			s.State, s.PID, s.User, s.Started, s.Restarts = runner.Starting, p.PID, p.User, p.Started, max(s.Restarts, p.restarts)
 		})
 		m.hold(h)
 		return h, true, nil
@@ -169,7 +170,9 @@ func (m *member) start() (*process.Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.set(func(s *Status) { s.State, s.PID, s.Started, s.Message = Starting, cmd.Process.Pid, time.Now(), "" })
+	m.set(func(s *runner.Status) {
+		s.State, s.PID, s.Started, s.Message = runner.Starting, cmd.Process.Pid, time.Now(), ""
+	})
 	return h, nil
 }
 
@@ -180,7 +183,7 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 	defer asker.Wait() // else its last answer would be taken for the next process's
 	defer stop(nil)
 	if m.spec.Probe == nil {
-		m.set(func(s *Status) { s.State, s.Message = Ready, "" })
+		m.set(func(s *runner.Status) { s.State, s.Message = runner.Ready, "" })
 	} else {
 		asker.Go(func() { m.ask(asking, stop) })
 	}
@@ -212,11 +215,11 @@ func (m *member) ask(ctx context.Context, hung context.CancelCauseFunc) {
 			return
 		case err == nil:
 			failing, next = time.Time{}, timing.probeServing
-			m.set(func(s *Status) { s.State, s.Message = Ready, "" })
+			m.set(func(s *runner.Status) { s.State, s.Message = runner.Ready, "" })
 		default:
-			m.set(func(s *Status) {
-				if s.State == Ready {
-					s.State = Unready
+			m.set(func(s *runner.Status) {
+				if s.State == runner.Ready {
+					s.State = runner.Unready
 				}
 				s.Message = err.Error()
 			})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/process"
 )
@@ -25,27 +26,6 @@ type MemoryGroup interface {
 	Take(pid int) error
 	// Report is about the process that was started last.
 	Report() (memorylimit.Report, error)
-}
-
-// Memory describes how a process is held to the memory of its spec. Figures are in bytes.
-type Memory struct {
-	// Limit that is in force; 0 if none is.
-	Limit int64 `json:"limit,omitempty"`
-	// Problem says why the limit of the spec is not in force.
-	Problem string `json:"problem,omitempty"`
-	// Ended counts the times that the kernel ended it at its limit since this supervisor has been running.
-	Ended int `json:"ended,omitempty"`
-	// Last is the last of them.
-	Last MemoryEnd `json:"last,omitzero"`
-}
-
-// MemoryEnd is an end of a process at its limit.
-type MemoryEnd struct {
-	// At is when it was noticed.
-	At time.Time `json:"at"`
-	// Limit that it reached, and the most that it used at a time.
-	Limit int64 `json:"limit"`
-	Used  int64 `json:"used"`
 }
 
 // prepareMemory finds the member's group, if its spec has a limit.
@@ -69,7 +49,7 @@ func (m *member) launch(restarts int) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.set(func(s *Status) { s.User = as.user() })
+	m.set(func(s *runner.Status) { s.User = as.user() })
 	if m.group == nil {
 		return start(state, m.spec, restarts, as, onThread)
 	}
@@ -118,7 +98,7 @@ func (m *member) setLimit(err error) {
 	if inUse, ok := errors.AsType[*memorylimit.InUse](err); ok {
 		limit = inUse.Limit
 	}
-	m.set(func(s *Status) { s.Memory.Limit, s.Memory.Problem = limit, problem })
+	m.set(func(s *runner.Status) { s.Memory.Limit, s.Memory.Problem = limit, problem })
 }
 
 // endedSoFar is how many processes of the group the kernel has ended at its limit.
@@ -142,8 +122,8 @@ func (m *member) noteEnd() (reason string, atLimit bool) {
 	}
 	_ = m.group.Renew(m.spec.Memory) // a supervisor of a moment later finds nothing to note
 	m.seen = m.endedSoFar()
-	end := MemoryEnd{At: time.Now(), Limit: report.Limit, Used: report.Peak}
-	m.set(func(s *Status) { s.Memory.Ended, s.Memory.Last = s.Memory.Ended+1, end })
+	end := runner.MemoryEnd{At: time.Now(), Limit: report.Limit, Used: report.Peak}
+	m.set(func(s *runner.Status) { s.Memory.Ended, s.Memory.Last = s.Memory.Ended+1, end })
 	reason = fmt.Sprintf("the kernel ended it at its memory limit: it used %d MiB, and the limit is %d MiB", end.Used>>20, end.Limit>>20)
 	m.supervisor.cfg.Log.Warn("the kernel ended a component at its memory limit", "component", m.spec.Process(), "limit", end.Limit, "used", end.Used)
 	return reason, true

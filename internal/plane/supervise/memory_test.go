@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/memorylimit"
 )
 
@@ -83,10 +84,10 @@ func TestStartedInItsGroup(t *testing.T) {
 	group := &fakeGroup{}
 	s, _ := w.runIn(group.find, quick(), limited(w.server("a", ""), 64<<20), w.server("b", ""))
 	w.ready(s, "a", "b")
-	if got := status(s, "a").Memory; got != (Memory{Limit: 64 << 20}) {
+	if got := status(s, "a").Memory; got != (runner.Memory{Limit: 64 << 20}) {
 		t.Errorf("a has %+v", got)
 	}
-	if got := status(s, "b").Memory; got != (Memory{}) {
+	if got := status(s, "b").Memory; got != (runner.Memory{}) {
 		t.Errorf("b, which has no limit, has %+v", got)
 	}
 	if got, want := group.asked(), []string{"renew 67108864", "start"}; !slices.Equal(got, want) {
@@ -106,7 +107,7 @@ func TestEndedAtItsLimit(t *testing.T) {
 		kill(t, before.PID, sig)
 		eventually(t, "another process", func() bool {
 			got := status(s, "a")
-			return got.State == Ready && got.PID != before.PID && got.Restarts == before.Restarts+1 && got.Memory.Ended == times
+			return got.State == runner.Ready && got.PID != before.PID && got.Restarts == before.Restarts+1 && got.Memory.Ended == times
 		})
 	}
 	end(syscall.SIGKILL, 0) // by somebody else
@@ -170,15 +171,15 @@ func TestLimitOfOneThatRuns(t *testing.T) {
 		did   []string
 		want  Memory
 	}{
-		{"it is moved", nil, []string{"hold 67108864", fmt.Sprint("take ", pid)}, Memory{Limit: 64 << 20}},
+		{"it is moved", nil, []string{"hold 67108864", fmt.Sprint("take ", pid)}, runner.Memory{Limit: 64 << 20}},
 		{
 			"it uses more",
 			map[string]error{"hold": &memorylimit.InUse{Asked: 64 << 20, Used: 80 << 20, Limit: 128 << 20}},
 			[]string{"hold 67108864", fmt.Sprint("take ", pid)},
-			Memory{Limit: 128 << 20, Problem: "a limit of 64 MiB cannot take effect while 80 MiB are in use; the limit stays 128 MiB"},
+			runner.Memory{Limit: 128 << 20, Problem: "a limit of 64 MiB cannot take effect while 80 MiB are in use; the limit stays 128 MiB"},
 		},
-		{"there are no groups", map[string]error{"hold": errTest}, []string{"hold 67108864"}, Memory{Problem: errTest.Error()}},
-		{"it cannot be moved", map[string]error{"take": errTest}, []string{"hold 67108864", fmt.Sprint("take ", pid)}, Memory{Problem: errTest.Error()}},
+		{"there are no groups", map[string]error{"hold": errTest}, []string{"hold 67108864"}, runner.Memory{Problem: errTest.Error()}},
+		{"it cannot be moved", map[string]error{"take": errTest}, []string{"hold 67108864", fmt.Sprint("take ", pid)}, runner.Memory{Problem: errTest.Error()}},
 	} {
 		group := &fakeGroup{fails: test.fails, report: memorylimit.Report{Ended: 3}} // of before
 		s, stop := w.runIn(group.find, quick(), limited(w.server("a", ""), 64<<20))
@@ -206,16 +207,16 @@ func TestUnlimited(t *testing.T) {
 			find: func(*fakeGroup) func(component.Spec) (MemoryGroup, error) {
 				return func(component.Spec) (MemoryGroup, error) { return nil, errTest }
 			},
-			want: Memory{Problem: errTest.Error()},
+			want: runner.Memory{Problem: errTest.Error()},
 		},
 		"another is in it": {
 			fails: map[string]error{"renew": &memorylimit.InUse{Asked: 64 << 20, Used: 80 << 20, Limit: 128 << 20}}, did: []string{"renew", "start"},
-			want: Memory{Limit: 128 << 20, Problem: "a limit of 64 MiB cannot take effect while 80 MiB are in use; the limit stays 128 MiB"},
+			want: runner.Memory{Limit: 128 << 20, Problem: "a limit of 64 MiB cannot take effect while 80 MiB are in use; the limit stays 128 MiB"},
 		},
-		"no group can be made":   {fails: map[string]error{"renew": errTest}, did: []string{"renew"}, want: Memory{Problem: errTest.Error()}},
-		"none can be started in": {fails: map[string]error{"start": errTest}, did: []string{"renew", "start", "take"}, want: Memory{Limit: 64 << 20}},
+		"no group can be made":   {fails: map[string]error{"renew": errTest}, did: []string{"renew"}, want: runner.Memory{Problem: errTest.Error()}},
+		"none can be started in": {fails: map[string]error{"start": errTest}, did: []string{"renew", "start", "take"}, want: runner.Memory{Limit: 64 << 20}},
 		"none can be moved into": {
-			fails: map[string]error{"start": errTest, "take": errTest}, did: []string{"renew", "start", "take"}, want: Memory{Problem: errTest.Error()},
+			fails: map[string]error{"start": errTest, "take": errTest}, did: []string{"renew", "start", "take"}, want: runner.Memory{Problem: errTest.Error()},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

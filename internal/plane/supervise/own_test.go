@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeid"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/socketdir"
 )
@@ -188,7 +189,7 @@ func TestOwnUserAtTheNextStart(t *testing.T) {
 		t.Fatalf("it was not taken over as it was: %+v", is)
 	}
 	kill(t, before.PID, syscall.SIGKILL)
-	eventually(t, "it runs again", func() bool { is := status(s, spec.Name); return is.State == Ready && is.PID != before.PID })
+	eventually(t, "it runs again", func() bool { is := status(s, spec.Name); return is.State == runner.Ready && is.PID != before.PID })
 	id, _ := planeid.Of(w.dir, spec.Process())
 	stop()
 	for path, mode := range map[string]fs.FileMode{data: 0o700, filepath.Dir(wal): 0o700, wal: 0o600} {

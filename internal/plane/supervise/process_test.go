@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -119,7 +120,7 @@ func TestChildIsNotAdopted(t *testing.T) {
 	kill(t, before, syscall.SIGKILL)
 	eventually(t, "another process", func() bool {
 		got := status(s, "a")
-		return got.State == Ready && got.PID != before && got.PID != child.PID
+		return got.State == runner.Ready && got.PID != before && got.PID != child.PID
 	})
 	if gone(child.PID) {
 		t.Error("the child was ended")

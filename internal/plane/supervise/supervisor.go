@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -103,10 +104,10 @@ func checkOrder(specs []component.Spec) error {
 }
 
 // Statuses returns the state of every process, in the order of the specs.
-func (s *Supervisor) Statuses() []Status {
+func (s *Supervisor) Statuses() []runner.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	statuses := make([]Status, len(s.members))
+	statuses := make([]runner.Status, len(s.members))
 	for i, m := range s.members {
 		statuses[i] = m.status
 	}
@@ -144,7 +145,7 @@ func (s *Supervisor) ready(names []string) (changed <-chan struct{}, ready bool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if !slices.ContainsFunc(s.members, func(m *member) bool { return m.spec.Name == name && m.status.State == Ready }) {
+		if !slices.ContainsFunc(s.members, func(m *member) bool { return m.spec.Name == name && m.status.State == runner.Ready }) {
 			return s.changed, false
 		}
 	}
@@ -152,7 +153,7 @@ func (s *Supervisor) ready(names []string) (changed <-chan struct{}, ready bool)
 }
 
 // set changes a member's status and wakes up the waiting callers.
-func (s *Supervisor) set(m *member, change func(*Status)) {
+func (s *Supervisor) set(m *member, change func(*runner.Status)) {
 	s.mu.Lock()
 	before := m.status
 	if m.removed {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 func TestOrder(t *testing.T) {
@@ -29,7 +30,7 @@ func TestOrder(t *testing.T) {
 	if found := w.find(); len(found) != 1 || found[0].Name != "first" {
 		t.Errorf("%+v started before what it needs is ready", found)
 	}
-	if got := status(s, "second"); got.State != Waiting || !strings.Contains(got.Message, "first") {
+	if got := status(s, "second"); got.State != runner.Waiting || !strings.Contains(got.Message, "first") {
 		t.Errorf("second is %+v", got)
 	}
 	w.remove("first")
@@ -42,7 +43,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("they started as %v, want %v", names, want)
 	}
 	for _, got := range s.Statuses() {
-		if got.State != Ready || got.Restarts != 0 || got.Message != "" || got.PID == 0 {
+		if got.State != runner.Ready || got.Restarts != 0 || got.Message != "" || got.PID == 0 {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -110,7 +111,7 @@ func TestRestartsWithGrowingPause(t *testing.T) {
 	}
 	eventually(t, "backoff", func() bool {
 		got := status(s, "short")
-		return got.State == Backoff && got.PID == 0 && got.Restarts >= 5 && strings.Contains(got.Message, "it ended; see its log "+w.dir.Log("short"))
+		return got.State == runner.Backoff && got.PID == 0 && got.Restarts >= 5 && strings.Contains(got.Message, "it ended; see its log "+w.dir.Log("short"))
 	})
 }
 
@@ -132,7 +133,7 @@ func TestKilledIsStartedAgain(t *testing.T) {
 	kill(t, before, syscall.SIGKILL)
 	eventually(t, "another process", func() bool {
 		got := status(s, "a")
-		return got.State == Ready && got.PID != before && got.Restarts == 1
+		return got.State == runner.Ready && got.PID != before && got.Restarts == 1
 	})
 }
 
@@ -144,7 +145,7 @@ func TestMissingProgram(t *testing.T) {
 	s, _ := w.run(quick(), spec)
 	eventually(t, "a clear message", func() bool {
 		got := status(s, "a")
-		return got.State == Backoff && strings.Contains(got.Message, "finding program of a") && strings.Contains(got.Message, "/nowhere")
+		return got.State == runner.Backoff && strings.Contains(got.Message, "finding program of a") && strings.Contains(got.Message, "/nowhere")
 	})
 }
 
@@ -267,11 +268,11 @@ func TestUnreadyAndReadyAgain(t *testing.T) {
 	w.ready(s, "a", "b")
 	before := status(s, "a").PID
 	w.touch("a")
-	eventually(t, "unready", func() bool { return status(s, "a").State == Unready })
+	eventually(t, "unready", func() bool { return status(s, "a").State == runner.Unready })
 	if got := status(s, "a"); !strings.Contains(got.Message, "answers 500: data failed: reason withheld") {
 		t.Errorf("message is %q", got.Message)
 	}
-	if got := status(s, "b"); got.State != Ready {
+	if got := status(s, "b"); got.State != runner.Ready {
 		t.Errorf("b, which runs already, is %+v", got)
 	}
 	w.remove("a")
@@ -290,10 +291,10 @@ func TestHungIsRestarted(t *testing.T) {
 	w.ready(s, "a", "b")
 	b := status(s, "b").PID
 	w.touch("b")
-	var seen Status
+	var seen runner.Status
 	eventually(t, "b is started again", func() bool {
 		got := status(s, "b")
-		if got.State == Backoff {
+		if got.State == runner.Backoff {
 			seen = got
 		}
 		return got.PID != b && got.PID != 0
@@ -392,7 +393,7 @@ func TestTheNextSupervisorKnowsTheProcess(t *testing.T) {
 	w.ready(s, "a")
 	first := status(s, "a")
 	kill(t, first.PID, 9)
-	eventually(t, "it is started again", func() bool { got := status(s, "a"); return got.State == Ready && got.PID != first.PID })
+	eventually(t, "it is started again", func() bool { got := status(s, "a"); return got.State == runner.Ready && got.PID != first.PID })
 	before := status(s, "a")
 	if before.Restarts != 1 || before.Started.Before(first.Started) || time.Since(before.Started) > 5*time.Minute {
 		t.Errorf("started again: %+v, before %+v", before, first)
