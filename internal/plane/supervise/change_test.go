@@ -62,7 +62,7 @@ func TestAddAndRemove(t *testing.T) {
 	if got := len(w.find()); got != 2 {
 		t.Errorf("%d processes run without their supervisor", got)
 	}
-	if err := s.Add(w.spec("late", "wait")); !errors.Is(err, errNotRunning) {
+	if err := s.Add(w.spec("late", "wait")); !errors.Is(err, errEnded) {
 		t.Errorf("adding after the end: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervise keeps processes running: it starts each one when the processes that it needs are ready, probes it,
+// Package supervise is the runner (package runner) that keeps processes running: it starts each one when the processes that it needs are ready, probes it,
 // and restarts it with a growing pause when it ends.
 //
 // The process table is its only record. Every process carries marks in its environment that say which state directory

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
@@ -38,26 +39,77 @@ func defaultTiming() timing {
 // member is one process and the loop that keeps it running.
 type member struct {
 	supervisor *Supervisor
-	spec       component.Spec
+	wanted     atomic.Pointer[component.Spec]
+	before     *member // of the same name, whose loop ends first; nil if there is none
 	end        context.CancelFunc
-	ended      chan struct{}
+	ended      chan struct{} // closed when its loop has ended; nil if it never began
 	status     runner.Status // guarded by supervisor.mu
 	removed    bool          // guarded by supervisor.mu
 
-	group MemoryGroup // nil if it has no limit
-	seen  int         // of the ends at its limit that the group reports, those that are in the status
+	memory  sync.Mutex
+	group   MemoryGroup   // nil if it has no limit
+	seen    int           // of the ends at its limit that the group reports, those that are in the status
+	renewed chan struct{} // another limit is wanted
 }
 
-func newMember(s *Supervisor, spec component.Spec) *member {
-	m := &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: runner.Status{Name: spec.Name, State: runner.Waiting, User: uint32(os.Geteuid()), Since: time.Now()}} //nolint:gosec // G115: an id
-	m.prepareMemory()
+// newMember makes a member that replaces another one, which may be nil. supervisor.mu is held.
+func newMember(s *Supervisor, spec component.Spec, before *member) *member {
+	if before != nil {
+		before.leave()
+	}
+	m := &member{
+		supervisor: s, before: before, renewed: make(chan struct{}, 1),
+		status: runner.Status{Name: spec.Name, State: runner.Waiting, User: uint32(os.Geteuid()), Since: time.Now()}, //nolint:gosec // G115: an id
+	}
+	m.wanted.Store(&spec)
+	m.status.Memory.Problem = m.findGroup(spec)
 	return m
+}
+
+// spec is what is wanted of it now. Memory, Grace, After and View may change while its process runs.
+func (m *member) spec() component.Spec { return *m.wanted.Load() }
+
+// take makes an equal spec the wanted one. The caller wakes up the waiting ones.
+func (m *member) take(spec component.Spec) {
+	other := spec.Memory != m.spec().Memory
+	m.wanted.Store(&spec)
+	if other {
+		select {
+		case m.renewed <- struct{}{}:
+		default: // it is about to look anyway
+		}
+	}
+}
+
+// leave has its loop end, which leaves the process as it is. supervisor.mu is held.
+func (m *member) leave() {
+	m.removed = true
+	if m.end != nil {
+		m.end()
+	}
+}
+
+// await returns when its loop has ended, and starts no process any more.
+func (m *member) await(ctx context.Context) error {
+	if m.ended == nil {
+		return nil
+	}
+	select {
+	case <-m.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (m *member) set(change func(*runner.Status)) { m.supervisor.set(m, change) }
 
 // run keeps the process running until the context ends.
 func (m *member) run(ctx context.Context) {
+	if m.before != nil {
+		_ = m.before.await(context.WithoutCancel(ctx)) // its context has ended
+		m.before = nil
+	}
 	timing := m.supervisor.timing
 	pause := timing.backoffMin
 	for ctx.Err() == nil {
@@ -93,13 +145,19 @@ func (m *member) obtain(ctx context.Context) (*process.Handle, error) {
 		return h, err
 	}
 	m.noteEnd()
-	if _, ready := m.supervisor.ready(m.spec.After); !ready {
-		m.set(func(s *runner.Status) { s.State, s.Message = runner.Waiting, fmt.Sprintf("for %v", m.spec.After) })
-		if err := m.supervisor.WaitReady(ctx, m.spec.After...); err != nil {
-			return nil, err
+	for {
+		after := m.spec().After
+		changed, ready := m.supervisor.ready(after)
+		if ready {
+			return m.start()
+		}
+		m.set(func(s *runner.Status) { s.State, s.Message = runner.Waiting, fmt.Sprintf("for %v", after) })
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-changed:
 		}
 	}
-	return m.start()
 }
 
 func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
@@ -119,13 +177,13 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	program, err := filepath.EvalSymlinks(m.spec.Path) // a link's process runs what the link points to
+	program, err := filepath.EvalSymlinks(m.spec().Path) // a link's process runs what the link points to
 	if err != nil {
-		return nil, false, fmt.Errorf("finding program of %s: %w", m.spec.Name, err)
+		return nil, false, fmt.Errorf("finding program of %s: %w", m.spec().Name, err)
 	}
-	p, ok := Leader(running, m.spec.Process(), program)
+	p, ok := Leader(running, m.spec().Process(), program)
 	if !ok {
-		p, ok = predecessor(running, m.spec.Process())
+		p, ok = predecessor(running, m.spec().Process())
 	}
 	if !ok {
 		return nil, false, nil
@@ -133,8 +191,8 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	if h, err = open(p, m.supervisor.cfg.State); err != nil {
 		return nil, false, nil // it has ended meanwhile, so there is nothing to take over
 	}
-	if p.Spec == m.spec.Hash() && p.Executable == program {
-		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Process(), "process_id", p.PID)
+	if p.Spec == m.spec().Hash() && p.Executable == program {
+		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec().Process(), "process_id", p.PID)
 		spare(p.PID)
 		m.set(func(s *runner.Status) {
 			s.State, s.PID, s.User, s.Started, s.Restarts = runner.Starting, p.PID, p.User, p.Started, max(s.Restarts, p.restarts)
@@ -143,16 +201,16 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 		return h, true, nil
 	}
 	defer h.Close()
-	m.supervisor.cfg.Log.Info("replacing a component", "component", m.spec.Process(), "process_id", p.PID, "reason", "its spec or program changed")
+	m.supervisor.cfg.Log.Info("replacing a component", "component", m.spec().Process(), "process_id", p.PID, "reason", "its spec or program changed")
 	if err := h.Stop(ctx, m.grace()); err != nil {
-		return nil, false, fmt.Errorf("stopping %s, which changed: %w", m.spec.Name, err)
+		return nil, false, fmt.Errorf("stopping %s, which changed: %w", m.spec().Name, err)
 	}
 	return nil, false, nil
 }
 
 // grace is how long the process may take to end.
 func (m *member) grace() time.Duration {
-	return cmp.Or(m.spec.Grace.Duration, m.supervisor.cfg.StopGrace)
+	return cmp.Or(m.spec().Grace.Duration, m.supervisor.cfg.StopGrace)
 }
 
 func (m *member) start() (*process.Handle, error) {
@@ -182,7 +240,8 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 	var asker sync.WaitGroup
 	defer asker.Wait() // else its last answer would be taken for the next process's
 	defer stop(nil)
-	if m.spec.Probe == nil {
+	asker.Go(func() { m.follow(asking, h) })
+	if m.spec().Probe == nil {
 		m.set(func(s *runner.Status) { s.State, s.Message = runner.Ready, "" })
 	} else {
 		asker.Go(func() { m.ask(asking, stop) })
@@ -191,14 +250,14 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 		if reason, atLimit := m.noteEnd(); atLimit {
 			return reason
 		}
-		return "it ended; see its log " + LogOf(m.supervisor.cfg.State, m.spec)
+		return "it ended; see its log " + LogOf(m.supervisor.cfg.State, m.spec())
 	}
 	if ctx.Err() != nil {
 		return ctx.Err().Error()
 	}
 	reason := context.Cause(asking).Error()
 	if err := h.Stop(ctx, m.grace()); err != nil {
-		m.supervisor.cfg.Log.Error("stopping a component that hangs", "component", m.spec.Process(), "error", err)
+		m.supervisor.cfg.Log.Error("stopping a component that hangs", "component", m.spec().Process(), "error", err)
 	}
 	return reason
 }
@@ -209,7 +268,7 @@ func (m *member) ask(ctx context.Context, hung context.CancelCauseFunc) {
 	var next time.Duration
 	failing := time.Time{}
 	for {
-		err := probe(ctx, *m.spec.Probe)
+		err := probe(ctx, *m.spec().Probe)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -223,7 +282,7 @@ func (m *member) ask(ctx context.Context, hung context.CancelCauseFunc) {
 				}
 				s.Message = err.Error()
 			})
-			if _, ready := m.supervisor.ready(m.spec.After); !ready || failing.IsZero() {
+			if _, ready := m.supervisor.ready(m.spec().After); !ready || failing.IsZero() {
 				failing = time.Now()
 			} else if time.Since(failing) > timing.hungAfter {
 				hung(fmt.Errorf("it did not answer for %s: %w", timing.hungAfter, err))

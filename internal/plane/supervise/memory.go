@@ -3,12 +3,15 @@
 package supervise
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"strings"
 	"time"
 
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/process"
@@ -28,42 +31,61 @@ type MemoryGroup interface {
 	Report() (memorylimit.Report, error)
 }
 
-// prepareMemory finds the member's group, if its spec has a limit.
-func (m *member) prepareMemory() {
+// findGroup finds the member's group, if the spec has a limit. The problem says in one line why there is none.
+func (m *member) findGroup(spec component.Spec) (problem string) {
 	find := m.supervisor.cfg.Memory
-	if m.spec.Memory == 0 || find == nil {
-		return
+	if spec.Memory == 0 || find == nil || m.group != nil {
+		return ""
 	}
-	group, err := find(m.spec)
+	group, err := find(spec)
 	if err != nil {
-		m.status.Memory.Problem = err.Error()
-		return
+		return err.Error()
 	}
 	m.group = group
+	return ""
+}
+
+// follow puts the process under another limit each time that another one is wanted, until the context ends.
+func (m *member) follow(ctx context.Context, h *process.Handle) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.renewed:
+			m.hold(h)
+		}
+	}
 }
 
 // launch starts the process in its group. Where that cannot be it runs without a limit, and its status says so.
 func (m *member) launch(restarts int) (*exec.Cmd, error) {
 	state := m.supervisor.cfg.State
-	as, err := m.supervisor.ownOf(m.spec)
+	as, err := m.supervisor.ownOf(m.spec())
 	if err != nil {
 		return nil, err
 	}
 	m.set(func(s *runner.Status) { s.User = as.user() })
-	if m.group == nil {
-		return start(state, m.spec, restarts, as, onThread)
+	m.memory.Lock()
+	defer m.memory.Unlock()
+	spec := m.spec()
+	if problem := m.findGroup(spec); problem != "" {
+		m.set(func(s *runner.Status) { s.Memory.Problem = problem })
 	}
-	limited := m.group.Renew(m.spec.Memory)
+	if m.group == nil || spec.Memory == 0 {
+		m.set(func(s *runner.Status) { s.Memory.Limit = 0 })
+		return start(state, spec, restarts, as, onThread)
+	}
+	limited := m.group.Renew(spec.Memory)
 	m.seen = m.endedSoFar() // 0 but for a group that could not be made anew
 	_, inUse := errors.AsType[*memorylimit.InUse](limited)
 	if limited == nil || inUse {
 		inGroup := func(cmd *exec.Cmd, begin starter) error { return m.group.Start(cmd, begin) }
-		if cmd, err := start(state, m.spec, restarts, as, inGroup); err == nil {
+		if cmd, err := start(state, spec, restarts, as, inGroup); err == nil {
 			m.setLimit(limited)
 			return cmd, nil
 		}
 	}
-	cmd, err := start(state, m.spec, restarts, as, onThread)
+	cmd, err := start(state, spec, restarts, as, onThread)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +99,20 @@ func (m *member) launch(restarts int) (*exec.Cmd, error) {
 // hold puts a process that was taken over under the memory limit of its spec. A process that an earlier Muster started
 // without a group is moved into a group.
 func (m *member) hold(h *process.Handle) {
+	m.memory.Lock()
+	defer m.memory.Unlock()
+	spec := m.spec()
+	if problem := m.findGroup(spec); problem != "" {
+		m.set(func(s *runner.Status) { s.Memory.Problem = problem })
+	}
 	if m.group == nil || h.Ended() {
 		return
 	}
-	err := m.group.Hold(m.spec.Memory)
+	if spec.Memory == 0 { // it had one, and stays in its group
+		m.setLimit(m.group.Hold(math.MaxInt64))
+		return
+	}
+	err := m.group.Hold(spec.Memory)
 	if _, inUse := errors.AsType[*memorylimit.InUse](err); err == nil || inUse {
 		err = errors.Join(m.group.Take(h.PID), err)
 	}
@@ -90,10 +122,10 @@ func (m *member) hold(h *process.Handle) {
 
 // setLimit says in the status what the attempt to have the limit of the spec in force has led to.
 func (m *member) setLimit(err error) {
-	limit, problem := m.spec.Memory, ""
+	limit, problem := m.spec().Memory, ""
 	if err != nil {
 		limit, problem = 0, strings.ReplaceAll(err.Error(), "\n", "; ")
-		m.supervisor.cfg.Log.Warn("the memory limit of a component is not in force", "component", m.spec.Process(), "error", err)
+		m.supervisor.cfg.Log.Warn("the memory limit of a component is not in force", "component", m.spec().Process(), "error", err)
 	}
 	if inUse, ok := errors.AsType[*memorylimit.InUse](err); ok {
 		limit = inUse.Limit
@@ -113,18 +145,20 @@ func (m *member) endedSoFar() int {
 // noteEnd reports whether the process ended at its limit, and says so in the status. A process that ended while no
 // supervisor ran is noted by the next one.
 func (m *member) noteEnd() (reason string, atLimit bool) {
-	if m.group == nil {
+	m.memory.Lock()
+	defer m.memory.Unlock()
+	if m.group == nil || m.spec().Memory == 0 {
 		return "", false
 	}
 	report, err := m.group.Report()
 	if err != nil || report.Ended <= m.seen {
 		return "", false
 	}
-	_ = m.group.Renew(m.spec.Memory) // a supervisor of a moment later finds nothing to note
+	_ = m.group.Renew(m.spec().Memory) // a supervisor of a moment later finds nothing to note
 	m.seen = m.endedSoFar()
 	end := runner.MemoryEnd{At: time.Now(), Limit: report.Limit, Used: report.Peak}
 	m.set(func(s *runner.Status) { s.Memory.Ended, s.Memory.Last = s.Memory.Ended+1, end })
 	reason = fmt.Sprintf("the kernel ended it at its memory limit: it used %d MiB, and the limit is %d MiB", end.Used>>20, end.Limit>>20)
-	m.supervisor.cfg.Log.Warn("the kernel ended a component at its memory limit", "component", m.spec.Process(), "limit", end.Limit, "used", end.Used)
+	m.supervisor.cfg.Log.Warn("the kernel ended a component at its memory limit", "component", m.spec().Process(), "limit", end.Limit, "used", end.Used)
 	return reason, true
 }

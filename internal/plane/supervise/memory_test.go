@@ -143,7 +143,7 @@ func TestReasonOfTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMember(s, component.Spec{Name: "a", Memory: 64 << 20})
+	m := newMember(s, component.Spec{Name: "a", Memory: 64 << 20}, nil)
 	const want = "the kernel ended it at its memory limit: it used 63 MiB, and the limit is 64 MiB"
 	if reason, atLimit := m.noteEnd(); !atLimit || reason != want {
 		t.Errorf("%q, %v", reason, atLimit)
@@ -151,7 +151,7 @@ func TestReasonOfTheEnd(t *testing.T) {
 	if reason, atLimit := m.noteEnd(); atLimit {
 		t.Errorf("it is noted twice: %q", reason)
 	}
-	if reason, atLimit := newMember(s, m.spec).noteEnd(); atLimit {
+	if reason, atLimit := newMember(s, m.spec(), nil).noteEnd(); atLimit {
 		t.Errorf("the next supervisor notes it, too: %q", reason)
 	}
 }
@@ -169,7 +169,7 @@ func TestLimitOfOneThatRuns(t *testing.T) {
 		what  string
 		fails map[string]error
 		did   []string
-		want  Memory
+		want  runner.Memory
 	}{
 		{"it is moved", nil, []string{"hold 67108864", fmt.Sprint("take ", pid)}, runner.Memory{Limit: 64 << 20}},
 		{
@@ -201,7 +201,7 @@ func TestUnlimited(t *testing.T) {
 		find  func(*fakeGroup) func(component.Spec) (MemoryGroup, error)
 		fails map[string]error
 		did   []string // "take" without the process
-		want  Memory
+		want  runner.Memory
 	}{
 		"the host cannot": {
 			find: func(*fakeGroup) func(component.Spec) (MemoryGroup, error) {

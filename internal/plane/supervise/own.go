@@ -59,8 +59,8 @@ func (s *Supervisor) keepGiven(ctx context.Context) {
 		s.mu.Lock()
 		running := map[uint32]component.Spec{}
 		for _, m := range s.members {
-			if m.spec.View != nil && m.status.PID != 0 && m.status.User != 0 {
-				running[m.status.User] = m.spec
+			if spec := m.spec(); spec.View != nil && m.status.PID != 0 && m.status.User != 0 {
+				running[m.status.User] = spec
 			}
 		}
 		s.mu.Unlock()

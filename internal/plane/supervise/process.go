@@ -182,6 +182,11 @@ func open(p Process, dir statedir.Dir) (*process.Handle, error) {
 // Stop ends every process that the filter chooses, all at once, and returns when they are gone, and those that they
 // started meanwhile.
 func Stop(ctx context.Context, dir statedir.Dir, grace time.Duration, choose func(Process) bool) (stopped []Process, err error) {
+	return stop(ctx, dir, func(Process) time.Duration { return grace }, choose)
+}
+
+// stop is Stop with a grace for each process.
+func stop(ctx context.Context, dir statedir.Dir, grace func(Process) time.Duration, choose func(Process) bool) (stopped []Process, err error) {
 	for {
 		round, err := stopFound(ctx, dir, grace, choose)
 		stopped = append(stopped, round...)
@@ -191,7 +196,7 @@ func Stop(ctx context.Context, dir statedir.Dir, grace time.Duration, choose fun
 	}
 }
 
-func stopFound(ctx context.Context, dir statedir.Dir, grace time.Duration, choose func(Process) bool) (stopped []Process, err error) {
+func stopFound(ctx context.Context, dir statedir.Dir, grace func(Process) time.Duration, choose func(Process) bool) (stopped []Process, err error) {
 	processes, err := Find(dir)
 	if err != nil {
 		return nil, err
@@ -209,7 +214,7 @@ func stopFound(ctx context.Context, dir statedir.Dir, grace time.Duration, choos
 				return
 			}
 			defer h.Close()
-			errs <- h.Stop(ctx, grace)
+			errs <- h.Stop(ctx, grace(p))
 		}()
 	}
 	for range stopped {

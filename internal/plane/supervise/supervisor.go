@@ -25,6 +25,10 @@ type Config struct {
 	// OwnUsers has each process whose spec has a view run as a user of its own (package planeid), which root alone can
 	// do.
 	OwnUsers bool
+	// Owns reports whether a process, by its name within the account, is of the plane whose list Apply is given: if no
+	// spec of the list has that name, Apply ends the process, whichever supervisor started it. Nil: Apply ends what it
+	// was given before and is not given again.
+	Owns func(process string) bool
 	// Memory returns what holds a process to the memory of its spec. Its error says in one line why this host cannot.
 	// Nil: no process is held.
 	Memory func(spec component.Spec) (MemoryGroup, error)
@@ -35,9 +39,13 @@ type Supervisor struct {
 	cfg    Config
 	timing timing
 
+	changing sync.Mutex // Add and Remove
+
 	mu      sync.Mutex
 	begin   func(*member) // while it runs
-	members []*member
+	over    bool          // it has run
+	members []*member     // in the order of the list
+	leaving []*member     // those whose processes are yet to be ended
 	changed chan struct{} // closed and replaced at every change of a status
 }
 
@@ -52,59 +60,44 @@ func New(cfg Config) (*Supervisor, error) {
 	return &Supervisor{cfg: cfg, timing: defaultTiming(), changed: make(chan struct{})}, nil
 }
 
-// Run keeps the specs running until the context ends. The processes then go on without it.
-// A process of this state directory that no spec names is left alone.
+// Run keeps the specs running until the context ends. The processes then go on without it. It is called once.
 func (s *Supervisor) Run(ctx context.Context, specs []component.Spec) error {
-	if err := checkOrder(specs); err != nil {
+	if err := runner.Check(specs); err != nil {
 		return err
 	}
 	var group sync.WaitGroup
 	s.mu.Lock()
-	s.members = nil
 	s.begin = func(m *member) {
 		ctx, cancel := context.WithCancel(ctx)
-		m.end = cancel
+		m.end, m.ended = cancel, make(chan struct{})
 		group.Go(func() {
 			defer close(m.ended)
 			defer cancel()
 			m.run(ctx)
 		})
 	}
-	for _, spec := range specs {
-		m := newMember(s, spec)
-		s.members = append(s.members, m)
+	for _, m := range s.members { // a list that was applied before
 		s.begin(m)
 	}
 	s.mu.Unlock()
-	group.Go(func() { s.keepGiven(ctx) })
-	s.rotateLogs(ctx)
+	err := s.Apply(ctx, specs)
+	if err == nil || ctx.Err() != nil {
+		err = nil
+		group.Go(func() { s.keepGiven(ctx) })
+		s.rotateLogs(ctx)
+	}
 	s.mu.Lock()
-	s.begin = nil // the group begins nothing once it is waited for
+	s.begin, s.over = nil, true // the group begins nothing once it is waited for
+	for _, m := range s.members {
+		m.end()
+	}
 	s.mu.Unlock()
 	group.Wait()
-	return nil
+	return err
 }
 
-// checkOrder refuses specs that wait for something that is not there, or for each other.
-func checkOrder(specs []component.Spec) error {
-	done := map[string]bool{}
-	for range specs {
-		for _, spec := range specs {
-			if !slices.ContainsFunc(spec.After, func(name string) bool { return !done[name] }) {
-				done[spec.Name] = true
-			}
-		}
-	}
-	for _, spec := range specs {
-		if !done[spec.Name] {
-			return fmt.Errorf("%s waits for %v, and one of them can never become ready", spec.Name, spec.After)
-		}
-	}
-	return nil
-}
-
-// Statuses returns the state of every process, in the order of the specs.
-func (s *Supervisor) Statuses() []runner.Status {
+// Status implements [runner.Runner].
+func (s *Supervisor) Status() []runner.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	statuses := make([]runner.Status, len(s.members))
@@ -120,12 +113,12 @@ func (s *Supervisor) specs() []component.Spec {
 	defer s.mu.Unlock()
 	specs := make([]component.Spec, len(s.members))
 	for i, m := range s.members {
-		specs[i] = m.spec
+		specs[i] = m.spec()
 	}
 	return specs
 }
 
-// WaitReady returns when every named process is ready.
+// WaitReady implements [runner.Runner].
 func (s *Supervisor) WaitReady(ctx context.Context, names ...string) error {
 	for {
 		changed, ready := s.ready(names)
@@ -134,7 +127,7 @@ func (s *Supervisor) WaitReady(ctx context.Context, names ...string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w; %s", ctx.Err(), runner.NotReady(s.Status(), names))
 		case <-changed:
 		}
 	}
@@ -145,7 +138,7 @@ func (s *Supervisor) ready(names []string) (changed <-chan struct{}, ready bool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if !slices.ContainsFunc(s.members, func(m *member) bool { return m.spec.Name == name && m.status.State == runner.Ready }) {
+		if !slices.ContainsFunc(s.members, func(m *member) bool { return m.spec().Name == name && m.status.State == runner.Ready }) {
 			return s.changed, false
 		}
 	}
@@ -166,11 +159,16 @@ func (s *Supervisor) set(m *member, change func(*runner.Status)) {
 		m.status.Since = time.Now()
 	}
 	if before != after {
-		close(s.changed)
-		s.changed = make(chan struct{})
+		s.tell()
 	}
 	s.mu.Unlock()
 	if before.State != after.State {
-		s.cfg.Log.Info("component changed state", "component", m.spec.Process(), "from", before.State, "to", after.State, "process_id", after.PID, "reason", after.Message)
+		s.cfg.Log.Info("component changed state", "component", m.spec().Process(), "from", before.State, "to", after.State, "process_id", after.PID, "reason", after.Message)
 	}
+}
+
+// tell wakes up the waiting callers. s.mu is held.
+func (s *Supervisor) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
+)
+
+// errEnded says that a supervisor starts nothing any more.
+var errEnded = errors.New("the supervisor has ended")
+
+// Apply implements [runner.Runner]. Before Run begins, the list is only kept for it.
+func (s *Supervisor) Apply(ctx context.Context, specs []component.Spec) error {
+	if err := runner.Check(specs); err != nil {
+		return err
+	}
+	if err := s.replace(specs); err != nil {
+		return err
+	}
+	if err := s.endLeaving(ctx); err != nil {
+		return err
+	}
+	if s.cfg.Owns == nil {
+		return nil
+	}
+	_, err := s.stop(ctx, nil, func(process string) bool { return s.cfg.Owns(process) && !s.lists(process) })
+	return err
+}
+
+// replace makes specs the list: members go on, begin, are replaced, or leave.
+func (s *Supervisor) replace(specs []component.Spec) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return errEnded
+	}
+	before := map[string]*member{}
+	for _, m := range slices.Concat(s.leaving, s.members) {
+		before[m.spec().Name] = m
+	}
+	members := make([]*member, 0, len(specs))
+	for _, spec := range specs {
+		m := before[spec.Name]
+		delete(before, spec.Name)
+		switch {
+		case m != nil && !m.removed && m.spec().Hash() == spec.Hash():
+			m.take(spec)
+		default:
+			m = newMember(s, spec, m)
+			if s.begin != nil {
+				s.begin(m)
+			}
+		}
+		members = append(members, m)
+	}
+	s.members, s.leaving = members, nil
+	for _, m := range before {
+		m.leave()
+		s.leaving = append(s.leaving, m)
+	}
+	s.tell()
+	return nil
+}
+
+// endLeaving ends the processes of the members that left the list, those first that need others.
+func (s *Supervisor) endLeaving(ctx context.Context) error {
+	s.mu.Lock()
+	leaving := map[string]*member{}
+	var specs []component.Spec
+	for _, m := range s.leaving {
+		leaving[m.spec().Name] = m
+		specs = append(specs, m.spec())
+	}
+	s.mu.Unlock()
+	for _, together := range runner.LastFirst(specs) {
+		var group sync.WaitGroup
+		problems := make([]error, len(together))
+		for i, spec := range together {
+			group.Go(func() { problems[i] = s.endMember(ctx, leaving[spec.Name]) })
+		}
+		group.Wait()
+		if err := errors.Join(problems...); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.leaving = slices.DeleteFunc(s.leaving, func(m *member) bool { return leaving[m.spec().Name] == m })
+	s.mu.Unlock()
+	return nil
+}
+
+// endMember ends the process of a member that has left, once the member starts no other.
+func (s *Supervisor) endMember(ctx context.Context, m *member) error {
+	spec := m.spec()
+	if err := m.await(ctx); err != nil {
+		return fmt.Errorf("ending %s: %w", spec.Name, err)
+	}
+	_, err := Stop(ctx, s.cfg.State, m.grace(), func(p Process) bool { return p.Name == spec.Process() })
+	if err != nil {
+		return fmt.Errorf("ending %s: %w", spec.Name, err)
+	}
+	return nil
+}
+
+// Stop implements [runner.Runner]. It never ends the process that calls it.
+func (s *Supervisor) Stop(ctx context.Context, grace time.Duration, choose func(process string) bool) (stopped []string, err error) {
+	s.mu.Lock()
+	var leaving, staying []*member
+	for _, m := range s.members {
+		if choose(m.spec().Process()) {
+			m.leave()
+			leaving = append(leaving, m)
+		} else {
+			staying = append(staying, m)
+		}
+	}
+	s.members = staying
+	s.tell()
+	s.mu.Unlock()
+	graces := map[string]time.Duration{}
+	for _, m := range leaving {
+		if err := m.await(ctx); err != nil {
+			return nil, err
+		}
+		graces[m.spec().Process()] = m.grace()
+	}
+	return s.stop(ctx, func(process string) time.Duration { return cmp.Or(grace, graces[process]) }, choose)
+}
+
+// stop ends chosen processes, each within its grace: that of the supervisor for 0.
+func (s *Supervisor) stop(ctx context.Context, grace func(process string) time.Duration, choose func(process string) bool) (stopped []string, err error) {
+	ended, err := stop(ctx, s.cfg.State, func(p Process) time.Duration {
+		if grace == nil {
+			return s.cfg.StopGrace
+		}
+		return cmp.Or(grace(p.Name), s.cfg.StopGrace)
+	}, func(p Process) bool { return choose(p.Name) })
+	for _, p := range ended {
+		stopped = append(stopped, p.Name)
+	}
+	return stopped, err
+}
+
+// lists reports whether a process name is of a spec in the list.
+func (s *Supervisor) lists(process string) bool {
+	return slices.ContainsFunc(s.specs(), func(spec component.Spec) bool { return spec.Process() == process })
+}
+
+// Running implements [runner.Runner], for the whole state directory.
+func (s *Supervisor) Running() ([]runner.Running, error) {
+	found, err := Find(s.cfg.State)
+	if err != nil {
+		return nil, err
+	}
+	running := make([]runner.Running, 0, len(found))
+	for _, p := range found {
+		running = append(running, runner.Running{Process: p.Name, Spec: p.Spec, Started: p.Started})
+	}
+	return running, nil
+}
