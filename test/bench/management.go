@@ -81,9 +81,13 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		return 0, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	if err := supervisor.Apply(ctx, specs); err != nil {
+		cancel()
+		return 0, 0, err
+	}
 	ended := make(chan struct{})
 	defer func() { cancel(); <-ended }()
-	go func() { _ = supervisor.Run(ctx, specs); close(ended) }()
+	go func() { supervisor.Run(ctx); close(ended) }()
 	if err := supervisor.WaitReady(ctx, component.ManagementEtcd); err != nil {
 		return 0, 0, err
 	}
@@ -97,7 +101,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		return 0, 0, ctx.Err()
 	case <-time.After(5 * time.Second):
 	}
-	for _, status := range supervisor.Statuses() {
+	for _, status := range supervisor.Status() {
 		if status.Name == component.Management {
 			var h held
 			h, err = memoryOf(status.PID)

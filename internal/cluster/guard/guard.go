@@ -76,7 +76,11 @@ func Run(ctx context.Context, dir statedir.Dir, binDir string, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	return supervisor.Run(ctx, []component.Spec{serveSpec(dir, binDir)})
+	if err := supervisor.Apply(ctx, []component.Spec{serveSpec(dir, binDir)}); err != nil {
+		return err
+	}
+	supervisor.Run(ctx)
+	return nil
 }
 
 // Start starts the guard in the background, which starts the service. It returns at once.

@@ -103,6 +103,9 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
+	if err := supervisor.Apply(ctx, processes); err != nil {
+		return err
+	}
 	security, err := auditlog.New(auditlog.Config{Path: h.dir.Audit(0), Kept: h.dir.SecurityLog(0), Log: h.log}) // of the one instance
 	if err != nil {
 		return err
@@ -113,12 +116,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 
 	var group sync.WaitGroup
 	defer group.Wait()
-	failed := make(chan error, 1)
-	group.Go(func() {
-		if err := supervisor.Run(ctx, processes); err != nil {
-			failed <- err
-		}
-	})
+	group.Go(func() { supervisor.Run(ctx) })
 	group.Go(func() { accounts.Run(ctx) })
 	group.Go(func() { security.Run(ctx) })
 	group.Go(func() { h.renew(ctx, specs) })
@@ -128,8 +126,6 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	select {
 	case <-ctx.Done():
 		return nil
-	case err := <-failed:
-		return err
 	case <-h.reload:
 		h.log.Info("the configuration changed")
 		return nil

@@ -194,6 +194,9 @@ func (s *Service) runAccount(ctx context.Context) error {
 	if s.cfg.Guarded {
 		processes = append(processes, guard.Spec(s.cfg.State, s.cfg.BinDir))
 	}
+	if err := supervisor.Apply(ctx, processes); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	s.supervisor = supervisor
 	s.mu.Unlock()
@@ -205,7 +208,8 @@ func (s *Service) runAccount(ctx context.Context) error {
 	group.Go(func() { s.control(ctx, account) })
 	group.Go(func() { s.runClusters(ctx, account) })
 	group.Go(func() { local.KeepBound(ctx, s.cfg.State, s.cfg.Log, s.noteBound) })
-	return supervisor.Run(ctx, processes)
+	supervisor.Run(ctx)
+	return nil
 }
 
 // prepare makes whatever the account's specs are built from.

@@ -24,8 +24,8 @@ func NewList(runner Runner, specs []component.Spec) *List {
 	return &List{runner: runner, specs: slices.Clone(specs)}
 }
 
-// Add has one more spec run from now on, and does not wait for it. A spec of the list must be equal, and nothing changes
-// then.
+// Add has one more spec run from now on, and does not wait for it. A spec that is in the list already must be equal, and
+// nothing changes then.
 func (l *List) Add(spec component.Spec) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

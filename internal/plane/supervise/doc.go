@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervise is the runner (package runner) that keeps processes running: it starts each one when the processes that it needs are ready, probes it,
-// and restarts it with a growing pause when it ends.
+// Package supervise is the runner (package runner) that keeps processes running: it starts each one when the processes
+// that it needs are ready, probes it, and restarts it with a growing pause when it ends.
 //
 // The process table is its only record. Every process carries marks in its environment that say which state directory
 // it belongs to and which spec it runs; a supervisor that starts, after a crash or an upgrade of itself, finds the

@@ -31,6 +31,7 @@ import (
 const (
 	envFake   = "SUPERVISE_TEST_FAKE"   // what it does: words of fakes, below
 	envListen = "SUPERVISE_TEST_LISTEN" // where it serves: "unix /path" or "tcp address"
+	envEnds   = "SUPERVISE_TEST_ENDS"   // the file to whose end a "farewell" writes a name, once it is told to end: "/path name"
 	envFile   = "SUPERVISE_TEST_FILE"   // while it exists, a serving fake answers 500; a "note" goes to its end
 )
 
@@ -67,6 +68,8 @@ func fakeComponent(what []string) {
 			if _, err := os.Stat(os.Getenv(envFile)); err != nil {
 				fatal(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 			}
+		case "farewell":
+			farewell()
 		case "ignore":
 			signal.Ignore(syscall.SIGTERM)
 		case "exit":
@@ -78,6 +81,20 @@ func fakeComponent(what []string) {
 		}
 	}
 	select {}
+}
+
+func farewell() {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	go func() {
+		<-told
+		path, name, _ := strings.Cut(os.Getenv(envEnds), " ")
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		fatal(err)
+		_, err = fmt.Fprintln(file, name)
+		fatal(err)
+		os.Exit(0)
+	}()
 }
 
 func serve() {
@@ -209,13 +226,12 @@ func (w world) runAs(config Config, timing timing, specs ...component.Spec) (*Su
 		w.Fatal(err)
 	}
 	s.timing = timing
+	w.apply(s, specs...)
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.Run(ctx, specs); err != nil {
-			w.Error(err)
-		}
+		s.Run(ctx)
 	}()
 	stop := func() { cancel(); <-done }
 	w.Cleanup(stop)

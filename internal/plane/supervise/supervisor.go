@@ -60,11 +60,8 @@ func New(cfg Config) (*Supervisor, error) {
 	return &Supervisor{cfg: cfg, timing: defaultTiming(), changed: make(chan struct{})}, nil
 }
 
-// Run keeps the specs running until the context ends. The processes then go on without it. It is called once.
-func (s *Supervisor) Run(ctx context.Context, specs []component.Spec) error {
-	if err := runner.Check(specs); err != nil {
-		return err
-	}
+// Run keeps the list running until the context ends. The processes then go on without it. It is called once.
+func (s *Supervisor) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	s.mu.Lock()
 	s.begin = func(m *member) {
@@ -76,24 +73,16 @@ func (s *Supervisor) Run(ctx context.Context, specs []component.Spec) error {
 			m.run(ctx)
 		})
 	}
-	for _, m := range s.members { // a list that was applied before
+	for _, m := range s.members {
 		s.begin(m)
 	}
 	s.mu.Unlock()
-	err := s.Apply(ctx, specs)
-	if err == nil || ctx.Err() != nil {
-		err = nil
-		group.Go(func() { s.keepGiven(ctx) })
-		s.rotateLogs(ctx)
-	}
+	group.Go(func() { s.keepGiven(ctx) })
+	s.rotateLogs(ctx)
 	s.mu.Lock()
 	s.begin, s.over = nil, true // the group begins nothing once it is waited for
-	for _, m := range s.members {
-		m.end()
-	}
 	s.mu.Unlock()
 	group.Wait()
-	return err
 }
 
 // Status implements [runner.Runner].

@@ -61,7 +61,7 @@ func TestImpossibleOrder(t *testing.T) {
 		"itself":  {w.spec("a", "wait", "a")},
 		"circle":  {w.spec("a", "wait", "b"), w.spec("b", "wait", "c"), w.spec("c", "wait", "a")},
 	} {
-		if err := s.Run(t.Context(), specs); err == nil || !strings.Contains(err.Error(), "a waits for") {
+		if err := s.Apply(t.Context(), specs); err == nil || !strings.Contains(err.Error(), "a waits for") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
