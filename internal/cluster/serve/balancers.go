@@ -57,8 +57,8 @@ func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, conne
 
 // balancerProcesses are the account's processes, once they are supervised.
 func (s *Service) balancerProcesses() balancerstore.Processes {
-	if supervisor := s.accountSupervisor(); supervisor != nil {
-		return supervisor
+	if processes := s.accountProcesses(); processes != nil {
+		return processes
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
@@ -50,7 +52,7 @@ type hosted struct {
 	usersNote   string // why its components have no users of their own
 	refusal     string // of the last change that was asked for: it runs on as it was
 	refusedAt   int64  // the generation of the object that asked for it
-	supervisor  *supervise.Supervisor
+	runner      runner.Runner
 	specs       component.Config
 	accounts    serviceaccounts.Cluster // once it runs
 	securityLog *auditlog.Splitter
@@ -99,7 +101,12 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log, OwnUsers: h.ownUsers(), Memory: supervise.MemoryGroups(account.State)})
+	supervisor, err := supervise.New(supervise.Config{
+		State: account.State, Log: h.log, OwnUsers: h.ownUsers(), Memory: supervise.MemoryGroups(account.State),
+		Owns: func(process string) bool {
+			return strings.HasPrefix(process, component.ProcessPrefix(h.dir.Namespace()))
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -111,7 +118,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		return err
 	}
 	h.mu.Lock()
-	h.supervisor, h.specs, h.reader, h.securityLog, h.accounts = supervisor, specs, nil, security, accounts
+	h.runner, h.specs, h.reader, h.securityLog, h.accounts = supervisor, specs, nil, security, accounts
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -215,14 +222,14 @@ func (h *hosted) say(message string) {
 	}
 }
 
-func (h *hosted) components() []supervise.Status {
+func (h *hosted) components() []runner.Status {
 	h.mu.Lock()
-	supervisor := h.supervisor
+	running := h.runner
 	h.mu.Unlock()
-	if supervisor == nil {
+	if running == nil {
 		return nil
 	}
-	return supervisor.Statuses()
+	return running.Status()
 }
 
 // securityState is since when the log of security is whole.

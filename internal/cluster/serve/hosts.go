@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/storage/volumedriver"
 )
 
@@ -77,7 +77,7 @@ func (c clusterHosts) State(namespace string) (served bool, message string) {
 	h.mu.Lock()
 	served, message = h.reader != nil, h.message
 	h.mu.Unlock()
-	return served, cmp.Or(message, supervise.Summary(h.components(), time.Now()))
+	return served, cmp.Or(message, runner.Summary(h.components(), time.Now()))
 }
 
 // Remove implements [clustercontroller.Hosts].

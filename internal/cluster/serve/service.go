@@ -40,6 +40,7 @@ import (
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/plane/portplan"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/readcache"
@@ -104,7 +105,8 @@ type Service struct {
 
 	mu         sync.Mutex
 	message    string
-	supervisor *supervise.Supervisor
+	runner     runner.Runner         // of the account's own components
+	processes  *runner.List          // that it runs
 	identities identityservice.Store // while the identity service runs
 	hosted     map[statedir.Cluster]*hosted
 	found      bool                       // every cluster that has a record was hosted once
@@ -198,7 +200,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.supervisor = supervisor
+	s.runner, s.processes = supervisor, runner.NewList(supervisor, processes)
 	s.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -329,18 +331,18 @@ func retry(ctx context.Context, what string, say func(string), step func(context
 // pause waits before a step is tried again.
 func pause(ctx context.Context, d time.Duration) error { return steps.Pause(ctx, d) }
 
-func (s *Service) components() []supervise.Status {
+func (s *Service) components() []runner.Status {
 	s.mu.Lock()
-	supervisor := s.supervisor
+	running := s.runner
 	s.mu.Unlock()
-	if supervisor == nil {
+	if running == nil {
 		return nil
 	}
-	return supervisor.Statuses()
+	return running.Status()
 }
 
 // allComponents are the processes of the account, whose namespace is empty, and of the clusters.
-func (s *Service) allComponents() map[string][]supervise.Status {
+func (s *Service) allComponents() map[string][]runner.Status {
 	all := byCluster(s, (*hosted).components)
 	all[""] = s.components()
 	return all

@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // keepVPCs has the networks of the account be as their objects say until the context ends. Until it does, and while the
@@ -52,7 +52,7 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	err = vpccontroller.Add(manager, vpccontroller.Config{
 		Root: account.State.VPCs(), Zones: networkrecord.ZoneNames(account.Region), Store: store,
 		Networks:   vpccontroller.OnDisk{Root: account.State.VPCs(), Possible: account.VPC},
-		Processes:  &vpccontroller.Supervised{Account: account, Supervisor: s.accountSupervisor(), Certify: func() error { return s.ensureKeys(account, time.Now()) }},
+		Processes:  &vpccontroller.Supervised{Account: account, Supervisor: s.accountProcesses(), Certify: func() error { return s.ensureKeys(account, time.Now()) }},
 		HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(account.State) },
 	})
 	if err != nil {
@@ -68,9 +68,9 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	return errControllersEnded
 }
 
-// accountSupervisor keeps the account's own processes running; nil until it does.
-func (s *Service) accountSupervisor() *supervise.Supervisor {
+// accountProcesses is the list of the account's own processes; nil until they run.
+func (s *Service) accountProcesses() *runner.List {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.supervisor
+	return s.processes
 }

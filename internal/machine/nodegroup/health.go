@@ -18,12 +18,12 @@ import (
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // Run is how a cluster is run at a moment.
 type Run struct {
-	Components []supervise.Status
+	Components []runner.Status
 	// Refused says why the cluster was not changed to what its object of a generation asks for; empty if it was.
 	Refused   string
 	RefusedAt int64
@@ -57,7 +57,7 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 		if condition, known := apiservermemory.Condition(apiservermemory.Of(now.Components)); known {
 			health.Conditions = append(health.Conditions, condition)
 		}
-		if summary := supervise.Summary(now.Components, time.Now()); summary != "" {
+		if summary := runner.Summary(now.Components, time.Now()); summary != "" {
 			health.Err = errors.Join(health.Err, errors.New(summary))
 		}
 		if !answersRequests(now.Components) { // and says so above
@@ -75,8 +75,8 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 
 // answersRequests reports whether the API server of a cluster is Ready. Before, it refuses the service, whose roles it
 // has not written yet.
-func answersRequests(components []supervise.Status) bool {
-	return !slices.ContainsFunc(components, func(s supervise.Status) bool {
-		return s.Name == component.APIServer && s.State != supervise.Ready
+func answersRequests(components []runner.Status) bool {
+	return !slices.ContainsFunc(components, func(s runner.Status) bool {
+		return s.Name == component.APIServer && s.State != runner.Ready
 	})
 }

@@ -20,10 +20,11 @@ func TestAddAndRemove(t *testing.T) {
 	w := newWorld(t)
 	s, stop := w.run(quick(), w.server("first", ""))
 	w.ready(s, "first")
+	l := runner.NewList(s, []component.Spec{w.server("first", "")})
 	first := status(s, "first").PID
 	second := w.server("second", "", "first")
 	for range 2 { // the second time it is there
-		if err := s.Add(second); err != nil {
+		if err := l.Add(second); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,24 +38,24 @@ func TestAddAndRemove(t *testing.T) {
 
 	changed := second
 	changed.Args = []string{"other"}
-	if err := s.Add(changed); err == nil || !strings.Contains(err.Error(), "another spec") {
+	if err := l.Add(changed); err == nil || !strings.Contains(err.Error(), "another spec") {
 		t.Errorf("another spec of the same name: %v", err)
 	}
-	if err := s.Add(w.spec("third", "wait", "missing")); err == nil || !strings.Contains(err.Error(), "waits for") {
+	if err := l.Add(w.spec("third", "wait", "missing")); err == nil || !strings.Contains(err.Error(), "waits for") {
 		t.Errorf("one that waits for what is not there: %v", err)
 	}
-	if err := s.Remove(t.Context(), component.Spec{Name: "first"}); err == nil || !strings.Contains(err.Error(), "second needs it") {
+	if err := l.Remove(t.Context(), component.Spec{Name: "first"}); err == nil || !strings.Contains(err.Error(), "second needs it") {
 		t.Errorf("removing what is needed: %v", err)
 	}
 	for range 2 { // the second time it is gone
-		if err := s.Remove(t.Context(), second); err != nil {
+		if err := l.Remove(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		if found := w.find(); len(found) != 1 || found[0].PID != first || status(s, "second") != (runner.Status{}) {
-			t.Fatalf("left: %+v, %+v", found, s.Statuses())
+			t.Fatalf("left: %+v, %+v", found, s.Status())
 		}
 	}
-	if err := s.Add(second); err != nil {
+	if err := l.Add(second); err != nil {
 		t.Fatal(err)
 	}
 	w.ready(s, "second")
@@ -62,7 +63,7 @@ func TestAddAndRemove(t *testing.T) {
 	if got := len(w.find()); got != 2 {
 		t.Errorf("%d processes run without their supervisor", got)
 	}
-	if err := s.Add(w.spec("late", "wait")); !errors.Is(err, errEnded) {
+	if err := l.Add(w.spec("late", "wait")); !errors.Is(err, errEnded) {
 		t.Errorf("adding after the end: %v", err)
 	}
 }
@@ -73,12 +74,13 @@ func TestRemoveWhatKeepsEnding(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.run(quick(), w.server("first", ""))
 	w.ready(s, "first")
+	l := runner.NewList(s, []component.Spec{w.server("first", "")})
 	for range 20 {
 		spec := w.spec("short", "exit")
-		if err := s.Add(spec); err != nil {
+		if err := l.Add(spec); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Remove(t.Context(), spec); err != nil {
+		if err := l.Remove(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
 		if found := w.find(); len(found) != 1 {
@@ -100,7 +102,7 @@ func TestRemoveWithoutASupervisor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(context.WithoutCancel(t.Context()), spec); err != nil {
+	if err := runner.NewList(s, nil).Remove(context.WithoutCancel(t.Context()), spec); err != nil {
 		t.Fatal(err)
 	}
 	if found := w.find(); len(found) != 0 {

@@ -258,13 +258,13 @@ func (w world) ready(s *Supervisor, names ...string) {
 	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
 	defer cancel()
 	if err := s.WaitReady(ctx, names...); err != nil {
-		w.Fatalf("waiting for %v: %v; %+v", names, err, s.Statuses())
+		w.Fatalf("waiting for %v: %v; %+v", names, err, s.Status())
 	}
 }
 
 // status is the status of one component; empty as long as it has none.
 func status(s *Supervisor, name string) runner.Status {
-	statuses := s.Statuses()
+	statuses := s.Status()
 	if i := slices.IndexFunc(statuses, func(status runner.Status) bool { return status.Name == name }); i >= 0 {
 		return statuses[i]
 	}

@@ -2,15 +2,19 @@
 
 package supervise
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.dev/muster/internal/plane/runner"
+)
 
 // collector reports the state of supervised processes to Prometheus at each scrape.
 type collector struct {
-	processes func() map[string][]Status
+	processes func() map[string][]runner.Status
 }
 
 // NewCollector reports processes by the namespace of their cluster, which is empty for the account's own.
-func NewCollector(processes func() map[string][]Status) prometheus.Collector {
+func NewCollector(processes func() map[string][]runner.Status) prometheus.Collector {
 	return collector{processes}
 }
 
@@ -36,9 +40,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func collect(ch chan<- prometheus.Metric, cluster string, status Status) {
+func collect(ch chan<- prometheus.Metric, cluster string, status runner.Status) {
 	ready := 0.0
-	if status.State == Ready {
+	if status.State == runner.Ready {
 		ready = 1
 	}
 	ch <- prometheus.MustNewConstMetric(componentReady, prometheus.GaugeValue, ready, cluster, status.Name)

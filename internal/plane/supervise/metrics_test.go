@@ -8,16 +8,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.dev/muster/internal/plane/runner"
 )
 
 // A component that is held to no amount of memory has no figures of it.
 func TestCollector(t *testing.T) {
-	processes := map[string][]Status{
-		"":     {{Name: "identity", State: Ready}},
-		"blue": {{Name: "etcd", State: Unready, Restarts: 2, Memory: Memory{Limit: 5, Ended: 1}}},
+	processes := map[string][]runner.Status{
+		"":     {{Name: "identity", State: runner.Ready}},
+		"blue": {{Name: "etcd", State: runner.Unready, Restarts: 2, Memory: runner.Memory{Limit: 5, Ended: 1}}},
 	}
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(NewCollector(func() map[string][]Status { return processes }))
+	registry.MustRegister(NewCollector(func() map[string][]runner.Status { return processes }))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -39,8 +39,6 @@ type Supervisor struct {
 	cfg    Config
 	timing timing
 
-	changing sync.Mutex // Add and Remove
-
 	mu      sync.Mutex
 	begin   func(*member) // while it runs
 	over    bool          // it has run

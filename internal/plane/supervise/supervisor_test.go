@@ -42,7 +42,7 @@ func TestOrder(t *testing.T) {
 	if want := []string{"first", "second", "third"}; !slices.Equal(names, want) {
 		t.Errorf("they started as %v, want %v", names, want)
 	}
-	for _, got := range s.Statuses() {
+	for _, got := range s.Status() {
 		if got.State != runner.Ready || got.Restarts != 0 || got.Message != "" || got.PID == 0 {
 			t.Errorf("%+v", got)
 		}
