@@ -16,22 +16,23 @@ import (
 
 	"muster.dev/muster/internal/node/preflight"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // Planes are the planes of one account: its own components and its clusters. One plane chooses its ports at a time.
 type Planes struct {
-	state statedir.Dir
+	state   statedir.Dir
+	running func() ([]runner.Running, error)
 
 	mu     sync.Mutex
 	claims *claims
 }
 
-// New returns the planes of the account in a state directory.
-func New(state statedir.Dir) *Planes {
-	return &Planes{state: state, claims: newClaims(component.Loopback, state)}
+// New returns the planes of the account in a state directory. running lists what runs, which keeps its ports.
+func New(state statedir.Dir, running func() ([]runner.Running, error)) *Planes {
+	return &Planes{state: state, running: running, claims: newClaims(component.Loopback, state)}
 }
 
 // Close gives the claims to all ports back, when the service ends.
@@ -119,13 +120,13 @@ func CheckFree(port int) error {
 func (p *Planes) choose(path string, ports any, wishes []wish) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	processes, err := supervise.Find(p.state)
+	processes, err := p.running()
 	if err != nil {
 		return err
 	}
 	running := map[string]bool{}
 	for _, process := range processes {
-		running[process.Name] = true
+		running[process.Process] = true
 	}
 	taken, err := p.others(path)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
 // opened are the planes of an account, whose claims end with the test.
 func opened(t *testing.T, state statedir.Dir) *Planes {
 	t.Helper()
-	planes := New(state)
+	planes := New(state, func() ([]runner.Running, error) { return nil, nil })
 	t.Cleanup(planes.Close)
 	return planes
 }

@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // errEnded says that a supervisor starts nothing any more.
@@ -156,8 +157,11 @@ func (s *Supervisor) lists(process string) bool {
 }
 
 // Running implements [runner.Runner], for the whole state directory.
-func (s *Supervisor) Running() ([]runner.Running, error) {
-	found, err := Find(s.cfg.State)
+func (s *Supervisor) Running() ([]runner.Running, error) { return Running(s.cfg.State) }
+
+// Running lists what runs of a state directory, whether or not a supervisor runs.
+func Running(dir statedir.Dir) ([]runner.Running, error) {
+	found, err := Find(dir)
 	if err != nil {
 		return nil, err
 	}
