@@ -77,14 +77,13 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		specs[1].Args = append(specs[1].Args, "--service-cluster-ip-range=10.100.0.0/16")
 	}
 	supervisor, err := supervise.New(supervise.Config{State: dir, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = supervisor.Apply(ctx, specs)
+	}
 	if err != nil {
 		return 0, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	if err := supervisor.Apply(ctx, specs); err != nil {
-		cancel()
-		return 0, 0, err
-	}
 	ended := make(chan struct{})
 	defer func() { cancel(); <-ended }()
 	go func() { supervisor.Run(ctx); close(ended) }()

@@ -103,9 +103,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	}
 	supervisor, err := supervise.New(supervise.Config{
 		State: account.State, Log: h.log, OwnUsers: h.ownUsers(), Memory: supervise.MemoryGroups(account.State),
-		Owns: func(process string) bool {
-			return strings.HasPrefix(process, component.ProcessPrefix(h.dir.Namespace()))
-		},
+		Owns: h.owns,
 	})
 	if err != nil {
 		return err
@@ -137,6 +135,11 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		h.log.Info("the configuration changed")
 		return nil
 	}
+}
+
+// owns reports whether a process is a component of the cluster.
+func (h *hosted) owns(process string) bool {
+	return strings.HasPrefix(process, component.ProcessPrefix(h.dir.Namespace()))
 }
 
 // prepare makes whatever the specs are built from.

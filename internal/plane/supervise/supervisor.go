@@ -43,7 +43,7 @@ type Supervisor struct {
 	begin   func(*member) // while it runs
 	over    bool          // it has run
 	members []*member     // in the order of the list
-	leaving []*member     // those whose processes are yet to be ended
+	leaving []*member     // members whose processes are yet to be ended
 	changed chan struct{} // closed and replaced at every change of a status
 }
 

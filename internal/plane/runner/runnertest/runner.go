@@ -17,7 +17,7 @@ import (
 type Place struct {
 	mu      sync.Mutex
 	changed chan struct{}
-	broken  map[string]string // what keeps components from serving, by name
+	broken  map[string]string // reasons of components that do not serve, by name
 	running []instance
 	last    int // process number
 	ends    []string

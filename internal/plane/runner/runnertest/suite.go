@@ -107,6 +107,7 @@ func order(t *testing.T, w World) {
 	apply(t, r, w.Spec("c", "a", "b"), w.Spec("b", "a"), w.Spec("a"))
 	eventually(t, "a is asked", func() bool { return is(r, "a").State == runner.Starting && is(r, "a").Message != "" })
 	runs(t, r, "a")
+	eventually(t, "b says why", func() bool { return is(r, "b").Message != "" })
 	if got := is(r, "b"); got.State != runner.Waiting || !strings.Contains(got.Message, "a") || got.PID != 0 {
 		t.Errorf("b is %+v", got)
 	}
@@ -118,7 +119,7 @@ func order(t *testing.T, w World) {
 	}
 }
 
-// A list of equal specs restarts nothing; what may change under a component does.
+// A list of equal specs restarts nothing. Memory, grace and order of a component change while it runs.
 func equal(t *testing.T, w World) {
 	r, _ := w.Begin(t)
 	apply(t, r, w.Spec("a"), w.Spec("b", "a"))
@@ -155,7 +156,7 @@ func changed(t *testing.T, w World) {
 	}
 }
 
-// What left the list ends before what it needed, and has ended when Apply returns.
+// A component that left the list ends before the components that it needed, and has ended when Apply returns.
 func less(t *testing.T, w World) {
 	r, _ := w.Begin(t)
 	apply(t, r, w.Spec("a"), w.Spec("b", "a"), w.Spec("c", "b"), w.Spec("d", "c"))
@@ -191,7 +192,7 @@ func waiting(t *testing.T, w World) {
 	r, _ := w.Begin(t)
 	w.Break("a")
 	apply(t, r, w.Spec("a"), w.Spec("b", "a"))
-	eventually(t, "a is asked", func() bool { return is(r, "a").Message != "" })
+	eventually(t, "a is asked", func() bool { return is(r, "a").Message != "" && is(r, "b").Message != "" })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	err := r.WaitReady(ctx, "b", "a", "c")
