@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
@@ -84,14 +86,12 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		return 0, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	ended := make(chan struct{})
-	defer func() { cancel(); <-ended }()
-	go func() { supervisor.Run(ctx); close(ended) }()
-	if err := supervisor.WaitReady(ctx, component.ManagementEtcd); err != nil {
-		return 0, 0, err
-	}
+	var run sync.WaitGroup
+	defer func() { cancel(); run.Wait() }()
+	run.Go(func() { supervisor.Run(ctx) })
+	err = supervisor.WaitReady(ctx, component.ManagementEtcd)
 	started := time.Now()
-	if err := supervisor.WaitReady(ctx, component.Management); err != nil {
+	if err = errors.Join(err, supervisor.WaitReady(ctx, component.Management)); err != nil {
 		return 0, 0, err
 	}
 	took = time.Since(started)
