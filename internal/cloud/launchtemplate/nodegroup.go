@@ -24,7 +24,7 @@ func refuse(format string, args ...any) *Refusal {
 }
 
 // ForNodeGroup returns the settings that a node group takes from a version. Settings that EKS does not allow in a
-// template of a node group, or that the group itself decides, are a Refusal.
+// template of a node group, or that the group itself decides, are refused: the error is a [*Refusal].
 func ForNodeGroup(t *v1alpha1.LaunchTemplate, v *v1alpha1.LaunchTemplateVersion) (*v1alpha1.NodeGroupLaunchTemplate, error) {
 	data, err := Read(*v)
 	if err != nil {

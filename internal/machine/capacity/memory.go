@@ -12,8 +12,8 @@ import (
 // ControlPlaneMemory is what the host must have available before another control plane starts, in bytes: what its
 // programs hold (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, certificate controller, authenticator,
 // pod identity webhook, simulator). Half a minute after the start, with Kubernetes v1.36.3 and three nodes, 845 MiB
-// were resident: 369 MiB of its own, and pages of programs, which control planes share. So there is as much again to
-// grow.
+// were resident: 369 MiB of its own, and pages of programs, which control planes share. The figure is about twice the
+// memory of its own, so there is as much again to grow.
 const ControlPlaneMemory int64 = 768 << 20
 
 // ControlPlanes returns an error if the host has no memory left for one more control plane. available is MemAvailable

@@ -113,8 +113,8 @@ func (s *Server) warn(ctx context.Context, said map[string]string, id string, er
 	}
 }
 
-// answering answers the requests of one boot of a machine. Calls that hang on the machine are left behind when it
-// stops: they end with the machine.
+// answering answers the requests of one boot of a machine. stop does not wait for calls that hang on the machine: they
+// end with the machine.
 type answering struct {
 	id, boot string
 	machines Machines

@@ -50,8 +50,9 @@ func (b *Boots) begin(id string, now time.Time) bool {
 	return true
 }
 
-// heard ends the boot of a machine whose kubelet said at a moment that the node is Ready. A kubelet's word from before
-// the boot, when the machine ran the last time, does not count. The moment has whole seconds, as Kubernetes has them.
+// heard ends the boot of a machine whose kubelet said at a moment that the node is Ready. A report of the kubelet from
+// before the boot, when the machine ran the last time, does not count. The moment has whole seconds, as Kubernetes has
+// them.
 func (b *Boots) heard(id string, at time.Time) {
 	if b == nil {
 		return

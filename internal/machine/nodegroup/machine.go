@@ -94,7 +94,8 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	joined := node != nil || joinlog.Has(m.Status.Join, v1alpha1.StepReady)
 
 	// A machine that has joined gets no further token, also if its certificate expires: its pods may read user data by
-	// now. A machine without a group gets no token: it joins by its own user data.
+	// now. A machine with an instance profile gets no token, since it joins by its role, and neither does a machine
+	// without a group, which joins by its own user data.
 	var credential credential
 	if joined || m.Spec.InstanceProfile != "" || m.Spec.NodeGroup == "" {
 		err = r.dropTokens(ctx, m)

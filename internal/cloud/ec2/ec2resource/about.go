@@ -22,8 +22,8 @@ func (a *EC2) Target(call *awsfront.Call, resource, id string, tags v1alpha1.Tag
 	return awsfront.Target{Resource: a.ARN(call, resource+"/"+id), Conditions: awsresource.ResourceTags(maps.Clone(conditions), tags, Service)}
 }
 
-// About returns existing resources, as IAM is asked about them: ids of one kind, empty ones left out. A missing
-// resource has no tags; the action refuses it afterwards.
+// About returns the resources with these ids, all of one kind, as IAM is asked about them. Empty ids are left out. A
+// missing resource has no tags; the action refuses it afterwards.
 func (a *EC2) About(ctx context.Context, call *awsfront.Call, kind ec2id.Kind, ids ...string) ([]awsfront.Target, error) {
 	t, ok := a.TaggerOf(kind)
 	if !ok {

@@ -28,8 +28,8 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 )
 
-// runInstancesInput has what Muster can honour: what a launch template may say, and the rest. The front refuses all
-// other parameters.
+// runInstancesInput has the parameters that Muster can honour: those of a launch template, and the rest. The front
+// refuses all other parameters.
 type runInstancesInput struct {
 	launchtemplate.Data
 	LaunchTemplate                    *versionOfTemplate

@@ -90,8 +90,8 @@ func (a *Actions) routeAssociation(ctx context.Context, id string) (vpc, subnet 
 }
 
 // aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is
-// one. For a missing association it is any route table beside that table, so that callers without rights learn nothing
-// of the association or of the table.
+// one. If the association is missing, IAM is asked about all route tables (*) in its place, so that a caller without
+// rights does not learn whether the association exists.
 func (a *Actions) aboutAssociation(ctx context.Context, call *awsfront.Call, id, table string) ([]awsfront.Target, error) {
 	_, subnet, to, err := a.routeAssociation(ctx, id)
 	if ec2resource.IsMissing(err, ec2id.RouteAssociation) {

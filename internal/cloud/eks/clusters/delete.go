@@ -42,7 +42,7 @@ func (a *API) deleteCluster() awsfront.Spec[named, clusterOutput] {
 			case running >= 0 && found.DeletionTimestamp.IsZero():
 				return nil, eksfault.New(eksfault.InUse, in.Name, "", "Cannot delete because cluster %s currently has update %s in progress", in.Name, updates[running].Name)
 			case found.DeletionTimestamp.IsZero():
-				// The UID keeps a cluster that was made again under the name meanwhile.
+				// The precondition on the UID spares a cluster that was made again under the name meanwhile.
 				err := a.store.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID})
 				if client.IgnoreNotFound(err) != nil {
 					return nil, eksfault.Away(fmt.Errorf("deleting cluster %s: %w", in.Name, err))

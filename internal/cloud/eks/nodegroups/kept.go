@@ -119,8 +119,8 @@ func (a *API) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *c
 	return vpcconfig.CheckGroups(ctx, a.store.Management, of.Status.VPCID, in.RemoteAccess.SourceSecurityGroups)
 }
 
-// showKept adds what is kept and has no effect. Settings that no request set are not shown: Terraform would plan to
-// remove them.
+// showKept adds the settings that are kept and have no effect. An update config that no request set has EKS's default,
+// maxUnavailable 1. Other settings that no request set are not shown: Terraform would plan to remove them.
 func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
 	switch update := kept.UpdateConfig; {
 	case update.MaxUnavailablePercentage != 0:

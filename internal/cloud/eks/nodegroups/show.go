@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/plane/readiness"
 )
 
-// Types that all node groups have.
+// AMI type and capacity type of all node groups.
 const (
 	amiType  = "AL2023_x86_64_STANDARD"
 	onDemand = "ON_DEMAND"

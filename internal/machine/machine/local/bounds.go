@@ -58,7 +58,8 @@ func together(bounds capacity.Bounds) host.Limits {
 	return host.Limits{Memory: all.Memory, PIDs: all.PIDs}
 }
 
-// boundTogether sets the bound of all machines of this host together. If they use more already, that is logged.
+// boundTogether sets the bound of all machines of this host together. If they use more already, the bound is not set,
+// and a warning is logged.
 func (p *Provider) boundTogether() error {
 	err := p.cgroups.Limit(machinesGroup, together(p.bounds))
 	if errors.Is(err, host.ErrInUse) {

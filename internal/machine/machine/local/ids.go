@@ -78,7 +78,8 @@ func forgetImages(disk *os.Root) error {
 	return nil
 }
 
-// ReleaseIDs gives up the ids that are reserved for the machines of a state directory. All of the machines are gone.
+// ReleaseIDs gives up the ids that are reserved for the machines of a state directory. No such machine may exist any
+// more.
 func ReleaseIDs(dir statedir.Dir) error {
 	if _, found, err := subid.Find(etc, owner(dir)); err != nil || !found {
 		return err
