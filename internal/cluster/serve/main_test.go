@@ -5,7 +5,6 @@ package serve
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -50,16 +49,6 @@ func write(t *testing.T, path, content string) {
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// says fails unless the error says all of it.
-func says(t *testing.T, err error, want ...string) {
-	t.Helper()
-	for _, text := range want {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("error is %v, want one with %q", err, text)
-		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (s *Service) begin(ctx context.Context, asked *awsfront.Call, m mode) (end 
 		return nil, away(err)
 	}
 	if m == writes { // its sender may have lost the key or the rights while it waited
-		if c.principal, err = s.find(c.state, c.principal.keyID, c.principal.session, c.now); err != nil {
+		if c.principal, err = s.find(c.state, c.keyID, c.session, c.now); err != nil {
 			return nil, badToken(err)
 		}
 	}

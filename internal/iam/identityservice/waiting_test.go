@@ -59,7 +59,7 @@ func TestAChangeThatWaitsIsDecidedInItsTurn(t *testing.T) {
 				_, err := w.iam(alice).CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("mallory")})
 				made <- err
 			}()
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // until alice has come in
+			for deadline, tick := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-tick { // until alice has come in
 				used, err := admin.GetAccessKeyLastUsed(t.Context(), &iam.GetAccessKeyLastUsedInput{AccessKeyId: &alice.id})
 				if err != nil || time.Now().After(deadline) {
 					t.Fatal("the key of alice was not used: ", err)

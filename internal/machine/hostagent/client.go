@@ -137,13 +137,13 @@ func (c *Client) Load(ctx context.Context, request Load, archive io.Reader) erro
 	if err != nil {
 		return err
 	}
-	post, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+prefix+loading, io.NopCloser(archive))
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+prefix+loading, io.NopCloser(archive)) //nolint:gosec // G704: at the host that the client is of
 	if err != nil {
 		return fmt.Errorf("asking a host: %w", err)
 	}
 	post.Header.Set("Content-Type", archiveType)
 	post.Header.Set(loadHeader, string(ask))
-	response, err := c.streams.Do(post)
+	response, err := c.streams.Do(post) //nolint:gosec // G704: at the host that the client is of
 	if err != nil {
 		return fmt.Errorf("asking a host: %w", err)
 	}
@@ -241,7 +241,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, name string, value a
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+prefix+name, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+prefix+name, bytes.NewReader(body)) //nolint:gosec // G704: at the host that the client is of
 	if err != nil {
 		return nil, fmt.Errorf("asking a host: %w", err)
 	}
@@ -250,7 +250,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, name string, value a
 		request.Header.Set("Connection", "Upgrade")
 		request.Header.Set("Upgrade", upgrade)
 	}
-	response, err := by.Do(request)
+	response, err := by.Do(request) //nolint:gosec // G704: at the host that the client is of
 	if err != nil {
 		return nil, fmt.Errorf("asking a host: %w", err)
 	}

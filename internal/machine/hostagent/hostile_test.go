@@ -107,11 +107,11 @@ func TestStrangersAreNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, config := range map[string]*tls.Config{
-		"no certificate": {InsecureSkipVerify: true},                                                                      //nolint:gosec // G402: the server is the one that is tested
-		"TLS 1.2":        {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, //nolint:gosec // G402: the server is the one that is tested
+		"no certificate": {InsecureSkipVerify: true},
+		"TLS 1.2":        {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}},
 	} {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
-		response, err := client.Post(w.url+"/v1/list", "application/json", strings.NewReader(`{"provider":"any"}`)) //nolint:noctx // it is refused at once
+		response, err := client.Post(w.url+"/v1/list", "application/json", strings.NewReader(`{"provider":"any"}`))
 		if err == nil {
 			_ = response.Body.Close()
 			t.Errorf("%s: %s", what, response.Status)
@@ -251,13 +251,16 @@ func answers(t *testing.T, status int, content []byte) *hostagent.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { //nolint:gosec // G112: its client is this test
+	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Location", "/v1/list")
 		rw.WriteHeader(status)
 		_, _ = rw.Write(content)
 	})}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener) // it ends when it is closed
+	}()
 	t.Cleanup(func() {
 		_ = server.Close()
 		<-ended
@@ -316,7 +319,7 @@ func TestBytesBeforeTheAgreement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connection, err := tls.Dial("tcp", strings.TrimPrefix(w.url, "https://"), &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}) //nolint:gosec,noctx // G402: the server is the one that is tested
+	connection, err := tls.Dial("tcp", strings.TrimPrefix(w.url, "https://"), &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ const maxTarget = 4096
 
 func validTarget(target string) error {
 	if len(target) >= maxTarget || !path.IsAbs(target) || path.Clean(target) != target || target == "/" || strings.ContainsRune(target, 0) {
-		return fmt.Errorf("invalid path %.100q of a machine: must begin with / and have no empty name, no . and no ..", target)
+		return fmt.Errorf("invalid path %.100q of a machine: must begin with / and have neither empty names nor . or .. among them", target)
 	}
 	return nil
 }

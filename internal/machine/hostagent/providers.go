@@ -54,7 +54,7 @@ func (p provider) List(ctx context.Context) ([]machine.Instance, error) {
 // Terminate implements [machine.Provider].
 func (p provider) Terminate(ctx context.Context, id string) error {
 	if machine.ValidateID(id) != nil {
-		return nil // no machine has such an id, so it is terminated
+		return nil //nolint:nilerr // no machine has such an id, so it is terminated
 	}
 	return p.host.Terminate(ctx, p.of(id))
 }

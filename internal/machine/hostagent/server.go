@@ -159,7 +159,7 @@ func write(w http.ResponseWriter, status int, value any) {
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_, _ = w.Write(raw) // a client that is gone asks again
+	_, _ = w.Write(raw) //nolint:gosec // G705: JSON, and a client that is gone asks again
 }
 
 // connect answers a dial: the connection of the request becomes the one into the machine.

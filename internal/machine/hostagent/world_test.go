@@ -37,7 +37,7 @@ type world struct {
 func newWorld(t *testing.T, host hostagent.Host) *world {
 	t.Helper()
 	w := newAuthority(t)
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // the server ends after the test's own context
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // the server ends after the test's own context
 	s, err := hostagent.NewServer(ctx, hostagent.ServerConfig{
 		Host: host, Address: "127.0.0.1:0", Credential: w.credential(t, pkix.Name{CommonName: serverName}), ClientCA: w.authority,
 		Client: clientName, Log: slog.New(slog.DiscardHandler),

@@ -96,7 +96,7 @@ func New(files *filestore.Store, machines Machines) *Host {
 func (h *Host) Mount(_ context.Context, m Mount) error {
 	if m.Alone {
 		lock, _ := h.alone.LoadOrStore(m.Machine, new(sync.Mutex))
-		held := lock.(*sync.Mutex) //nolint:errcheck,forcetypeassert // no other type is stored
+		held := lock.(*sync.Mutex) //nolint:forcetypeassert // no other type is stored
 		held.Lock()
 		defer held.Unlock()
 	}

@@ -168,7 +168,8 @@ func errorsKeepTheirIdentity(t *testing.T, reach Reach) {
 	host, m := newHost(t, reach)
 	sentinels := []error{
 		machine.ErrNotFound, machine.ErrSubnetFull, machine.ErrPodsFull, machine.ErrDiskReserve,
-		machine.CannotError{Provider: "x", Do: v1alpha1.RunPods}, errors.New("of no kind\nand two lines"),
+		machine.CannotError{Provider: "x", Do: v1alpha1.RunPods},
+		errors.New("of no kind\nand two lines"),
 	}
 	for _, sentinel := range sentinels {
 		failure := fmt.Errorf("launching machine %s: %w", machinetest.First, sentinel)
