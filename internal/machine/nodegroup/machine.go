@@ -93,9 +93,8 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	m.Status.Join = joinlog.Merge(m.Status.Join, r.steps.Records(m.Name)...)
 	joined := node != nil || joinlog.Has(m.Status.Join, v1alpha1.StepReady)
 
-	// A machine that has joined gets no further token, also if its certificate expires: its pods may read user data by
-	// now. A machine with an instance profile gets no token, since it joins by its role, and neither does a machine
-	// without a group, which joins by its own user data.
+	// A machine that has joined gets no further token, even if its certificate expires: pods may read user data by now.
+	// A machine with an instance profile joins by its role, and a machine without a group by its own user data.
 	var credential credential
 	if joined || m.Spec.InstanceProfile != "" || m.Spec.NodeGroup == "" {
 		err = r.dropTokens(ctx, m)
