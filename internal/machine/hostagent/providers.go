@@ -92,13 +92,21 @@ func (r reporter) Report(id string) (bootreport.Report, bool) {
 	return *report, true
 }
 
+// familyOf is TCP of the family that an address has, as package net names it.
+func familyOf(at netip.AddrPort) string {
+	if at.Addr().Is4() {
+		return network + "4"
+	}
+	return network + "6"
+}
+
 // dialer has machines that are in a network.
 type dialer struct{ provider }
 
 // DialInside implements [machine.Dialer].
 func (d dialer) DialInside(ctx context.Context, id, by, address string) (net.Conn, error) {
 	at, err := netip.ParseAddrPort(address)
-	if err != nil || by != network {
+	if err != nil || by != network && by != familyOf(at) {
 		return nil, fmt.Errorf("a connection to %q by %s is not made inside machine %s: it must be %s to an IP address and a port", address, by, id, network)
 	}
 	return d.host.Dial(ctx, Dial{d.of(id), at})

@@ -246,7 +246,7 @@ func connections(t *testing.T, reach Reach) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connection, err := dialer.DialInside(t.Context(), machinetest.First, "tcp", listener.Addr().String())
+	connection, err := dialer.DialInside(t.Context(), machinetest.First, "tcp4", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +273,16 @@ func connections(t *testing.T, reach Reach) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := dialer.DialInside(t.Context(), machinetest.First, "unix", "/run/a.sock"); err == nil {
-		t.Error("a path inside a machine is dialed")
+	for _, network := range []string{"tcp", "tcp4"} {
+		_, err := dialer.DialInside(t.Context(), machinetest.First, network, "127.0.0.1:1")
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("by %s: %v, want a refused connection", network, err)
+		}
+	}
+	for network, address := range map[string]string{"unix": "/run/a.sock", "udp": "127.0.0.1:1", "tcp6": "127.0.0.1:1"} {
+		if _, err := dialer.DialInside(t.Context(), machinetest.First, network, address); err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s by %s inside a machine: %v, want a refusal", address, network, err)
+		}
 	}
 }
 
