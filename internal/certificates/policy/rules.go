@@ -18,7 +18,7 @@ var rules = sync.OnceValue(func() []rule {
 		{id: "undecided", refusal: decision.Ignore, stops: true, check: checkUndecided},
 		{id: "manual-approval", refusal: decision.Ignore, final: true, check: checkManualApproval},
 
-		// The content of the request, whoever the requester is.
+		// The content of the request, for each requester.
 		{id: "shape", refusal: decision.Deny, stops: true, check: checkShape},
 		{id: "key", refusal: decision.Deny, check: checkKey},
 		{id: "organization", refusal: decision.Deny, check: checkOrganization},

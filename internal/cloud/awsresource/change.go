@@ -21,7 +21,7 @@ func Change(ctx context.Context, read func() (client.Writer, client.Object, erro
 		}
 		before, ok := object.DeepCopyObject().(client.Object)
 		if !ok {
-			return fmt.Errorf("a copy of %T is no object", object)
+			return fmt.Errorf("a copy of %T is not an object", object)
 		}
 		if err := change(); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// A component that does not start reaches the status of its cluster, and whoever waits for it.
+// A component that does not start reaches the status of its cluster, and a caller that waits for it.
 func TestComponentThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	place := runnertest.NewPlace()
@@ -35,7 +35,7 @@ func TestComponentThatDoesNotStart(t *testing.T) {
 	defer cancel()
 	err := h.runner.WaitReady(ctx, component.APIServer, component.Etcd)
 	if err == nil || !strings.Contains(err.Error(), "etcd is Starting: it does not listen at etcd.example:2379") {
-		t.Errorf("whoever waits learns %v", err)
+		t.Errorf("the caller that waits learns %v", err)
 	}
 
 	place.Mend(component.Etcd)

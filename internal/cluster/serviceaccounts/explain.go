@@ -26,7 +26,7 @@ type Explainer struct {
 }
 
 // Explain says which identity a pod of a cluster has, and why. Errors are those of [Pods.Cluster], of the cluster's API
-// server, such as that there is no such pod, and of the store.
+// server, such as that the pod does not exist, and of the store.
 func (e *Explainer) Explain(ctx context.Context, specs component.Config, namespace, name string) (podidentity.Explanation, error) {
 	c, err := e.Cluster(specs.Cluster.Spec.Name)
 	if err != nil {

@@ -201,7 +201,7 @@ func (c *Client) stream(ctx context.Context, name string, request any) (io.ReadW
 func connection(stream io.ReadWriteCloser) net.Conn {
 	near, far := net.Pipe()
 	go func() {
-		_, _ = io.Copy(far, stream) // whoever uses the connection sees its end
+		_, _ = io.Copy(far, stream) // the user of the connection sees its end
 		_ = far.Close()
 	}()
 	go func() {

@@ -48,7 +48,7 @@ type Server struct {
 // NewServer opens the server's port. Nobody is answered before Serve.
 func NewServer(ctx context.Context, c ServerConfig) (*Server, error) {
 	if c.Host == nil || c.Client == "" || c.ClientCA == "" || c.Log == nil {
-		return nil, errors.New("the agent of a host needs the host, a client, that one's authority and a log")
+		return nil, errors.New("the agent of a host needs the host, the name and the authority of its client, and a log")
 	}
 	files, err := httpserve.ReadFiles("a host", c.Credential, c.Credential, c.ClientCA, c.Log)
 	if err != nil {

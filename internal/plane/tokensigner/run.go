@@ -54,7 +54,7 @@ type Config struct {
 // Run serves until the context ends. /readyz on the same socket says whether there are keys.
 func Run(ctx context.Context, c Config) error {
 	if c.Issuer == "" || c.Keys == "" || c.LegacyKey == "" || c.Socket == "" || c.Client == "" || c.ClientCA == "" || c.Log == nil {
-		return errors.New("the token signer needs an issuer, its keys, a socket, a client, that one's authority and a log")
+		return errors.New("the token signer needs an issuer, its keys, a socket, a client, the client's authority and a log")
 	}
 	legacy, err := readLegacy(c.LegacyKey)
 	if err != nil {

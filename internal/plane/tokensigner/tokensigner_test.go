@@ -349,7 +349,7 @@ func TestRunRefuses(t *testing.T) {
 	config := Config{Issuer: url, Keys: dir, LegacyKey: filepath.Join(dir, "legacy.pem"), Socket: filepath.Join(dir, "s"), Client: "a", ClientCA: "b", Log: slog.New(slog.DiscardHandler)}
 	for want, change := range map[string]func(*Config){
 		"needs an issuer":                      func(c *Config) { c.Issuer = "" },
-		"a client, that one's authority":       func(c *Config) { c.Client = "" },
+		"a client, the client's authority":     func(c *Config) { c.Client = "" },
 		"reading the key of tokens in Secrets": func(*Config) {},
 	} {
 		c := config
