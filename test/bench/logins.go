@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"muster.dev/muster/internal/iam/ekstoken"
-	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
 )
 
@@ -109,7 +109,7 @@ func (l *login) begin(ctx context.Context) error {
 	}
 	l.signer = aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(c.url), Credentials: credentials.NewStaticCredentialsProvider(c.keys[0].AccessKeyID, c.keys[0].SecretAccessKey, "")}
 	cluster := l.state().Cluster("muster")
-	var ports component.Ports
+	var ports portplan.Ports
 	raw, err := os.ReadFile(cluster.Ports())
 	if err := errors.Join(err, json.Unmarshal(raw, &ports)); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (l *login) begin(ctx context.Context) error {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	l.url = fmt.Sprintf("https://127.0.0.1:%d/api", ports.APIServer)
+	l.url = ports.Places().Published.URL() + "/api"
 	l.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
 	_, err = l.logins(ctx, loginBlock) // which warms both ends up
 	return err

@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -63,7 +64,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	}()
 	c := component.Account{
 		State: dir, BinDir: bin,
-		Ports:         component.AccountPorts{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081},
+		Places:        portplan.AccountPorts{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081}.Places(),
 		EncryptionKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	}
 	credentials, err := component.AccountCredentials(c)

@@ -6,10 +6,8 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -28,16 +26,15 @@ func renewal(t *testing.T, i *installation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accountConfig := component.Account{State: i.dir, BinDir: i.bin, VPC: true}
-	c := component.Config{Account: accountConfig, Dir: i.cluster(), Cluster: *wanted.Cluster}
-	for path, kept := range map[string]any{i.dir.Ports(): &c.Account.Ports, i.cluster().Ports(): &c.Ports, i.cluster().Network(): &c.Network} {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, kept); err != nil {
-			t.Fatal(err)
-		}
+	ports, accountPorts := i.ports()
+	accountConfig := component.Account{State: i.dir, BinDir: i.bin, VPC: true, Places: accountPorts.Places()}
+	c := component.Config{Account: accountConfig, Dir: i.cluster(), Cluster: *wanted.Cluster, Places: ports.Places()}
+	raw, err := os.ReadFile(i.cluster().Network())
+	if err == nil {
+		err = json.Unmarshal(raw, &c.Network)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	own, err := account.Read(i.dir)
 	if err != nil {
@@ -50,12 +47,12 @@ func renewal(t *testing.T, i *installation) {
 	}
 	c.Issuer = component.Issuer{URL: of.String(), Keys: of.Keys(), ID: of.ID}
 	old := map[string]string{}
-	servers := map[string]int{
-		"etcd": c.Ports.Etcd, "management-etcd": c.Account.Ports.ManagementEtcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Account.Ports.Management,
-		"kube-controller-manager": c.Ports.ControllerManager, "kube-scheduler": c.Ports.Scheduler,
+	servers := map[string]component.Place{
+		"etcd": c.Places.Etcd, "management-etcd": c.Account.Places.ManagementEtcd, "kube-apiserver": c.Places.APIServer, "management-apiserver": c.Account.Places.Management,
+		"kube-controller-manager": c.Places.ControllerManager, "kube-scheduler": c.Places.Scheduler,
 	}
-	for name, port := range servers {
-		old[name] = i.serial(port)
+	for name, server := range servers {
+		old[name] = i.serial(server)
 	}
 	for _, pki := range []string{i.dir.PKI(), i.cluster().PKI()} {
 		paths, err := filepath.Glob(filepath.Join(pki, "issued", "*.pem"))
@@ -83,9 +80,9 @@ func renewal(t *testing.T, i *installation) {
 	if written, err := authority.NewAccountStore(i.dir.PKI()).Ensure(shared, time.Now()); err != nil || len(written) != len(shared) {
 		t.Fatalf("the account issued %v (%v), not all %d", written, err, len(shared))
 	}
-	for name, port := range servers {
+	for name, server := range servers {
 		took := i.eventually(name+" serves its new certificate", func() error {
-			if now := i.serial(port); now == old[name] {
+			if now := i.serial(server); now == old[name] {
 				return fmt.Errorf("it serves the old one, %s", now)
 			}
 			return nil
@@ -106,14 +103,14 @@ func renewal(t *testing.T, i *installation) {
 	}
 }
 
-// serial is the number of the certificate that a port serves now.
-func (i *installation) serial(port int) string {
+// serial is the number of the certificate that a component serves now.
+func (i *installation) serial(of component.Place) string {
 	i.t.Helper()
 	// Only the number of the certificate is looked at.
 	dialer := &tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}
-	connection, err := dialer.DialContext(i.t.Context(), "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(port)))
+	connection, err := dialer.DialContext(i.t.Context(), "tcp", of.Reach.String())
 	if err != nil {
-		i.t.Fatalf("asking port %d for its certificate: %v", port, err)
+		i.t.Fatalf("asking %s for its certificate: %v", of.Reach, err)
 	}
 	defer func() { _ = connection.Close() }()
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/host"
 )
 
@@ -91,7 +92,7 @@ func (i *installation) mustRead(documents string, args ...string) {
 }
 
 // ports are the cluster's and the account's on the host's loopback.
-func (i *installation) ports() (own component.Ports, account component.AccountPorts) {
+func (i *installation) ports() (own portplan.Ports, account portplan.AccountPorts) {
 	i.t.Helper()
 	for path, into := range map[string]any{i.cluster().Ports(): &own, i.dir.Ports(): &account} {
 		raw, err := os.ReadFile(path)

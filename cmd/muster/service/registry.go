@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"muster.dev/muster/internal/image/registrystore"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/httpserve"
 	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/statedir"
@@ -35,7 +35,7 @@ import (
 // NewRegistryCommand returns the hidden command that serves the account's images.
 func NewRegistryCommand() *cobra.Command {
 	var stateDir, region, certificate string
-	var port int
+	var port uint16
 	command := &cobra.Command{
 		Use:   "registry",
 		Short: "Serve the account's images: for people on a loopback port, for machines by the relays of VPCs",
@@ -68,7 +68,7 @@ func NewRegistryCommand() *cobra.Command {
 	flags.StringVar(&stateDir, "state-dir", statedir.Default(), "directory of everything muster keeps")
 	flags.StringVar(&region, "region", "", "region of the account")
 	flags.StringVar(&certificate, "certificate", "", "file with the certificate and key")
-	flags.IntVar(&port, "port", 0, "loopback port for people")
+	flags.Uint16Var(&port, "port", 0, "loopback port for people")
 	return command
 }
 
@@ -105,8 +105,8 @@ func pullThrough(ctx context.Context, dir statedir.Dir, in string, own http.Hand
 
 // serveRegistry answers people, machines and the service's questions about readiness until the context or one of the
 // three ends.
-func serveRegistry(ctx context.Context, dir statedir.Dir, port int, config *tls.Config, handle handlers, metrics prometheus.Gatherer, store *registrystore.Store, log *slog.Logger) error {
-	people, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(port)))
+func serveRegistry(ctx context.Context, dir statedir.Dir, port uint16, config *tls.Config, handle handlers, metrics prometheus.Gatherer, store *registrystore.Store, log *slog.Logger) error {
+	people, err := new(net.ListenConfig).Listen(ctx, "tcp", portplan.OnLoopback(int(port)).Listen.String())
 	if err != nil {
 		return fmt.Errorf("listening for the image registry: %w", err)
 	}

@@ -7,16 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/terminal"
-	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/shellquote"
 	"muster.dev/muster/internal/platform/statedir"
@@ -111,11 +108,11 @@ func readEnvironment(dir statedir.Dir) (environment, error) {
 	if e.Endpoint == "" || e.Authority == "" {
 		return environment{}, fmt.Errorf("%s does not have the account's address: `muster up` writes it again", dir.IAMConfig())
 	}
-	var ports component.AccountPorts
+	var ports portplan.AccountPorts
 	if err := portplan.Read(dir.Ports(), &ports); err != nil {
 		return environment{}, err
 	}
-	e.Registry = net.JoinHostPort(component.Loopback, strconv.Itoa(ports.Registry))
+	e.Registry = ports.Places().Registry.Reach.String()
 	authority, err := os.ReadFile(e.Authority)
 	if err != nil {
 		return environment{}, fmt.Errorf("reading the account's authority: %w", err)

@@ -154,8 +154,9 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 			return nil
 		}),
 		steps.Into("release", &specs.Release, func() (release.Release, error) { return clusterconfig.ReleaseOf(wanted.Cluster.Spec.Version) }),
-		steps.Into("ports", &specs.Ports, func() (component.Ports, error) {
-			return h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
+		steps.Into("ports", &specs.Places, func() (component.Places, error) {
+			ports, err := h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
+			return ports.Places(), err
 		}),
 		steps.New("users", func() error { h.ensureUsers(); return nil }),
 		steps.Into("issuer", &specs.Issuer, func() (component.Issuer, error) { return issuer.EnsureCluster(account.State, h.dir) }),

@@ -178,7 +178,7 @@ func TestRemoveCluster(t *testing.T) {
 		id := "i-0000000000000000" + string(rune('1'+i))
 		write(t, filepath.Join(state.Machine(id), "instance.json"), `{"id":"`+id+`","cluster":"`+name+`","privateIP":"10.0.0.11","privateDNSName":"ip-10-0-0-11.ec2.internal","zone":"us-east-1a"}`)
 		if err := network.SetEndpoint(vpc.Endpoint{
-			Cluster: name, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, 0, byte(4 + i)})}, APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(i+1)),
+			Cluster: name, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, 0, byte(4 + i)})}, APIServer: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(i+1)),
 			EgressSocket: state.EgressSocket(name), PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + i), 0, 0}), 16),
 		}); err != nil {
 			t.Fatal(err)

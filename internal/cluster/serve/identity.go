@@ -5,9 +5,7 @@ package serve
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -120,7 +118,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 // doors are where the identity service is asked.
 func (s *Service) doors(c component.Account, accounts serviceaccounts.Clusters) identityservice.Doors {
 	doors := identityservice.Doors{
-		Address: net.JoinHostPort(component.Loopback, strconv.Itoa(c.Ports.Identity)), Certificate: c.Credential(component.CredentialIdentity),
+		Address: c.Places.Identity.Listen.String(), Certificate: c.Credential(component.CredentialIdentity),
 		Identity: c.State.IdentitySocket(), Metadata: c.State.MetadataSocket(), Login: c.State.RegistryLoginSocket(),
 		Here: accounts.Has, Peers: s.isAuthenticator,
 	}

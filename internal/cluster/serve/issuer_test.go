@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/tokenkeys"
 )
@@ -32,7 +33,7 @@ import (
 // hostIssuer has a cluster run as far as its issuer is concerned.
 func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Config {
 	t.Helper()
-	c := component.Config{Dir: s.cfg.State.Cluster(name), Issuer: component.Issuer{URL: "https://" + host + "/id/" + id}}
+	c := component.Config{Dir: s.cfg.State.Cluster(name), Places: portplan.Ports{}.Places(), Issuer: component.Issuer{URL: "https://" + host + "/id/" + id}}
 	h := s.host(t.Context(), c.Dir)
 	c.Cluster.Name, c.State, c.Network, c.Cluster.Spec.Network.ServiceCIDR = name, s.cfg.State, clusternetworktest.Network(), "10.100.0.0/16"
 	if err := h.ensureKeys(c, time.Now()); err != nil {
@@ -69,7 +70,7 @@ func TestServeIssuer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := component.Account{State: s.cfg.State, Issuers: component.Issuers{
+	shared := component.Account{State: s.cfg.State, Places: portplan.AccountPorts{}.Places(), Issuers: component.Issuers{
 		Address: netip.MustParseAddr("127.93.14.201"), Port: port, Host: "localhost", Loopback: netip.MustParseAddr("127.93.14.204"),
 	}}
 	if err := s.ensureKeys(shared, time.Now()); err != nil {

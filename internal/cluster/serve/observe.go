@@ -48,7 +48,7 @@ func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 		Name: cmp.Or(specs.Cluster.Spec.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,
 		Components: h.components(), NodeGroups: []servicestatus.NodeGroup{}, Machines: []servicestatus.Machine{}, Rotation: h.rotationStatus(),
 	}
-	if specs.Ports.APIServer != 0 {
+	if specs.Places.Published.Reach.Port() != 0 {
 		status.Endpoint = specs.ServerURL()
 	}
 	if signer != nil {

@@ -9,6 +9,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 )
 
 // TestRotateOverTheSocket asks for a rotation as the command line does.
@@ -22,7 +23,7 @@ func TestRotateOverTheSocket(t *testing.T) {
 	if _, err := h.startRotation(); err == nil {
 		t.Error("a rotation of nothing: no error")
 	}
-	c := component.Config{Account: component.Account{State: s.cfg.State}, Dir: dir, Network: clusternetworktest.Network()}
+	c := component.Config{Account: component.Account{State: s.cfg.State, Places: portplan.AccountPorts{}.Places()}, Dir: dir, Places: portplan.Ports{}.Places(), Network: clusternetworktest.Network()}
 	c.Cluster.Spec.Network.ServiceCIDR = "10.100.0.0/16"
 	if err := s.ensureKeys(c.Account, time.Now()); err != nil {
 		t.Fatal(err)

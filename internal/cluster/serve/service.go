@@ -233,7 +233,10 @@ func (s *Service) prepare() (component.Account, error) {
 		}),
 		steps.New("default VPC", func() error { return networkrecord.DescribeDefault(state, own.Region, egresspolicy.NAT) }),
 		steps.Into("VPCs", &shared.VPCs, func() ([]component.VPC, error) { return networkrecord.Described(state) }),
-		steps.Into("ports", &shared.Ports, s.ports.Account),
+		steps.Into("ports", &shared.Places, func() (component.AccountPlaces, error) {
+			ports, err := s.ports.Account()
+			return ports.Places(), err
+		}),
 		steps.Into("encryption key", &shared.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(state.PKI(), state.ManagementEtcd()) }),
 		steps.New("certificates", func() error { return s.ensureKeys(shared, time.Now()) }),
 		steps.New("kubeconfig", func() error { return planeclient.WriteManagementKubeconfig(shared) }),

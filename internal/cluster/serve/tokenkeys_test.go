@@ -24,11 +24,11 @@ import (
 // runSigner runs the token signer of a cluster until the test ends, with keys that it makes.
 func runSigner(t *testing.T, h *hosted, c component.Config) component.Config {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", component.Loopback+":0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Ports.TokenSigner = l.Addr().(*net.TCPAddr).Port
+	c.Places.TokenSigner = component.At(l.Addr().(*net.TCPAddr).AddrPort())
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

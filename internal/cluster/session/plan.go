@@ -3,6 +3,8 @@
 package session
 
 import (
+	"cmp"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -26,26 +28,27 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err != nil {
 		return nil, err
 	}
-	shared := component.Account{State: dir, BinDir: binDir, Region: own.Region, VPC: local.Possible()}
-	if err := portplan.Read(dir.Ports(), &shared.Ports); err != nil {
+	var accountPorts portplan.AccountPorts
+	if err := portplan.Read(dir.Ports(), &accountPorts); err != nil {
 		return nil, err
 	}
+	shared := component.Account{State: dir, BinDir: binDir, Region: own.Region, Places: accountPorts.Places(), VPC: local.Possible()}
 	release, err := clusterconfig.ReleaseOf(wanted.Cluster.Spec.Version)
 	if err != nil {
 		return nil, err
 	}
 	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster}
-	if err := portplan.Read(c.Dir.Ports(), &c.Ports); err != nil {
+	var ports portplan.Ports
+	if err := portplan.Read(c.Dir.Ports(), &ports); err != nil {
 		return nil, err
 	}
+	ports.APIServer = cmp.Or(int(wanted.Cluster.Spec.APIServer.Port), ports.APIServer)
+	c.Places = ports.Places()
 	if c.Issuer, err = issuer.Planned(c.Dir); err != nil {
 		return nil, err
 	}
 	if c.Network, c.VPCs, err = networkrecord.Plan(dir, c); err != nil {
 		return nil, err
-	}
-	if port := wanted.Cluster.Spec.APIServer.Port; port != 0 {
-		c.Ports.APIServer = int(port)
 	}
 	hosted, err := component.Specs(c)
 	return append(component.AccountSpecs(c.Account), hosted...), err

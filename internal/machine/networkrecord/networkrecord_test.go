@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -49,7 +50,7 @@ func numbered(account component.Account, n int) component.Config {
 	c := component.Config{Account: account, Dir: account.State.Cluster(v1alpha1.ClusterSlug(name))}
 	c.Cluster.Name, c.Cluster.Spec.Name = v1alpha1.ClusterSlug(name), name
 	c.Cluster.Default()
-	c.Ports.APIServer = 20000 + n
+	c.Places.Published = portplan.OnLoopback(20000 + n)
 	return c
 }
 

@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/manifest/manifesttest"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -26,7 +27,7 @@ const ca = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
 func config(vpc bool) component.Config {
 	c := component.Config{
 		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc}, Network: clusternetworktest.Network(),
-		Dir: "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003}, Release: release.Default(),
+		Dir: "/var/lib/muster/clusters/blue", Places: portplan.Ports{APIServer: 20003}.Places(), Release: release.Default(),
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Cluster.Default()

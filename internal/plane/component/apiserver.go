@@ -36,7 +36,7 @@ func apiServer(c Config) (Spec, error) {
 		"authentication-token-webhook-config-file": webhook,
 		"authentication-token-webhook-version":     "v1",
 		"authorization-config":                     c.file(APIServer, "authorization.yaml"),
-		"bind-address":                             Loopback,
+		"bind-address":                             c.Places.APIServer.Listen.Addr().String(),
 		"client-ca-file":                           c.KubeletClientCA(),
 		"enable-admission-plugins":                 "NodeRestriction",
 		// Webhooks and aggregated APIs are reached at their pods: the VPC routes pods, not cluster addresses.
@@ -59,7 +59,7 @@ func apiServer(c Config) (Spec, error) {
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 		"requestheader-group-headers":        "X-Remote-Group",
 		"requestheader-username-headers":     "X-Remote-User",
-		"secure-port":                        fmt.Sprint(c.Ports.APIServer),
+		"secure-port":                        fmt.Sprint(c.Places.APIServer.Listen.Port()),
 		"service-account-issuer":             c.Issuer.URL,
 		"service-account-jwks-uri":           c.Issuer.Keys,
 		// Longer ones are cut to this, and what a pod has for the API server itself is extended to the signer's 90 days: as on EKS.
@@ -108,7 +108,7 @@ func apiServer(c Config) (Spec, error) {
 		Path:        c.kubernetes("kube-apiserver"),
 		Args:        c.kubernetesFlags("kube-apiserver", values),
 		Files:       files,
-		Address:     address(c.Ports.APIServer),
+		Address:     c.Places.APIServer.Listen.String(),
 		Credentials: sorted(credentials...),
 		Directories: []string{filepath.Dir(c.Dir.Audit(firstInstance))},
 		View: &View{
@@ -118,7 +118,7 @@ func apiServer(c Config) (Spec, error) {
 			Connects: sorted(c.State.TokenSocket(c.Dir.Namespace()), selections.ControlPlane, selections.Cluster),
 		},
 		Memory: c.Cluster.Spec.APIServer.MemoryBytes(c.HostMemory),
-		Probe:  &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
+		Probe:  &Probe{URL: c.Places.APIServer.URL() + "/readyz", CAFile: c.Authority("cluster")},
 		After:  []string{Etcd, TokenSigner, WebhookProxy},
 	}, nil
 }

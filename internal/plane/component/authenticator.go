@@ -4,7 +4,6 @@ package component
 
 import (
 	"fmt"
-	"net"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -25,7 +24,7 @@ const DefaultAccount = "000000000000"
 const authenticatorClient = "authenticator-client"
 
 // AuthenticatorURL is where the cluster's authenticator answers.
-func (c Config) AuthenticatorURL() string { return url(c.Ports.Authenticator) }
+func (c Config) AuthenticatorURL() string { return c.Places.Authenticator.URL() }
 
 // AuthenticatorClient is the file with the certificate and key that its callers have.
 func (c Config) AuthenticatorClient() string { return c.Credential(authenticatorClient) }
@@ -48,7 +47,7 @@ func authenticator(c Config) (Spec, error) {
 		Path:        c.program("muster"),
 		Args:        append([]string{"authenticator"}, flags(map[string]string{"config": file.Path, "kubeconfig": path})...),
 		Files:       []File{cluster, file},
-		Address:     address(c.Ports.Authenticator),
+		Address:     c.Places.Authenticator.Listen.String(),
 		Credentials: sorted(c.Credential("authenticator"), c.Credential(CredentialAccountAuthenticator), c.AuthenticatorClient()),
 		View: &View{
 			Reads:  sorted(c.Credential("authenticator"), c.Credential(CredentialAccountAuthenticator)),
@@ -70,7 +69,7 @@ func (c Config) authenticatorFile() authenticatorconfig.Configuration {
 		ClusterID: c.Cluster.Spec.Name,
 		AccountID: DefaultAccount,
 		Server: authenticatorconfig.Server{
-			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.Authenticator)), HealthAddress: authenticatorconfig.None,
+			BindAddress: c.Places.Authenticator.Listen.String(), HealthAddress: authenticatorconfig.None,
 			Certificate: credential, Key: credential, ClientCA: c.Authority("front-proxy"),
 		},
 		Backend: authenticatorconfig.BackendMuster,
@@ -83,8 +82,8 @@ func (c Config) authenticatorFile() authenticatorconfig.Configuration {
 			Regions: []string{c.Region.Name},
 			// Programs that are told an endpoint sign for it instead of AWS's own host.
 			Hosts: []string{
-				fmt.Sprintf("https://%s=%s", net.JoinHostPort(Loopback, fmt.Sprint(c.Account.Ports.Identity)), c.Region.Name),
-				fmt.Sprintf("https://%s=%s", net.JoinHostPort("localhost", fmt.Sprint(c.Account.Ports.Identity)), c.Region.Name),
+				fmt.Sprintf("%s=%s", c.Account.Places.Identity.URL(), c.Region.Name),
+				fmt.Sprintf("https://localhost:%d=%s", c.Account.Places.Identity.Reach.Port(), c.Region.Name),
 				fmt.Sprintf("https://%s=%s", services, c.Region.Name),
 			},
 		},

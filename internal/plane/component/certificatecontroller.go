@@ -4,7 +4,6 @@ package component
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -35,8 +34,7 @@ func certificateController(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	address := net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateController))
-	configuration, err := c.certificatePolicy(inventoryPath, address)
+	configuration, err := c.certificatePolicy(inventoryPath)
 	if err != nil {
 		return Spec{}, err
 	}
@@ -53,19 +51,19 @@ func certificateController(c Config) (Spec, error) {
 			"kubeconfig": clusterPath,
 		}),
 		Files:       []File{cluster, inventory, policy},
-		Address:     address,
+		Address:     c.Places.CertificateController.Listen.String(),
 		Credentials: sorted(c.Credential("certificate-controller"), c.Credential(credentialInventory), c.KubeletSigner(), c.Authority("cluster"), c.AuthorityKey("cluster")),
 		View: &View{
 			Reads:  sorted(c.Credential("certificate-controller"), c.Credential(credentialInventory), c.KubeletSigner(), c.AuthorityKey("cluster")),
 			Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")), Fixed: []string{c.Account.Authority("management")},
 		},
-		Probe: &Probe{URL: "http://" + address + "/readyz"},
+		Probe: &Probe{URL: "http://" + c.Places.CertificateController.Reach.String() + "/readyz"},
 		After: []string{APIServer},
 	}, nil
 }
 
 // certificatePolicy is the policy file of muster's own clusters. It serves the signers that EKS serves.
-func (c Config) certificatePolicy(inventory, address string) (policyconfig.Configuration, error) {
+func (c Config) certificatePolicy(inventory string) (policyconfig.Configuration, error) {
 	names, addresses, err := c.ServerNames()
 	if err != nil {
 		return policyconfig.Configuration{}, err
@@ -112,13 +110,13 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 		}},
 		// Only one certificate controller runs for a cluster, so it needs no leader election.
 		LeaderElection: policyconfig.LeaderElection{Enabled: new(false)},
-		Health:         policyconfig.Endpoint{BindAddress: address},
+		Health:         policyconfig.Endpoint{BindAddress: c.Places.CertificateController.Listen.String()},
 		Metrics: policyconfig.Endpoint{
-			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateControllerMetrics)),
+			BindAddress: c.Places.CertificateControllerMetrics.Listen.String(),
 			Certificate: c.Credential("certificate-controller"), Key: c.Credential("certificate-controller"), ClientCA: c.Authority("cluster"),
 		},
 		Authorization: policyconfig.Endpoint{
-			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateControllerAuthorization)),
+			BindAddress: c.Places.CertificateControllerAuthorization.Listen.String(),
 			Certificate: c.Credential("certificate-controller"), Key: c.Credential("certificate-controller"), ClientCA: c.Authority("front-proxy"),
 		},
 	}, nil

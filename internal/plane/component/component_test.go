@@ -34,18 +34,27 @@ const (
 	accountKey = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MDI="
 )
 
+// at is the place of a component on the host that the service runs on.
+func at(port uint16) Place {
+	return At(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port))
+}
+
 // fixed is a configuration in which no two values are the same, so that no mix-up passes.
 func fixed(vpc bool) Config {
 	c := Config{
 		Account: Account{
 			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCs: []VPC{{ID: clusternetworktest.VPCID, CIDR: netip.MustParsePrefix("172.31.0.0/16"), Egress: true}, {ID: "vpc-0fedcba9876543210", CIDR: netip.MustParsePrefix("10.0.0.0/16"), Balancers: true}},
-			Ports:   AccountPorts{Management: 20004, ManagementEtcd: 20008, ManagementEtcdPeer: 20009, Identity: 20010, Registry: 20011},
+			Places:  AccountPlaces{Management: at(20004), ManagementEtcd: at(20008), ManagementEtcdPeer: at(20009), Identity: at(20010), Registry: at(20011)},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
 		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key, Network: clusternetworktest.Network(),
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
 		Release: release.Release{Version: "v1.36.3", Folder: "../releases/1.36"},
-		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, CertificateControllerMetrics: 20013, CertificateControllerAuthorization: 20014, Authenticator: 20011, PodWebhook: 20015, PodWebhookMetrics: 20016, PodWebhookHealth: 20017, TokenSigner: 20018},
+		Places: Places{
+			Published: at(20003), APIServer: at(20003), Etcd: at(20001), EtcdPeer: at(20002), ControllerManager: at(20005), Scheduler: at(20006),
+			CertificateController: at(20007), CertificateControllerMetrics: at(20013), CertificateControllerAuthorization: at(20014), Authenticator: at(20011),
+			PodWebhook: at(20015), PodWebhookMetrics: at(20016), PodWebhookHealth: at(20017), TokenSigner: at(20018),
+		},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Region = region.Region{Name: "lab-1"}
@@ -259,7 +268,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 			var addresses []string
 			switch {
 			case name == "secure-port":
-				if values["bind-address"] != Loopback {
+				if values["bind-address"] != "127.0.0.1" {
 					t.Errorf("%s binds to %q", spec.Name, values["bind-address"])
 				}
 				addresses = []string{net.JoinHostPort(values["bind-address"], value)}

@@ -5,11 +5,9 @@ package component
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -27,7 +25,8 @@ type Account struct {
 	BinDir string
 	// Region that the account is in.
 	Region region.Region
-	Ports  AccountPorts
+	// Places of its components.
+	Places AccountPlaces
 	// Issuers are where the documents of all clusters' issuers are served.
 	Issuers Issuers
 	// EncryptionKey encrypts the management plane's Secrets at rest: 32 bytes in base64.
@@ -55,7 +54,8 @@ type Config struct {
 	// Dir is the cluster's own directory.
 	Dir     statedir.Cluster
 	Cluster v1alpha1.Cluster
-	Ports   Ports
+	// Places of its components.
+	Places Places
 	// Issuer of service account tokens.
 	Issuer Issuer
 	// EncryptionKey encrypts the cluster's Secrets at rest: 32 bytes in base64. No other plane has it.
@@ -66,34 +66,6 @@ type Config struct {
 	Network clusternetwork.Network
 	// HostMemory is the memory of the host in bytes; 0 if it is not known.
 	HostMemory int64
-}
-
-// AccountPorts on the loopback address, chosen once and kept.
-type AccountPorts struct {
-	ManagementEtcd     int `json:"managementEtcd"`
-	ManagementEtcdPeer int `json:"managementEtcdPeer"`
-	Management         int `json:"management"`
-	Identity           int `json:"identity"` // STS and IAM, answered by the service itself
-	Registry           int `json:"registry"` // images, for people
-}
-
-// Ports of a cluster on the loopback address, chosen once and kept.
-type Ports struct {
-	Etcd                  int `json:"etcd"`
-	EtcdPeer              int `json:"etcdPeer"`
-	APIServer             int `json:"apiServer"`
-	ControllerManager     int `json:"controllerManager"`
-	Scheduler             int `json:"scheduler"`
-	CertificateController int `json:"certificateController"` // health
-	// CertificateControllerMetrics is for those who may get /metrics from the API server.
-	CertificateControllerMetrics int `json:"certificateControllerMetrics"`
-	// CertificateControllerAuthorization is for the API server, which asks about requests of nodes.
-	CertificateControllerAuthorization int `json:"certificateControllerAuthorization"`
-	Authenticator                      int `json:"authenticator"`
-	PodWebhook                         int `json:"podWebhook"`
-	PodWebhookMetrics                  int `json:"podWebhookMetrics"`
-	PodWebhookHealth                   int `json:"podWebhookHealth"`
-	TokenSigner                        int `json:"tokenSigner"` // for the account
 }
 
 // The names of the processes.
@@ -112,9 +84,6 @@ const (
 	WebhookProxy          = "webhook-proxy"
 	Simulator             = "simulator"
 )
-
-// Loopback is the only address that anything outside the VPC listens on.
-const Loopback = "127.0.0.1"
 
 // AccountSpecs are the account's own processes, in the order they are best started and shown.
 func AccountSpecs(a Account) []Spec {
@@ -163,7 +132,7 @@ func (c Config) kubernetesFlags(name string, values map[string]string) []string 
 }
 
 // etcdMembers are the URLs of the members of the cluster's etcd.
-func (c Config) etcdMembers() []string { return []string{url(c.Ports.Etcd)} }
+func (c Config) etcdMembers() []string { return []string{c.Places.Etcd.URL()} }
 
 func (a Account) managementFile(name string) string {
 	return filepath.Join(a.State.Component(Management), name)
@@ -224,13 +193,13 @@ func signingKeyFile(pki, plane string) string {
 }
 
 // ServerURL is where people and components on this host reach the cluster's API server.
-func (c Config) ServerURL() string { return url(c.Ports.APIServer) }
+func (c Config) ServerURL() string { return c.Places.Published.URL() }
 
 // ManagementURL is where they reach the management plane's.
-func (a Account) ManagementURL() string { return url(a.Ports.Management) }
+func (a Account) ManagementURL() string { return a.Places.Management.URL() }
 
 // IdentityURL is where people and components on this host reach STS and IAM.
-func (a Account) IdentityURL() string { return url(a.Ports.Identity) }
+func (a Account) IdentityURL() string { return a.Places.Identity.URL() }
 
 // etcdFlags are an API server's way to the members of its plane's etcd.
 func etcdFlags(prefix string, members []string, authority, credential string) map[string]string {
@@ -240,13 +209,8 @@ func etcdFlags(prefix string, members []string, authority, credential string) ma
 	}
 }
 
-// address is where a process of this host listens.
-func address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
-
 // sorted are files, each once.
 func sorted(files ...string) []string { return slices.Compact(slices.Sorted(slices.Values(files))) }
-
-func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
 
 // EndpointPort is where the API server answers at its addresses in the VPC, and nowhere else, as on EKS: security
 // groups of others let it in.
@@ -308,6 +272,6 @@ func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error
 		names = append(names, name)
 		name += "." + part
 	}
-	addresses = append([]netip.Addr{netip.MustParseAddr(Loopback)}, c.Network.Addresses...)
+	addresses = append(reached(c.Places.Published, c.Places.APIServer), c.Network.Addresses...)
 	return append(names, name), append(addresses, service), nil
 }

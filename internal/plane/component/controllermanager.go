@@ -19,7 +19,7 @@ func controllerManager(c Config) (Spec, error) {
 	args := map[string]string{
 		"authentication-kubeconfig":        path,
 		"authorization-kubeconfig":         path,
-		"bind-address":                     Loopback,
+		"bind-address":                     c.Places.ControllerManager.Listen.Addr().String(),
 		"controllers":                      "*,-csrsigning,-csrapproving,bootstrapsigner,tokencleaner",
 		"kube-api-burst":                   "200",
 		"kube-api-qps":                     "100", // the default of 20 makes 500 nodes wait for their pod CIDRs
@@ -29,7 +29,7 @@ func controllerManager(c Config) (Spec, error) {
 		"requestheader-client-ca-file":     c.Authority("front-proxy"),
 		"client-ca-file":                   c.Authority("cluster"),
 		"root-ca-file":                     c.Authority("cluster"),
-		"secure-port":                      fmt.Sprint(c.Ports.ControllerManager),
+		"secure-port":                      fmt.Sprint(c.Places.ControllerManager.Listen.Port()),
 		"service-account-private-key-file": c.SigningKey(),
 		"service-cluster-ip-range":         c.Cluster.Spec.Network.ServiceCIDR,
 		"tls-cert-file":                    credential,
@@ -43,12 +43,12 @@ func controllerManager(c Config) (Spec, error) {
 		Path:        c.kubernetes("kube-controller-manager"),
 		Args:        c.kubernetesFlags("kube-controller-manager", args),
 		Files:       []File{config},
-		Address:     address(c.Ports.ControllerManager),
+		Address:     c.Places.ControllerManager.Listen.String(),
 		Credentials: sorted(credential, c.SigningKey()),
 		View: &View{
 			Reads: []string{credential}, Shared: []string{c.SigningKey()}, Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")),
 		},
-		Probe: &Probe{URL: url(c.Ports.ControllerManager) + "/healthz", CAFile: c.Authority("cluster")},
+		Probe: &Probe{URL: c.Places.ControllerManager.URL() + "/healthz", CAFile: c.Authority("cluster")},
 		After: []string{APIServer},
 	}, nil
 }

@@ -54,18 +54,18 @@ const ServerTokenSigner = "muster-token-signer"
 
 // AccountCredentials are the certificates that the account's components and its administrators need.
 func AccountCredentials(a Account) ([]authority.Credential, error) {
-	services := loopback()
+	services := reached(a.Places.Identity)
 	for _, network := range a.VPCs { // ranges of two VPCs may be the same
 		if own := clusternetwork.Services(network.CIDR); !slices.Contains(services, own) {
 			services = append(services, own)
 		}
 	}
 	return append(a.Issuers.credential(), []authority.Credential{
-		{Name: ManagementEtcd, Authority: authority.ManagementEtcd, CommonName: "etcd", DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: ManagementEtcd, Authority: authority.ManagementEtcd, CommonName: "etcd", DNSNames: localhost(), Addresses: reached(a.Places.ManagementEtcd, a.Places.ManagementEtcdPeer), Client: true},
 		{Name: clientOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "management-apiserver", Client: true},
 		{Name: probeOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "probe", Client: true},
 
-		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost(), Addresses: loopback()},
+		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost(), Addresses: reached(a.Places.Management)},
 		{Name: "management-service", Authority: authority.Management, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "management-administrator", Authority: authority.Management, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
 
@@ -107,20 +107,20 @@ func Credentials(c Config) ([]authority.Credential, error) {
 		return nil, err
 	}
 	return append(c.Issuers.forPods(), []authority.Credential{
-		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost(), Addresses: reached(c.Places.Etcd, c.Places.EtcdPeer), Client: true},
 		{Name: clientOf(Etcd), Authority: authority.Etcd, CommonName: "kube-apiserver", Client: true},
 		{Name: probeOf(Etcd), Authority: authority.Etcd, CommonName: "probe", Client: true},
 
 		{Name: "kube-apiserver", Authority: authority.Cluster, CommonName: "kube-apiserver", DNSNames: names, Addresses: addresses},
 		{Name: "kubelet-client", Authority: authority.Cluster, CommonName: "kube-apiserver", Organizations: []string{GroupKubeletClients}, Client: true},
 		{Name: "front-proxy-client", Authority: authority.FrontProxy, CommonName: "front-proxy-client", Client: true},
-		{Name: "kube-controller-manager", Authority: authority.Cluster, CommonName: "system:kube-controller-manager", DNSNames: localhost(), Addresses: loopback(), Client: true},
-		{Name: "kube-scheduler", Authority: authority.Cluster, CommonName: "system:kube-scheduler", DNSNames: localhost(), Addresses: loopback(), Client: true},
-		{Name: "certificate-controller", Authority: authority.Cluster, CommonName: UserCertificateController, DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: "kube-controller-manager", Authority: authority.Cluster, CommonName: "system:kube-controller-manager", DNSNames: localhost(), Addresses: reached(c.Places.ControllerManager), Client: true},
+		{Name: "kube-scheduler", Authority: authority.Cluster, CommonName: "system:kube-scheduler", DNSNames: localhost(), Addresses: reached(c.Places.Scheduler), Client: true},
+		{Name: "certificate-controller", Authority: authority.Cluster, CommonName: UserCertificateController, DNSNames: localhost(), Addresses: reached(c.Places.CertificateControllerMetrics, c.Places.CertificateControllerAuthorization), Client: true},
 		{Name: nodeAuthorizerClient, Authority: authority.FrontProxy, CommonName: nodeAuthorizerClient, Client: true},
-		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost(), Addresses: loopback(), Client: true},
-		{Name: PodWebhook, Authority: authority.Cluster, CommonName: UserPodWebhook, DNSNames: localhost(), Addresses: loopback(), Client: true},
-		{Name: TokenSigner, Authority: authority.Cluster, CommonName: ServerTokenSigner, DNSNames: localhost(), Addresses: loopback()},
+		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost(), Addresses: reached(c.Places.Authenticator), Client: true},
+		{Name: PodWebhook, Authority: authority.Cluster, CommonName: UserPodWebhook, DNSNames: localhost(), Addresses: reached(c.Places.PodWebhook, c.Places.PodWebhookMetrics), Client: true},
+		{Name: TokenSigner, Authority: authority.Cluster, CommonName: ServerTokenSigner, DNSNames: localhost(), Addresses: reached(c.Places.TokenSigner)},
 		{Name: CredentialPlane, Authority: authority.FrontProxy, CommonName: UserAccount, Client: true},
 		{Name: podWebhookClient, Authority: authority.FrontProxy, CommonName: podWebhookClient, Client: true},
 		{Name: authenticatorClient, Authority: authority.FrontProxy, CommonName: authenticatorClient, Client: true},
@@ -129,6 +129,14 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	}...), nil
 }
 
-func loopback() []netip.Addr { return []netip.Addr{netip.MustParseAddr(Loopback)} }
+// reached are the addresses that listeners are reached at, each once.
+func reached(places ...Place) (addresses []netip.Addr) {
+	for _, place := range places {
+		if address := place.Reach.Addr(); !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
 
 func localhost() []string { return []string{"localhost"} }

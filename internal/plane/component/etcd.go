@@ -8,7 +8,7 @@ type store struct {
 	name                         string // of the process
 	program                      string
 	data                         string
-	client, peer                 int // ports
+	client, peer                 Place
 	quota                        string
 	authority, credential, probe string // files
 }
@@ -16,7 +16,7 @@ type store struct {
 // etcd keeps the state of a cluster.
 func etcd(c Config) (Spec, error) {
 	own := store{
-		name: Etcd, program: c.program("etcd"), data: c.Dir.Etcd(), client: c.Ports.Etcd, peer: c.Ports.EtcdPeer,
+		name: Etcd, program: c.program("etcd"), data: c.Dir.Etcd(), client: c.Places.Etcd, peer: c.Places.EtcdPeer,
 		quota:     "4294967296", // 4 GiB: 5,000 machines with their leases and Events come near the default of 2 GiB
 		authority: c.Authority(Etcd), credential: c.Credential(Etcd), probe: c.Credential(probeOf(Etcd)),
 	}
@@ -28,7 +28,7 @@ func etcd(c Config) (Spec, error) {
 // managementEtcd keeps the state of the management plane, IAM included.
 func managementEtcd(a Account) Spec {
 	return store{
-		name: ManagementEtcd, program: a.program("etcd"), data: a.State.ManagementEtcd(), client: a.Ports.ManagementEtcd, peer: a.Ports.ManagementEtcdPeer,
+		name: ManagementEtcd, program: a.program("etcd"), data: a.State.ManagementEtcd(), client: a.Places.ManagementEtcd, peer: a.Places.ManagementEtcdPeer,
 		quota:     "2147483648", // etcd's default
 		authority: a.Authority(ManagementEtcd), credential: a.Credential(ManagementEtcd), probe: a.Credential(probeOf(ManagementEtcd)),
 	}.spec()
@@ -37,20 +37,19 @@ func managementEtcd(a Account) Spec {
 // spec is the process of a store. Clients and peers must show a certificate of the store's own authority; nothing else
 // is asked of them, so only the plane's API server and the probe have one.
 func (s store) spec() Spec {
-	client, peer := url(s.client), url(s.peer)
 	return Spec{
 		Name: s.name,
 		Path: s.program,
 		Args: flags(map[string]string{
-			"advertise-client-urls":       client,
+			"advertise-client-urls":       s.client.URL(),
 			"cert-file":                   s.credential,
 			"client-cert-auth":            "true",
 			"data-dir":                    s.data,
-			"initial-advertise-peer-urls": peer,
-			"initial-cluster":             "muster=" + peer,
+			"initial-advertise-peer-urls": s.peer.URL(),
+			"initial-cluster":             "muster=" + s.peer.URL(),
 			"key-file":                    s.credential,
-			"listen-client-urls":          client,
-			"listen-peer-urls":            peer,
+			"listen-client-urls":          "https://" + s.client.Listen.String(),
+			"listen-peer-urls":            "https://" + s.peer.Listen.String(),
 			"name":                        "muster",
 			"peer-cert-file":              s.credential,
 			"peer-client-cert-auth":       "true",
@@ -61,9 +60,9 @@ func (s store) spec() Spec {
 			"trusted-ca-file":             s.authority,
 		}),
 		Directories: []string{s.data},
-		Address:     address(s.client),
+		Address:     s.client.Listen.String(),
 		Credentials: sorted(s.credential, s.probe),
-		Probe:       &Probe{URL: client + "/readyz", CAFile: s.authority, CredentialFile: s.probe},
+		Probe:       &Probe{URL: s.client.URL() + "/readyz", CAFile: s.authority, CredentialFile: s.probe},
 	}
 }
 

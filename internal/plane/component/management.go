@@ -14,14 +14,14 @@ func management(a Account) Spec {
 	args := map[string]string{
 		// Nobody looks it up; without it the server wants the host to have a default route, which a laptop offline has
 		// not.
-		"advertise-address":                Loopback,
+		"advertise-address":                a.Places.Management.Reach.Addr().String(),
 		"authentication-config":            a.managementFile("authentication.yaml"),
 		"authorization-mode":               "RBAC",
-		"bind-address":                     Loopback,
+		"bind-address":                     a.Places.Management.Listen.Addr().String(),
 		"client-ca-file":                   a.Authority("management"),
 		"encryption-provider-config":       a.managementFile("encryption.yaml"),
 		"profiling":                        "false",
-		"secure-port":                      fmt.Sprint(a.Ports.Management),
+		"secure-port":                      fmt.Sprint(a.Places.Management.Listen.Port()),
 		"service-account-issuer":           a.ManagementURL(),
 		"service-account-key-file":         a.SigningKey(),
 		"service-account-signing-key-file": a.SigningKey(),
@@ -29,7 +29,7 @@ func management(a Account) Spec {
 		"tls-min-version":                  "VersionTLS12",
 		"tls-private-key-file":             credential,
 	}
-	maps.Copy(args, etcdFlags("/management", []string{url(a.Ports.ManagementEtcd)}, a.Authority(ManagementEtcd), a.Credential(clientOf(ManagementEtcd))))
+	maps.Copy(args, etcdFlags("/management", []string{a.Places.ManagementEtcd.URL()}, a.Authority(ManagementEtcd), a.Credential(clientOf(ManagementEtcd))))
 	return Spec{
 		Name: Management,
 		Path: a.program("generic-apiserver"),
@@ -38,7 +38,7 @@ func management(a Account) Spec {
 			{Path: a.managementFile("authentication.yaml"), Mode: modePrivate, Content: authentication(healthPaths)},
 			{Path: a.managementFile("encryption.yaml"), Mode: modePrivate, Content: encryption(a.EncryptionKey), Secret: true},
 		},
-		Address:     address(a.Ports.Management),
+		Address:     a.Places.Management.Listen.String(),
 		Credentials: sorted(credential, a.Credential(clientOf(ManagementEtcd)), a.SigningKey()),
 		Probe:       &Probe{URL: a.ManagementURL() + "/readyz", CAFile: a.Authority("management")},
 		After:       []string{ManagementEtcd},

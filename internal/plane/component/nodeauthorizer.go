@@ -14,7 +14,7 @@ const nodeAuthorizerClient = "node-authorizer-client"
 // with a token are while the authenticator is; kubelets try again.
 func authorization(c Config) ([]File, error) {
 	path := c.file(APIServer, "node-authorizer.kubeconfig")
-	webhook, err := kubeconfig(path, url(c.Ports.CertificateControllerAuthorization)+"/authorize", c.Authority("cluster"), c.Credential(nodeAuthorizerClient))
+	webhook, err := kubeconfig(path, c.Places.CertificateControllerAuthorization.URL()+"/authorize", c.Authority("cluster"), c.Credential(nodeAuthorizerClient))
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ package component
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 	"strconv"
 
@@ -22,11 +21,11 @@ import (
 const podWebhookClient = "pod-identity-webhook-client"
 
 // PodWebhookURL is where the API server asks about new pods.
-func (c Config) PodWebhookURL() string { return url(c.Ports.PodWebhook) + "/mutate" }
+func (c Config) PodWebhookURL() string { return c.Places.PodWebhook.URL() + "/mutate" }
 
 // PodAssociationsURL is where the account tells which service accounts have a pod identity association.
 func (c Config) PodAssociationsURL() string {
-	return url(c.Ports.PodWebhook) + podwebhookconfig.AssociationsPath
+	return c.Places.PodWebhook.URL() + podwebhookconfig.AssociationsPath
 }
 
 // PodAssociations is the file in which the webhook keeps what it was told last.
@@ -46,14 +45,13 @@ func podWebhook(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	health := net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhookHealth))
 	trust := c.Account.Authority(authority.Account)
 	raw, err := yaml.Marshal(podwebhookconfig.Configuration{
 		TypeMeta: metav1.TypeMeta{APIVersion: podwebhookconfig.APIVersion, Kind: podwebhookconfig.Kind},
 		Server: podwebhookconfig.Server{
-			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhook)), Certificate: credential, Key: credential, Health: health,
+			BindAddress: c.Places.PodWebhook.Listen.String(), Certificate: credential, Key: credential, Health: c.Places.PodWebhookHealth.Listen.String(),
 			ClientCA: c.Authority(authority.FrontProxy),
-			Metrics:  net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhookMetrics)), MetricsClientCA: c.Authority(authority.Cluster),
+			Metrics:  c.Places.PodWebhookMetrics.Listen.String(), MetricsClientCA: c.Authority(authority.Cluster),
 		},
 		Region:               c.Region.Name,
 		WebIdentity:          podwebhookconfig.WebIdentity{RegionalEndpoints: true},
@@ -72,14 +70,14 @@ func podWebhook(c Config) (Spec, error) {
 		Args:        append([]string{"pod-identity-webhook"}, flags(map[string]string{"config": file.Path, "kubeconfig": path})...),
 		Files:       []File{cluster, file},
 		Directories: []string{c.Dir.PodWebhook()},
-		Address:     net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhook)),
+		Address:     c.Places.PodWebhook.Listen.String(),
 		Credentials: sorted(credential, trust),
 		View: &View{
 			Reads:  []string{credential},
 			Public: sorted(c.Authority(authority.Cluster), c.Authority(authority.FrontProxy)), Fixed: []string{trust},
 			Writes: []string{c.Dir.PodWebhook()},
 		},
-		Probe: &Probe{URL: "http://" + health + "/readyz"},
+		Probe: &Probe{URL: "http://" + c.Places.PodWebhookHealth.Reach.String() + "/readyz"},
 		After: []string{APIServer},
 	}, nil
 }
@@ -90,7 +88,7 @@ func admission(c Config) ([]File, error) {
 	config, users := c.file(APIServer, "admission.yaml"), c.file(APIServer, "admission.kubeconfig")
 	credential := c.Credential(podWebhookClient)
 	known := clientcmdapi.NewConfig()
-	known.AuthInfos[net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.PodWebhook))] = &clientcmdapi.AuthInfo{ClientCertificate: credential, ClientKey: credential}
+	known.AuthInfos[c.Places.PodWebhook.Reach.String()] = &clientcmdapi.AuthInfo{ClientCertificate: credential, ClientKey: credential}
 	raw, err := clientcmd.Write(*known)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the API server's credentials for webhooks: %w", err)

@@ -3,7 +3,7 @@
 package component
 
 import (
-	"strconv"
+	"fmt"
 
 	"muster.dev/muster/internal/certificates/authority"
 )
@@ -16,12 +16,12 @@ func registry(a Account) Spec {
 		Path: a.program("muster"),
 		Args: append([]string{"registry"}, flags(map[string]string{
 			"certificate": a.Credential(Registry),
-			"port":        strconv.Itoa(a.Ports.Registry),
+			"port":        fmt.Sprint(a.Places.Registry.Listen.Port()),
 			"region":      a.Region.Name,
 			"state-dir":   string(a.State),
 		})...),
 		Directories: []string{a.State.Run(), a.State.Registry()},
-		Address:     address(a.Ports.Registry),
+		Address:     a.Places.Registry.Listen.String(),
 		Credentials: []string{a.Credential(Registry)},
 		Probe:       &Probe{URL: "http://registry/readyz", Socket: a.State.RegistrySocket()},
 	}
@@ -30,6 +30,6 @@ func registry(a Account) Spec {
 // registryCredential is the certificate of the registry, by the names that it has on this host and in VPCs.
 func registryCredential(a Account) authority.Credential {
 	return authority.Credential{
-		Name: Registry, Authority: authority.Account, CommonName: "muster:registry", DNSNames: append(localhost(), a.Region.RegistryName(DefaultAccount)), Addresses: loopback(),
+		Name: Registry, Authority: authority.Account, CommonName: "muster:registry", DNSNames: append(localhost(), a.Region.RegistryName(DefaultAccount)), Addresses: reached(a.Places.Registry),
 	}
 }

@@ -19,7 +19,7 @@ func (c Config) TokenKeysBefore() string {
 }
 
 // TokenSignerURL is where the account asks for the public keys of service account tokens, and has them replaced.
-func (c Config) TokenSignerURL() string { return url(c.Ports.TokenSigner) }
+func (c Config) TokenSignerURL() string { return c.Places.TokenSigner.URL() }
 
 // tokenSigner signs service account tokens for the API server, with keys that it alone has. The account alone is
 // answered by TLS.
@@ -29,7 +29,7 @@ func tokenSigner(c Config) (Spec, error) {
 		Name: TokenSigner,
 		Path: c.program("muster-token-signer"),
 		Args: flags(map[string]string{
-			"address":    address(c.Ports.TokenSigner),
+			"address":    c.Places.TokenSigner.Listen.String(),
 			"client":     UserAccount,
 			"client-ca":  c.Authority(authority.FrontProxy),
 			"credential": credential,
@@ -39,7 +39,7 @@ func tokenSigner(c Config) (Spec, error) {
 			"socket":     socket,
 		}),
 		Directories: []string{c.State.Run()},
-		Address:     address(c.Ports.TokenSigner),
+		Address:     c.Places.TokenSigner.Listen.String(),
 		Credentials: sorted(c.SigningKey(), credential),
 		View: &View{
 			Reads: sorted(c.SigningKey(), credential), Public: []string{c.Authority(authority.FrontProxy)}, Writes: []string{c.Dir.TokenSigner()},

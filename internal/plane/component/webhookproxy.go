@@ -24,9 +24,9 @@ func webhookProxy(c Config) (Spec, error) {
 // SubjectAccessReviews about nodes, and of the pod identity webhook. Each refuses clients without a certificate. The
 // other addresses in the API server's flags are etcd's, which upstream dials by itself, and sockets.
 func (c Config) ownWebhooks() []string {
-	own := []string{address(c.Ports.Authenticator), address(c.Ports.CertificateControllerAuthorization)}
+	own := []string{c.Places.Authenticator.Reach.String(), c.Places.CertificateControllerAuthorization.Reach.String()}
 	if c.VPC {
-		own = append(own, address(c.Ports.PodWebhook))
+		own = append(own, c.Places.PodWebhook.Reach.String())
 	}
 	return own
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -33,7 +35,7 @@ type webhook struct {
 
 func newWebhook(t *testing.T) *webhook {
 	t.Helper()
-	w := &webhook{status: http.StatusNoContent, cluster: component.Config{Dir: statedir.Dir(t.TempDir()).Cluster("blue"), Network: clusternetworktest.Network()}}
+	w := &webhook{status: http.StatusNoContent, cluster: component.Config{Dir: statedir.Dir(t.TempDir()).Cluster("blue"), Places: portplan.Ports{}.Places(), Network: clusternetworktest.Network()}}
 	c := &w.cluster
 	c.Cluster.Spec.Network.ServiceCIDR = "10.100.0.0/16"
 	credentials, err := component.Credentials(*c)
@@ -67,7 +69,7 @@ func newWebhook(t *testing.T) *webhook {
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c.Ports.PodWebhook = server.Listener.Addr().(*net.TCPAddr).Port
+	c.Places.PodWebhook = component.At(server.Listener.Addr().(*net.TCPAddr).AddrPort())
 	return w
 }
 
@@ -97,7 +99,7 @@ func TestTell(t *testing.T) {
 	}
 	w.status = http.StatusNoContent
 	tell(nil, now, none)
-	w.cluster.Ports.PodWebhook = 1
+	w.cluster.Places.PodWebhook = component.At(netip.MustParseAddrPort("127.0.0.1:1"))
 	if err := NewWebhook(w.cluster).Tell(t.Context(), nil, now); err == nil {
 		t.Error("nobody was told, and that was no error")
 	}

@@ -10,4 +10,6 @@
 //
 // A port is chosen again only when another program has taken it while the plane's own process did not run. A port that
 // a person asked for is taken or refused, never replaced.
+//
+// Where components listen and are reached is made from these ports, in places.go alone: all of them are on this host.
 package portplan

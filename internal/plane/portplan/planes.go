@@ -32,7 +32,7 @@ type Planes struct {
 
 // New returns the planes of the account in a state directory. running lists what runs, which keeps its ports.
 func New(state statedir.Dir, running func() ([]runner.Running, error)) *Planes {
-	return &Planes{state: state, running: running, claims: newClaims(component.Loopback, state)}
+	return &Planes{state: state, running: running, claims: newClaims(loopback, state)}
 }
 
 // Close gives the claims to all ports back, when the service ends.
@@ -44,8 +44,8 @@ func (p *Planes) Close() {
 
 // Account returns the ports of the account's own components. It chooses those that are missing or taken, and writes
 // them down.
-func (p *Planes) Account() (component.AccountPorts, error) {
-	var ports component.AccountPorts
+func (p *Planes) Account() (AccountPorts, error) {
+	var ports AccountPorts
 	path := p.state.Ports()
 	if err := Read(path, &ports); err != nil {
 		return ports, err
@@ -63,8 +63,8 @@ func (p *Planes) Account() (component.AccountPorts, error) {
 // Cluster returns the ports of a cluster's components. It chooses those that are missing or taken, and writes them
 // down. wanted is the API server's port that the user asked for, or 0; the error says so if another program listens on
 // it.
-func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, error) {
-	var ports component.Ports
+func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (Ports, error) {
+	var ports Ports
 	if err := Read(dir.Ports(), &ports); err != nil {
 		return ports, err
 	}
@@ -93,7 +93,7 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, err
 	return ports, err
 }
 
-// Read reads the ports of a plane into its [component.Ports] or [component.AccountPorts]. They stay 0 if none have been
+// Read reads the ports of a plane into its [Ports] or [AccountPorts]. They stay 0 if none have been
 // chosen.
 func Read(path string, into any) error {
 	raw, err := os.ReadFile(path)
@@ -111,7 +111,7 @@ func Read(path string, into any) error {
 
 // CheckFree returns an error if another program listens on the port that the user asked for.
 func CheckFree(port int) error {
-	if why := useOn(component.Loopback)(port); why != nil {
+	if why := useOn(loopback)(port); why != nil {
 		return inUse(port, why)
 	}
 	return nil
@@ -132,14 +132,14 @@ func (p *Planes) choose(path string, ports any, wishes []wish) error {
 	if err != nil {
 		return err
 	}
-	listening := useOn(component.Loopback)
+	listening := useOn(loopback)
 	use := func(port int) error {
 		if err := p.claims.take(port); err != nil {
 			return err
 		}
 		return listening(port)
 	}
-	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, use: use, random: rand.IntN}); err != nil {
+	if err := choose(wishes, surroundings{address: loopback, taken: taken, running: running, use: use, random: rand.IntN}); err != nil {
 		return err
 	}
 	for _, w := range wishes {

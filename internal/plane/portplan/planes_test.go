@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -25,7 +24,7 @@ func opened(t *testing.T, state statedir.Dir) *Planes {
 }
 
 // chosen chooses ports as the service does, and checks what every choice must keep.
-func chosen(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
+func chosen(t *testing.T, dir statedir.Cluster, wanted int) Ports {
 	t.Helper()
 	planes := opened(t, accountOf(dir))
 	defer planes.Close()
@@ -40,7 +39,7 @@ func chosen(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
 		}
 		seen[port] = true
 	}
-	var saved component.Ports
+	var saved Ports
 	raw, err := os.ReadFile(dir.Ports())
 	if err == nil {
 		err = json.Unmarshal(raw, &saved)
@@ -99,7 +98,7 @@ func occupy(t *testing.T, port int) {
 // unused is a port that nobody listens on.
 func unused(t *testing.T) int {
 	t.Helper()
-	port, err := Free(component.Loopback)
+	port, err := Free(loopback)
 	if err != nil {
 		t.Fatal(err)
 	}

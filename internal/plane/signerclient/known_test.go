@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -39,7 +40,7 @@ type signer struct {
 
 func newSigner(t *testing.T) *signer {
 	t.Helper()
-	s := &signer{t: t, cluster: component.Config{Dir: statedir.Dir(t.TempDir()).Cluster("blue"), Network: clusternetworktest.Network()}}
+	s := &signer{t: t, cluster: component.Config{Dir: statedir.Dir(t.TempDir()).Cluster("blue"), Places: portplan.Ports{}.Places(), Network: clusternetworktest.Network()}}
 	c := &s.cluster
 	c.Cluster.Spec.Network.ServiceCIDR = "10.100.0.0/16"
 	credentials, err := component.Credentials(*c)
@@ -80,7 +81,7 @@ func newSigner(t *testing.T) *signer {
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c.Ports.TokenSigner = server.Listener.Addr().(*net.TCPAddr).Port
+	c.Places.TokenSigner = component.At(server.Listener.Addr().(*net.TCPAddr).AddrPort())
 	return s
 }
 

@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/signerclient"
 	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/mutualclient"
@@ -33,7 +34,7 @@ import (
 // newCluster has certificates, and a port that nothing listens on.
 func newCluster(t *testing.T, dir string) component.Config {
 	t.Helper()
-	c := component.Config{Dir: statedir.Cluster(dir), Network: clusternetworktest.Network()}
+	c := component.Config{Dir: statedir.Cluster(dir), Places: portplan.Ports{}.Places(), Network: clusternetworktest.Network()}
 	c.Cluster.Spec.Network.ServiceCIDR = "10.100.0.0/16"
 	if err := os.MkdirAll(c.Dir.PKI(), 0o700); err != nil {
 		t.Fatal(err)
@@ -45,11 +46,11 @@ func newCluster(t *testing.T, dir string) component.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", component.Loopback+":0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Ports.TokenSigner = l.Addr().(*net.TCPAddr).Port
+	c.Places.TokenSigner = component.At(l.Addr().(*net.TCPAddr).AddrPort())
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package portplan
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"testing"
+
+	"muster.dev/muster/internal/plane/component"
+)
+
+// The file of ports keeps its form, in which installations of before have written theirs, and each port is the place of
+// its component.
+func TestPlacesOfPorts(t *testing.T) {
+	for of, tc := range map[string]struct {
+		file   string
+		ports  any
+		places func(ports any) any
+		more   map[string]int // places that share the port of another one
+	}{
+		"the account": {
+			`{"managementEtcd":20001,"managementEtcdPeer":20002,"management":20003,"identity":20004,"registry":20005}`,
+			&AccountPorts{}, func(ports any) any { return ports.(*AccountPorts).Places() }, nil,
+		},
+		"a cluster": {
+			`{"etcd":20001,"etcdPeer":20002,"apiServer":20003,"controllerManager":20004,"scheduler":20005,"certificateController":20006,` +
+				`"certificateControllerMetrics":20007,"certificateControllerAuthorization":20008,"authenticator":20009,"podWebhook":20010,` +
+				`"podWebhookMetrics":20011,"podWebhookHealth":20012,"tokenSigner":20013}`,
+			&Ports{}, func(ports any) any { return ports.(*Ports).Places() }, map[string]int{"Published": 20003},
+		},
+	} {
+		t.Run(of, func(t *testing.T) {
+			if err := json.Unmarshal([]byte(tc.file), tc.ports); err != nil {
+				t.Fatal(err)
+			}
+			if raw, err := json.Marshal(tc.ports); err != nil || string(raw) != tc.file {
+				t.Errorf("%s, %v; want %s", raw, err, tc.file)
+			}
+			want, got := map[string]component.Place{}, map[string]component.Place{}
+			for name, port := range tc.more {
+				want[name] = OnLoopback(port)
+			}
+			ports, places := reflect.ValueOf(tc.ports).Elem(), reflect.ValueOf(tc.places(tc.ports))
+			for i := range ports.NumField() {
+				want[ports.Type().Field(i).Name] = OnLoopback(int(ports.Field(i).Int()))
+			}
+			for i := range places.NumField() {
+				got[places.Type().Field(i).Name] = places.Field(i).Interface().(component.Place)
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
+	}
+	if at := OnLoopback(20001); at.Listen.String() != "127.0.0.1:20001" || at.Reach != at.Listen || at.URL() != "https://127.0.0.1:20001" {
+		t.Errorf("%+v", at)
+	}
+}
