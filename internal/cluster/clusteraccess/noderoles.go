@@ -50,13 +50,13 @@ var _ nodegroup.NodeRoles = (*NodeRoles)(nil)
 // NewNodeRoles returns node roles that ask the authenticator with the API server's own client certificate.
 func NewNodeRoles(c component.Config, a Access, keys RoleKeys) (*NodeRoles, error) {
 	transport, err := rest.TransportFor(&rest.Config{
-		Host: c.AuthenticatorURL(), TLSClientConfig: rest.TLSClientConfig{CAFile: c.Authority("cluster"), CertFile: c.AuthenticatorClient(), KeyFile: c.AuthenticatorClient()},
+		Host: c.Places.Authenticator.URL(), TLSClientConfig: rest.TLSClientConfig{CAFile: c.Authority("cluster"), CertFile: c.AuthenticatorClient(), KeyFile: c.AuthenticatorClient()},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the authenticator: %w", err)
 	}
 	return &NodeRoles{
-		Access: a, keys: keys, cluster: c.Cluster.Spec.Name, region: c.Region.Name, url: c.AuthenticatorURL() + "/authenticate",
+		Access: a, keys: keys, cluster: c.Cluster.Spec.Name, region: c.Region.Name, url: c.Places.Authenticator.URL() + "/authenticate",
 		http: &http.Client{Transport: transport, Timeout: checkTimeout},
 	}, nil
 }

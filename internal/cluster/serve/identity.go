@@ -99,7 +99,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		if err := identityservice.AwaitFirst(ctx, store, identityservice.DefaultAccount, c.State.IAMCredentials(), s.cfg.Log); err != nil {
 			return err
 		}
-		return identityservice.WriteToolConfig(c.State.IAMConfig(), c.Region.Name, c.IdentityURL(), c.Authority(authority.Account))
+		return identityservice.WriteToolConfig(c.State.IAMConfig(), c.Region.Name, c.Places.Identity.URL(), c.Authority(authority.Account))
 	})
 	// An instance that was not heard of yet would look like one that is gone: machines are known before anything is answered.
 	if err := machines.Wait(ctx); err != nil {

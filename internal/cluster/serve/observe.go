@@ -49,7 +49,7 @@ func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 		Components: h.components(), NodeGroups: []servicestatus.NodeGroup{}, Machines: []servicestatus.Machine{}, Rotation: h.rotationStatus(),
 	}
 	if specs.Places.Published.Reach.Port() != 0 {
-		status.Endpoint = specs.ServerURL()
+		status.Endpoint = specs.Places.Published.URL()
 	}
 	if signer != nil {
 		if ring, err := signer.Ring(); err == nil {

@@ -43,7 +43,7 @@ func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
 		return nil, err
 	}
 	config := rotator.Config{
-		Keys: h.keys, Server: c.ServerURL(), CAFile: c.Authority("cluster"), API: api, Report: h.kubelets.Report, Log: h.log,
+		Keys: h.keys, Server: c.Places.Published.URL(), CAFile: c.Authority("cluster"), API: api, Report: h.kubelets.Report, Log: h.log,
 		Publish: func(ctx context.Context, trusted []*x509.Certificate) error {
 			return baseline.PublishBundles(ctx, api, trusted)
 		},

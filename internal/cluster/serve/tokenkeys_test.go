@@ -45,7 +45,7 @@ func runSigner(t *testing.T, h *hosted, c component.Config) component.Config {
 	go func() {
 		ended <- tokensigner.Run(ctx, tokensigner.Config{
 			Issuer: c.Issuer.URL, Keys: c.Dir.TokenSigner(), LegacyKey: c.SigningKey(), Socket: filepath.Join(dir, "s.sock"),
-			Address:    strings.TrimPrefix(c.TokenSignerURL(), "https://"),
+			Address:    c.Places.TokenSigner.Listen.String(),
 			Credential: c.Credential(component.TokenSigner), ClientCA: c.Authority(authority.FrontProxy), Client: component.UserAccount, Log: slog.New(slog.DiscardHandler),
 		})
 	}()

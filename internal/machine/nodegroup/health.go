@@ -41,7 +41,7 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 		return nil, err
 	}
 	return func(context.Context) Health {
-		health := Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL, Mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
+		health := Health{Endpoint: c.Places.Published.URL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL, Mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
 		if groups, err := networkrecord.EndpointGroups(c); err != nil {
 			health.Err = errors.Join(health.Err, err)
 		} else {

@@ -36,7 +36,7 @@ type values struct {
 
 // Cluster makes the objects of a cluster. caPEM is the certificate of its authority.
 func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, error) {
-	server := c.ServerURL()
+	server := c.Places.Published.URL()
 	if c.VPC {
 		endpoint, err := c.Endpoint()
 		if err != nil {

@@ -71,7 +71,7 @@ func apiServer(c Config) (Spec, error) {
 		"tls-private-key-file":                 credential,
 	}
 	maps.Copy(values, etcdFlags("/registry", c.etcdMembers(), c.Authority(Etcd), c.Credential(clientOf(Etcd))))
-	tokens, err := kubeconfig(webhook, c.AuthenticatorURL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
+	tokens, err := kubeconfig(webhook, c.Places.Authenticator.URL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
 	if err != nil {
 		return Spec{}, err
 	}

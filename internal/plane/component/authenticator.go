@@ -23,9 +23,6 @@ const DefaultAccount = "000000000000"
 // by a CSR.
 const authenticatorClient = "authenticator-client"
 
-// AuthenticatorURL is where the cluster's authenticator answers.
-func (c Config) AuthenticatorURL() string { return c.Places.Authenticator.URL() }
-
 // AuthenticatorClient is the file with the certificate and key that its callers have.
 func (c Config) AuthenticatorClient() string { return c.Credential(authenticatorClient) }
 
@@ -33,7 +30,7 @@ func (c Config) AuthenticatorClient() string { return c.Credential(authenticator
 // token comes, and until then a 401 is all that anybody has to bear.
 func authenticator(c Config) (Spec, error) {
 	path := c.file(Authenticator, "kubeconfig")
-	cluster, err := kubeconfig(path, c.ServerURL(), c.Authority("cluster"), c.Credential("authenticator"))
+	cluster, err := kubeconfig(path, c.Places.Published.URL(), c.Authority("cluster"), c.Credential("authenticator"))
 	if err != nil {
 		return Spec{}, err
 	}
@@ -54,7 +51,7 @@ func authenticator(c Config) (Spec, error) {
 			Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")), Fixed: []string{c.Account.Authority(authority.Account)},
 			Connects: []string{c.State.IdentitySocket()},
 		},
-		Probe: &Probe{URL: c.AuthenticatorURL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
+		Probe: &Probe{URL: c.Places.Authenticator.URL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
 		After: []string{APIServer},
 	}, nil
 }

@@ -26,11 +26,11 @@ const SignerAppServing = "beta.eks.amazonaws.com/app-serving"
 // workloads. It is the only process with the key of kubelets' authority, beside the service itself.
 func certificateController(c Config) (Spec, error) {
 	clusterPath, inventoryPath := c.file(CertificateController, "kubeconfig"), c.file(CertificateController, "inventory-kubeconfig")
-	cluster, err := kubeconfig(clusterPath, c.ServerURL(), c.Authority("cluster"), c.Credential("certificate-controller"))
+	cluster, err := kubeconfig(clusterPath, c.Places.Published.URL(), c.Authority("cluster"), c.Credential("certificate-controller"))
 	if err != nil {
 		return Spec{}, err
 	}
-	inventory, err := kubeconfig(inventoryPath, c.ManagementURL(), c.Account.Authority("management"), c.Credential(credentialInventory))
+	inventory, err := kubeconfig(inventoryPath, c.Account.Places.Management.URL(), c.Account.Authority("management"), c.Credential(credentialInventory))
 	if err != nil {
 		return Spec{}, err
 	}

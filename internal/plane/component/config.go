@@ -192,15 +192,6 @@ func signingKeyFile(pki, plane string) string {
 	return filepath.Join(pki, "service-account", plane+".pem")
 }
 
-// ServerURL is where people and components on this host reach the cluster's API server.
-func (c Config) ServerURL() string { return c.Places.Published.URL() }
-
-// ManagementURL is where they reach the management plane's.
-func (a Account) ManagementURL() string { return a.Places.Management.URL() }
-
-// IdentityURL is where people and components on this host reach STS and IAM.
-func (a Account) IdentityURL() string { return a.Places.Identity.URL() }
-
 // etcdFlags are an API server's way to the members of its plane's etcd.
 func etcdFlags(prefix string, members []string, authority, credential string) map[string]string {
 	return map[string]string{
@@ -223,7 +214,7 @@ func (c Config) Endpoint() (netip.Addr, error) { return c.Network.Endpoint() }
 // does.
 func (c Config) PrivateURL() (string, error) {
 	if !c.VPC {
-		return c.ServerURL(), nil
+		return c.Places.Published.URL(), nil
 	}
 	address, err := c.Endpoint()
 	if err != nil {
@@ -266,7 +257,7 @@ func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	names = []string{"localhost"}
+	names = localhost()
 	name := "kubernetes"
 	for part := range strings.SplitSeq("default.svc."+c.Cluster.Spec.Network.ClusterDomain, ".") {
 		names = append(names, name)

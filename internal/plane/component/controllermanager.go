@@ -12,7 +12,7 @@ import (
 func controllerManager(c Config) (Spec, error) {
 	credential := c.Credential("kube-controller-manager")
 	path := c.file(ControllerManager, "kubeconfig")
-	config, err := kubeconfig(path, c.ServerURL(), c.Authority("cluster"), credential)
+	config, err := kubeconfig(path, c.Places.Published.URL(), c.Authority("cluster"), credential)
 	if err != nil {
 		return Spec{}, err
 	}

@@ -22,7 +22,7 @@ func management(a Account) Spec {
 		"encryption-provider-config":       a.managementFile("encryption.yaml"),
 		"profiling":                        "false",
 		"secure-port":                      fmt.Sprint(a.Places.Management.Listen.Port()),
-		"service-account-issuer":           a.ManagementURL(),
+		"service-account-issuer":           a.Places.Management.URL(),
 		"service-account-key-file":         a.SigningKey(),
 		"service-account-signing-key-file": a.SigningKey(),
 		"tls-cert-file":                    credential,
@@ -40,7 +40,7 @@ func management(a Account) Spec {
 		},
 		Address:     a.Places.Management.Listen.String(),
 		Credentials: sorted(credential, a.Credential(clientOf(ManagementEtcd)), a.SigningKey()),
-		Probe:       &Probe{URL: a.ManagementURL() + "/readyz", CAFile: a.Authority("management")},
+		Probe:       &Probe{URL: a.Places.Management.URL() + "/readyz", CAFile: a.Authority("management")},
 		After:       []string{ManagementEtcd},
 	}
 }

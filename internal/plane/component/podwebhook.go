@@ -41,7 +41,7 @@ func (c Config) PodAssociationsBefore() string { return c.file(PodWebhook, "asso
 func podWebhook(c Config) (Spec, error) {
 	path := c.file(PodWebhook, "kubeconfig")
 	credential := c.Credential(PodWebhook)
-	cluster, err := kubeconfig(path, c.ServerURL(), c.Authority(authority.Cluster), credential)
+	cluster, err := kubeconfig(path, c.Places.Published.URL(), c.Authority(authority.Cluster), credential)
 	if err != nil {
 		return Spec{}, err
 	}

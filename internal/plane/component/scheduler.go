@@ -8,7 +8,7 @@ import "fmt"
 func scheduler(c Config) (Spec, error) {
 	credential := c.Credential("kube-scheduler")
 	path := c.file(Scheduler, "kubeconfig")
-	config, err := kubeconfig(path, c.ServerURL(), c.Authority("cluster"), credential)
+	config, err := kubeconfig(path, c.Places.Published.URL(), c.Authority("cluster"), credential)
 	if err != nil {
 		return Spec{}, err
 	}

@@ -18,9 +18,6 @@ func (c Config) TokenKeysBefore() string {
 	return filepath.Join(c.Dir.PKI(), "service-account", "keys.json")
 }
 
-// TokenSignerURL is where the account asks for the public keys of service account tokens, and has them replaced.
-func (c Config) TokenSignerURL() string { return c.Places.TokenSigner.URL() }
-
 // tokenSigner signs service account tokens for the API server, with keys that it alone has. The account alone is
 // answered by TLS.
 func tokenSigner(c Config) (Spec, error) {

@@ -35,7 +35,7 @@ func simulator(c Config) (Spec, error) {
 		Name: Simulator,
 		Path: c.program("muster"),
 		Args: append([]string{"simulator"}, flags(map[string]string{
-			"api-server": c.ServerURL(),
+			"api-server": c.Places.Published.URL(),
 			"ca-file":    c.Authority("cluster"),
 			"cluster":    c.Cluster.Spec.Name,
 			"state-dir":  string(c.State),

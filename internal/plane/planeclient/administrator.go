@@ -19,12 +19,12 @@ const managementContext = "muster-management"
 
 // WriteKubeconfig writes the administrator's way into a cluster.
 func WriteKubeconfig(c component.Config) error {
-	return kubeconfig.Write(c.Dir.Kubeconfig(), c.Cluster.Spec.Name, c.ServerURL(), c.Authority(authority.Cluster), c.Credential("administrator"))
+	return kubeconfig.Write(c.Dir.Kubeconfig(), c.Cluster.Spec.Name, c.Places.Published.URL(), c.Authority(authority.Cluster), c.Credential("administrator"))
 }
 
 // WriteManagementKubeconfig writes the administrator's way into the management plane.
 func WriteManagementKubeconfig(a component.Account) error {
-	return kubeconfig.Write(a.State.ManagementKubeconfig(), managementContext, a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-administrator"))
+	return kubeconfig.Write(a.State.ManagementKubeconfig(), managementContext, a.Places.Management.URL(), a.Authority(authority.Management), a.Credential("management-administrator"))
 }
 
 // NewAdministrator makes a client of the management plane, as its administrator.

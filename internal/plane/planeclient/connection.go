@@ -13,12 +13,12 @@ import (
 
 // Cluster is the service's own way into a cluster.
 func Cluster(c component.Config) *rest.Config {
-	return connection(c.ServerURL(), c.Authority(authority.Cluster), c.Credential("service"))
+	return connection(c.Places.Published.URL(), c.Authority(authority.Cluster), c.Credential("service"))
 }
 
 // Management is the service's own way into the management plane. Reads from memory have what was written by it.
 func Management(a component.Account, writes *readcache.Writes) *rest.Config {
-	config := connection(a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-service"))
+	config := connection(a.Places.Management.URL(), a.Authority(authority.Management), a.Credential("management-service"))
 	writes.Wrap(config)
 	return config
 }

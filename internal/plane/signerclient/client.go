@@ -33,7 +33,7 @@ type client struct {
 }
 
 func newClient(c component.Config) client {
-	return client{c.TokenSignerURL(), mutualclient.New(c.Authority(authority.Cluster), c.Credential(component.CredentialPlane), component.ServerTokenSigner, askTimeout)}
+	return client{c.Places.TokenSigner.URL(), mutualclient.New(c.Authority(authority.Cluster), c.Credential(component.CredentialPlane), component.ServerTokenSigner, askTimeout)}
 }
 
 func (c client) keys(ctx context.Context) (tokenkeys.Ring, error) {

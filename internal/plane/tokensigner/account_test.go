@@ -196,7 +196,7 @@ func TestOthersAreNotAnswered(t *testing.T) {
 	ask := func(credential string) (int, error) {
 		client := mutualclient.New(w.cluster.Authority(authority.Cluster), credential, component.ServerTokenSigner, 10*time.Second)
 		defer client.CloseIdleConnections()
-		response, err := client.Get(w.cluster.TokenSignerURL() + tokenkeys.PathKeys)
+		response, err := client.Get(w.cluster.Places.TokenSigner.URL() + tokenkeys.PathKeys)
 		if err != nil {
 			return 0, err
 		}
@@ -225,7 +225,7 @@ func TestOthersAreNotAnswered(t *testing.T) {
 		"by TLS 1.1":            {RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
 	} {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
-		if response, err := client.Get(w.cluster.TokenSignerURL() + tokenkeys.PathKeys); err == nil {
+		if response, err := client.Get(w.cluster.Places.TokenSigner.URL() + tokenkeys.PathKeys); err == nil {
 			_ = response.Body.Close()
 			t.Errorf("%s: %s", name, response.Status)
 		}
@@ -254,7 +254,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 		"a long order":   {http.MethodPost, tokenkeys.PathRotate, kind, `{"after":"` + strings.Repeat("a", tokenkeys.MaxOrder) + `"}`, http.StatusBadRequest},
 		"another's":      {http.MethodPost, tokenkeys.PathRotate, kind, `{"after":"a","notice":"1h"}`, http.StatusOK}, // it adds nothing, and says what there is
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), tc.method, w.cluster.TokenSignerURL()+tc.path, bytes.NewReader([]byte(tc.body)))
+		request, err := http.NewRequestWithContext(t.Context(), tc.method, w.cluster.Places.TokenSigner.URL()+tc.path, bytes.NewReader([]byte(tc.body)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	if err := os.WriteFile(w.file(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	response, err := client.Get(w.cluster.TokenSignerURL() + tokenkeys.PathKeys)
+	response, err := client.Get(w.cluster.Places.TokenSigner.URL() + tokenkeys.PathKeys)
 	if err != nil || response.StatusCode != http.StatusServiceUnavailable {
 		t.Fatalf("of a damaged file: %v, %v", response, err)
 	}

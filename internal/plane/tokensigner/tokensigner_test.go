@@ -62,7 +62,7 @@ func newWorldOf(t *testing.T, algorithm tokenkeys.Algorithm) *world {
 	w := &world{t: t, cluster: newCluster(t, filepath.Join(dir, "c"))}
 	w.config = Config{
 		Issuer: url, Keys: w.cluster.Dir.TokenSigner(), LegacyKey: filepath.Join(dir, "legacy.pem"), Socket: filepath.Join(dir, "s.sock"),
-		Address:    strings.TrimPrefix(w.cluster.TokenSignerURL(), "https://"),
+		Address:    w.cluster.Places.TokenSigner.Listen.String(),
 		Credential: w.cluster.Credential(component.TokenSigner), ClientCA: w.cluster.Authority(authority.FrontProxy), Client: component.UserAccount,
 		Log: slog.New(slog.DiscardHandler),
 	}
