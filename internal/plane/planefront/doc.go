@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package planefront is the front of a cluster's API servers: the process that owns the published address of a plane,
+// and passes each connection to a kube-apiserver that is ready. Kube-apiservers come and go behind it, at ports of their
+// own, and no client sees it.
+//
+//	client ──► front 127.0.0.1:PORT ──┬─► kube-apiserver, ready            gets new connections
+//	                                  ├─► kube-apiserver, draining         keeps those that it has
+//	                                  └─► kube-apiserver, not ready (yet)  gets none while another server is ready
+//
+// Which servers there are is a file, which the service replaces and the front follows ((package frontservers)). The front asks each
+// server once a second for /readyz. It knows nothing else and keeps nothing, so planes answer while the service is away.
+//
+//	a server ends                   /readyz fails from the SIGTERM on: new connections go to others, those there are
+//	                                stay until the server has answered them
+//	no server is ready              a connection waits for a moment, then goes to any server that accepts it: what an
+//	                                API server says of itself is worth more than a reset
+//	no server accepts               the connection is reset
+//	the front is replaced           the next one takes the listener over (SCM_RIGHTS), this one accepts nothing more and
+//	                                ends with its last connection, or after a day
+//	the front is killed             its connections break
+//
+// The front ends no TLS: it sees bytes, and no server sees the client's address.
+package planefront

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planefront
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// chunk is how many bytes are passed on at once.
+const chunk = 64 << 10
+
+// chunks are the buffers of connections that have something to pass on now.
+var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
+
+// join passes bytes between two connections until both directions have ended or the context does, and closes them. Most
+// connections of a plane are idle most of the time: such a connection has no buffer and, unlike with splice(2), no pipes.
+func join(ctx context.Context, a, b *net.TCPConn) {
+	defer context.AfterFunc(ctx, func() { closeBoth(a, b) })()
+	var directions sync.WaitGroup
+	directions.Go(func() { pass(a, b) })
+	pass(b, a)
+	directions.Wait()
+	closeBoth(a, b)
+}
+
+func closeBoth(a, b *net.TCPConn) {
+	_ = a.Close()
+	_ = b.Close()
+}
+
+// pass passes one direction on, and its end as such.
+func pass(to, from *net.TCPConn) {
+	if err := pump(to, from); err != nil || to.CloseWrite() != nil {
+		closeBoth(to, from) // broken: the other direction ends too
+	}
+}
+
+func pump(to, from *net.TCPConn) error {
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for {
+		var buffer *[chunk]byte
+		var n int
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			buffer = chunks.Get().(*[chunk]byte) //nolint:forcetypeassert // the pool has no others
+			for {
+				n, failed = unix.Read(int(fd), buffer[:])
+				if !errors.Is(failed, unix.EINTR) {
+					break
+				}
+			}
+			if errors.Is(failed, unix.EAGAIN) {
+				chunks.Put(buffer)
+				buffer = nil
+				return false // until there is something
+			}
+			return true
+		})
+		if err == nil {
+			err = failed
+		}
+		if err == nil && n == 0 {
+			err = io.EOF
+		}
+		if err == nil {
+			_, err = to.Write(buffer[:n])
+		}
+		if buffer != nil {
+			chunks.Put(buffer)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

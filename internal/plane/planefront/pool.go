@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planefront
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+
+	"muster.dev/muster/internal/plane/frontservers"
+)
+
+// pool is the servers of a front, with what is known of each.
+type pool struct {
+	mu      sync.Mutex
+	servers []member
+	turn    int
+	changed chan struct{} // closed when a server becomes ready
+}
+
+// member is a server of a pool.
+type member struct {
+	frontservers.Server
+	ready  bool
+	reason string // why it is not ready
+	open   int    // connections
+}
+
+func newPool() *pool { return &pool{changed: make(chan struct{})} }
+
+// set replaces the servers. Servers that stay keep their state; a new one is not ready until a probe has said so.
+func (p *pool) set(servers []frontservers.Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := make([]member, 0, len(servers))
+	for _, s := range servers {
+		m := member{reason: "not asked yet"}
+		if old := p.find(s.Address); old != nil {
+			m = *old
+		}
+		m.Server = s
+		next = append(next, m)
+	}
+	p.servers = next
+}
+
+// find is called with the mutex held.
+func (p *pool) find(address netip.AddrPort) *member {
+	i := slices.IndexFunc(p.servers, func(m member) bool { return m.Address == address })
+	if i < 0 {
+		return nil
+	}
+	return &p.servers[i]
+}
+
+// probed notes what a probe found; reason is empty for a server that is ready. It reports whether that is news.
+func (p *pool) probed(address netip.AddrPort, reason string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.find(address)
+	if m == nil || m.ready == (reason == "") {
+		return false
+	}
+	m.ready, m.reason = reason == "", reason
+	if m.ready {
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
+	return true
+}
+
+// choose returns the servers that a new connection is offered to, the best first: ready ones in turn, the one with the
+// fewest connections first. ready is false if no server is ready: then all are there that do not drain, and wait is
+// closed when that changes.
+func (p *pool) choose() (order []netip.AddrPort, ready bool, wait <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var up, rest []member
+	for _, m := range p.servers {
+		switch {
+		case m.Draining:
+		case m.ready:
+			up = append(up, m)
+		default:
+			rest = append(rest, m)
+		}
+	}
+	ready = len(up) > 0
+	if !ready {
+		up = rest
+	}
+	if len(up) > 1 { // equal ones take turns
+		p.turn = (p.turn + 1) % len(up)
+		up = append(slices.Clone(up[p.turn:]), up[:p.turn]...)
+		slices.SortStableFunc(up, func(a, b member) int { return a.open - b.open })
+	}
+	for _, m := range up {
+		order = append(order, m.Address)
+	}
+	return order, ready, p.changed
+}
+
+// took counts a connection to a server, and returns what ends the count.
+func (p *pool) took(address netip.AddrPort) func() {
+	add := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if m := p.find(address); m != nil {
+			m.open += n
+		}
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// snapshot is a copy of the members.
+func (p *pool) snapshot() []member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.servers)
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planefront
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"muster.dev/muster/internal/plane/frontservers"
+)
+
+func at(port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)
+}
+
+// Whatever happened before: a ready server that does not drain is offered before all others, no draining server is
+// offered, and each server is offered once.
+func TestChoose(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: the order of events
+		p := newPool()
+		var servers []frontservers.Server
+		var ends []func()
+		for range random.IntN(40) {
+			switch random.IntN(4) {
+			case 0:
+				servers = nil
+				for port := range uint16(random.IntN(4)) {
+					servers = append(servers, frontservers.Server{Address: at(port + 1), Draining: random.IntN(3) == 0})
+				}
+				p.set(servers)
+			case 1:
+				reason := ""
+				if random.IntN(2) == 0 {
+					reason = "no"
+				}
+				p.probed(at(uint16(1+random.IntN(4))), reason) //nolint:gosec // G115: at most 4
+			case 2:
+				if order, _, _ := p.choose(); len(order) > 0 {
+					ends = append(ends, p.took(order[0]))
+				}
+			case 3:
+				if len(ends) > 0 {
+					ends[0]()
+					ends = ends[1:]
+				}
+			}
+		}
+		order, ready, _ := p.choose()
+		var want []netip.AddrPort
+		fewest := -1
+		for _, m := range p.snapshot() {
+			if m.Draining || m.ready != ready {
+				continue
+			}
+			want = append(want, m.Address)
+			if fewest < 0 || m.open < fewest {
+				fewest = m.open
+			}
+		}
+		got := slices.Clone(order)
+		slices.SortFunc(got, netip.AddrPort.Compare)
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d: offered %v, want %v of %+v", seed, order, want, p.snapshot())
+		}
+		if ready && p.find(order[0]).open != fewest {
+			t.Fatalf("seed %d: %v is offered first of %+v", seed, order[0], p.snapshot())
+		}
+	}
+}
+
+// Servers that stay keep what is known of them, and equal servers take turns.
+func TestSet(t *testing.T) {
+	p := newPool()
+	p.set([]frontservers.Server{{Address: at(1)}, {Address: at(2)}})
+	_, _, changed := p.choose()
+	if !p.probed(at(1), "") || p.probed(at(1), "") || !p.probed(at(2), "") {
+		t.Error("news is not told once")
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("nobody is told that a server is ready")
+	}
+	first, _, _ := p.choose()
+	second, _, _ := p.choose()
+	if first[0] == second[0] {
+		t.Errorf("%v twice", first[0])
+	}
+	end := p.took(at(1))
+	p.set([]frontservers.Server{{Address: at(1), Draining: true}, {Address: at(3)}})
+	if order, ready, _ := p.choose(); ready || !slices.Equal(order, []netip.AddrPort{at(3)}) {
+		t.Errorf("%v, %v", order, ready)
+	}
+	if m := p.find(at(1)); !m.ready || m.open != 1 {
+		t.Errorf("%+v", m)
+	}
+	end()
+	p.set(nil)
+	end() // of a server that is gone
+}
