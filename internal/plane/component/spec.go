@@ -42,6 +42,9 @@ type Spec struct {
 	Grace metav1.Duration `json:"grace,omitzero"`
 	// Memory is the memory in bytes that it may have, together with the processes that it starts; not limited if 0.
 	Memory int64 `json:"memory,omitempty"`
+	// HandsOver is of a process that takes its work over from the one before, which ends by itself once its work is done:
+	// it is started beside that one.
+	HandsOver bool `json:"handsOver,omitempty"`
 	// After names the specs that must be ready before this one starts.
 	After []string `json:"after,omitempty"`
 }

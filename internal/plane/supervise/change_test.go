@@ -109,3 +109,42 @@ func TestRemoveWithoutASupervisor(t *testing.T) {
 		t.Errorf("left: %+v", found)
 	}
 }
+
+// A process that hands its work over goes on beside the next one, which is the one that is asked and taken over.
+func TestHandsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	front := w.server("front", "")
+	front.HandsOver = true
+	s, stop := w.run(quick(), front)
+	w.ready(s, "front")
+	first := status(s, "front").PID
+	next := front
+	next.Args = []string{"other"}
+	w.apply(s, next)
+	eventually(t, "the next one is ready", func() bool {
+		got := status(s, "front")
+		return got.State == runner.Ready && got.PID != first
+	})
+	second := status(s, "front").PID
+	if found := w.find(); len(found) != 2 || gone(first) {
+		t.Fatalf("running: %+v", found)
+	}
+	stop()
+	s, _ = w.run(quick(), next)
+	w.ready(s, "front")
+	if got := status(s, "front").PID; got != second {
+		t.Errorf("process %d was taken over, and %d is the next one", got, second)
+	}
+	kill(t, first, 9)
+	eventually(t, "the first one is gone", func() bool { return gone(first) })
+	if got := status(s, "front"); got.PID != second || got.Restarts != 0 {
+		t.Errorf("its end was taken for the next one's: %+v", got)
+	}
+	kill(t, second, 9)
+	eventually(t, "it is started again", func() bool { got := status(s, "front"); return got.Restarts == 1 && got.State == runner.Ready })
+	w.apply(s)
+	if found := w.find(); len(found) != 0 {
+		t.Errorf("left: %+v", found)
+	}
+}

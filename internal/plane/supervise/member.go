@@ -171,7 +171,7 @@ func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
 }
 
 // adopt takes over a process that another supervisor, mostly the one before this, has started. A process with another
-// spec, or whose program was replaced, is stopped instead.
+// spec, or whose program was replaced, is stopped instead. If its work is handed over it goes on beside the next.
 func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, err error) {
 	running, err := Find(m.supervisor.cfg.State)
 	if err != nil {
@@ -182,7 +182,10 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 		return nil, false, fmt.Errorf("finding program of %s: %w", m.spec().Name, err)
 	}
 	p, ok := Leader(running, m.spec().Process(), program)
-	if !ok {
+	switch {
+	case m.spec().HandsOver:
+		p, ok = successor(running, m.spec(), program)
+	case !ok:
 		p, ok = predecessor(running, m.spec().Process())
 	}
 	if !ok {

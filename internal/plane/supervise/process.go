@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/statedir"
@@ -92,6 +93,17 @@ func Leader(processes []Process, name, executable string) (Process, bool) {
 func predecessor(processes []Process, name string) (Process, bool) {
 	for _, p := range processes {
 		if p.Name == name && !p.inside && p.session && p.Spec != "" {
+			return p, true
+		}
+	}
+	return Process{}, false
+}
+
+// successor is the youngest process of a spec that hands over which has this spec and program: older ones have handed
+// their work over, or will to it.
+func successor(processes []Process, spec component.Spec, executable string) (Process, bool) {
+	for _, p := range slices.Backward(processes) {
+		if p.Name == spec.Process() && !p.inside && p.session && p.Spec == spec.Hash() && p.Executable == executable {
 			return p, true
 		}
 	}
