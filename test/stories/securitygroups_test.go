@@ -155,7 +155,7 @@ func apiServerAt443(w *iam, g *groups, clients string) {
 	own, _ := w.ports()
 	w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", g.client.id, "--groups", g.cluster)
 	w.eventually("a member of the cluster's group is told that nobody listens", func() error {
-		err := reaches(w.t.Context(), g.client.namespace, fmt.Sprintf("%s:%d", w.installation.endpoint(), own.APIServer))
+		err := reaches(w.t.Context(), g.client.namespace, fmt.Sprintf("%s:%d", w.installation.endpoint(), own.Published))
 		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("it is told: %w", err)
 		}

@@ -87,7 +87,7 @@ func (i *installation) becomeOrdinary() {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		i.t.Fatal(err)
 	}
-	for _, name := range []string{"muster", "muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy", "kubernetes", "etcd", "kubectl"} {
+	for _, name := range []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy", "kubernetes", "etcd", "kubectl"} {
 		copyProgram(i.t, filepath.Join(programs(i.t), name), filepath.Join(bin, name))
 	}
 	for _, link := range []string{"generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {

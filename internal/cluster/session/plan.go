@@ -42,7 +42,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err := portplan.Read(c.Dir.Ports(), &ports); err != nil {
 		return nil, err
 	}
-	ports.APIServer = cmp.Or(int(wanted.Cluster.Spec.APIServer.Port), ports.APIServer)
+	ports.Published = cmp.Or(int(wanted.Cluster.Spec.APIServer.Port), ports.Published)
 	c.Places = ports.Places()
 	if c.Issuer, err = issuer.Planned(c.Dir); err != nil {
 		return nil, err

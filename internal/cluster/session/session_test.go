@@ -125,7 +125,7 @@ func TestPlan(t *testing.T) {
 		}
 		return string(raw)
 	}
-	if got := text(specs); !strings.Contains(got, "--secure-port=20999") || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:0") {
+	if got := text(specs); !strings.Contains(got, "--listen=127.0.0.1:20999") || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:0") {
 		t.Errorf("without ports yet: %s", got)
 	}
 	for _, path := range []string{dir.Account(), dir.Ports(), dir.Layout(), dir.Components(), dir.Clusters()} {

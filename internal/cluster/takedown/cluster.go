@@ -69,6 +69,7 @@ func (c Cluster) Remove(ctx context.Context) error {
 	}
 	for _, socket := range []string{
 		c.Account.State.EgressSocket(c.Dir.Namespace()), c.Account.State.WebhookSocket(c.Dir.Namespace()), c.Account.State.ControlPlaneSocket(c.Dir.Namespace()), c.Account.State.TokenSocket(c.Dir.Namespace()),
+		c.Dir.FrontSocket(),
 	} {
 		if err := socketdir.Remove(socket); err != nil {
 			return fmt.Errorf("removing a socket of cluster %s: %w", c.Name, err)

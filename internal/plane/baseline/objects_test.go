@@ -27,7 +27,7 @@ const ca = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
 func config(vpc bool) component.Config {
 	c := component.Config{
 		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc}, Network: clusternetworktest.Network(),
-		Dir: "/var/lib/muster/clusters/blue", Places: portplan.Ports{APIServer: 20003}.Places(), Release: release.Default(),
+		Dir: "/var/lib/muster/clusters/blue", Places: portplan.Ports{Published: 20003}.Places(), Release: release.Default(),
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Cluster.Default()

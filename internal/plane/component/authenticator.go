@@ -52,7 +52,7 @@ func authenticator(c Config) (Spec, error) {
 			Connects: []string{c.State.IdentitySocket()},
 		},
 		Probe: &Probe{URL: c.Places.Authenticator.URL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
-		After: []string{APIServer},
+		After: []string{Front, APIServer},
 	}, nil
 }
 

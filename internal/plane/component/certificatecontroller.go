@@ -58,7 +58,7 @@ func certificateController(c Config) (Spec, error) {
 			Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")), Fixed: []string{c.Account.Authority("management")},
 		},
 		Probe: &Probe{URL: "http://" + c.Places.CertificateController.Reach.String() + "/readyz"},
-		After: []string{APIServer},
+		After: []string{Front, APIServer},
 	}, nil
 }
 

@@ -74,6 +74,7 @@ const (
 	ManagementEtcd        = "management-etcd"
 	Management            = "management-apiserver"
 	Registry              = "registry"
+	Front                 = "front"
 	APIServer             = "kube-apiserver"
 	ControllerManager     = "kube-controller-manager"
 	Scheduler             = "kube-scheduler"
@@ -104,7 +105,7 @@ func AccountSpecs(a Account) []Spec {
 
 // Specs are the processes of one cluster, in the order they are best started and shown.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, tokenSigner, webhookProxy, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
+	builders := []func(Config) (Spec, error){etcd, tokenSigner, webhookProxy, front, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
 	if c.VPC { // elsewhere no machine runs pods
 		builders = append(builders, podWebhook)
 	}

@@ -49,7 +49,7 @@ func controllerManager(c Config) (Spec, error) {
 			Reads: []string{credential}, Shared: []string{c.SigningKey()}, Public: sorted(c.Authority("cluster"), c.Authority("front-proxy")),
 		},
 		Probe: &Probe{URL: c.Places.ControllerManager.URL() + "/healthz", CAFile: c.Authority("cluster")},
-		After: []string{APIServer},
+		After: []string{Front, APIServer},
 	}, nil
 }
 

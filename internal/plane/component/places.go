@@ -16,8 +16,8 @@ func (p Place) URL() string { return "https://" + p.Reach.String() }
 
 // Places of a cluster's components: one for each listener.
 type Places struct {
-	// Published is where people, machines and the plane's own components reach the cluster's API, whoever answers there.
-	// It is the API server's own place, APIServer, as long as nothing stands before API servers.
+	// Published is where people, machines and the plane's own components reach the cluster's API: at the front of its API
+	// server, which has a place of its own.
 	Published, APIServer               Place
 	Etcd, EtcdPeer                     Place
 	ControllerManager, Scheduler       Place

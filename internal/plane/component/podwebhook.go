@@ -78,7 +78,7 @@ func podWebhook(c Config) (Spec, error) {
 			Writes: []string{c.Dir.PodWebhook()},
 		},
 		Probe: &Probe{URL: "http://" + c.Places.PodWebhookHealth.Reach.String() + "/readyz"},
-		After: []string{APIServer},
+		After: []string{Front, APIServer},
 	}, nil
 }
 

@@ -34,6 +34,6 @@ func scheduler(c Config) (Spec, error) {
 		Credentials: sorted(credential),
 		View:        &View{Reads: []string{credential}, Public: sorted(c.Authority("cluster"), c.Authority("front-proxy"))},
 		Probe:       &Probe{URL: c.Places.Scheduler.URL() + "/healthz", CAFile: c.Authority("cluster")},
-		After:       []string{APIServer},
+		After:       []string{Front, APIServer},
 	}, nil
 }

@@ -41,6 +41,6 @@ func simulator(c Config) (Spec, error) {
 			"state-dir":  string(c.State),
 		})...),
 		Directories: []string{c.State.Machines()},
-		After:       []string{APIServer},
+		After:       []string{Front, APIServer},
 	}, nil
 }

@@ -32,7 +32,7 @@ const (
 // places of components in the block of their cluster. A place is never given to another component.
 var places = []string{
 	component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.CertificateController, component.Authenticator,
-	component.TokenSigner, component.PodWebhook,
+	component.TokenSigner, component.PodWebhook, component.Front,
 }
 
 // record is what is kept: of a state directory the first of its ids, of a cluster the number of its block.
@@ -109,7 +109,7 @@ func Of(dir statedir.Dir, process string) (id uint32, found bool) {
 	if err != nil || own.Block == 0 || own.Block >= reserved/block {
 		return 0, false
 	}
-	return account.First + own.Block*block + uint32(place), true //nolint:gosec // G115: one of eight
+	return account.First + own.Block*block + uint32(place), true //nolint:gosec // G115: one of nine
 }
 
 // Range returns the ids of a state directory, from first and before end. Both are 0 if no ids are reserved.

@@ -20,7 +20,7 @@ const Etc = "/etc"
 // programs are what components run that have users of their own.
 var programs = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-	"muster", "muster-certificate-controller", "muster-token-signer", "muster-webhook-proxy",
+	"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy",
 }
 
 // Prepare reserves the users of the host that components of clusters run as; their programs are in a directory. The

@@ -5,6 +5,7 @@ package portplan
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Ports are taken from Min up to Max, which is left out: below the range that Linux gives to outgoing connections
@@ -17,12 +18,12 @@ const (
 // tries is how many ports are looked at for one that is free.
 const tries = 200
 
-// wish is a port that a plane needs, and the process that listens on it; empty for the service itself, which does not
-// yet.
+// wish is a port that a plane needs. Either of its processes listens on it; the service itself, which has no process here,
+// does not yet.
 type wish struct {
-	port    *int
-	process string
-	asked   bool // by the user: no other will do
+	port      *int
+	processes []string
+	asked     bool // by the user: no other will do
 }
 
 // surroundings are what decides about a port besides the wish for it.
@@ -64,7 +65,7 @@ func (in surroundings) unusable(w wish, taken map[int]bool) error {
 		return errors.New("there is none yet")
 	case taken[*w.port]:
 		return errors.New("another plane of this account has it")
-	case in.running[w.process]:
+	case slices.ContainsFunc(w.processes, func(process string) bool { return in.running[process] }):
 		return nil
 	}
 	return in.use(*w.port)

@@ -56,7 +56,7 @@ func TestChoose(t *testing.T) {
 			ports := append([]int(nil), tc.has...)
 			wishes := make([]wish, len(ports))
 			for i := range ports {
-				wishes[i] = wish{port: &ports[i], process: "p", asked: tc.asked && i == 0}
+				wishes[i] = wish{port: &ports[i], processes: []string{"q", "p"}, asked: tc.asked && i == 0}
 			}
 			err := choose(wishes, in)
 			if tc.says != "" {

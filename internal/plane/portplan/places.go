@@ -24,7 +24,8 @@ type AccountPorts struct {
 type Ports struct {
 	Etcd                  int `json:"etcd"`
 	EtcdPeer              int `json:"etcdPeer"`
-	APIServer             int `json:"apiServer"`
+	Published             int `json:"apiServer"`  // of the front
+	APIServer             int `json:"apiServer0"` // behind it
 	ControllerManager     int `json:"controllerManager"`
 	Scheduler             int `json:"scheduler"`
 	CertificateController int `json:"certificateController"` // health
@@ -56,10 +57,10 @@ func (p AccountPorts) Places() component.AccountPlaces {
 	}
 }
 
-// Places are where the components of a cluster are. Its API server answers at the published port itself.
+// Places are where the components of a cluster are.
 func (p Ports) Places() component.Places {
 	return component.Places{
-		Published:                          OnLoopback(p.APIServer),
+		Published:                          OnLoopback(p.Published),
 		APIServer:                          OnLoopback(p.APIServer),
 		Etcd:                               OnLoopback(p.Etcd),
 		EtcdPeer:                           OnLoopback(p.EtcdPeer),

@@ -51,11 +51,11 @@ func (p *Planes) Account() (AccountPorts, error) {
 		return ports, err
 	}
 	err := p.choose(path, &ports, []wish{
-		{&ports.ManagementEtcd, component.ManagementEtcd, false},
-		{&ports.ManagementEtcdPeer, component.ManagementEtcd, false},
-		{&ports.Management, component.Management, false},
-		{&ports.Identity, "", false},
-		{&ports.Registry, component.Registry, false},
+		{port: &ports.ManagementEtcd, processes: []string{component.ManagementEtcd}},
+		{port: &ports.ManagementEtcdPeer, processes: []string{component.ManagementEtcd}},
+		{port: &ports.Management, processes: []string{component.Management}},
+		{port: &ports.Identity},
+		{port: &ports.Registry, processes: []string{component.Registry}},
 	})
 	return ports, err
 }
@@ -68,27 +68,38 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (Ports, error) {
 	if err := Read(dir.Ports(), &ports); err != nil {
 		return ports, err
 	}
-	if wanted != 0 && ports.APIServer != wanted {
+	if wanted != 0 && ports.Published != wanted {
 		if err := CheckFree(wanted); err != nil {
 			return ports, err
 		}
-		ports.APIServer = wanted
+		ports.Published = wanted
 	}
-	prefix := component.ProcessPrefix(dir.Namespace())
+	of := func(port *int, names ...string) wish {
+		w := wish{port: port}
+		for _, name := range names {
+			w.processes = append(w.processes, component.ProcessPrefix(dir.Namespace())+name)
+		}
+		return w
+	}
+	// The published port comes first, so that one that was asked for is its own and no other's. In a Muster from before
+	// there was no front, and the API server listened on it: it runs on until it is replaced.
+	published := of(&ports.Published, component.Front, component.APIServer)
+	published.asked = wanted != 0
 	err := p.choose(dir.Ports(), &ports, []wish{
-		{&ports.APIServer, prefix + component.APIServer, wanted != 0}, // first, so that a port that was asked for is its own and no other's
-		{&ports.Etcd, prefix + component.Etcd, false},
-		{&ports.EtcdPeer, prefix + component.Etcd, false},
-		{&ports.ControllerManager, prefix + component.ControllerManager, false},
-		{&ports.Scheduler, prefix + component.Scheduler, false},
-		{&ports.CertificateController, prefix + component.CertificateController, false},
-		{&ports.CertificateControllerMetrics, prefix + component.CertificateController, false},
-		{&ports.CertificateControllerAuthorization, prefix + component.CertificateController, false},
-		{&ports.Authenticator, prefix + component.Authenticator, false},
-		{&ports.PodWebhook, prefix + component.PodWebhook, false},
-		{&ports.PodWebhookMetrics, prefix + component.PodWebhook, false},
-		{&ports.PodWebhookHealth, prefix + component.PodWebhook, false},
-		{&ports.TokenSigner, prefix + component.TokenSigner, false},
+		published,
+		of(&ports.APIServer, component.APIServer),
+		of(&ports.Etcd, component.Etcd),
+		of(&ports.EtcdPeer, component.Etcd),
+		of(&ports.ControllerManager, component.ControllerManager),
+		of(&ports.Scheduler, component.Scheduler),
+		of(&ports.CertificateController, component.CertificateController),
+		of(&ports.CertificateControllerMetrics, component.CertificateController),
+		of(&ports.CertificateControllerAuthorization, component.CertificateController),
+		of(&ports.Authenticator, component.Authenticator),
+		of(&ports.PodWebhook, component.PodWebhook),
+		of(&ports.PodWebhookMetrics, component.PodWebhook),
+		of(&ports.PodWebhookHealth, component.PodWebhook),
+		of(&ports.TokenSigner, component.TokenSigner),
 	})
 	return ports, err
 }

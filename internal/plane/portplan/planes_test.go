@@ -33,7 +33,7 @@ func chosen(t *testing.T, dir statedir.Cluster, wanted int) Ports {
 		t.Fatal(err)
 	}
 	seen := map[int]bool{}
-	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.APIServer, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Authenticator} {
+	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.Published, ports.APIServer, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Authenticator} {
 		if seen[port] || port != wanted && (port < Min || port >= Max) {
 			t.Errorf("%+v: %d is there twice, or not from %d to %d", ports, port, Min, Max)
 		}
@@ -182,7 +182,7 @@ func TestInstallationsDoNotTakeEachOthersPorts(t *testing.T) {
 	if _, err := of.Account(); err != nil {
 		t.Fatal(err)
 	}
-	if third, err := another.Cluster(red, first.Etcd); err != nil || third.APIServer != first.Etcd {
+	if third, err := another.Cluster(red, first.Etcd); err != nil || third.Published != first.Etcd {
 		t.Errorf("%+v, %v: want port %d, which nobody has any more", third, err, first.Etcd)
 	}
 }
@@ -214,7 +214,7 @@ func TestPortThatWasAskedFor(t *testing.T) {
 	dir := newCluster(t)
 	wanted := unused(t)
 	first := chosen(t, dir, wanted)
-	if first.APIServer != wanted {
+	if first.Published != wanted {
 		t.Errorf("asked for %d, got %+v", wanted, first)
 	}
 	if second := chosen(t, dir, 0); second != first {
@@ -222,7 +222,7 @@ func TestPortThatWasAskedFor(t *testing.T) {
 	}
 	// It wins over a component that had the port before.
 	second := chosen(t, dir, first.Scheduler)
-	if second.APIServer != first.Scheduler || second.Scheduler == first.Scheduler {
+	if second.Published != first.Scheduler || second.Scheduler == first.Scheduler {
 		t.Errorf("asked for %d: %+v, then %+v", first.Scheduler, first, second)
 	}
 }
@@ -272,7 +272,7 @@ func TestNobodyElseCanClaimAPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = stranger.Close() })
-	if ports := chosen(t, dir, wanted); ports.APIServer != wanted {
+	if ports := chosen(t, dir, wanted); ports.Published != wanted {
 		t.Errorf("asked for %d, got %+v", wanted, ports)
 	}
 }
@@ -290,7 +290,7 @@ func TestClaimsAreLockFiles(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Fatalf("%v, %v", info, err)
 	}
-	name := planes.claims.name(ports.APIServer)
+	name := planes.claims.name(ports.Published)
 	if raw, err := os.ReadFile(filepath.Join(planes.claims.dir, name)); err != nil || !strings.Contains(string(raw), string(accountOf(dir))) {
 		t.Errorf("the claim says %q, %v", raw, err)
 	}
@@ -301,6 +301,6 @@ func TestClaimsAreLockFiles(t *testing.T) {
 	if err := os.Mkdir(planes.claims.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err = planes.Cluster(dir, ports.APIServer)
+	_, err = planes.Cluster(dir, ports.Published)
 	says(t, err, "it cannot be claimed", "that nobody else can enter")
 }

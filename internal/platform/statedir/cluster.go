@@ -94,6 +94,12 @@ func (c Cluster) Logs() string { return c.join("logs") }
 // Log is where a component's standard output and error go.
 func (c Cluster) Log(name string) string { return c.join("logs", name+".log") }
 
+// FrontSocket is where the front of the cluster's API servers tells how it is. Like all sockets it is in the directory of
+// the account.
+func (c Cluster) FrontSocket() string {
+	return socketOf(Dir(filepath.Dir(filepath.Dir(string(c)))), "front", c.Namespace())
+}
+
 // Audit is the audit log of one instance of the cluster's API server, counted from 0. Its older parts are beside it.
 func (c Cluster) Audit(instance int) string {
 	return c.join("audit", strconv.Itoa(instance), "audit.log")

@@ -138,30 +138,31 @@ func (d Dir) Run() string { return d.join("run") }
 // Socket is where the service answers its command line.
 func (d Dir) Socket() string { return d.join("run", "serve.sock") }
 
-// EgressSocket is where the API server of the cluster with a namespace reaches into the VPC. A namespace can be longer
-// than a socket's path.
-func (d Dir) EgressSocket(namespace string) string {
+// socketOf is a socket of the cluster with a namespace, which can be longer than a socket's path.
+func socketOf(d Dir, what, namespace string) string {
 	sum := sha256.Sum256([]byte(namespace))
-	return d.join("run", "egress-"+hex.EncodeToString(sum[:5])+".sock")
+	return d.join("run", what+"-"+hex.EncodeToString(sum[:5])+".sock")
+}
+
+// EgressSocket is where the API server of the cluster with a namespace reaches into the VPC.
+func (d Dir) EgressSocket(namespace string) string {
+	return socketOf(d, "egress", namespace)
 }
 
 // ControlPlaneSocket is where the API server of the cluster with a namespace dials webhooks, those of its own flags and
 // those that its users name.
 func (d Dir) ControlPlaneSocket(namespace string) string {
-	sum := sha256.Sum256([]byte(namespace))
-	return d.join("run", "controlplane-"+hex.EncodeToString(sum[:5])+".sock")
+	return socketOf(d, "controlplane", namespace)
 }
 
 // WebhookSocket is where what users name of that comes into the VPC.
 func (d Dir) WebhookSocket(namespace string) string {
-	sum := sha256.Sum256([]byte(namespace))
-	return d.join("run", "webhooks-"+hex.EncodeToString(sum[:5])+".sock")
+	return socketOf(d, "webhooks", namespace)
 }
 
 // TokenSocket is where the API server of the cluster with a namespace has service account tokens signed.
 func (d Dir) TokenSocket(namespace string) string {
-	sum := sha256.Sum256([]byte(namespace))
-	return d.join("run", "tokens-"+hex.EncodeToString(sum[:5])+".sock")
+	return socketOf(d, "tokens", namespace)
 }
 
 // IdentitySocket is where the identity service tells authenticators the owners of access keys.
