@@ -25,6 +25,7 @@ var (
 	LeaderFenced             = Promise{"leader-fenced"}
 	LeaderReplaced           = Promise{"leader-replaced"}
 	AuthenticatorBack        = Promise{"authenticator-back"}
+	FrontBack                = Promise{"front-back"}
 	BalancerBack             = Promise{"balancer-back"}
 	NetworkBack              = Promise{"network-back"}
 	WayOutBack               = Promise{"way-out-back"}
@@ -36,6 +37,6 @@ func All() []Promise {
 	return []Promise{
 		AccessRevoked, AccessEntryRemoved, AccessRevokedAPIServer, AccessRevokedAfterOutage, TokensAfterOutage, PodSessionEnded,
 		PortOpened, PortClosed, WayOutChanged, SubnetDeleted, VolumeGrown, LeaderFenced, LeaderReplaced,
-		AuthenticatorBack, BalancerBack, NetworkBack, WayOutBack, ServiceBack,
+		AuthenticatorBack, FrontBack, BalancerBack, NetworkBack, WayOutBack, ServiceBack,
 	}
 }

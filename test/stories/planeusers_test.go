@@ -20,7 +20,7 @@ import (
 
 // ownUsers are the components of a cluster that are not root.
 var ownUsers = []string{
-	component.APIServer, component.Authenticator, component.CertificateController, component.ControllerManager, component.Etcd, component.PodWebhook, component.Scheduler, component.TokenSigner,
+	component.APIServer, component.Authenticator, component.CertificateController, component.ControllerManager, component.Etcd, component.Front, component.PodWebhook, component.Scheduler, component.TokenSigner,
 }
 
 // TestPlanesAreNotRoot looks at the components of two clusters as the kernel sees them, and at the host from where the

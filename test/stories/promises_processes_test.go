@@ -4,6 +4,7 @@ package stories
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/test/promise"
 )
 
@@ -38,6 +40,7 @@ func (w *promises) processesBack() {
 		}
 		return err
 	}
+	api := w.apiServer()
 	var names []string
 	for n := range promisedTimes {
 		names = append(names, fmt.Sprintf("later-%d", n))
@@ -45,6 +48,11 @@ func (w *promises) processesBack() {
 	for n, o := range w.outsiders(names...) {
 		w.ends("authenticator")
 		w.within(promise.AuthenticatorBack, "the authenticator was killed", verified)
+		w.ends(component.Front)
+		w.within(promise.FrontBack, "the front was killed", func() error {
+			_, err := api.get(w.t.Context(), tls.Certificate{}, "/readyz")
+			return err
+		})
 		w.ends("balancer-" + vpc)
 		w.within(promise.BalancerBack, "the balancer was killed", reached)
 		w.ends(vpc)

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prober asks an API server without a pause, and counts what fails. It has connections of its own below the
+// clients that repeat requests by themselves (net/http, client-go), so that a connection that is cut is a failure. It is
+// an open loop: a request begins at its time whether or not those before are answered.
+//
+//	a new connection each   GET, consistent LIST, PUT
+//	one that is kept        GET, consistent LIST, PUT, by HTTP/2
+//	a watch                 of numbered writes: a number that is missing, or comes twice, is a failure
+//
+// A transport error, a status of 500 and more, and the end of a watch are failures. 429 with Retry-After is counted
+// apart, and repeated once after that time.
+package prober
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// patience is how long a request may take.
+const patience = 20 * time.Second
+
+// Config is what a prober asks.
+type Config struct {
+	// URL of the API server, whose address is dialled.
+	URL *url.URL
+	// TLS with the client's certificate. Its protocols are the prober's.
+	TLS *tls.Config
+	// Every is the pause between two requests of a kind on a way.
+	Every time.Duration
+	// Object is the path of an object of the prober's own without a kind that anybody else changes, such as a ConfigMap;
+	// Collection is that of all of them. Both must be there.
+	Object, Collection string
+	// Body renders the object with a number, and Number reads it.
+	Body   func(number int) []byte
+	Number func(object json.RawMessage) (int, error)
+}
+
+// Report is what a prober has seen.
+type Report struct {
+	// Asked is the number of requests, Repeated those that were refused with 429 first, and Watched the events of the watch.
+	Asked, Repeated, Watched int
+	// Failures are the first of those that there were, and Failed is their number.
+	Failures []string
+	Failed   int
+}
+
+// maxFailures are kept.
+const maxFailures = 20
+
+// Prober asks until it is stopped.
+type Prober struct {
+	config Config
+	end    context.CancelFunc
+	parts  sync.WaitGroup
+
+	mu     sync.Mutex
+	report Report
+}
+
+// Start begins to ask. The connection that is kept, and the watch, are there when it returns.
+func Start(ctx context.Context, c Config) (*Prober, error) {
+	kept, err := dial(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	watch, err := dial(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, kept.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Prober{config: c, end: func() {
+		cancel()
+		_, _ = kept.Close(), watch.Close()
+	}}
+	events, err := p.watch(ctx, watch)
+	if err != nil {
+		p.end()
+		return nil, err
+	}
+	p.parts.Go(func() { p.follow(ctx, events) })
+	p.parts.Go(func() { p.write(ctx, kept) })
+	p.parts.Go(func() { p.ask(ctx, map[string]http.RoundTripper{"kept connection": kept, "new connection": fresh{c}}) })
+	return p, nil
+}
+
+// Report is what was seen so far.
+func (p *Prober) Report() Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.report
+}
+
+// Stop ends the prober and returns what it has seen. Requests that are not answered yet are not counted.
+func (p *Prober) Stop() Report {
+	p.end()
+	p.parts.Wait()
+	return p.Report()
+}
+
+// connection is one of HTTP/2, which repeats nothing.
+type connection struct {
+	*http2.ClientConn
+	raw net.Conn
+}
+
+// Close implements io.Closer.
+func (c *connection) Close() error { return c.raw.Close() }
+
+func dial(ctx context.Context, c Config) (*connection, error) {
+	raw, err := handshake(ctx, c, "h2")
+	if err != nil {
+		return nil, err
+	}
+	client, err := (&http2.Transport{}).NewClientConn(raw)
+	if err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return &connection{client, raw}, nil
+}
+
+func handshake(ctx context.Context, c Config, protocol string) (net.Conn, error) {
+	config := c.TLS.Clone()
+	config.NextProtos = []string{protocol}
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", c.URL.Host)
+}
+
+// fresh asks by HTTP/1.1 over a connection of its own for each request.
+type fresh struct{ config Config }
+
+// RoundTrip implements http.RoundTripper.
+func (f fresh) RoundTrip(r *http.Request) (*http.Response, error) {
+	raw, err := handshake(r.Context(), f.config, "http/1.1")
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(r.Context(), func() { _ = raw.Close() })()
+	defer func() { _ = raw.Close() }()
+	r.Header.Set("Connection", "close")
+	if err := r.Write(raw); err != nil {
+		return nil, err
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(raw), r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, err
+}
+
+// ask asks by all ways, each time anew, until the context ends.
+func (p *Prober) ask(ctx context.Context, ways map[string]http.RoundTripper) {
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	tick := time.NewTicker(p.config.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for name, way := range ways {
+			requests.Go(func() { p.request(ctx, way, name, http.MethodGet, p.config.Object, nil) })
+			requests.Go(func() { p.request(ctx, way, name, http.MethodGet, p.config.Collection, nil) })
+		}
+	}
+}
+
+// write writes numbers, one after the other, by new connections and by the kept one in turn.
+func (p *Prober) write(ctx context.Context, kept http.RoundTripper) {
+	tick := time.NewTicker(p.config.Every)
+	defer tick.Stop()
+	for number := 1; ; number++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		name, way := "kept connection", kept
+		if number%2 == 0 {
+			name, way = "new connection", fresh{p.config}
+		}
+		p.request(ctx, way, name, http.MethodPut, p.config.Object, p.config.Body(number))
+	}
+}
+
+// request sends one request, and notes how it was answered.
+func (p *Prober) request(ctx context.Context, way http.RoundTripper, name, method, at string, body []byte) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := time.Now()
+	code, after, err := p.send(ctx, way, method, at, body)
+	if err == nil && code == http.StatusTooManyRequests && after > 0 {
+		p.count(func(r *Report) { r.Repeated++ })
+		select {
+		case <-ctx.Done():
+		case <-time.After(after):
+		}
+		code, _, err = p.send(ctx, way, method, at, body)
+	}
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return // it is over
+	}
+	if err == nil && code != http.StatusOK {
+		err = errors.New(http.StatusText(code))
+	}
+	p.count(func(r *Report) { r.Asked++ })
+	if err != nil {
+		p.fail(fmt.Sprintf("%s %s by a %s, after %s: %v", method, at, name, time.Since(began).Round(time.Millisecond), err))
+	}
+}
+
+func (p *Prober) send(ctx context.Context, way http.RoundTripper, method, at string, body []byte) (code int, after time.Duration, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, p.config.URL.JoinPath(at).String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := way.RoundTrip(request)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return 0, 0, err
+	}
+	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+	return answer.StatusCode, time.Duration(seconds) * time.Second, nil
+}
+
+// watch begins to watch the object, from what it is now.
+func (p *Prober) watch(ctx context.Context, way http.RoundTripper) (io.ReadCloser, error) {
+	u := p.config.URL.JoinPath(p.config.Collection)
+	u.RawQuery = url.Values{"watch": {"true"}, "fieldSelector": {"metadata.name=" + path.Base(p.config.Object)}}.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := way.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close()
+		return nil, fmt.Errorf("watching: %s", answer.Status)
+	}
+	return answer.Body, nil
+}
+
+// follow reads numbers from the watch.
+func (p *Prober) follow(ctx context.Context, events io.ReadCloser) {
+	defer func() { _ = events.Close() }()
+	decoder := json.NewDecoder(events)
+	for last := -1; ; {
+		var event struct {
+			Type   string          `json:"type"`
+			Object json.RawMessage `json:"object"`
+		}
+		err := decoder.Decode(&event)
+		var number int
+		if err == nil {
+			number, err = p.config.Number(event.Object)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			p.fail("the watch: " + err.Error())
+			return
+		}
+		if last >= 0 && number != last+1 {
+			p.fail(fmt.Sprintf("the watch: %d comes after %d", number, last))
+		}
+		last = number
+		p.count(func(r *Report) { r.Watched++ })
+	}
+}
+
+func (p *Prober) fail(what string) {
+	p.count(func(r *Report) {
+		r.Failed++
+		if len(r.Failures) < maxFailures {
+			r.Failures = append(r.Failures, what)
+		}
+	})
+}
+
+func (p *Prober) count(change func(*Report)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.report)
+}
