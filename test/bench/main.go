@@ -9,10 +9,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -22,7 +24,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes of the measurements simulated, memorylimit and joins")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, speed and volume are others")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, front, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, speed and volume are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -42,50 +44,34 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 		return fmt.Errorf("the benchmark runs the programs in bin/: run `make build` first (%w)", err)
 	}
 	fmt.Printf("%s, %d CPUs, %s\n\n", time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version())
+	measurements := map[string]func() error{
+		"awsapi":      func() error { return benchAWS(ctx, bin, instances) },
+		"balancer":    func() error { return benchBalancer(ctx, bin, rounds) },
+		"clusters":    func() error { return benchClusters(ctx, bin) },
+		"front":       func() error { return benchFront(ctx, bin) },
+		"identities":  func() error { return benchIdentities(ctx, bin) },
+		"image":       func() error { return benchImageLoad(ctx, bin, rounds) },
+		"isolation":   func() error { return benchIsolation(ctx, bin, rounds) },
+		"join":        func() error { return benchJoin(ctx, bin, rounds) },
+		"joins":       func() error { return benchJoins(ctx, bin, simulated) },
+		"launch":      func() error { return benchLaunch(ctx, bin, rounds) },
+		"logins":      func() error { return benchLogins(ctx, bin) },
+		"management":  func() error { return benchManagement(ctx, bin, rounds) },
+		"memory":      func() error { return benchMemory(ctx, bin) },
+		"memorylimit": func() error { return benchMemoryLimit(ctx, bin, simulated) },
+		"podnetwork":  func() error { return benchPodNetwork(ctx, bin, rounds) },
+		"pods":        func() error { return benchPods(ctx, bin) },
+		"simulated":   func() error { return benchSimulated(ctx, bin, simulated) },
+		"speed":       func() error { return benchSpeed(ctx, bin) },
+		"up":          func() error { return benchUp(ctx, bin, rounds) },
+		"volume":      func() error { return benchVolume(ctx, bin, rounds) },
+	}
 	for _, name := range only {
-		switch name {
-		case "up":
-			err = benchUp(ctx, bin, rounds)
-		case "simulated":
-			err = benchSimulated(ctx, bin, simulated)
-		case "join":
-			err = benchJoin(ctx, bin, rounds)
-		case "memory":
-			err = benchMemory(ctx, bin)
-		case "memorylimit":
-			err = benchMemoryLimit(ctx, bin, simulated)
-		case "launch":
-			err = benchLaunch(ctx, bin, rounds)
-		case "clusters":
-			err = benchClusters(ctx, bin)
-		case "management":
-			err = benchManagement(ctx, bin, rounds)
-		case "balancer":
-			err = benchBalancer(ctx, bin, rounds)
-		case "logins":
-			err = benchLogins(ctx, bin)
-		case "identities":
-			err = benchIdentities(ctx, bin)
-		case "volume":
-			err = benchVolume(ctx, bin, rounds)
-		case "image":
-			err = benchImageLoad(ctx, bin, rounds)
-		case "pods":
-			err = benchPods(ctx, bin)
-		case "isolation":
-			err = benchIsolation(ctx, bin, rounds)
-		case "podnetwork":
-			err = benchPodNetwork(ctx, bin, rounds)
-		case "speed":
-			err = benchSpeed(ctx, bin)
-		case "joins":
-			err = benchJoins(ctx, bin, simulated)
-		case "awsapi":
-			err = benchAWS(ctx, bin, instances)
-		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, speed, volume)", name)
+		measure, ok := measurements[name]
+		if !ok {
+			return fmt.Errorf("--only: there is no measurement %q (%s)", name, strings.Join(slices.Sorted(maps.Keys(measurements)), ", "))
 		}
-		if err != nil {
+		if err := measure(); err != nil {
 			return err
 		}
 		fmt.Println()
