@@ -63,6 +63,7 @@ type Front struct {
 	config  Config
 	pool    *pool
 	metrics *metrics
+	asker   *asker
 	look    chan struct{} // probe now
 	slots   chan struct{}
 	open    sync.WaitGroup // connections
@@ -76,7 +77,7 @@ func New(c Config) (*Front, error) {
 	if c.Servers == "" || c.Authority == "" || c.Socket == "" || c.Log == nil {
 		return nil, errors.New("the front needs a file of servers, an authority, a socket and a log")
 	}
-	f := &Front{config: c, pool: newPool(), look: make(chan struct{}, 1), slots: make(chan struct{}, maxConnections)}
+	f := &Front{config: c, pool: newPool(), asker: &asker{authority: c.Authority}, look: make(chan struct{}, 1), slots: make(chan struct{}, maxConnections)}
 	f.metrics = newMetrics(f.pool)
 	return f, nil
 }

@@ -3,10 +3,12 @@
 package planefront
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"os"
@@ -18,10 +20,13 @@ const (
 	// probeEvery is the pause between two probes of a server, and probeTimeout how long one may take.
 	probeEvery   = time.Second
 	probeTimeout = 2 * time.Second
+	// maxAnswer is how much of an answer is read, in bytes.
+	maxAnswer = 64 << 10
 )
 
 // keepProbing probes all servers until the context ends.
 func (f *Front) keepProbing(ctx context.Context) {
+	defer f.asker.close()
 	for {
 		var probing sync.WaitGroup
 		for _, m := range f.pool.snapshot() {
@@ -45,20 +50,15 @@ func (f *Front) keepProbing(ctx context.Context) {
 	}
 }
 
-// probe asks a server whether it is ready, over a connection of its own: one that is kept would go on to be answered by
-// a server that accepts no connections any more.
+// probe asks a server whether it is ready. A server that ends says that it is not, over a connection that it has already,
+// before it accepts no others.
 func (f *Front) probe(ctx context.Context, address netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	raw, err := os.ReadFile(f.config.Authority)
+	transport, err := f.asker.transport()
 	if err != nil {
-		return fmt.Errorf("reading the authority of the servers: %w", err)
+		return err
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(raw) {
-		return fmt.Errorf("%s has no certificate", f.config.Authority)
-	}
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address.String()+"/readyz", nil)
 	if err != nil {
 		return err
@@ -68,9 +68,47 @@ func (f *Front) probe(ctx context.Context, address netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	_ = response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection is kept
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("GET /readyz is answered with %s", response.Status)
 	}
 	return nil
+}
+
+// asker has the connections by which servers are asked, as long as the authority is the same.
+type asker struct {
+	authority string // path
+
+	mu   sync.Mutex
+	raw  []byte
+	kept *http.Transport
+}
+
+func (a *asker) transport() (*http.Transport, error) {
+	raw, err := os.ReadFile(a.authority)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority of the servers: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept != nil && bytes.Equal(raw, a.raw) {
+		return a.kept, nil
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("%s has no certificate", a.authority)
+	}
+	a.close()
+	a.raw, a.kept = raw, &http.Transport{
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities}, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
+	}
+	return a.kept, nil
+}
+
+// close is called with the mutex held, or when nothing asks any more.
+func (a *asker) close() {
+	if a.kept != nil {
+		a.kept.CloseIdleConnections()
+	}
 }
