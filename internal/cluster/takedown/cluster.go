@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/statedir"
@@ -55,7 +56,7 @@ func (c Cluster) Remove(ctx context.Context) error {
 			return fmt.Errorf("stopping %s of cluster %s: %w", step.what, c.Name, err)
 		}
 	}
-	if err := supervise.RemoveMemoryGroups(c.Account.State, prefix); err != nil {
+	if err := memorylimit.RemoveProcesses(c.Account.State, prefix); err != nil {
 		return fmt.Errorf("removing control groups of cluster %s: %w", c.Name, err)
 	}
 	if err := local.DiscardCluster(ctx, c.Account.State, c.Name); err != nil {

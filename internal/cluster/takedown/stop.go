@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/storage/filestore"
 	"muster.dev/muster/internal/storage/volumemount"
@@ -68,7 +69,7 @@ func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, coun
 			progress("machines", ended)
 		}
 	}
-	return errors.Join(supervise.RemoveMemoryGroups(dir, ""), releaseDisks(dir))
+	return errors.Join(memorylimit.RemoveProcesses(dir, ""), releaseDisks(dir))
 }
 
 // releaseDisks unmounts the disks of machines, and detaches the loop devices of files on them, and those of volumes.

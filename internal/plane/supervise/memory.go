@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/process"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // MemoryGroup holds a process to an amount of memory, in bytes (package memorylimit).
@@ -29,6 +30,17 @@ type MemoryGroup interface {
 	Take(pid int) error
 	// Report is about the process that was started last.
 	Report() (memorylimit.Report, error)
+}
+
+// MemoryGroups returns a function that finds the control group which holds a process to the memory of its spec.
+func MemoryGroups(dir statedir.Dir) func(component.Spec) (MemoryGroup, error) {
+	return func(spec component.Spec) (MemoryGroup, error) {
+		controller, err := memorylimit.Open()
+		if err != nil {
+			return nil, err
+		}
+		return controller.Process(dir, spec.Process()), nil
+	}
 }
 
 // findGroup finds the member's group, if the spec has a limit. The problem says in one line why there is none.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervise
+package memorylimit
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestMemoryGroups(t *testing.T) {
+func TestPlanes(t *testing.T) {
 	t.Parallel()
-	one, other := memoryGroups("/var/lib/muster"), memoryGroups("/home/me/muster")
+	one, other := planes("/var/lib/muster"), planes("/home/me/muster")
 	if one == other || strings.HasPrefix(one, "/muster/") {
 		t.Errorf("%s and %s", one, other)
 	}
