@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/takedown"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -32,8 +33,12 @@ It needs no running service, and it works after any crash.`,
 			if err != nil {
 				return err
 			}
+			running, err := supervise.New(supervise.Config{State: dir, Log: newLogger(o)}) // which starts nothing
+			if err != nil {
+				return err
+			}
 			count := 0
-			if err := takedown.Stop(cmd.Context(), dir, func(what string, n int) {
+			if err := takedown.Stop(cmd.Context(), dir, running, func(what string, n int) {
 				count += n
 				fmt.Fprintf(o.Err, "Stopped %s (%d)\n", what, n)
 			}); err != nil {

@@ -28,6 +28,8 @@ import (
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/runner"
+	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -203,7 +205,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 		session := session.Session{
 			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, HostRoot: hostRoot, Explicit: up.file != "" || up.nodesSet,
 			IssuerHost: up.issuerHost, IssuerByAddress: up.issuerHostSet && up.issuerHost == "",
-			Checked: tell,
+			Running: func() ([]runner.Running, error) { return supervise.Running(dir) }, Checked: tell,
 		}
 		outcome, err := session.Start(ctx)
 		if err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package guard keeps the service of a state directory running: the two processes that start each other again, the lock
-// that lets one of each run, and what else runs on the directory.
+// that lets one of each run, and what else runs on the directory. The two are processes of this host, whatever runs
+// components: the package uses package supervise itself, and no runner.
 package guard
 
 import (

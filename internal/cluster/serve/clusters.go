@@ -123,7 +123,7 @@ func (s *Service) refuse(heard nodegroup.Heard) {
 // again.
 func (s *Service) removeCluster(ctx context.Context, account component.Account, name string, dir statedir.Cluster) error {
 	return takedown.Cluster{
-		Account: account, Name: name, Dir: dir, Balancers: s.balancers, Log: s.cfg.Log,
+		Account: account, Name: name, Dir: dir, Balancers: s.balancers, Runner: s.accountRunner(), Log: s.cfg.Log,
 		End: func(ctx context.Context) error { return s.endHosted(ctx, dir) },
 	}.Remove(ctx)
 }

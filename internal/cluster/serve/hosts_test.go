@@ -3,11 +3,13 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,7 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/plane/runner/runnertest"
 )
 
 // newAccount is a service whose account has a default VPC, in a region.
@@ -59,6 +62,7 @@ func newHosts(t *testing.T) clusterHosts {
 		t.Fatal(err)
 	}
 	s.setIdentities(identities)
+	s.runner = runnertest.NewPlace().New(t.Context())
 	return clusterHosts{Service: s, account: account, api: fakeClient(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster:inventory:blue"}})}
 }
 
@@ -165,6 +169,15 @@ func TestRemoveCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	place := runnertest.NewPlace()
+	hosts.runner = place.New(t.Context())
+	ctx, end := context.WithCancel(t.Context())
+	if err := place.New(ctx).Apply(t.Context(), []component.Spec{
+		{Name: component.Etcd, Cluster: "blue"}, {Name: component.APIServer, Cluster: "blue"}, {Name: component.Scheduler, Cluster: "green"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	end() // the components go on
 	for i, name := range []string{"blue", "green"} {
 		if err := hosts.Host(t.Context(), asked(name)); err != nil {
 			t.Fatal(err)
@@ -197,6 +210,9 @@ func TestRemoveCluster(t *testing.T) {
 	}
 	if hosts.cluster("blue") != nil {
 		t.Error("it still runs")
+	}
+	if got, of := place.Ends(), component.ProcessPrefix("blue"); !slices.Equal(got, []string{of + component.APIServer, of + component.Etcd}) {
+		t.Errorf("the components that ended are %q", got)
 	}
 	for path, want := range map[string]bool{
 		string(blue): false, state.EgressSocket("blue"): false, state.Machine("i-00000000000000001"): false,

@@ -334,10 +334,15 @@ func retry(ctx context.Context, what string, say func(string), step func(context
 // pause waits before a step is tried again.
 func pause(ctx context.Context, d time.Duration) error { return steps.Pause(ctx, d) }
 
-func (s *Service) components() []runner.Status {
+// accountRunner runs the account's own components; nil until it does.
+func (s *Service) accountRunner() runner.Runner {
 	s.mu.Lock()
-	running := s.runner
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return s.runner
+}
+
+func (s *Service) components() []runner.Status {
+	running := s.accountRunner()
 	if running == nil {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
-	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
 )
@@ -45,8 +44,8 @@ func (s Session) checkPort() error {
 	if wanted == 0 {
 		return nil
 	}
-	processes, err := supervise.Find(s.State)
-	if err != nil || len(processes) > 0 {
+	running, err := s.Running()
+	if err != nil || len(running) > 0 {
 		return err
 	}
 	return portplan.CheckFree(wanted)

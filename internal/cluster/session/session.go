@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
@@ -54,6 +55,8 @@ type Session struct {
 	HostRoot hostroot.Clusters
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
+	// Running lists the components of the state directory that run, whether or not a service does.
+	Running func() ([]runner.Running, error)
 
 	// Checked, if not nil, is called when nothing keeps the session from it, and before anything is changed.
 	Checked func()

@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/removetree"
@@ -33,6 +33,8 @@ type Cluster struct {
 	Name      string
 	Dir       statedir.Cluster
 	Balancers *balancerstore.Store
+	// Runner ends the cluster's processes, which it did not start.
+	Runner runner.Runner
 	// End ends what the service does for the cluster. The cluster's processes go on.
 	End func(context.Context) error
 	Log *slog.Logger
@@ -51,8 +53,7 @@ func (c Cluster) Remove(ctx context.Context) error {
 	}
 	prefix := component.ProcessPrefix(c.Dir.Namespace())
 	for _, step := range stopOrder {
-		_, err := supervise.Stop(ctx, c.Account.State, step.grace, func(p supervise.Process) bool { return strings.HasPrefix(p.Name, prefix) && step.choose(p.Name) })
-		if err != nil {
+		if _, err := c.Runner.Stop(ctx, step.grace, func(process string) bool { return strings.HasPrefix(process, prefix) && step.choose(process) }); err != nil {
 			return fmt.Errorf("stopping %s of cluster %s: %w", step.what, c.Name, err)
 		}
 	}

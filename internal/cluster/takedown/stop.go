@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/platform/memorylimit"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/storage/filestore"
@@ -43,13 +43,13 @@ func isAnyComponent(names ...string) func(string) bool {
 	}
 }
 
-// Stop ends every process of a state directory, reports which it ended, removes their control groups, and unmounts
-// machines' disks. It removes nothing of the directory.
-func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
+// Stop has a runner end every process of a state directory, reports how many it ended, removes their control groups, and
+// unmounts machines' disks. It removes nothing of the directory.
+func Stop(ctx context.Context, dir statedir.Dir, running runner.Runner, progress func(what string, count int)) error {
 	for i, step := range stopOrder {
 		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.
 		for {
-			stopped, err := supervise.Stop(ctx, dir, step.grace, func(p supervise.Process) bool { return step.choose(p.Name) })
+			stopped, err := running.Stop(ctx, step.grace, step.choose)
 			if err != nil {
 				return fmt.Errorf("stopping %s: %w", step.what, err)
 			}
