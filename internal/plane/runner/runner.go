@@ -23,7 +23,8 @@ type Runner interface {
 	WaitReady(ctx context.Context, names ...string) error
 	// Stop ends every component whose process name (component.Spec.Process) is chosen, all at once, and returns their
 	// names when they have ended. Chosen components leave the list; components that an earlier runner started are ended
-	// too. Each has the given time to end, or that of its spec if grace is 0.
+	// too. Each has the given time to end, or that of its spec if grace is 0. After an error, the next Apply ends those
+	// that go on, or the next Stop that chooses them.
 	Stop(ctx context.Context, grace time.Duration, choose func(process string) bool) (stopped []string, err error)
 	// Running lists the components that run, whichever runner started them, oldest first.
 	Running() ([]Running, error)

@@ -78,8 +78,10 @@ func (s *Supervisor) endLeaving(ctx context.Context) error {
 	leaving := map[string]*member{}
 	var specs []component.Spec
 	for _, m := range s.leaving {
-		leaving[m.spec().Name] = m
-		specs = append(specs, m.spec())
+		if !m.stopping {
+			leaving[m.spec().Name] = m
+			specs = append(specs, m.spec())
+		}
 	}
 	s.mu.Unlock()
 	for _, together := range runner.LastFirst(specs) {
@@ -114,27 +116,53 @@ func (s *Supervisor) endMember(ctx context.Context, m *member) error {
 
 // Stop implements [runner.Runner]. It never ends the process that calls it.
 func (s *Supervisor) Stop(ctx context.Context, grace time.Duration, choose func(process string) bool) (stopped []string, err error) {
-	s.mu.Lock()
-	var leaving, staying []*member
-	for _, m := range s.members {
-		if choose(m.spec().Process()) {
-			m.leave()
-			leaving = append(leaving, m)
-		} else {
-			staying = append(staying, m)
-		}
-	}
-	s.members = staying
-	s.tell()
-	s.mu.Unlock()
+	chosen := s.dismiss(choose)
+	defer func() { s.dismissed(chosen, err == nil) }()
 	graces := map[string]time.Duration{}
-	for _, m := range leaving {
+	for _, m := range chosen {
 		if err := m.await(ctx); err != nil {
 			return nil, err
 		}
 		graces[m.spec().Process()] = m.grace()
 	}
 	return s.stop(ctx, func(process string) time.Duration { return cmp.Or(grace, graces[process]) }, choose)
+}
+
+// dismiss has chosen members leave the list, for a call of Stop that ends their processes. Members that an earlier call
+// could not end are chosen again.
+func (s *Supervisor) dismiss(choose func(process string) bool) (chosen []*member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var staying []*member
+	for _, m := range s.members {
+		if choose(m.spec().Process()) {
+			m.leave()
+			s.leaving = append(s.leaving, m)
+		} else {
+			staying = append(staying, m)
+		}
+	}
+	s.members = staying
+	for _, m := range s.leaving {
+		if choose(m.spec().Process()) {
+			m.stopping = true
+			chosen = append(chosen, m)
+		}
+	}
+	s.tell()
+	return chosen
+}
+
+// dismissed forgets members whose processes have ended, or leaves them to the next call of Apply or Stop.
+func (s *Supervisor) dismissed(chosen []*member, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range chosen {
+		m.stopping = false
+	}
+	if ended {
+		s.leaving = slices.DeleteFunc(s.leaving, func(m *member) bool { return slices.Contains(chosen, m) })
+	}
 }
 
 // stop ends chosen processes, each within its grace: that of the supervisor for 0.

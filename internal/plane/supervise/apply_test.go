@@ -3,10 +3,13 @@
 package supervise
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +81,50 @@ func TestEndsWhatItsPlaneOwns(t *testing.T) {
 		if p.Name == "own-left" {
 			t.Errorf("left: %+v", p)
 		}
+	}
+}
+
+// slowGroup has starts wait until it is opened.
+type slowGroup struct {
+	fakeGroup
+
+	begun chan struct{} // gets an element for each start
+	open  chan struct{}
+}
+
+func (g *slowGroup) Renew(limit int64) error {
+	g.begun <- struct{}{}
+	<-g.open
+	return g.fakeGroup.Renew(limit)
+}
+
+// A component whose stop was given up is not started beside the process that its loop is about to start.
+func TestAppliedAfterAStopThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	group := &slowGroup{begun: make(chan struct{}, 10), open: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(group.open) })
+	spec := limited(w.spec("a", "wait"), 64<<20)
+	s, _ := w.runIn(func(component.Spec) (MemoryGroup, error) { return group, nil }, quick(), spec)
+	t.Cleanup(open)
+	<-group.begun
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	for range 2 {
+		if stopped, err := s.Stop(ctx, 0, func(string) bool { return true }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it stopped %q, %v", stopped, err)
+		}
+	}
+	w.apply(s, spec)
+	select {
+	case <-group.begun:
+		t.Error("the loop of before has not ended, and another one starts a process")
+	case <-time.After(100 * time.Millisecond):
+	}
+	open()
+	w.ready(s, "a")
+	if found := w.find(); len(found) != 1 {
+		t.Errorf("%+v", found)
 	}
 }
 

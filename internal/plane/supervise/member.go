@@ -45,6 +45,7 @@ type member struct {
 	ended      chan struct{} // closed when its loop has ended; nil if it never began
 	status     runner.Status // guarded by supervisor.mu
 	removed    bool          // guarded by supervisor.mu
+	stopping   bool          // a call of Stop ends its process, so Apply does not; guarded by supervisor.mu
 
 	memory  sync.Mutex
 	group   MemoryGroup   // nil if it has no limit

@@ -33,7 +33,7 @@ func Run(t *testing.T, world func(t *testing.T) World) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, World){
 		"order": order, "equal": equal, "changed": changed, "less": less, "refused": refused, "waiting": waiting,
-		"killed": killed, "successor": successor, "stop": stop, "list": list,
+		"killed": killed, "successor": successor, "stop": stop, "given up": givenUp, "list": list,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -269,6 +269,24 @@ func stop(t *testing.T, w World) {
 	}
 	apply(t, r, w.Spec("a"), w.Spec("c"))
 	ready(t, r, "c")
+}
+
+// A Stop that is given up is carried on by the next list.
+func givenUp(t *testing.T, w World) {
+	r, _ := w.Begin(t)
+	apply(t, r, w.Spec("a"), w.Spec("b"))
+	ready(t, r, "a", "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = r.Stop(ctx, time.Second, func(process string) bool { return process == "b" })
+	if got := r.Status(); len(got) != 1 || got[0].Name != "a" {
+		t.Errorf("%+v", got)
+	}
+	apply(t, r, w.Spec("a"))
+	runs(t, r, "a")
+	apply(t, r, w.Spec("a"), w.Spec("b"))
+	ready(t, r, "a", "b")
+	runs(t, r, "a", "b")
 }
 
 // A list changes by one component at a time.
