@@ -101,25 +101,23 @@ func (k *Keeper) sweep(now time.Time) error {
 	return nil
 }
 
-// Rotate does what is ordered, and returns all keys as the file has them then. Nothing is added if a key that does not
-// sign yet is published already, or if the last key is another than the order says: then somebody, or an earlier try,
-// has added one. The error is *[Refused] for an order that cannot be carried out.
-func (k *Keeper) Rotate(o Order, now time.Time) (Ring, error) {
+// Rotate does what is ordered, and returns all keys as the file has them then, and whether a key was added. Nothing is
+// added if a key that does not sign yet is published already, or if the last key is another than the order says: then
+// somebody, or an earlier try, has added one. The error is *[Refused] for an order that cannot be carried out.
+func (k *Keeper) Rotate(o Order, now time.Time) (ring Ring, added bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ring, err := k.Ring()
-	if err != nil {
-		return Ring{}, err
-	}
-	if ring.Last().ID != o.After {
-		return ring, nil
+	ring, err = k.Ring()
+	if err != nil || ring.Last().ID != o.After {
+		return ring, false, err
 	}
 	next, err := ring.Rotate(now, o.Notice, rand.Reader)
 	switch {
 	case errors.Is(err, ErrUnderWay):
-		return ring, nil
+		return ring, false, nil
 	case err != nil:
-		return Ring{}, &Refused{err.Error()}
+		return Ring{}, false, &Refused{err.Error()}
 	}
-	return next, Write(k.source.path, next)
+	err = Write(k.source.path, next)
+	return next, err == nil, err
 }

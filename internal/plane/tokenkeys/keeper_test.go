@@ -336,22 +336,22 @@ func TestKeeperRotates(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := Order{After: first.Last().ID}
-	next, err := k.Rotate(order, now)
-	if err != nil || len(next.Keys()) != 2 {
+	next, added, err := k.Rotate(order, now)
+	if err != nil || !added || len(next.Keys()) != 2 {
 		t.Fatalf("%v, %v", next, err)
 	}
 	late := now.Add(time.Minute)
-	if again, err := k.Rotate(order, late); err != nil || len(again.Keys()) != 2 || again.Last().ID != next.Last().ID {
+	if again, added, err := k.Rotate(order, late); err != nil || added || len(again.Keys()) != 2 || again.Last().ID != next.Last().ID {
 		t.Errorf("the second time: %v, %v", again, err)
 	}
 	// A key that does not sign yet is waited for.
-	if next, err = k.Rotate(Order{After: next.Last().ID, Notice: time.Hour}, late); err != nil || len(next.Keys()) != 3 {
+	if next, added, err = k.Rotate(Order{After: next.Last().ID, Notice: time.Hour}, late); err != nil || !added || len(next.Keys()) != 3 {
 		t.Fatalf("%v, %v", next, err)
 	}
-	if again, err := k.Rotate(Order{After: next.Last().ID}, late); err != nil || len(again.Keys()) != 3 {
+	if again, added, err := k.Rotate(Order{After: next.Last().ID}, late); err != nil || added || len(again.Keys()) != 3 {
 		t.Errorf("while a rotation is under way: %v, %v", again, err)
 	}
-	_, err = k.Rotate(Order{After: next.Last().ID, Notice: -time.Second}, late.Add(2*time.Hour))
+	_, _, err = k.Rotate(Order{After: next.Last().ID, Notice: -time.Second}, late.Add(2*time.Hour))
 	if refused, ok := errors.AsType[*Refused](err); !ok || !strings.Contains(refused.Reason, "from 0s to") {
 		t.Errorf("before now: %v", err)
 	}

@@ -48,8 +48,8 @@ func (a api) rotate(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the order is not one: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	ring, err := a.keys.Rotate(order, a.now())
-	if err == nil && ring.Last().ID != order.After {
+	ring, added, err := a.keys.Rotate(order, a.now())
+	if added {
 		a.log.Info("published another key", "key", ring.Last().ID, "signs", ring.Last().Signs)
 	}
 	a.answer(w, ring, err)
