@@ -8,15 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/steps"
 )
 
 // ErrNotRunning means that no service listens on this state directory.
@@ -28,6 +31,9 @@ var ErrSlow = fmt.Errorf("the service runs and has not answered within %s; this 
 // clientTimeout is how long a service may take to answer the command line.
 const clientTimeout = 20 * time.Second
 
+// queuePause is the pause before a connection is tried again for which there was no room.
+const queuePause = 10 * time.Millisecond
+
 // Client asks a running service.
 type Client struct{ http http.Client }
 
@@ -36,16 +42,26 @@ func NewClient(dir statedir.Dir) *Client {
 	return &Client{http.Client{
 		Timeout: clientTimeout,
 		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				var d net.Dialer
-				return d.DialContext(ctx, "unix", dir.Socket())
-			},
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, dir.Socket()) },
 		},
 	}}
 }
 
+// dial connects to a socket. While the queue of connections that the service has not accepted is full, it waits.
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		if err := steps.Pause(ctx, queuePause); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // Status asks for the status. The error is ErrNotRunning if no service is there, and ErrSlow if there is one that takes
-// too long.
+// too long. Any other error says why the service could not be asked.
 func (c *Client) Status(ctx context.Context) (servicestatus.Status, error) {
 	var status servicestatus.Status
 	body, err := c.ask(ctx, http.MethodGet, "/status")
@@ -127,14 +143,19 @@ func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
 }
 
 // unanswered is why a service has not answered. A service that ends meanwhile breaks the connection, and does not run
-// then.
+// then; nor does it if its socket is missing, or was left by a process that ended. Any other error of connecting says
+// nothing of the service.
 func unanswered(ctx context.Context, err error) error {
 	var slow net.Error
+	connecting, failed := errors.AsType[*net.OpError](err)
+	failed = failed && connecting.Op == "dial"
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &slow) && slow.Timeout():
 		return ErrSlow
+	case failed && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("asking the service: %w", connecting)
 	default:
 		return ErrNotRunning
 	}

@@ -7,15 +7,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -168,6 +172,57 @@ func TestSocket(t *testing.T) {
 	}
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// A socket that cannot be asked says nothing of the service. That none runs must not be said: up would start another one.
+func TestSocketThatCannotBeAsked(t *testing.T) {
+	dir := newDir(t)
+	if err := os.Symlink(dir.Socket(), dir.Socket()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := NewClient(dir).Status(t.Context())
+	says(t, err, "asking the service", dir.Socket(), "too many levels of symbolic links")
+	refused := &url.Error{Op: "Get", URL: "http://muster/status", Err: &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}}
+	if got := unanswered(t.Context(), refused); errors.Is(err, ErrNotRunning) || errors.Is(got, ErrNotRunning) || !errors.Is(got, fs.ErrPermission) {
+		t.Errorf("%v; for another user it is %v", err, got)
+	}
+}
+
+// A service whose queue of connections is full for a moment is asked when there is room.
+func TestFullSocket(t *testing.T) {
+	dir := newDir(t)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: dir.Socket()}), unix.Listen(fd, 0))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), dir.Socket())
+	defer func() { _ = file.Close() }()
+	first, err := new(net.Dialer).DialContext(t.Context(), "unix", dir.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Close() }()
+	if _, err := new(net.Dialer).DialContext(t.Context(), "unix", dir.Socket()); !errors.Is(err, syscall.EAGAIN) {
+		t.Fatalf("the queue is not full: %v", err)
+	}
+	c := NewClient(dir)
+	c.http.Timeout = 50 * time.Millisecond
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) {
+		t.Errorf("while it is full: %v", err)
+	}
+	listener, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler(&asked{}, prometheus.NewRegistry()), ReadHeaderTimeout: time.Minute}
+	time.AfterFunc(20*time.Millisecond, func() { _ = server.Serve(listener) })
+	defer func() { _ = server.Close() }()
+	if _, err := NewClient(dir).Status(t.Context()); err != nil {
+		t.Errorf("once there is room: %v", err)
 	}
 }
 

@@ -184,7 +184,7 @@ func (s Session) waitForAnswer(ctx context.Context, service *controlsocket.Clien
 			return err
 		}
 		if time.Now().After(deadline) {
-			if errors.Is(err, controlsocket.ErrSlow) {
+			if !errors.Is(err, controlsocket.ErrNotRunning) {
 				return err
 			}
 			return fmt.Errorf("the service does not start: %s (log: %s)", lastLine(s.State.Log(guard.ProcessServe)), s.State.Log(guard.ProcessServe))
