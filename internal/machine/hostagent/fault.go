@@ -34,6 +34,7 @@ var sentinels = []struct {
 	is   error
 }{
 	{"NotFound", machine.ErrNotFound},
+	{"Damaged", machine.ErrDamaged},
 	{"PodsFull", machine.ErrPodsFull},
 	{"SubnetFull", machine.ErrSubnetFull},
 	{"DiskReserve", machine.ErrDiskReserve},

@@ -42,7 +42,7 @@ func (s *Store) chooseIDs() (userns.IDs, error) {
 	}
 	records, err := s.list()
 	if err != nil {
-		return userns.IDs{}, err
+		return userns.IDs{}, fmt.Errorf("choosing the machine's ids: those in use are not all known: %w", err)
 	}
 	for first := all.First; first-all.First+idsOfMachine <= all.Count; first += idsOfMachine {
 		if !slices.ContainsFunc(records, func(r Record) bool { return r.IDs.First == first }) {

@@ -14,6 +14,10 @@ import (
 // ErrNotFound says that there is no instance with that id.
 var ErrNotFound = errors.New("no such machine")
 
+// ErrDamaged says that the record of a machine is damaged. Nobody knows which address and ids that machine has, so no
+// new machine gets any until it is terminated; all others go on.
+var ErrDamaged = errors.New("damaged machine record")
+
 // ErrSubnetFull says that a subnet has not the addresses that are asked for.
 var ErrSubnetFull = errors.New("the subnet has too few free addresses")
 
@@ -109,9 +113,9 @@ type Provider interface {
 	// boots; a stopped one boots again from its disk; a running one is left alone. The user data is replaced in every
 	// case.
 	Launch(ctx context.Context, request LaunchRequest) (Instance, error)
-	// Get returns one instance, or ErrNotFound.
+	// Get returns one instance, or ErrNotFound, or ErrDamaged.
 	Get(ctx context.Context, id string) (Instance, error)
-	// List returns all instances, sorted by id.
+	// List returns all instances whose records are not damaged, sorted by id.
 	List(ctx context.Context) ([]Instance, error)
 	// Terminate ends the instance and removes everything that it had. An instance that does not exist is terminated.
 	Terminate(ctx context.Context, id string) error

@@ -201,7 +201,7 @@ func (s *Store) choose(d Demand) (Subnet, Grant, error) {
 	}
 	records, err := s.list()
 	if err != nil {
-		return Subnet{}, Grant{}, err
+		return Subnet{}, Grant{}, fmt.Errorf("allocating address: those that are taken are not all known: %w", err)
 	}
 	room := newRoom(subnets, func(of Subnet) []netip.Prefix { return usedOf(of, records) })
 	var full error
@@ -306,7 +306,7 @@ func (s *Store) read(id string) (Record, error) {
 		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
 	if err == nil && record.ID != id {
-		err = fmt.Errorf("machine record in %s is of %q", s.Path(id), record.ID)
+		err = fmt.Errorf("%w in %s is of %q: terminate the machine", ErrDamaged, s.Path(id), record.ID)
 	}
 	return record, err
 }
@@ -319,25 +319,50 @@ func ReadRecord(path string) (Record, error) {
 	}
 	var record Record
 	if err := json.Unmarshal(raw, &record); err != nil {
-		return Record{}, fmt.Errorf("reading machine record %s: %w", path, err)
+		return Record{}, fmt.Errorf("%w %s: %w: terminate the machine", ErrDamaged, path, err)
 	}
 	if r := record.PodRange; r.IsValid() && (!r.Addr().Is4() || r.Masked() != r || r.Bits() == 0) {
-		return Record{}, fmt.Errorf("machine record %s has %s for pods, which is not a range of IPv4 addresses: terminate the machine", path, r)
+		return Record{}, fmt.Errorf("%w %s has %s for pods, which is not a range of IPv4 addresses: terminate the machine", ErrDamaged, path, r)
 	}
 	if !record.PrivateIP.IsValid() || record.PrivateDNSName == "" || record.Zone == "" {
-		return Record{}, fmt.Errorf("machine record %s lacks an address, a name or a zone: terminate the machine", path)
+		return Record{}, fmt.Errorf("%w %s lacks an address, a name or a zone: terminate the machine", ErrDamaged, path)
 	}
 	return record, nil
 }
 
-// List reads the records of a provider, sorted by id.
+// List reads the records of a provider, sorted by id. If records are damaged, whosever they are, it returns the others
+// and an error that is [ErrDamaged].
 func (s *Store) List(provider string) ([]Record, error) {
 	records, err := s.list()
 	return slices.DeleteFunc(records, func(r Record) bool { return r.Provider != provider }), err
 }
 
-// list reads the records of every provider.
+// list reads the records of every provider. If some are damaged, it returns the others and an error that is
+// [ErrDamaged].
 func (s *Store) list() ([]Record, error) {
+	ids, err := s.IDs()
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	var damaged error
+	for _, id := range ids {
+		record, err := s.read(id)
+		switch {
+		case errors.Is(err, ErrNotFound): // made and not yet recorded, or being removed
+		case errors.Is(err, ErrDamaged):
+			damaged = cmp.Or(damaged, err)
+		case err != nil:
+			return nil, err
+		default:
+			records = append(records, record)
+		}
+	}
+	return records, damaged
+}
+
+// IDs lists the ids of all instances, sorted, also of those whose record is damaged or not written yet.
+func (s *Store) IDs() ([]string, error) {
 	entries, err := os.ReadDir(s.config.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -345,21 +370,13 @@ func (s *Store) list() ([]Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading directory of machine records: %w", err)
 	}
-	var records []Record
+	var ids []string
 	for _, entry := range entries {
-		if !entry.IsDir() || ValidateID(entry.Name()) != nil {
-			continue
+		if entry.IsDir() && ValidateID(entry.Name()) == nil {
+			ids = append(ids, entry.Name())
 		}
-		record, err := s.read(entry.Name())
-		if errors.Is(err, ErrNotFound) { // made and not yet recorded, or being removed
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, record)
 	}
-	return records, nil
+	return ids, nil
 }
 
 // UserData reads what an instance is told; ErrNotFound if it was told nothing, or is none.

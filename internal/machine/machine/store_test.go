@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,57 @@ func TestDamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Put("local", machine.LaunchRequest{ID: "i-00000000000000002"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// One damaged record keeps no other machine from being read and booted again, and each error about it names its file.
+func TestDamagedRecordOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	s := store(t, dir)
+	const other, simulated, next = "i-00000000000000002", "i-00000000000000003", "i-00000000000000004"
+	for id, provider := range map[string]string{id: "local", other: "local", simulated: "simulated"} {
+		if _, err := s.Put(provider, machine.LaunchRequest{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, id, machine.RecordFile)
+	for _, content := range []string{"", `{"id":`, `{"id":"` + id + `"}`, `{"id":"` + other + `","privateIP":"192.168.64.4","privateDNSName":"a","zone":"b"}`} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		named := func(what string, err error) {
+			t.Helper()
+			if !errors.Is(err, machine.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(dir, id)) || !strings.Contains(err.Error(), "terminate the machine") {
+				t.Errorf("%q: %s: %v", content, what, err)
+			}
+		}
+		for provider, want := range map[string]string{"local": other, "simulated": simulated} {
+			records, err := s.List(provider)
+			named("List", err)
+			if len(records) != 1 || records[0].ID != want {
+				t.Errorf("%q: the machines of %s are %+v", content, provider, records)
+			}
+			if _, err := s.Put(provider, machine.LaunchRequest{ID: want}); err != nil {
+				t.Errorf("%q: booting %s again: %v", content, want, err)
+			}
+		}
+		if ids, err := s.IDs(); err != nil || !slices.Equal(ids, []string{id, other, simulated}) {
+			t.Errorf("the ids are %q, %v", ids, err)
+		}
+		_, err := s.Get("local", id)
+		named("Get", err)
+		// Its address is taken, and nobody knows which it is.
+		_, err = s.Put("local", machine.LaunchRequest{ID: next})
+		named("Put", err)
+		named("Locked", s.Locked(func([]machine.Record) error { return nil }))
+		_, err = s.Usage(machinetest.VPCID)
+		named("Usage", err)
+	}
+	if err := s.Delete(id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put("local", machine.LaunchRequest{ID: next}); err != nil {
 		t.Error(err)
 	}
 }

@@ -279,6 +279,8 @@ func TestRecordsAreReadSeldom(t *testing.T) {
 	check("two machines", "192.168.64.11", "192.168.64.12")
 	known, failure = nil, errors.New("input/output error")
 	check("nothing can be read", "192.168.64.11", "192.168.64.12")
+	known, failure = machines()[:1], fmt.Errorf("%w: the second one's", machine.ErrDamaged)
+	check("the record of the second is damaged", "192.168.64.11", "NXDOMAIN")
 	known, failure = machines()[1:], nil
 	check("the first is gone", "NXDOMAIN", "192.168.64.12")
 	now = now.Add(-time.Hour)

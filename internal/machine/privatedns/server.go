@@ -31,6 +31,7 @@ const (
 // Config is what a server works with.
 type Config struct {
 	// Machines lists the records of the VPC's machines. It is called once a second at most, and only if somebody asks.
+	// With an error that is machine.ErrDamaged it lists those that are not damaged.
 	Machines func() ([]machine.Record, error)
 	// Services are the names of AWS's services, which are at the address ServicesAt.
 	Services   []string
@@ -172,20 +173,31 @@ func (s *Server) known() (*zone, []string) {
 	}
 	s.read = now
 	s.servers = s.readOutside()
-	machines, err := s.config.Machines()
-	var balancers map[string]netip.Addr
-	if err == nil && s.config.Balancers != nil {
-		balancers, err = s.config.Balancers()
-	}
-	if err != nil {
-		if err.Error() != s.said {
+	said := ""
+	if err := s.readZone(); err != nil {
+		if said = err.Error(); said != s.said {
 			s.config.Log.Error("names of machines may be out of date", "error", err)
 		}
-		s.said = err.Error()
-		return s.zone, s.servers
 	}
-	s.said, s.zone = "", newZone(machines, s.config.Services, s.config.ServicesAt, balancers)
+	s.said = said
 	return s.zone, s.servers
+}
+
+// readZone reads the zone. A machine whose record is damaged is not in it, and is the error. The mutex is held.
+func (s *Server) readZone() error {
+	machines, damaged := s.config.Machines()
+	if damaged != nil && !errors.Is(damaged, machine.ErrDamaged) {
+		return damaged
+	}
+	var balancers map[string]netip.Addr
+	if s.config.Balancers != nil {
+		var err error
+		if balancers, err = s.config.Balancers(); err != nil {
+			return err
+		}
+	}
+	s.zone = newZone(machines, s.config.Services, s.config.ServicesAt, balancers)
+	return damaged
 }
 
 // readOutside finds the servers to ask outside; none if they cannot be found. The mutex is held.

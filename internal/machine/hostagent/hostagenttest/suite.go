@@ -167,7 +167,7 @@ func requestsArriveWhole(t *testing.T, reach Reach) {
 func errorsKeepTheirIdentity(t *testing.T, reach Reach) {
 	host, m := newHost(t, reach)
 	sentinels := []error{
-		machine.ErrNotFound, machine.ErrSubnetFull, machine.ErrPodsFull, machine.ErrDiskReserve,
+		machine.ErrNotFound, machine.ErrDamaged, machine.ErrSubnetFull, machine.ErrPodsFull, machine.ErrDiskReserve,
 		machine.CannotError{Provider: "x", Do: v1alpha1.RunPods},
 		errors.New("of no kind\nand two lines"),
 	}

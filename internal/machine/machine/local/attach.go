@@ -33,7 +33,7 @@ func loopName(dir statedir.Dir, id string) string {
 // Isolated are the machines that run and may ask for loop devices, and which boot of theirs it is.
 func (p *Provider) Isolated() (map[string]string, error) {
 	records, err := p.store.List(providerName)
-	if err != nil {
+	if err != nil && !errors.Is(err, machine.ErrDamaged) {
 		return nil, err
 	}
 	all := map[string]string{}

@@ -174,14 +174,14 @@ func (d *Directory) record(address netip.Addr) (machine.Record, error) {
 		}
 	}
 	records, err := d.store.List(providerName)
-	if err != nil {
-		return machine.Record{}, err
-	}
 	for _, record := range records {
 		if d.has(record, address) {
 			d.ids[address] = record.ID
 			return record, nil
 		}
+	}
+	if err != nil { // the address may be that of a machine whose record is damaged
+		return machine.Record{}, err
 	}
 	return machine.Record{}, notFound(address)
 }
@@ -194,7 +194,8 @@ func notFound(address netip.Addr) error {
 	return fmt.Errorf("%w: no machine has the address %s", imds.ErrNotFound, address)
 }
 
-// Machines lists the records of the VPC's machines, sorted by id.
+// Machines lists the records of the VPC's machines, sorted by id. If records are damaged, it returns the others and an
+// error that is [machine.ErrDamaged].
 func (d *Directory) Machines() ([]machine.Record, error) {
 	records, err := d.store.List(providerName)
 	return slices.DeleteFunc(records, func(r machine.Record) bool { return r.VPC != d.id }), err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"muster.dev/muster/internal/machine/machine"
@@ -73,6 +74,43 @@ func TestDirectory(t *testing.T) {
 	}
 	if _, err := d.UserData("i-0000000000000000c"); !errors.Is(err, imds.ErrNotFound) {
 		t.Errorf("a machine without user data: %v", err)
+	}
+}
+
+// A machine whose record is damaged is not found, which is another error than that no machine has an address. Others are.
+func TestDirectoryWithADamagedRecord(t *testing.T) {
+	dir := statedir.Dir(t.TempDir())
+	describe(t, dir)
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), Subnets: machinetest.Subnets, Region: machinetest.Region()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addresses []netip.Addr
+	for _, id := range []string{machinetest.First, machinetest.Second} {
+		record, err := store.Put(providerName, machine.LaunchRequest{ID: id, Cluster: "blue"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses = append(addresses, record.PrivateIP)
+	}
+	if err := os.WriteFile(filepath.Join(dir.Machine(machinetest.First), machine.RecordFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := NewDirectory(dir, machinetest.VPCID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := d.Lookup(addresses[1]); err != nil || found.ID != machinetest.Second {
+		t.Errorf("the other: %+v, %v", found, err)
+	}
+	if _, err := d.Lookup(addresses[0]); !errors.Is(err, machine.ErrDamaged) || errors.Is(err, imds.ErrNotFound) {
+		t.Errorf("the damaged one: %v", err)
+	}
+	if name, known, err := d.Cluster(addresses[0]); known || !errors.Is(err, machine.ErrDamaged) {
+		t.Errorf("it is of the cluster %q: %v, %v", name, known, err)
+	}
+	if records, err := d.Machines(); !errors.Is(err, machine.ErrDamaged) || len(records) != 1 {
+		t.Errorf("%+v, %v", records, err)
 	}
 }
 

@@ -119,20 +119,20 @@ func (p *Provider) KeepReserve(ctx context.Context) error {
 
 // keepReserve stops a machine if one has to be.
 func (p *Provider) keepReserve(ctx context.Context, grown *growth, now room) error {
-	records, err := p.store.List(providerName)
+	ids, err := p.store.IDs()
 	if err != nil {
 		return err
 	}
 	taken := map[string]int64{}
-	for _, record := range records {
-		bytes, err := sparsedisk.Written(p.config.State.MachineDisk(record.ID))
+	for _, id := range ids {
+		bytes, err := sparsedisk.Written(p.config.State.MachineDisk(id))
 		if errors.Is(err, fs.ErrNotExist) { // it has a directory
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		taken[record.ID] = bytes
+		taken[id] = bytes
 	}
 	for {
 		id := grown.stop(now, taken)

@@ -57,7 +57,7 @@ func (p *Provider) Get(_ context.Context, id string) (machine.Instance, error) {
 // List implements [machine.Provider].
 func (p *Provider) List(context.Context) ([]machine.Instance, error) {
 	records, err := p.store.List(providerName)
-	if err != nil {
+	if err != nil && !errors.Is(err, machine.ErrDamaged) {
 		return nil, err
 	}
 	instances := make([]machine.Instance, 0, len(records))

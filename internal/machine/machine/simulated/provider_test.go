@@ -3,6 +3,9 @@
 package simulated_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -28,4 +31,33 @@ func TestProvider(t *testing.T) {
 			return p
 		}
 	})
+}
+
+// TestListWithADamagedRecord lists the other machines, and Get says what is wrong with the one.
+func TestListWithADamagedRecord(t *testing.T) {
+	store, err := machine.NewStore(machine.StoreConfig{Dir: t.TempDir(), Subnets: machinetest.Subnets, Region: machinetest.Region()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := simulated.New(simulated.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{machinetest.First, machinetest.Second} {
+		if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(store.Path(machinetest.First), machine.RecordFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if instances, err := p.List(t.Context()); err != nil || len(instances) != 1 || instances[0].ID != machinetest.Second {
+		t.Errorf("List is %+v, %v", instances, err)
+	}
+	if _, err := p.Get(t.Context(), machinetest.First); !errors.Is(err, machine.ErrDamaged) {
+		t.Errorf("Get: %v", err)
+	}
+	if err := p.Terminate(t.Context(), machinetest.First); err != nil {
+		t.Error(err)
+	}
 }
