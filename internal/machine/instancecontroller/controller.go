@@ -3,6 +3,7 @@
 package instancecontroller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ const (
 	reasonStopped     = "InstanceStopped"
 	reasonTermination = "TerminationFailed"
 	reasonReserve     = "DiskReserve"
+	reasonDamaged     = "RecordDamaged"
 )
 
 const (
@@ -142,6 +144,9 @@ func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 	case errors.Is(err, machine.ErrNotFound) && m.Status.ProviderID != "":
 		r.Log.WarnContext(ctx, "the provider no longer has the instance; deleting the machine", "machine", m.Name)
 		return 0, client.IgnoreNotFound(r.api.Delete(ctx, m, client.Preconditions{UID: &m.UID}))
+	case errors.Is(err, machine.ErrDamaged):
+		r.judge(m, cmp.Or(m.Status.Phase, v1alpha1.MachinePending), reasonDamaged, err.Error())
+		return failedAgain, nil
 	case err != nil && !errors.Is(err, machine.ErrNotFound):
 		return 0, fmt.Errorf("asking the provider for instance %s: %w", m.Name, err)
 	}

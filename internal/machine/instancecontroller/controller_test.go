@@ -179,6 +179,19 @@ func TestSecurityGroups(t *testing.T) {
 	}
 }
 
+// An instance whose record is damaged runs on, and its Machine says so.
+func TestDamagedRecord(t *testing.T) {
+	w := newWorld(t, newMachine())
+	w.reconcile(t)
+	w.provider.Fail(fake.Get, machine.ErrDamaged)
+	if result := w.reconcile(t); result.RequeueAfter != failedAgain {
+		t.Errorf("looks again after %v", result.RequeueAfter)
+	}
+	want(t, w.get(t), v1alpha1.MachineReady, reasonDamaged)
+	w.reconcile(t)
+	want(t, w.get(t), v1alpha1.MachineReady, reasonRunning)
+}
+
 // An instance that is gone without its Machine does not come back.
 func TestLostInstance(t *testing.T) {
 	w := newWorld(t, newMachine())

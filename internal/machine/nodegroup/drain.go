@@ -134,7 +134,7 @@ func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider ma
 	if errors.Is(err, machine.ErrNotFound) || err == nil && instance.State != machine.Running {
 		return nil, nil //nolint:nilnil // its pods have ended
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, machine.ErrDamaged) { // with a damaged record it may run, and is to go
 		return nil, fmt.Errorf("asking the provider for the instance: %w", err)
 	}
 	node := &corev1.Node{}

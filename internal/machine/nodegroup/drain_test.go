@@ -160,6 +160,20 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// A machine whose record is damaged is drained and ends: as long as it is there, no new machine gets an address.
+func TestDrainOfADamagedRecord(t *testing.T) {
+	w, _ := draining(t)
+	w.provider.damaged = true
+	mustReconcile(t, w.machines(), id)
+	w.wantDrained(t, "Draining", "2 pods are left")
+	w.ends(t, "web-0")
+	w.ends(t, "web-1")
+	mustReconcile(t, w.machines(), id)
+	if w.get(t, w.management, &v1alpha1.Machine{}, id) || len(w.provider.instances) != 0 {
+		t.Error("the machine stays")
+	}
+}
+
 // refusal is what upstream's API server answers to an eviction that a disruption budget forbids
 // (pkg/registry/core/pod/storage/eviction.go).
 func refusal() error {

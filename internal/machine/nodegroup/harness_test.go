@@ -235,6 +235,7 @@ type provider struct {
 
 	podRange    netip.Prefix // of all instances
 	launchError error
+	damaged     bool // the records of all instances are
 }
 
 func (p *provider) index(id string) int {
@@ -268,6 +269,9 @@ func (p *provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 func (p *provider) Get(_ context.Context, id string) (machine.Instance, error) {
 	if err := p.faults.call("Get"); err != nil {
 		return machine.Instance{}, err
+	}
+	if p.damaged {
+		return machine.Instance{}, fmt.Errorf("%w /instance.json", machine.ErrDamaged)
 	}
 	if i := p.index(id); i >= 0 {
 		return p.instances[i], nil

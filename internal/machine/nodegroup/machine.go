@@ -181,7 +181,7 @@ func (r *machines) failed(m *v1alpha1.Machine, reason string, err error) error {
 	if phase == "" {
 		phase = v1alpha1.MachinePending
 	}
-	if phase == v1alpha1.MachineReady {
+	if phase == v1alpha1.MachineReady && !errors.Is(err, machine.ErrDamaged) {
 		return err // a machine that serves goes on serving while something else about it fails
 	}
 	r.judge(m, phase, reason, err.Error())

@@ -3,6 +3,7 @@
 package nodegroup
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"slices"
@@ -299,6 +300,19 @@ func TestOrphanNode(t *testing.T) {
 	}
 	if !w.get(t, w.cluster, &corev1.Node{}, "foreign") {
 		t.Error("a Node that is none of muster's was removed")
+	}
+}
+
+// A machine that serves goes on when its record is damaged, and says so.
+func TestMachineWithADamagedRecord(t *testing.T) {
+	w, r := joined(t)
+	w.provider.damaged = true
+	if _, err := reconcileOnce(t, r, id); !errors.Is(err, machine.ErrDamaged) {
+		t.Errorf("it is tried again because of %v", err)
+	}
+	m := w.machine(t)
+	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); m.Status.Phase != v1alpha1.MachineReady || ready.Reason != "ProviderFailed" || !strings.Contains(ready.Message, "damaged machine record /instance.json") {
+		t.Errorf("it says %s: %+v", m.Status.Phase, ready)
 	}
 }
 
