@@ -127,7 +127,8 @@ func dial(ctx context.Context, c Config) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := (&http2.Transport{}).NewClientConn(raw)
+	// Requests wait while the server has as many as it takes on a connection at a time.
+	client, err := (&http2.Transport{StrictMaxConcurrentStreams: true}).NewClientConn(raw)
 	if err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}

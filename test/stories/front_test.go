@@ -26,7 +26,7 @@ import (
 )
 
 // askedEach is the pause between two requests of a prober of a kind on a way.
-const askedEach = 50 * time.Millisecond
+const askedEach = 100 * time.Millisecond
 
 // TestFront replaces the front of a control plane by one of another program, as an upgrade of Muster does, while it is
 // asked over new connections and over one that is kept, and watched: nothing fails, and the front before goes with its
@@ -44,7 +44,7 @@ func TestFront(t *testing.T) {
 	i.replaceFront()
 	i.kill("serve")
 	i.eventually("the next front serves", func() error { return i.frontIs(func(pid int) bool { return pid != before[0].PID }) })
-	i.asks(p, 500)
+	i.asks(p, 300)
 	if now := i.fronts(); len(now) != 2 || now[0].PID != before[0].PID {
 		t.Errorf("connections are kept, and these fronts run: %+v", now)
 	}
