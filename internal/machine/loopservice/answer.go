@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -46,21 +47,29 @@ func (a *answering) answer(ctx context.Context, connection net.Conn) {
 
 // do reads the request and does it. A file goes with the answer to some.
 func (a *answering) do(ctx context.Context, connection net.Conn) (losetup.Answer, *os.File) {
-	line, files, err := receive(connection)
-	defer func() {
-		for _, file := range files {
-			_ = file.Close()
+	line, passed, err := receive(connection)
+	defer func() { // nothing of it is used afterwards
+		for _, descriptor := range passed {
+			_ = unix.Close(descriptor)
 		}
 	}()
 	if err != nil {
 		return losetup.Answer{Error: err.Error()}, nil
 	}
-	request, err := losetup.ParseRequest(line, len(files))
+	request, err := losetup.ParseRequest(line, len(passed))
 	if err != nil {
 		return losetup.Answer{Error: err.Error()}, nil
 	}
+	var file *os.File
+	if len(passed) > 0 {
+		if file, err = take(passed[0]); err != nil {
+			return losetup.Answer{Error: err.Error()}, nil
+		}
+		passed = nil
+		defer func() { _ = file.Close() }()
+	}
 	if request.Op == losetup.Mount {
-		mount, err := a.machines.MountDevice(ctx, a.id, files[0], *request.FileSystem)
+		mount, err := a.machines.MountDevice(ctx, a.id, file, *request.FileSystem)
 		if err != nil {
 			var errno unix.Errno
 			_ = errors.As(err, &errno)
@@ -69,7 +78,7 @@ func (a *answering) do(ctx context.Context, connection net.Conn) (losetup.Answer
 		a.log.InfoContext(ctx, "a file system of a machine was mounted", "device", mount.Name(), "type", request.FileSystem.Type)
 		return losetup.Answer{}, mount
 	}
-	devices, err := a.loop(ctx, request, files)
+	devices, err := a.loop(ctx, request, file)
 	if err != nil {
 		return losetup.Answer{Error: err.Error()}, nil
 	}
@@ -83,10 +92,10 @@ func (a *answering) do(ctx context.Context, connection net.Conn) (losetup.Answer
 }
 
 // loop attaches, detaches or lists.
-func (a *answering) loop(ctx context.Context, request losetup.Request, files []*os.File) ([]loopdevice.Device, error) {
+func (a *answering) loop(ctx context.Context, request losetup.Request, file *os.File) ([]loopdevice.Device, error) {
 	switch request.Op {
 	case losetup.Attach:
-		device, err := a.machines.AttachLoop(a.id, files[0], request.ReadOnly)
+		device, err := a.machines.AttachLoop(a.id, file, request.ReadOnly)
 		if err != nil {
 			a.refused(ctx, a.id, err)
 			return nil, err
@@ -104,8 +113,8 @@ func (a *answering) loop(ctx context.Context, request losetup.Request, files []*
 	}
 }
 
-// receive reads a line and the open files that came with it.
-func receive(connection net.Conn) (line []byte, files []*os.File, err error) {
+// receive reads a line and the descriptors that came with it.
+func receive(connection net.Conn) (line []byte, passed []int, err error) {
 	stream, ok := connection.(*net.UnixConn)
 	if !ok {
 		return nil, nil, errors.New("not a connection of a unix socket")
@@ -113,40 +122,57 @@ func receive(connection net.Conn) (line []byte, files []*os.File, err error) {
 	buffer, rights := make([]byte, losetup.MaxRequest+1), make([]byte, unix.CmsgSpace(2*4))
 	for {
 		n, oobn, flags, _, err := stream.ReadMsgUnix(buffer[len(line):], rights)
-		more := filesOf(rights[:oobn])
-		files = append(files, more...)
+		passed = append(passed, descriptorsOf(rights[:oobn])...)
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, files, errors.New("the request ended before its line did")
+			return nil, passed, errors.New("the request ended before its line did")
 		case err != nil:
-			return nil, files, errors.New("no whole request came in time")
-		case flags&unix.MSG_CTRUNC != 0 || len(files) > 1:
-			return nil, files, errors.New("more than one open file came with the request")
+			return nil, passed, errors.New("no whole request came in time")
+		case flags&unix.MSG_CTRUNC != 0 || len(passed) > 1:
+			return nil, passed, errors.New("more than one open file came with the request")
 		}
 		line = buffer[:len(line)+n]
 		if at := bytes.IndexByte(line, '\n'); at >= 0 {
-			return line[:at], files, nil
+			return line[:at], passed, nil
 		}
 		if len(line) > losetup.MaxRequest {
-			return line, files, nil // which is too long
+			return line, passed, nil // which is too long
 		}
 	}
 }
 
-// filesOf are the open files of a control message.
-func filesOf(raw []byte) (files []*os.File) {
+// descriptorsOf are the open files of a control message.
+func descriptorsOf(raw []byte) (descriptors []int) {
 	messages, err := unix.ParseSocketControlMessage(raw)
 	if err != nil {
 		return nil
 	}
 	for i := range messages {
-		descriptors, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue
-		}
-		for _, descriptor := range descriptors {
-			files = append(files, os.NewFile(uintptr(descriptor), "the file"))
+		if more, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			descriptors = append(descriptors, more...)
 		}
 	}
-	return files
+	return descriptors
+}
+
+// take makes a file of a descriptor that a machine has passed. Go waits for a file that does not block together with
+// all connections of the service, and begins with asking the file whether it is ready: a program of the machine's
+// (FUSE) that never answers would hold up the service. Regular files of other file systems, and block devices, cannot
+// be waited for.
+func take(descriptor int) (*os.File, error) {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(descriptor, &system); err != nil {
+		return nil, fmt.Errorf("looking at the file: %w", err)
+	}
+	if system.Type == unix.FUSE_SUPER_MAGIC { // the kernel has answered, and not the program
+		return nil, errors.New("the file must not be on a FUSE file system")
+	}
+	var is unix.Stat_t
+	if err := unix.Fstat(descriptor, &is); err != nil {
+		return nil, fmt.Errorf("looking at the file: %w", err)
+	}
+	if kind := is.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFBLK {
+		return nil, errors.New("it must be a regular file or a block device")
+	}
+	return os.NewFile(uintptr(descriptor), "the file"), nil
 }

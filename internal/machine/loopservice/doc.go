@@ -11,6 +11,7 @@
 //
 //	a machine asks and never ends its request   the connection is closed after some seconds
 //	what it passes hangs (a FUSE file system)   one of its few connections hangs with it, and no other machine's
+//	what it passes would hang the service       descriptors are looked at before they become files: package os would poll one of FUSE
 //	a file system is checked for long           the same: each machine has one checked at a time
 //	the service is killed                       devices stay attached; its successor listens again, and finds them by their names
 //	a machine ends                              its devices are detached when the provider has ended it

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hosttest is for tests about threads, which are a process's and not a test's: one that has moved into a
-// namespace, or that a goroutine keeps, is so for all that runs afterwards.
+// namespace, or that a goroutine keeps, is so for all that runs afterwards. It has a FUSE file system, too, whose program
+// may never answer.
 package hosttest
 
 import (
