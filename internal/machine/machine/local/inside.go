@@ -32,7 +32,7 @@ func (p *Provider) Boot(id string) (string, bool) {
 
 // inside calls fn on a thread that is in the mount namespace and the root directory of a machine. Every path that fn
 // uses is the machine's, which may make what it likes of it: links in it lead nowhere else. fn must not start
-// goroutines or programs.
+// goroutines or programs, nor open files by package os, which waits for all files of the service together.
 //
 // A path of the machine's may also never answer. Then inside returns ErrHangs after a while, and fn goes on alone: it
 // keeps to itself what it finds until it has committed its visit, and uses nothing that the caller takes away.
