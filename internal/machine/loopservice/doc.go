@@ -10,6 +10,7 @@
 // What happens if
 //
 //	a machine asks and never ends its request   the connection is closed after some seconds
+//	a machine hangs as its socket is made       it has none, and no other machine waits
 //	what it passes hangs (a FUSE file system)   one of its few connections hangs with it, and no other machine's
 //	what it passes would hang the service       descriptors are looked at before they become files: package os would poll one of FUSE
 //	a file system is checked for long           the same: each machine has one checked at a time

@@ -77,7 +77,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// look begins with machines that have booted, and ends with those that are gone.
+// look begins with machines that have booted, and ends with those that are gone. It waits for no machine.
 func (s *Server) look(ctx context.Context, all map[string]*answering, said map[string]string) {
 	running, err := s.Machines.Isolated()
 	if err != nil {
@@ -86,6 +86,17 @@ func (s *Server) look(ctx context.Context, all map[string]*answering, said map[s
 	}
 	delete(said, "")
 	for id, one := range all {
+		select {
+		case err := <-one.begun:
+			if err == nil {
+				delete(said, id)
+				break
+			}
+			s.warn(ctx, said, id, err) // it is still booting, mostly
+			one.stop()
+			delete(all, id)
+		default:
+		}
 		if running[id] != one.boot {
 			one.stop()
 			delete(all, id)
@@ -95,12 +106,8 @@ func (s *Server) look(ctx context.Context, all map[string]*answering, said map[s
 		if all[id] != nil {
 			continue
 		}
-		one := &answering{id: id, boot: boot, machines: s.Machines, refused: s.Refused, log: s.Log.With("machine", id)}
-		if err := one.begin(ctx); err != nil { // it is still booting, mostly
-			s.warn(ctx, said, id, err)
-			continue
-		}
-		delete(said, id)
+		one := &answering{id: id, boot: boot, machines: s.Machines, refused: s.Refused, log: s.Log.With("machine", id), begun: make(chan error, 1)}
+		one.begin(ctx)
 		all[id] = one
 	}
 }
@@ -121,28 +128,28 @@ type answering struct {
 	refused  func(ctx context.Context, machine string, err error)
 	log      *slog.Logger
 
-	listener net.Listener
-	ended    context.CancelFunc
+	begun chan error // that the machine has its socket, or why not
+	stop  context.CancelFunc
 }
 
-func (a *answering) begin(ctx context.Context) error {
-	listener, err := a.machines.Listen(a.id, losetup.Socket)
-	if err != nil {
-		return fmt.Errorf("listening for its requests: %w", err)
-	}
-	a.listener = listener
-	ctx, a.ended = context.WithCancel(ctx)
-	go a.accept(ctx)
-	go a.check(ctx)
-	return nil
+// begin makes the machine's socket, for which the machine may hang, and answers there until the context ends or stop is
+// called.
+func (a *answering) begin(ctx context.Context) {
+	ctx, a.stop = context.WithCancel(ctx)
+	go func() {
+		listener, err := a.machines.Listen(a.id, losetup.Socket)
+		if err != nil {
+			a.begun <- fmt.Errorf("listening for its requests: %w", err)
+			return
+		}
+		a.begun <- nil
+		context.AfterFunc(ctx, func() { _ = listener.Close() })
+		go a.check(ctx)
+		a.accept(ctx, listener)
+	}()
 }
 
-func (a *answering) stop() {
-	a.ended()
-	_ = a.listener.Close()
-}
-
-func (a *answering) accept(ctx context.Context) {
+func (a *answering) accept(ctx context.Context, listener net.Listener) {
 	answered := make(chan struct{}, maxConnections)
 	for {
 		select {
@@ -150,7 +157,7 @@ func (a *answering) accept(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		connection, err := a.listener.Accept()
+		connection, err := listener.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return

@@ -39,6 +39,7 @@ type machines struct {
 	refused  []string
 	listens  map[string]int
 	hang     map[string]chan struct{} // by machine
+	listen   map[string]chan struct{} // as long as a machine hangs that is to have a socket
 }
 
 func (m *machines) Isolated() (map[string]string, error) {
@@ -59,13 +60,22 @@ func (m *machines) Listen(id, socket string) (net.Listener, error) {
 	if socket != losetup.Socket {
 		return nil, errors.New(socket)
 	}
+	if hang := m.listen[id]; hang != nil {
+		<-hang
+		return nil, errors.New("it hangs")
+	}
 	if err := os.RemoveAll(m.socket(id)); err != nil {
 		return nil, err
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.listens[id]++
-	return net.ListenUnix("unix", &net.UnixAddr{Name: m.socket(id), Net: "unix"})
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: m.socket(id), Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false) // as a provider's
+	return listener, nil
 }
 
 func (m *machines) Loops(id string) ([]loopdevice.Device, error) {
@@ -122,10 +132,14 @@ func (m *machines) MountDevice(_ context.Context, _ string, device *os.File, fil
 
 func (m *machines) CheckLoops(string) error { return nil }
 
-// start starts the service for two machines.
-func start(t *testing.T) *machines {
+// start starts the service for two machines, and others that hang.
+func start(t *testing.T, hanging ...string) *machines {
 	t.Helper()
 	m := &machines{dir: t.TempDir(), boots: map[string]string{one: "1", two: "1"}, hang: map[string]chan struct{}{}, listens: map[string]int{}}
+	m.listen = map[string]chan struct{}{}
+	for _, id := range hanging {
+		m.boots[id], m.listen[id] = "1", make(chan struct{})
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -289,6 +303,28 @@ func TestOneHangs(t *testing.T) {
 	}
 	close(hang)
 	asking.Wait()
+}
+
+// Machines that hang while they are to have their sockets delay no other: neither one that is to have its own, nor one
+// that boots again.
+func TestListenHangs(t *testing.T) {
+	var hanging []string
+	for n := range 8 {
+		hanging = append(hanging, fmt.Sprintf("i-%017x", n+0xc0))
+	}
+	m := start(t, hanging...)
+	defer func() {
+		for _, id := range hanging {
+			close(m.listen[id])
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for _, id := range []string{one, two} {
+		if _, err := losetup.Ask(ctx, m.socket(id), losetup.Request{Op: losetup.List}, nil); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A machine that boots again is listened to by a new socket.
