@@ -11,19 +11,26 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/platform/blockfs"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/host/hosttest"
 	"muster.dev/muster/internal/platform/userns"
 )
 
 // TestMain lets the test's own binary be process number one of a machine: it answers mounts, and runs scripts whose
 // mounts it hears of.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "hang" {
+		fmt.Println(hang("/tmp/other"))
+		os.Exit(1)
+	}
 	if len(os.Args) != 3 || os.Args[1] != "machine" {
 		os.Exit(m.Run())
 	}
@@ -47,6 +54,36 @@ func machine(script string) error {
 		done <- cmd.Run()
 	})
 	return <-done
+}
+
+// hang mounts many file systems whose type is in memory that never answers: a file of its own, in a file system that is
+// mounted at a path.
+func hang(at string) error {
+	connection, err := unix.Open("/tmp/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("test", at, "fuse", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", connection)); err != nil {
+		return err
+	}
+	go hosttest.ServeFuse(connection, hosttest.FuseRead)
+	file, err := unix.Open(at+"/"+hosttest.FuseFile, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	memory, err := unix.Mmap(file, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED)
+	if err := errors.Join(err, unix.Close(file)); err != nil { // a process that ends with it open would wait for itself
+		return err
+	}
+	var calls sync.WaitGroup
+	for range 2 * maxHeard {
+		calls.Go(func() {
+			path := unsafe.Pointer(unsafe.StringData("/tmp\x00"))                                                               //nolint:gosec // G103: the call takes a pointer
+			_, _, _ = unix.Syscall6(unix.SYS_MOUNT, uintptr(path), uintptr(path), uintptr(unsafe.Pointer(&memory[0])), 0, 0, 0) //nolint:gosec // G103: the call takes a pointer
+		})
+	}
+	calls.Wait()
+	return errors.New("nothing hangs")
 }
 
 // memory is a host that makes file systems of memory for devices, with what it was asked in the name of a file.

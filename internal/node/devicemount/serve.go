@@ -19,6 +19,9 @@ import (
 )
 
 const (
+	// maxHeard is how many calls are looked at at a time. Each may hang, since their arguments are in memory of the
+	// caller's, which may be a file.
+	maxHeard = 64
 	// maxMounts is how many mounts of devices are made at a time. Each may hang.
 	maxMounts = 16
 	// retryInterval is how long it is waited after an error of the kernel's that has no name here.
@@ -56,6 +59,7 @@ type server struct {
 	listener *listener
 	ask      Ask
 	log      *slog.Logger
+	hearing  chan struct{} // a place for each call that is looked at
 	making   chan struct{} // a place for each mount
 	asking   chan struct{} // a single place: the host answers few requests of a machine at a time, and the kubelet has some
 }
@@ -67,7 +71,7 @@ func Serve(ctx context.Context, fd int, ask Ask, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s := &server{listener: l, ask: ask, log: log, making: make(chan struct{}, maxMounts), asking: make(chan struct{}, 1)}
+	s := &server{listener: l, ask: ask, log: log, hearing: make(chan struct{}, maxHeard), making: make(chan struct{}, maxMounts), asking: make(chan struct{}, 1)}
 	for said := ""; ; {
 		n, err := l.next()
 		if err != nil {
@@ -78,7 +82,15 @@ func Serve(ctx context.Context, fd int, ask Ask, log *slog.Logger) error {
 			time.Sleep(retryInterval)
 			continue
 		}
-		s.hear(ctx, n) //nolint:gosec // G118: it does not end with the context
+		select {
+		case s.hearing <- struct{}{}:
+			go func() { //nolint:gosec // G118: it does not end with the context
+				defer func() { <-s.hearing }()
+				s.hear(ctx, n)
+			}()
+		default: // as many hang
+			s.answer(n, errNotOurs)
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ func device(t *testing.T) func() error {
 			unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "mode=777"),
 			unix.Mknod("/tmp/device", unix.S_IFBLK|0o600, int(loopdevice.DeviceNumber(d.Number))),
 			os.Chown("/tmp/device", owner, owner),
+			unix.Mknod("/tmp/fuse", unix.S_IFCHR|0o600, int(unix.Mkdev(10, 229))),
+			os.Chown("/tmp/fuse", owner, owner),
 			unix.Mknod("/tmp/hosts", unix.S_IFBLK|0o600, int(loopdevice.DeviceNumber(d.Number))),
 		)
 	}
@@ -74,6 +76,7 @@ func TestServe(t *testing.T) {
 		"in a user namespace":        {"unshare -Urm mount -i -t ext4 -o tell /tmp/device /tmp/at", "mount: /tmp/at: "},
 		"killed meanwhile":           {"timeout -s KILL 0.2 mount -t ext4 -o slow /tmp/device /tmp/at; sleep 1.5; test -z \"$(ls at)\" && echo nothing", "nothing\n"},
 		"not held up by another":     {"mount -t ext4 -o slow /tmp/device /tmp/at & for n in 1 2 3; do mount -t tmpfs none /tmp/other; done; ls at; echo before; wait; ls at", "before\next4-rw-slow\n"},
+		"memory that hangs":          {"/proc/1/exe hang & sleep 1; timeout -s KILL 5 mount -t tmpfs none /tmp/at && echo goes on; kill -KILL $!; wait", "\ngoes on\n"},
 		"signalled meanwhile":        {"mount -t ext4 -o slow /tmp/device /tmp/at & sleep 0.2; kill -CONT $!; kill -WINCH $!; wait; ls at; grep -c ' /tmp/at ' /proc/self/mountinfo", "ext4-rw-slow\n1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func MountFuse(t *testing.T, dir string, never ...FuseOp) *Fuse {
 	t.Helper()
 	const mark = "MUSTER_TEST_FUSE"
 	if os.Getenv(mark) != "" {
-		(&files{connection: firstExtra, never: never}).serve()
+		ServeFuse(firstExtra, never...)
 		os.Exit(0)
 	}
 	connection, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
@@ -112,6 +112,12 @@ func (f *Fuse) End() []FuseOp {
 // firstExtra is the descriptor of the first of exec.Cmd.ExtraFiles.
 const firstExtra = 3
 
+// ServeFuse is the program of a file system, whose connection it has, until that is gone. It prints what the kernel asks
+// for.
+func ServeFuse(connection int, never ...FuseOp) {
+	(&files{connection: connection, never: never}).serve()
+}
+
 // files is what the program of a file system has.
 type files struct {
 	connection int
@@ -119,7 +125,6 @@ type files struct {
 	made       bool
 }
 
-// serve answers until the file system is gone, and prints what the kernel asks for.
 func (f *files) serve() {
 	buffer := make([]byte, 1<<18)
 	for {
