@@ -237,6 +237,18 @@ func openDevice(path string, readOnly bool) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return deviceOf(fd, path)
+}
+
+// deviceOf makes a file of what was opened, if it is a block device: the path may lead elsewhere by now. Package os asks
+// a file that does not block whether it is ready, and holds up all of this process while a program that has the file
+// (FUSE) does not answer.
+func deviceOf(fd int, path string) (*os.File, error) {
+	var is unix.Stat_t
+	if err := unix.Fstat(fd, &is); err != nil || is.Mode&unix.S_IFMT != unix.S_IFBLK {
+		_ = unix.Close(fd)
+		return nil, errNotOurs
+	}
 	return os.NewFile(uintptr(fd), path), nil
 }
 

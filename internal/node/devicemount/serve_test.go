@@ -7,11 +7,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/platform/host/hosttest"
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
@@ -87,6 +89,22 @@ func TestServe(t *testing.T) {
 				t.Errorf("the host was asked:\n%s", out)
 			}
 		})
+	}
+}
+
+// A file that was put in a device's place as it was opened is no device, and is not polled.
+func TestDeviceOf(t *testing.T) {
+	dir := t.TempDir()
+	fuse := hosttest.MountFuse(t, dir)
+	fd, err := unix.Open(filepath.Join(dir, hosttest.FuseFile), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err := deviceOf(fd, "device"); !errors.Is(err, errNotOurs) {
+		t.Errorf("%v, %v", file, err)
+	}
+	if asked := fuse.End(); slices.Contains(asked, hosttest.FusePoll) || len(asked) == 0 {
+		t.Errorf("the kernel asked for %v", asked)
 	}
 }
 
