@@ -227,6 +227,9 @@ func (p *Provider) state(id string, running bool) machine.State {
 // endPatience is how long the kernel may take to end all processes of a machine and to let go of its control groups.
 const endPatience = 20 * time.Second
 
+// killPatience is how long it may take until the file systems of programs of the machine (FUSE) are ended, too.
+const killPatience = 3 * time.Second
+
 // Terminate implements [machine.Provider]. It does every step whatever the earlier ones found, so that it also removes
 // what a launch that was cut short has left.
 func (p *Provider) Terminate(ctx context.Context, id string) error {
@@ -309,10 +312,20 @@ func endHeld(ctx context.Context, handle *process.Handle, grace time.Duration) e
 			return err
 		}
 	}
+	ids, unknown := userns.Of(handle.PID) // while it is there
 	if err := handle.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, endPatience)
+	waiting, cancel := context.WithTimeout(ctx, killPatience)
+	err := handle.Wait(waiting)
+	cancel()
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if err := errors.Join(unknown, ids.EndFUSE()); err != nil { // a process waits for one, perhaps, and cannot be killed
+		return err
+	}
+	waiting, cancel = context.WithTimeout(ctx, endPatience)
 	defer cancel()
 	return handle.Wait(waiting)
 }
