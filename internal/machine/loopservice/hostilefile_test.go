@@ -20,10 +20,9 @@ import (
 // A file that a machine passes must not get among those by which the service hears of its connections: a program of the
 // machine's would then be asked whether the file is ready (FUSE), and the whole service would wait for the answer.
 func TestPassedFileIsNotPolled(t *testing.T) {
-	dir := t.TempDir()
-	fuse := hosttest.MountFuse(t, dir)
+	fuse := hosttest.MountFuse(t)
 	m := start(t)
-	fd, err := unix.Open(filepath.Join(dir, hosttest.FuseFile), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(filepath.Join(fuse.Dir, hosttest.FuseFile), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,9 +94,8 @@ func TestServe(t *testing.T) {
 
 // A file that was put in a device's place as it was opened is no device, and is not polled.
 func TestDeviceOf(t *testing.T) {
-	dir := t.TempDir()
-	fuse := hosttest.MountFuse(t, dir)
-	fd, err := unix.Open(filepath.Join(dir, hosttest.FuseFile), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fuse := hosttest.MountFuse(t)
+	fd, err := unix.Open(filepath.Join(fuse.Dir, hosttest.FuseFile), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,8 @@ import (
 // The file that a device is mounted at is made and not opened: package os would ask a program of the machine's (FUSE)
 // whether the file is ready, and the whole service would wait for the answer.
 func TestTargetIsNotPolled(t *testing.T) {
-	dir := t.TempDir()
-	fuse := hosttest.MountFuse(t, dir)
-	target := filepath.Join(dir, "target")
+	fuse := hosttest.MountFuse(t)
+	target := filepath.Join(fuse.Dir, "target")
 	for range 2 {
 		if err := makeTarget(target, true); err != nil {
 			t.Fatal(err)

@@ -51,23 +51,25 @@ const (
 // Fuse is a file system whose program is another process: one that hangs in it hangs alone. It has one file, of zeros,
 // and any other that is made.
 type Fuse struct {
-	dir     string
+	// Dir is where it is mounted.
+	Dir     string
 	program *exec.Cmd
 	ended   bool
 }
 
-// MountFuse mounts a file system at a directory, for the calling user, until the test ends. The test is skipped on a
+// MountFuse mounts a file system at a directory of its own, for the calling user, until the test ends. The test is skipped on a
 // host without FUSE. Requests of the kinds in never stay without an answer: whoever waits for the answer cannot be
 // killed until the file system is gone.
 //
 // The program is the test itself in another process, which gets no further than here.
-func MountFuse(t *testing.T, dir string, never ...FuseOp) *Fuse {
+func MountFuse(t *testing.T, never ...FuseOp) *Fuse {
 	t.Helper()
 	const mark = "MUSTER_TEST_FUSE"
 	if os.Getenv(mark) != "" {
 		ServeFuse(firstExtra, never...)
 		os.Exit(0)
 	}
+	dir := t.TempDir()
 	connection, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
 		t.Skip(err)
@@ -81,7 +83,7 @@ func MountFuse(t *testing.T, dir string, never ...FuseOp) *Fuse {
 	if err := unix.Mount("test", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		t.Fatal(err)
 	}
-	f := &Fuse{dir: dir, program: exec.Command(self, "-test.run=^"+t.Name()+"$")} //nolint:noctx // it ends with the file system
+	f := &Fuse{Dir: dir, program: exec.Command(self, "-test.run=^"+t.Name()+"$")} //nolint:noctx // it ends with the file system
 	t.Cleanup(func() { _ = f.End() })
 	f.program.Env, f.program.ExtraFiles = append(os.Environ(), mark+"=1"), []*os.File{connection}
 	f.program.Stdout = new(strings.Builder)
@@ -95,8 +97,8 @@ func MountFuse(t *testing.T, dir string, never ...FuseOp) *Fuse {
 func (f *Fuse) End() []FuseOp {
 	if !f.ended {
 		f.ended = true
-		_ = unix.Unmount(f.dir, unix.MNT_FORCE) // ends requests, and fails if there were any
-		_ = unix.Unmount(f.dir, unix.MNT_DETACH)
+		_ = unix.Unmount(f.Dir, unix.MNT_FORCE) // ends requests, and fails if there were any
+		_ = unix.Unmount(f.Dir, unix.MNT_DETACH)
 		_ = f.program.Process.Kill()
 		_ = f.program.Wait()
 	}
