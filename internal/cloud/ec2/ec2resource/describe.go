@@ -51,8 +51,8 @@ func (n Noun[T]) rules() ec2filter.Rules {
 	return rules
 }
 
-// values are what a resource has under the name of a filter.
-func (n Noun[T]) values(item *T, name string) []string {
+// Under is what a resource has under the name of a filter.
+func (n Noun[T]) Under(item *T, name string) []string {
 	values, found := n.Fields.Values(item, name)
 	if !found && n.Values != nil {
 		return n.Values(item, name)
@@ -95,7 +95,7 @@ func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string
 			continue
 		}
 		found[id] = true
-		resource := ec2filter.Resource{Values: func(name string) []string { return n.values(item, name) }}
+		resource := ec2filter.Resource{Values: func(name string) []string { return n.Under(item, name) }}
 		if n.Tags != nil {
 			resource.Tags = n.Tags(item)
 		}
