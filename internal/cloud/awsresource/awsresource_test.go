@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,7 +167,8 @@ type filtered struct {
 	Parts  []part  `filter:"part."`
 	Tail   *part   `filter:"tail."`
 	Others []string
-	owner  []string `filter:"owner-id"`
+	Made   time.Time `filter:"create-time"`
+	owner  []string  `filter:"owner-id"`
 }
 
 type part struct {
@@ -175,12 +177,13 @@ type part struct {
 
 func TestFilters(t *testing.T) {
 	f := FiltersOf[filtered]()
-	if diff := cmp.Diff([]string{"id", "is-main", "owner-id", "part.state", "role", "same-id", "size", "speed", "tail.state", "never"}, f.Rules("never").Names); diff != "" {
+	if diff := cmp.Diff([]string{"create-time", "id", "is-main", "owner-id", "part.state", "role", "same-id", "size", "speed", "tail.state", "never"}, f.Rules("never").Names); diff != "" {
 		t.Error(diff)
 	}
-	item := &filtered{ID: "x", Main: true, Size: new(int32(7)), Speed: 2.5, Parts: []part{{"up"}, {"down"}}, owner: []string{"o"}}
+	item := &filtered{ID: "x", Main: true, Size: new(int32(7)), Speed: 2.5, Parts: []part{{"up"}, {"down"}}, Made: time.Date(2026, 11, 22, 13, 0, 0, 5e6, time.FixedZone("east", 3600)), owner: []string{"o"}}
 	for name, want := range map[string][]string{
 		"id": {"x"}, "same-id": {"x"}, "is-main": {"true"}, "size": {"7"}, "speed": {"2.5"}, "role": {}, "part.state": {"up", "down"}, "tail.state": nil, "owner-id": {"o"},
+		"create-time": {"2026-11-22T12:00:00.005Z"},
 	} {
 		if got, found := f.Values(item, name); !found || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", name, got, found)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"muster.dev/muster/internal/aws/ec2filter"
 )
@@ -20,8 +21,9 @@ import (
 //	Role       string      `filter:"role,omitempty"`  // no value if it is empty
 //	Attachment *attachment `filter:"attachment."`     // a prefix of the names in the struct, or in the structs of a slice
 //
-// A field is a string, a boolean, a number, a struct, a pointer to or a slice of them. A nil pointer has no value,
-// and a slice has all of its items'.
+// A field is a string, a boolean, a number, a time, a struct, a pointer to or a slice of them. A nil pointer has no
+// value, and a slice has all of its items'. A time is compared in UTC, with milliseconds. Values that the
+// answer does not show are in unexported fields, which are no times; a boolean that is always false has no name.
 type Filters[T any] struct {
 	names  []string
 	fields map[string]field
@@ -57,7 +59,7 @@ func (f *Filters[T]) add(typ reflect.Type, prefix string, way []int) {
 				f.add(item, prefix+name, to)
 				continue
 			}
-			if _, again := f.fields[prefix+name]; again || !compared(item.Kind()) {
+			if _, again := f.fields[prefix+name]; again || !compared(item) {
 				panic(fmt.Sprintf("awsresource: filter %s of %s: two fields have it, or its field is a %s", prefix+name, typ, item))
 			}
 			f.names, f.fields[prefix+name] = append(f.names, prefix+name), field{to, omit}
@@ -73,8 +75,12 @@ func single(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-func compared(kind reflect.Kind) bool {
-	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Int64 || kind == reflect.Float64
+// timeFormat is how filters compare times, which are in UTC.
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+func compared(typ reflect.Type) bool {
+	kind := typ.Kind()
+	return typ == reflect.TypeFor[time.Time]() || kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Int64 || kind == reflect.Float64
 }
 
 // Rules are the rules of the filters, and of others that have no field: resources have values for them elsewhere, or
@@ -108,6 +114,8 @@ func gather(value reflect.Value, way []int, to []string) []string {
 		}
 	case len(way) > 0:
 		to = gather(value.Field(way[0]), way[1:], to)
+	case kind == reflect.Struct:
+		to = append(to, value.Interface().(time.Time).UTC().Format(timeFormat))
 	case kind == reflect.Bool:
 		to = append(to, strconv.FormatBool(value.Bool()))
 	case kind == reflect.Float64:
