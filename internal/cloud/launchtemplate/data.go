@@ -15,7 +15,8 @@ import (
 )
 
 // Data is EC2's LaunchTemplateData, as far as Muster takes it. Its fields are the members that requests may have and
-// answers have; the form of JSON is how versions are kept.
+// answers have; the form of JSON is how versions are kept. Fields with
+// filters are what versions are described by.
 type Data struct {
 	BlockDeviceMappings   []BlockDeviceMapping `json:",omitempty"`
 	CreditSpecification   *CreditSpecification `json:",omitempty"`
@@ -24,11 +25,11 @@ type Data struct {
 	EbsOptimized          *bool                `json:",omitempty"`
 	EnclaveOptions        *EnclaveOptions      `json:",omitempty"`
 	HibernationOptions    *HibernationOptions  `json:",omitempty"`
-	IAMInstanceProfile    *InstanceProfile     `json:"IamInstanceProfile,omitempty"`
-	ImageID               string               `json:"ImageId,omitempty"`
-	InstanceType          string               `json:",omitempty"`
+	IAMInstanceProfile    *InstanceProfile     `json:"IamInstanceProfile,omitempty" filter:""`
+	ImageID               string               `json:"ImageId,omitempty" filter:"image-id"`
+	InstanceType          string               `json:",omitempty" filter:"instance-type"`
 	KeyName               string               `json:",omitempty"`
-	MetadataOptions       *MetadataOptions     `json:",omitempty"`
+	MetadataOptions       *MetadataOptions     `json:",omitempty" filter:""`
 	Monitoring            *Monitoring          `json:",omitempty"`
 	NetworkInterfaces     []NetworkInterface   `json:",omitempty"`
 	Placement             *Placement           `json:",omitempty"`
@@ -71,16 +72,16 @@ type HibernationOptions struct {
 
 // InstanceProfile names one, by its name or its ARN.
 type InstanceProfile struct {
-	ARN  string `json:"Arn,omitempty"`
+	ARN  string `json:"Arn,omitempty" filter:"iam-instance-profile"`
 	Name string `json:",omitempty"`
 }
 
 // MetadataOptions are of the instance metadata service.
 type MetadataOptions struct {
-	HTTPEndpoint            string `json:"HttpEndpoint,omitempty"`
+	HTTPEndpoint            string `json:"HttpEndpoint,omitempty" filter:"http-endpoint"`
 	HTTPProtocolIpv6        string `json:"HttpProtocolIpv6,omitempty"`
 	HTTPPutResponseHopLimit *int64 `json:"HttpPutResponseHopLimit,omitempty"`
-	HTTPTokens              string `json:"HttpTokens,omitempty"`
+	HTTPTokens              string `json:"HttpTokens,omitempty" filter:"http-tokens"`
 	InstanceMetadataTags    string `json:",omitempty"`
 }
 

@@ -12,7 +12,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
@@ -37,8 +36,8 @@ func (a *Actions) Register(f *awsfront.Front) {
 // launchTemplate is a launch template as EC2 shows it.
 type launchTemplate struct {
 	LaunchTemplateID     string
-	LaunchTemplateName   string
-	CreateTime           time.Time
+	LaunchTemplateName   string    `filter:"launch-template-name"`
+	CreateTime           time.Time `filter:"create-time"`
 	CreatedBy            string
 	DefaultVersionNumber int64
 	LatestVersionNumber  int64
@@ -150,16 +149,7 @@ func (a *Actions) describeLaunchTemplates() awsfront.Spec[describeLaunchTemplate
 func launchTemplateNoun() ec2resource.Noun[launchTemplate] {
 	return ec2resource.Noun[launchTemplate]{
 		Kind: ec2id.LaunchTemplate, ID: func(t *launchTemplate) string { return t.LaunchTemplateID }, Tags: func(t *launchTemplate) map[string]string { return awsresource.TagMap(t.Tags) },
-		Rules: ec2filter.Rules{Names: []string{"create-time", "launch-template-name"}},
-		Values: func(t *launchTemplate, name string) []string {
-			switch name {
-			case "create-time":
-				return []string{t.CreateTime.UTC().Format("2006-01-02T15:04:05.000Z")}
-			case "launch-template-name":
-				return []string{t.LaunchTemplateName}
-			}
-			return nil
-		},
+		Fields: awsresource.FiltersOf[launchTemplate](),
 	}
 }
 
@@ -169,10 +159,12 @@ type launchTemplateVersion struct {
 	LaunchTemplateName string
 	VersionNumber      int64
 	VersionDescription string
-	CreateTime         time.Time
+	CreateTime         time.Time `filter:"create-time"`
 	CreatedBy          string
-	DefaultVersion     *bool
-	LaunchTemplateData launchtemplate.Data
+	DefaultVersion     *bool               `filter:"is-default-version"`
+	LaunchTemplateData launchtemplate.Data `filter:""`
+
+	ebsOptimized bool `filter:"ebs-optimized"` // false if the data does not say
 }
 
 func showVersion(t *v1alpha1.LaunchTemplate, v *v1alpha1.LaunchTemplateVersion) (launchTemplateVersion, error) {
@@ -183,5 +175,6 @@ func showVersion(t *v1alpha1.LaunchTemplate, v *v1alpha1.LaunchTemplateVersion) 
 	return launchTemplateVersion{
 		LaunchTemplateID: t.Name, LaunchTemplateName: t.Spec.Name, VersionNumber: v.Number, VersionDescription: v.Description,
 		CreateTime: v.CreateTime.Time, CreatedBy: v.CreatedBy, DefaultVersion: new(v.Number == t.Spec.DefaultVersion), LaunchTemplateData: data,
+		ebsOptimized: data.EbsOptimized != nil && *data.EbsOptimized,
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
@@ -123,34 +124,8 @@ func versionNoun() ec2resource.Noun[launchTemplateVersion] {
 		Key: func(v *launchTemplateVersion) string { // the newest first
 			return fmt.Sprintf("%s/%019d", v.LaunchTemplateID, math.MaxInt64-v.VersionNumber)
 		},
-		Rules: ec2filter.Rules{Names: []string{
-			"create-time", "ebs-optimized", "http-endpoint", "http-protocol-ipv4", "http-tokens", "iam-instance-profile", "image-id", "instance-type",
-			"is-default-version", "kernel-id", "network-card-index", "ram-disk-id",
-		}},
-		Values: func(v *launchTemplateVersion, name string) []string {
-			data := v.LaunchTemplateData
-			switch name {
-			case "create-time":
-				return []string{v.CreateTime.UTC().Format("2006-01-02T15:04:05.000Z")}
-			case "ebs-optimized":
-				return []string{ec2resource.Text(data.EbsOptimized != nil && *data.EbsOptimized)}
-			case "http-endpoint", "http-tokens":
-				if data.MetadataOptions != nil {
-					return []string{map[string]string{"http-endpoint": data.MetadataOptions.HTTPEndpoint, "http-tokens": data.MetadataOptions.HTTPTokens}[name]}
-				}
-			case "iam-instance-profile":
-				if data.IAMInstanceProfile != nil {
-					return []string{data.IAMInstanceProfile.ARN}
-				}
-			case "image-id":
-				return []string{data.ImageID}
-			case "instance-type":
-				return []string{data.InstanceType}
-			case "is-default-version":
-				return []string{ec2resource.Text(*v.DefaultVersion)}
-			}
-			return nil
-		},
+		Fields: awsresource.FiltersOf[launchTemplateVersion](),
+		Rules:  ec2filter.Rules{Names: []string{"http-protocol-ipv4", "kernel-id", "network-card-index", "ram-disk-id"}}, // no version has them
 	}
 }
 
