@@ -91,29 +91,47 @@ func (a *Actions) instanceTarget(call *awsfront.Call, m *v1alpha1.Machine) awsfr
 	return a.ec2.Target(call, "instance", m.Name, awsresource.KeptTags(m.AWSTags()), conditions)
 }
 
-// instance is one as EC2 shows it.
+// instance is an instance as EC2 shows it.
 type instance struct {
-	InstanceID, ImageID, InstanceType, KeyName, ClientToken, Architecture, Hypervisor, VirtualizationType, RootDeviceName, RootDeviceType string
-	PrivateDNSName, PrivateIPAddress, SubnetID, VpcID, StateTransitionReason, PlatformDetails, UsageOperation                             string
-	AmiLaunchIndex                                                                                                                        int32
-	LaunchTime                                                                                                                            time.Time
-	State                                                                                                                                 instanceState
-	StateReason                                                                                                                           *stateReason
-	Placement                                                                                                                             placement
-	IamInstanceProfile                                                                                                                    *instanceProfile
-	SecurityGroups                                                                                                                        []GroupIdentifier
-	NetworkInterfaces                                                                                                                     []instanceInterface
-	BlockDeviceMappings                                                                                                                   []struct{}
-	MetadataOptions                                                                                                                       *shownMetadataOptions
-	Monitoring                                                                                                                            monitoring
-	EbsOptimized, EnaSupport                                                                                                              bool
-	SourceDestCheck                                                                                                                       *bool
-	Tags                                                                                                                                  []awstag.Tag
+	InstanceID            string              `filter:"instance-id"`
+	ImageID               string              `filter:"image-id"`
+	InstanceType          string              `filter:"instance-type"`
+	KeyName               string              `filter:"key-name"`
+	ClientToken           string              `filter:"client-token"`
+	Architecture          string              `filter:"architecture"`
+	Hypervisor            string              `filter:"hypervisor"`
+	VirtualizationType    string              `filter:"virtualization-type"`
+	RootDeviceName        string              `filter:"root-device-name"`
+	RootDeviceType        string              `filter:"root-device-type"`
+	PrivateDNSName        string              `filter:"private-dns-name"`
+	PrivateIPAddress      string              `filter:"private-ip-address"`
+	SubnetID              string              `filter:"subnet-id"`
+	VpcID                 string              `filter:"vpc-id"`
+	StateTransitionReason string              `filter:"reason"`
+	PlatformDetails       string              `filter:"platform-details"`
+	UsageOperation        string              `filter:"usage-operation"`
+	AmiLaunchIndex        int32               `filter:"launch-index"`
+	LaunchTime            time.Time           `filter:"launch-time"`
+	State                 instanceState       `filter:""`
+	StateReason           *stateReason        `filter:""`
+	Placement             placement           `filter:""`
+	IamInstanceProfile    *instanceProfile    `filter:"iam-instance-profile."`
+	SecurityGroups        []GroupIdentifier   `filter:"instance.,network-interface."` // before there is an interface, too
+	NetworkInterfaces     []instanceInterface `filter:"network-interface."`
+	BlockDeviceMappings   []struct{}
+	MetadataOptions       *shownMetadataOptions `filter:"metadata-options."`
+	Monitoring            monitoring            `filter:""`
+	EbsOptimized          bool                  `filter:"ebs-optimized"`
+	EnaSupport            bool                  `filter:"ena-support"`
+	SourceDestCheck       *bool                 `filter:"source-dest-check"`
+	Tags                  []awstag.Tag
 
 	machine *v1alpha1.Machine
-	owner   []string
-	// reservation is the id of the request that made it.
-	reservation string
+	owner   string `filter:"owner-id"`
+	// requester is the account if Auto Scaling made the instance on its behalf.
+	requester string `filter:"requester-id,omitempty"`
+	// reservation is the id of the request that made the instance.
+	reservation string `filter:"reservation-id"`
 }
 
 type instanceState struct {
@@ -129,11 +147,24 @@ var (
 	stateTerminated   = instanceState{48, "terminated"}
 )
 
-type stateReason struct{ Code, Message string }
+type stateReason struct {
+	Code    string `filter:"state-reason-code"`
+	Message string `filter:"state-reason-message"`
+}
 
-type placement struct{ AvailabilityZone, AvailabilityZoneID, GroupName, Tenancy string }
+type placement struct {
+	AvailabilityZone   string `filter:"availability-zone"`
+	AvailabilityZoneID string `filter:"availability-zone-id"`
+	GroupName          string
+	Tenancy            string `filter:"tenancy"`
+}
 
-type instanceProfile struct{ ARN, ID string }
+type instanceProfile struct {
+	ARN string `filter:"arn"`
+	ID  string `filter:"id"`
+
+	name string `filter:"name"`
+}
 
 // GroupIdentifier is a security group, as others name it.
 type GroupIdentifier struct {
@@ -142,12 +173,25 @@ type GroupIdentifier struct {
 }
 
 type instanceInterface struct {
-	NetworkInterfaceID, MacAddress, Status, PrivateDNSName, PrivateIPAddress, SubnetID, VpcID, OwnerID, InterfaceType, Description string
-	SourceDestCheck                                                                                                                bool
-	Groups                                                                                                                         []GroupIdentifier
-	PrivateIPAddresses                                                                                                             []PrivateAddress
-	IPv4Prefixes                                                                                                                   []Ipv4Prefix
-	Attachment                                                                                                                     interfaceAttachment
+	NetworkInterfaceID string `filter:"network-interface-id"`
+	MacAddress         string `filter:"mac-address"`
+	Status             string `filter:"status"`
+	PrivateDNSName     string `filter:"private-dns-name,omitempty"`
+	PrivateIPAddress   string `filter:"private-ip-address"`
+	SubnetID           string `filter:"subnet-id,omitempty"`
+	VpcID              string `filter:"vpc-id,omitempty"`
+	OwnerID            string `filter:"owner-id,attachment.instance-owner-id"`
+	InterfaceType      string
+	Description        string
+	SourceDestCheck    bool `filter:"source-dest-check"`
+	Groups             []GroupIdentifier
+	PrivateIPAddresses []PrivateAddress `filter:"addresses."`
+	IPv4Prefixes       []Ipv4Prefix
+	Attachment         interfaceAttachment `filter:"attachment."`
+
+	instance string `filter:"attachment.instance-id"`
+	zone     string `filter:"availability-zone,omitempty"`
+	_        bool   `filter:"requester-managed,ipv6-native,operator.managed"`
 }
 
 // Ipv4Prefix is a range of a subnet that pods of a machine have their addresses of.
@@ -155,23 +199,32 @@ type Ipv4Prefix struct{ IPv4Prefix string }
 
 // PrivateAddress is an address of a network interface.
 type PrivateAddress struct {
-	Primary                          bool
-	PrivateDNSName, PrivateIPAddress string
+	Primary          bool   `filter:"primary"`
+	PrivateDNSName   string `filter:"private-dns-name,omitempty"`
+	PrivateIPAddress string `filter:"private-ip-address"`
 }
 
 type interfaceAttachment struct {
-	AttachmentID, Status          string
-	DeviceIndex, NetworkCardIndex int32
-	DeleteOnTermination           bool
-	AttachTime                    time.Time
+	AttachmentID        string    `filter:"attachment-id"`
+	Status              string    `filter:"status"`
+	DeviceIndex         int32     `filter:"device-index"`
+	NetworkCardIndex    int32     `filter:"network-card-index"`
+	DeleteOnTermination bool      `filter:"delete-on-termination"`
+	AttachTime          time.Time `filter:"attach-time"`
 }
 
 type shownMetadataOptions struct {
-	State, HTTPEndpoint, HTTPTokens, HTTPProtocolIpv6, InstanceMetadataTags string
-	HTTPPutResponseHopLimit                                                 int32
+	State                   string
+	HTTPEndpoint            string `filter:"http-endpoint,http-protocol-ipv4"`
+	HTTPTokens              string `filter:"http-tokens"`
+	HTTPProtocolIpv6        string `filter:"http-protocol-ipv6"`
+	InstanceMetadataTags    string `filter:"instance-metadata-tags"`
+	HTTPPutResponseHopLimit int32  `filter:"http-put-response-hop-limit"`
 }
 
-type monitoring struct{ State string }
+type monitoring struct {
+	State string `filter:"monitoring-state"`
+}
 
 // stateOf is the state of an instance whose machine is there.
 func stateOf(m *v1alpha1.Machine) instanceState {
@@ -198,10 +251,7 @@ func reserved(call *awsfront.Call, instances []instance) []reservation {
 		at := slices.IndexFunc(all, func(r reservation) bool { return r.ReservationID == i.reservation })
 		if at < 0 {
 			at = len(all)
-			all = append(all, reservation{ReservationID: i.reservation, OwnerID: call.Caller.Account(), Groups: []GroupIdentifier{}})
-			if i.machine.Spec.NodeGroup != "" {
-				all[at].RequesterID = call.Caller.Account() // Auto Scaling, on behalf of the account
-			}
+			all = append(all, reservation{ReservationID: i.reservation, OwnerID: i.owner, RequesterID: i.requester, Groups: []GroupIdentifier{}})
 		}
 		all[at].Instances = append(all[at].Instances, i)
 	}

@@ -24,6 +24,7 @@ type instanceStatus struct {
 	Events             []struct{}
 
 	tags map[string]string
+	_    bool `filter:"operator.managed"`
 }
 
 type statusSummary struct {
@@ -94,13 +95,7 @@ func statusNoun() ec2resource.Noun[instanceStatus] {
 		Fields: awsresource.FiltersOf[instanceStatus](),
 		Rules: ec2filter.Rules{Names: []string{
 			"event.code", "event.description", "event.instance-event-id", "event.not-after", "event.not-before", "event.not-before-deadline",
-			"operator.managed", "operator.principal", "attached-ebs-status.status",
-		}},
-		Values: func(_ *instanceStatus, name string) []string {
-			if name == "operator.managed" {
-				return []string{"false"}
-			}
-			return nil // there are no events and no operators
-		},
+			"operator.principal", "attached-ebs-status.status",
+		}}, // there are no events and no operators
 	}
 }

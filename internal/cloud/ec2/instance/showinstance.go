@@ -86,8 +86,11 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		EnaSupport: true, SourceDestCheck: new(!m.Spec.DisableSourceCheck), Tags: awstag.Sorted(m.AWSTags()),
 		SecurityGroups: []GroupIdentifier{}, NetworkInterfaces: []instanceInterface{}, BlockDeviceMappings: []struct{}{},
 		SubnetID: string(m.Spec.SubnetID), ClientToken: m.Annotations[annotationToken],
-		PrivateDNSName: m.Status.NodeName, machine: m, owner: []string{v.call.Caller.Account()}, reservation: ec2id.Reservation.Prefix + strings.TrimPrefix(m.Name, ec2id.Instance.Prefix),
+		PrivateDNSName: m.Status.NodeName, machine: m, owner: v.call.Caller.Account(), reservation: ec2id.Reservation.Prefix + strings.TrimPrefix(m.Name, ec2id.Instance.Prefix),
 		Placement: placement{AvailabilityZone: zoneOf(m), Tenancy: "default"},
+	}
+	if m.Spec.NodeGroup != "" {
+		shown.requester = shown.owner
 	}
 	if keeps(m, keptMonitoring) {
 		shown.Monitoring = monitoring{"enabled"}
@@ -102,9 +105,9 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		shown.Placement.AvailabilityZoneID = zone.ID
 	}
 	if name := m.Spec.InstanceProfile; name != "" {
-		shown.IamInstanceProfile = &instanceProfile{ARN: profileARN(v.call, name)}
+		shown.IamInstanceProfile = &instanceProfile{ARN: profileARN(v.call, name), name: name}
 		if p := v.profiles[name]; p != nil {
-			shown.IamInstanceProfile = &instanceProfile{p.Spec.ARN, p.Spec.ProfileID}
+			shown.IamInstanceProfile.ARN, shown.IamInstanceProfile.ID = p.Spec.ARN, p.Spec.ProfileID
 		}
 	}
 	hops := m.Spec.Metadata().HTTPPutResponseHopLimit
@@ -162,6 +165,7 @@ func (v *instanceView) networkInterface(of instance, address netip.Addr) instanc
 		SourceDestCheck: *of.SourceDestCheck, Groups: of.SecurityGroups,
 		PrivateIPAddresses: []PrivateAddress{{true, of.PrivateDNSName, address.String()}},
 		Attachment:         interfaceAttachment{AttachmentID: "eni-attach-" + id, Status: "attached", DeleteOnTermination: true, AttachTime: of.LaunchTime},
+		instance:           of.InstanceID, zone: of.Placement.AvailabilityZone,
 	}
 }
 
