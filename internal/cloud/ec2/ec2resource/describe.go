@@ -5,7 +5,6 @@ package ec2resource
 import (
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"muster.dev/muster/internal/aws/awsfault"
@@ -123,17 +122,6 @@ func Only(parameter, value string, allowed ...string) error {
 	}
 	return awsfault.Errorf(InvalidParameter, "Value (%.100s) for parameter %s is invalid. It must be one of %q", value, parameter, allowed)
 }
-
-// Text is what filters compare a boolean with.
-func Text(yes bool) string {
-	if yes {
-		return "true"
-	}
-	return "false"
-}
-
-// Number is what filters compare a number with.
-func Number(n int32) string { return strconv.Itoa(int(n)) }
 
 // BlockOf reads the range of a parameter, of IPv4 or of IPv6. Bits behind its length are dropped, as EC2 does.
 func BlockOf(parameter, text string, v4 bool) (string, error) {

@@ -4,6 +4,7 @@ package ec2vpc
 
 import (
 	"context"
+	"strconv"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
@@ -78,7 +79,7 @@ func (a *Actions) modifyVpcAttribute() awsfront.Spec[modifyVpcAttributeInput, st
 		About: func(ctx context.Context, call *awsfront.Call, in *modifyVpcAttributeInput) ([]awsfront.Target, error) {
 			targets, err := a.ec2.About(ctx, call, ec2id.VPC, in.VpcID)
 			for name, value := range in.attributes() {
-				targets = WithAttribute(targets, name, ec2resource.Text(value.Value))
+				targets = WithAttribute(targets, name, strconv.FormatBool(value.Value))
 			}
 			return targets, err
 		},

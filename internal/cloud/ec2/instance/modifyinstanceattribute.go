@@ -4,6 +4,7 @@ package instance
 
 import (
 	"context"
+	"strconv"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
@@ -83,7 +84,7 @@ func (in *modifyInstanceAttributeInput) change() (attributeChange, error) {
 			value = &flagValue{in.Value == "true"}
 		}
 		if value != nil {
-			changes = append(changes, attributeChange{name, ec2resource.Text(value.Value), func(s *v1alpha1.MachineSpec) { apply(s, value.Value) }})
+			changes = append(changes, attributeChange{name, strconv.FormatBool(value.Value), func(s *v1alpha1.MachineSpec) { apply(s, value.Value) }})
 		}
 	}
 	flag(attributeSourceCheck, in.SourceDestCheck, func(s *v1alpha1.MachineSpec, on bool) { s.DisableSourceCheck = !on })

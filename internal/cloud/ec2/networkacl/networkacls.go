@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
@@ -125,7 +126,7 @@ func (a *Actions) showACLs(ctx context.Context, call *awsfront.Call, all []ec2re
 			n.Entries = append(n.Entries, aclEntry{RuleNumber: lastRule, Egress: egress, Protocol: "-1", RuleAction: "deny", CidrBlock: "0.0.0.0/0"})
 		}
 		slices.SortFunc(n.Entries, func(a, b aclEntry) int {
-			return cmp.Or(cmp.Compare(ec2resource.Text(b.Egress), ec2resource.Text(a.Egress)), cmp.Compare(a.RuleNumber, b.RuleNumber))
+			return cmp.Or(cmp.Compare(strconv.FormatBool(b.Egress), strconv.FormatBool(a.Egress)), cmp.Compare(a.RuleNumber, b.RuleNumber))
 		})
 		if of := tied[r.Data.VPC]; of != nil {
 			for _, subnet := range slices.Sorted(maps.Keys(of.ACLs)) {

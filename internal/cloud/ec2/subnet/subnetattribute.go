@@ -4,6 +4,7 @@ package subnet
 
 import (
 	"context"
+	"strconv"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
@@ -45,7 +46,7 @@ func (a *Actions) modifySubnetAttribute() awsfront.Spec[modifySubnetAttributeInp
 			for name, value := range in.attributes() {
 				sets := in.PrivateDNSHostnameTypeOnLaunch
 				if value != nil {
-					sets = ec2resource.Text(value.Value)
+					sets = strconv.FormatBool(value.Value)
 				}
 				targets = ec2vpc.WithAttribute(targets, name, sets)
 			}
