@@ -32,6 +32,9 @@ func (a *API) cancelUpdate() awsfront.Spec[cancelUpdateInput, change.Output] {
 			}
 			missing := eksfault.New(eksfault.NotFound, in.Name, "", "No update found for ID: %.100s", in.UpdateID)
 			u, err := a.read(ctx, of, in.UpdateID, func(u *v1alpha1.Update) bool { return u.Spec.ClusterName == in.Name }, missing)
+			if err == nil { // the update may be of an earlier object of that name
+				u, err = a.findUpdate(ctx, updateTarget{in.Name, u.Spec.NodeGroup, u.Spec.Addon}, u.Name)
+			}
 			switch {
 			case err != nil:
 				return nil, err
