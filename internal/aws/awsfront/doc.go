@@ -16,6 +16,7 @@
 //	input         decoded and checked by the table; a parameter that the action would ignore is refused
 //	rights        IAM, for each resource that the action is about
 //	action        its own checks, and its effect
+//	rights again  before the first write, for who lost the key or the rights while the action waited for others
 //
 // What happens if
 //

@@ -176,20 +176,26 @@ func (q *request) act(ctx context.Context, call *Call, input func() (awsshape.Ob
 		}
 		defer end()
 	}
-	if registered.rights == Policies {
-		if err := q.authorize(ctx, call, action.about); err != nil {
-			return nil, err
-		}
+	if registered.rights != Policies {
+		return action.do(ctx)
 	}
-	return action.do(ctx)
+	targets, err := action.about(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.authorize(call, targets); err != nil {
+		return nil, err
+	}
+	still := &again{ask: func() error { return q.authorize(call, targets) }}
+	output, err := action.do(context.WithValue(ctx, againKey{}, still))
+	if refusal := still.refusal(); refusal != nil {
+		return nil, refusal
+	}
+	return output, err
 }
 
 // authorize asks IAM about each resource.
-func (q *request) authorize(ctx context.Context, call *Call, about func(context.Context) ([]Target, error)) error {
-	targets, err := about(ctx)
-	if err != nil {
-		return err
-	}
+func (q *request) authorize(call *Call, targets []Target) error {
 	if len(targets) == 0 {
 		return fmt.Errorf("%s:%s says of nothing what it is about", q.table.Name, q.action)
 	}

@@ -76,7 +76,7 @@ func Register(front *awsfront.Front, c Config) error {
 	for _, p := range accesspolicy.Policies() {
 		policies = append(policies, p.Name)
 	}
-	account := awsresource.Account{Management: c.Management, Pages: nexttoken.NewSealer(sealing), Region: c.Region}
+	account := awsresource.Account{Management: awsresource.Allowed(c.Management), Pages: nexttoken.NewSealer(sealing), Region: c.Region}
 	if err := ec2.Register(front, ec2.Config{
 		Account: account, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, LaunchWait: launchWait,
 	}); err != nil {

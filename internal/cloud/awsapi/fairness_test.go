@@ -22,6 +22,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -37,7 +38,8 @@ type served struct {
 	admin, second, other aws.Credentials
 }
 
-func serve(t *testing.T) *served {
+// serve serves the APIs over a management plane in memory, which is reached through the functions.
+func serve(t *testing.T, through ...func(client.Client) client.Client) *served {
 	t.Helper()
 	c, store, dir := config(t), identityservicetest.NewMemory(), t.TempDir()
 	sealer, err := identityservice.OpenSealer(filepath.Join(dir, "keys.json"), time.Now())
@@ -52,6 +54,9 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	c.Management = fake.NewClientBuilder().WithScheme(scheme).Build()
+	for _, f := range through {
+		c.Management = f(c.Management)
+	}
 	if _, err := identityservice.First(t.Context(), store, identityservice.DefaultAccount, filepath.Join(dir, "credentials"), time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -77,11 +77,11 @@ func (s *Service) Admit(r *http.Request, service string, body []byte) (awsfront.
 	return c, nil
 }
 
-// Authorize asks the caller's policies, as they are now, about an action such as eks:DescribeCluster and a resource,
+// Authorize asks the policies of the caller, whose key and policies are as they are now, about an action such as eks:DescribeCluster and a resource,
 // which is an ARN or "*". The conditions are those of the request and the resource beside the global ones, by their
 // names in lower case. Refusals are *awsfault.Error. A request of STS or IAM is decided by the state that it works on.
-func (s *Service) Authorize(c awsfront.Caller, action string, about awsfront.Target) error {
-	caller, ok := c.(Caller)
+func (s *Service) Authorize(by awsfront.Caller, action string, about awsfront.Target) error {
+	caller, ok := by.(Caller)
 	if !ok {
 		return errNotOurs
 	}
@@ -93,5 +93,9 @@ func (s *Service) Authorize(c awsfront.Caller, action string, about awsfront.Tar
 	if err != nil {
 		return away(err)
 	}
-	return s.permit(&call{admitted: caller.admitted, state: state}, action, t)
+	c := &call{admitted: caller.admitted, state: state}
+	if c.principal, err = s.find(state, c.keyID, c.session, c.now); err != nil { // the key may have ended since
+		return badToken(err)
+	}
+	return s.permit(c, action, t)
 }
