@@ -21,15 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"strconv"
 	"sync"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // patience is how long a request may take.
@@ -113,32 +110,12 @@ func (p *Prober) Stop() Report {
 	return p.Report()
 }
 
-// connection is one of HTTP/2, which repeats nothing.
-type connection struct {
-	*http2.ClientConn
-	raw net.Conn
-}
-
-// Close implements io.Closer.
-func (c *connection) Close() error { return c.raw.Close() }
-
-func dial(ctx context.Context, c Config) (*connection, error) {
-	raw, err := handshake(ctx, c, "h2")
-	if err != nil {
-		return nil, err
-	}
-	// Requests wait while the server has as many as it takes on a connection at a time.
-	client, err := (&http2.Transport{StrictMaxConcurrentStreams: true}).NewClientConn(raw)
-	if err != nil {
-		return nil, errors.Join(err, raw.Close())
-	}
-	return &connection{client, raw}, nil
-}
-
-func handshake(ctx context.Context, c Config, protocol string) (net.Conn, error) {
-	config := c.TLS.Clone()
-	config.NextProtos = []string{protocol}
-	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", c.URL.Host)
+// dial makes a connection of HTTP/2, which repeats nothing. Requests wait while the server has as many as it takes on a
+// connection at a time.
+func dial(ctx context.Context, c Config) (*http.ClientConn, error) {
+	transport := &http.Transport{TLSClientConfig: c.TLS.Clone(), Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP2(true)
+	return transport.NewClientConn(ctx, c.URL.Scheme, c.URL.Host)
 }
 
 // fresh asks by HTTP/1.1 over a connection of its own for each request.
@@ -146,7 +123,9 @@ type fresh struct{ config Config }
 
 // RoundTrip implements http.RoundTripper.
 func (f fresh) RoundTrip(r *http.Request) (*http.Response, error) {
-	raw, err := handshake(r.Context(), f.config, "http/1.1")
+	config := f.config.TLS.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	raw, err := (&tls.Dialer{Config: config}).DialContext(r.Context(), "tcp", f.config.URL.Host)
 	if err != nil {
 		return nil, err
 	}

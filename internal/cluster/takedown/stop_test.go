@@ -19,8 +19,13 @@ func TestStopEndsInOrder(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	earlier := place.New(ctx)
 	if err := earlier.Apply(t.Context(), []component.Spec{
-		{Name: component.Etcd, Cluster: "blue"}, {Name: component.APIServer, Cluster: "blue"}, {Name: component.Scheduler, Cluster: "blue"},
-		{Name: component.Management}, {Name: guard.ProcessServe}, {Name: component.Simulator, Cluster: "blue"}, {Name: guard.ProcessGuard},
+		{Name: component.Etcd, Cluster: "blue"},
+		{Name: component.APIServer, Cluster: "blue"},
+		{Name: component.Scheduler, Cluster: "blue"},
+		{Name: component.Management},
+		{Name: guard.ProcessServe},
+		{Name: component.Simulator, Cluster: "blue"},
+		{Name: guard.ProcessGuard},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -77,12 +77,14 @@ func TestDoorsOpenAndClose(t *testing.T) {
 		}
 		for _, socket := range sockets {
 			var err error
+			tick := time.NewTicker(5 * time.Millisecond)
 			for range 1000 { // the door of the image registry opens when it is served
 				if err = reach("unix", socket); err == nil {
 					break
 				}
-				time.Sleep(5 * time.Millisecond)
+				<-tick.C
 			}
+			tick.Stop()
 			if err != nil {
 				t.Errorf("%s: %v", filepath.Base(socket), err)
 			}

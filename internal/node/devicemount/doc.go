@@ -15,7 +15,7 @@
 //	the caller may not mount             the kernel refuses it, as before; nothing is asked of the host
 //	the caller is killed meanwhile       nothing is mounted, or it has gone with its namespace
 //	a device or a place hangs (FUSE)     one of few mounts that are made at a time hangs with it, until the caller is killed and the file system answers
-//	arguments are in memory that hangs   few calls are looked at at a time; the kernel answers all others meanwhile: only devices are not mounted
+//	arguments are in memory that hangs   few calls are read at a time; the kernel answers all others meanwhile: only devices are not mounted
 //	process number one ends              the machine ends
 //	a container has a listener of its    the kernel knows one for each process: runc cannot start the container (EBUSY)
 //	own (listenerPath of seccomp)

@@ -78,8 +78,8 @@ func hang(at string) error {
 	var calls sync.WaitGroup
 	for range 2 * maxHeard {
 		calls.Go(func() {
-			path := unsafe.Pointer(unsafe.StringData("/tmp\x00"))                                                               //nolint:gosec // G103: the call takes a pointer
-			_, _, _ = unix.Syscall6(unix.SYS_MOUNT, uintptr(path), uintptr(path), uintptr(unsafe.Pointer(&memory[0])), 0, 0, 0) //nolint:gosec // G103: the call takes a pointer
+			path := unsafe.Pointer(unsafe.StringData("/tmp\x00"))
+			_, _, _ = unix.Syscall6(unix.SYS_MOUNT, uintptr(path), uintptr(path), uintptr(unsafe.Pointer(&memory[0])), 0, 0, 0)
 		})
 	}
 	calls.Wait()

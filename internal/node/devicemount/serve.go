@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxHeard is how many calls are looked at at a time. Each may hang, since their arguments are in memory of the
+	// maxHeard is how many calls are read at a time. Each may hang, since their arguments are in memory of the
 	// caller's, which may be a file.
 	maxHeard = 64
 	// maxMounts is how many mounts of devices are made at a time. Each may hang.
@@ -84,12 +84,12 @@ func Serve(ctx context.Context, fd int, ask Ask, log *slog.Logger) error {
 		}
 		select {
 		case s.hearing <- struct{}{}:
-			go func() { //nolint:gosec // G118: it does not end with the context
+			go func() {
 				defer func() { <-s.hearing }()
 				s.hear(ctx, n)
 			}()
 		default: // as many hang
-			s.answer(n, errNotOurs)
+			s.answer(n, errNotOurs) //nolint:gosec // G118: it does not end with the context
 		}
 	}
 }

@@ -72,15 +72,15 @@ func newWorld(t *testing.T, servers ...frontservers.Server) *world {
 		Listen: listen, Servers: filepath.Join(dir, "servers.json"), Authority: filepath.Join(dir, "ca.pem"),
 		Socket: filepath.Join(dir, "front.sock"), Log: slog.New(slog.DiscardHandler),
 	}}
-	any := httptest.NewUnstartedServer(nil)
-	any.StartTLS()
-	defer any.Close()
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: any.Certificate().Raw})
+	other := httptest.NewUnstartedServer(nil) // every server of httptest has the same certificate
+	other.StartTLS()
+	defer other.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})
 	if err := os.WriteFile(w.config.Authority, authority, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.tell(t, servers...)
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: any.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}} //nolint:forcetypeassert // httptest's
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: other.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}} //nolint:forcetypeassert // httptest's
 	w.client = &http.Client{Transport: transport, Timeout: 10 * time.Second}
 	return w
 }
@@ -125,7 +125,9 @@ func (w *world) ask() (string, error) {
 // soon waits until something is true.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !is(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal(what + ": not within 20 s")
 		}

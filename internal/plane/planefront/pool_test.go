@@ -19,7 +19,7 @@ func at(port uint16) netip.AddrPort {
 // offered, and each server is offered once.
 func TestChoose(t *testing.T) {
 	for seed := range uint64(2000) {
-		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: the order of events
+		random := rand.New(rand.NewPCG(seed, 0))
 		p := newPool()
 		var servers []frontservers.Server
 		var ends []func()
@@ -36,7 +36,7 @@ func TestChoose(t *testing.T) {
 				if random.IntN(2) == 0 {
 					reason = "no"
 				}
-				p.probed(at(uint16(1+random.IntN(4))), reason) //nolint:gosec // G115: at most 4
+				p.probed(at(uint16(1+random.IntN(4))), reason)
 			case 2:
 				if order, _, _ := p.choose(); len(order) > 0 {
 					ends = append(ends, p.took(order[0]))

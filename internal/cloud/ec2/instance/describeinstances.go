@@ -42,7 +42,7 @@ func (a *Actions) describeInstances() awsfront.Spec[describeInstancesInput, desc
 			if err != nil {
 				return nil, err
 			}
-			return &describeInstancesOutput{reserved(call, chosen), next}, nil
+			return &describeInstancesOutput{reserved(chosen), next}, nil
 		},
 	}
 }

@@ -245,7 +245,7 @@ type reservation struct {
 }
 
 // reserved puts instances into their reservations, in the order in which the first of each comes.
-func reserved(call *awsfront.Call, instances []instance) []reservation {
+func reserved(instances []instance) []reservation {
 	all := []reservation{}
 	for _, i := range instances {
 		at := slices.IndexFunc(all, func(r reservation) bool { return r.ReservationID == i.reservation })

@@ -135,7 +135,7 @@ func (a *Actions) showReservation(ctx context.Context, call *awsfront.Call, mach
 	for _, m := range machines {
 		shown = append(shown, view.show(m))
 	}
-	return &reserved(call, shown)[0], nil
+	return &reserved(shown)[0], nil
 }
 
 // madeBefore are the machines that requests with the token have made, by their marks.
