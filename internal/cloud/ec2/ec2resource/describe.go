@@ -43,11 +43,21 @@ type Noun[T any] struct {
 	Key func(*T) string
 }
 
-// rules are all filters.
-func (n Noun[T]) rules() ec2filter.Rules {
+// Match reads the filters of a request, and returns the question whether they choose a resource.
+func (n Noun[T]) Match(filters []ec2filter.Filter) (func(*T) bool, error) {
 	rules := n.Fields.Rules(n.Rules.Names...)
 	rules.Tags = n.Tags != nil
-	return rules
+	set, err := rules.Compile(filters)
+	if err != nil {
+		return nil, err
+	}
+	return func(item *T) bool {
+		resource := ec2filter.Resource{Values: func(name string) []string { return n.Under(item, name) }}
+		if n.Tags != nil {
+			resource.Tags = n.Tags(item)
+		}
+		return set.Match(resource)
+	}, nil
 }
 
 // Under is what a resource has under the name of a filter.
@@ -75,7 +85,7 @@ func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string
 	if err := n.checkIDs(ids); err != nil {
 		return nil, "", err
 	}
-	filters, err := n.rules().Compile(in.Filters)
+	match, err := n.Match(in.Filters)
 	if err != nil {
 		return nil, "", err
 	}
@@ -94,11 +104,7 @@ func Choose[T any](a *EC2, call *awsfront.Call, n Noun[T], all []T, ids []string
 			continue
 		}
 		found[id] = true
-		resource := ec2filter.Resource{Values: func(name string) []string { return n.Under(item, name) }}
-		if n.Tags != nil {
-			resource.Tags = n.Tags(item)
-		}
-		if filters.Match(resource) {
+		if match(item) {
 			chosen = append(chosen, *item)
 		}
 	}

@@ -59,10 +59,6 @@ type describeSecurityGroupRulesOutput struct {
 }
 
 func (a *Actions) describeSecurityGroupRules() awsfront.Spec[describeSecurityGroupRulesInput, describeSecurityGroupRulesOutput] {
-	rules := ec2resource.Noun[groupRule]{
-		Kind: ec2id.SecurityGroupRule, ID: func(r *groupRule) string { return r.SecurityGroupRuleID }, Tags: func(r *groupRule) map[string]string { return awsresource.TagMap(r.Tags) },
-		Fields: awsresource.FiltersOf[groupRule](),
-	}
 	return awsfront.Spec[describeSecurityGroupRulesInput, describeSecurityGroupRulesOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeSecurityGroupRulesInput) (*describeSecurityGroupRulesOutput, error) {
 			groups, err := a.ec2.SecurityGroups(ctx)
@@ -76,9 +72,17 @@ func (a *Actions) describeSecurityGroupRules() awsfront.Spec[describeSecurityGro
 				}
 			}
 			out := &describeSecurityGroupRulesOutput{}
-			out.SecurityGroupRules, out.NextToken, err = ec2resource.Choose(a.ec2, call, rules, all, in.SecurityGroupRuleIDs, in.Paged)
+			out.SecurityGroupRules, out.NextToken, err = ec2resource.Choose(a.ec2, call, ruleNoun(), all, in.SecurityGroupRuleIDs, in.Paged)
 			return out, err
 		},
+	}
+}
+
+// ruleNoun is how rules are chosen.
+func ruleNoun() ec2resource.Noun[groupRule] {
+	return ec2resource.Noun[groupRule]{
+		Kind: ec2id.SecurityGroupRule, ID: func(r *groupRule) string { return r.SecurityGroupRuleID }, Tags: func(r *groupRule) map[string]string { return awsresource.TagMap(r.Tags) },
+		Fields: awsresource.FiltersOf[groupRule](),
 	}
 }
 

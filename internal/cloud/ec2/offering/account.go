@@ -38,10 +38,9 @@ type describeRegionsOutput struct{ Regions []describedRegion }
 // describeRegions shows the account's region. The others of AWS are there if all are asked for, as regions that the
 // account has not opted in to.
 func (a *Actions) describeRegions() awsfront.Spec[describeRegionsInput, describeRegionsOutput] {
-	rules := ec2filter.Rules{Names: []string{"endpoint", "opt-in-status", "region-name"}}
 	return awsfront.Spec[describeRegionsInput, describeRegionsOutput]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *describeRegionsInput) (*describeRegionsOutput, error) {
-			filters, err := rules.Compile(in.Filters)
+			match, err := regionNoun().Match(in.Filters)
 			if err != nil {
 				return nil, err
 			}
@@ -62,13 +61,23 @@ func (a *Actions) describeRegions() awsfront.Spec[describeRegionsInput, describe
 				} else if !in.AllRegions {
 					continue
 				}
-				values := map[string][]string{"endpoint": {r.Endpoint}, "opt-in-status": {r.OptInStatus}, "region-name": {r.RegionName}}
 				named := len(in.RegionNames) == 0 || slices.Contains(in.RegionNames, name)
-				if named && filters.Match(ec2filter.Resource{Values: func(name string) []string { return values[name] }}) {
+				if named && match(&r) {
 					out.Regions = append(out.Regions, r)
 				}
 			}
 			return out, nil
+		},
+	}
+}
+
+// regionNoun is how regions are chosen.
+func regionNoun() ec2resource.Noun[describedRegion] {
+	return ec2resource.Noun[describedRegion]{
+		ID:    func(r *describedRegion) string { return r.RegionName },
+		Rules: ec2filter.Rules{Names: []string{"endpoint", "opt-in-status", "region-name"}},
+		Values: func(r *describedRegion, name string) []string {
+			return map[string][]string{"endpoint": {r.Endpoint}, "opt-in-status": {r.OptInStatus}, "region-name": {r.RegionName}}[name]
 		},
 	}
 }

@@ -41,12 +41,9 @@ type describeZonesInput struct {
 type describeZonesOutput struct{ AvailabilityZones []zone }
 
 func (a *Actions) describeAvailabilityZones() awsfront.Spec[describeZonesInput, describeZonesOutput] {
-	rules := ec2filter.Rules{Names: []string{
-		"group-name", "message", "opt-in-status", "parent-zone-id", "parent-zone-name", "region-name", "state", "zone-id", "zone-name", "zone-type",
-	}}
 	return awsfront.Spec[describeZonesInput, describeZonesOutput]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *describeZonesInput) (*describeZonesOutput, error) {
-			filters, err := rules.Compile(in.Filters)
+			match, err := zoneNoun().Match(in.Filters)
 			if err != nil {
 				return nil, err
 			}
@@ -59,7 +56,7 @@ func (a *Actions) describeAvailabilityZones() awsfront.Spec[describeZonesInput, 
 					GroupName: a.ec2.Region + "-zg-1", NetworkBorderGroup: a.ec2.Region, OptInStatus: "opt-in-not-required", Messages: []struct{ Message string }{},
 				}
 				named := len(in.ZoneNames) == 0 && len(in.ZoneIDs) == 0 || slices.Contains(in.ZoneNames, z.ZoneName) || slices.Contains(in.ZoneIDs, z.ZoneID)
-				if named && filters.Match(ec2filter.Resource{Values: z.values}) {
+				if named && match(&z) {
 					out.AvailabilityZones = append(out.AvailabilityZones, z)
 				}
 			}
@@ -81,7 +78,18 @@ func (a *Actions) describeAvailabilityZones() awsfront.Spec[describeZonesInput, 
 	}
 }
 
-func (z zone) values(name string) []string {
+// zoneNoun is how zones are chosen.
+func zoneNoun() ec2resource.Noun[zone] {
+	return ec2resource.Noun[zone]{
+		ID: func(z *zone) string { return z.ZoneName },
+		Rules: ec2filter.Rules{Names: []string{
+			"group-name", "message", "opt-in-status", "parent-zone-id", "parent-zone-name", "region-name", "state", "zone-id", "zone-name", "zone-type",
+		}},
+		Values: (*zone).values,
+	}
+}
+
+func (z *zone) values(name string) []string {
 	switch name {
 	case "group-name":
 		return []string{z.GroupName}
