@@ -49,7 +49,7 @@ func New(t *testing.T, objects ...client.Object) *ec2resource.EC2 {
 }
 
 // Golden compares a file with the filters of a noun: the values that each item has under each name, and at the end the
-// names that no item has a value for. The flag -update writes the file.
+// names that no item has a value for. A value that follows itself is there once. The flag -update writes the file.
 func Golden[T any](t *testing.T, path string, n ec2resource.Noun[T], items []T) {
 	t.Helper()
 	var b, never strings.Builder
@@ -57,7 +57,7 @@ func Golden[T any](t *testing.T, path string, n ec2resource.Noun[T], items []T) 
 	for _, name := range slices.Sorted(slices.Values(n.Fields.Rules(n.Rules.Names...).Names)) {
 		var lines strings.Builder
 		for i := range items {
-			if values := n.Under(&items[i], name); len(values) > 0 {
+			if values := slices.Compact(n.Under(&items[i], name)); len(values) > 0 {
 				fmt.Fprintf(&lines, "\t%d %s %q\n", i, n.ID(&items[i]), values)
 			}
 		}
