@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/dryrun"
 	"muster.dev/muster/internal/aws/ec2filter"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 )
 
@@ -20,14 +21,14 @@ func (a *Actions) RegisterZones(f *awsfront.Front) {
 
 // zone is an availability zone as EC2 shows it.
 type zone struct {
-	ZoneName           string
-	ZoneID             string
-	ZoneType           string
-	State              string
-	RegionName         string
-	GroupName          string
+	ZoneName           string `filter:"zone-name"`
+	ZoneID             string `filter:"zone-id"`
+	ZoneType           string `filter:"zone-type"`
+	State              string `filter:"state"`
+	RegionName         string `filter:"region-name"`
+	GroupName          string `filter:"group-name"`
 	NetworkBorderGroup string
-	OptInStatus        string
+	OptInStatus        string `filter:"opt-in-status"`
 	Messages           []struct{ Message string }
 }
 
@@ -81,30 +82,8 @@ func (a *Actions) describeAvailabilityZones() awsfront.Spec[describeZonesInput, 
 // zoneNoun is how zones are chosen.
 func zoneNoun() ec2resource.Noun[zone] {
 	return ec2resource.Noun[zone]{
-		ID: func(z *zone) string { return z.ZoneName },
-		Rules: ec2filter.Rules{Names: []string{
-			"group-name", "message", "opt-in-status", "parent-zone-id", "parent-zone-name", "region-name", "state", "zone-id", "zone-name", "zone-type",
-		}},
-		Values: (*zone).values,
+		ID:     func(z *zone) string { return z.ZoneName },
+		Fields: awsresource.FiltersOf[zone](),
+		Rules:  ec2filter.Rules{Names: []string{"message", "parent-zone-id", "parent-zone-name"}}, // no zone has a value for them
 	}
-}
-
-func (z *zone) values(name string) []string {
-	switch name {
-	case "group-name":
-		return []string{z.GroupName}
-	case "opt-in-status":
-		return []string{z.OptInStatus}
-	case "region-name":
-		return []string{z.RegionName}
-	case "state":
-		return []string{z.State}
-	case "zone-id":
-		return []string{z.ZoneID}
-	case "zone-name":
-		return []string{z.ZoneName}
-	case "zone-type":
-		return []string{z.ZoneType}
-	}
-	return nil
 }
