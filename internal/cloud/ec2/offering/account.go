@@ -10,7 +10,6 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/dryrun"
-	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cloud/awsresource"
@@ -31,7 +30,11 @@ type describeRegionsInput struct {
 	RegionNames []string
 }
 
-type describedRegion struct{ RegionName, Endpoint, OptInStatus string }
+type describedRegion struct {
+	RegionName  string `filter:"region-name"`
+	Endpoint    string `filter:"endpoint"`
+	OptInStatus string `filter:"opt-in-status"`
+}
 
 type describeRegionsOutput struct{ Regions []describedRegion }
 
@@ -74,11 +77,7 @@ func (a *Actions) describeRegions() awsfront.Spec[describeRegionsInput, describe
 // regionNoun is how regions are chosen.
 func regionNoun() ec2resource.Noun[describedRegion] {
 	return ec2resource.Noun[describedRegion]{
-		ID:    func(r *describedRegion) string { return r.RegionName },
-		Rules: ec2filter.Rules{Names: []string{"endpoint", "opt-in-status", "region-name"}},
-		Values: func(r *describedRegion, name string) []string {
-			return map[string][]string{"endpoint": {r.Endpoint}, "opt-in-status": {r.OptInStatus}, "region-name": {r.RegionName}}[name]
-		},
+		ID: func(r *describedRegion) string { return r.RegionName }, Fields: awsresource.FiltersOf[describedRegion](),
 	}
 }
 
