@@ -42,6 +42,8 @@ type Interface struct {
 	IPv4Prefixes       []instance.Ipv4Prefix
 	Attachment         *shownAttachment `filter:"attachment."`
 	TagSet             []awstag.Tag
+
+	primary bool `filter:"addresses.primary"` // of an interface without addresses, too
 }
 
 type shownAttachment struct {
@@ -153,7 +155,7 @@ func (a *Actions) Interfaces(ctx context.Context, call *awsfront.Call) ([]Interf
 		digits, launched := strings.TrimPrefix(m.Name, ec2id.Instance.Prefix), m.LaunchedAt().UTC().Truncate(time.Second)
 		shown := Interface{
 			NetworkInterfaceID: ec2id.NetworkInterface.Prefix + digits, InterfaceType: "interface", Status: "in-use", PrivateDNSName: m.Status.NodeName,
-			SourceDestCheck: !m.Spec.DisableSourceCheck, Groups: v.ofMachine(m), TagSet: []awstag.Tag{},
+			SourceDestCheck: !m.Spec.DisableSourceCheck, Groups: v.ofMachine(m), TagSet: []awstag.Tag{}, primary: true,
 			Attachment: &shownAttachment{AttachmentID: "eni-attach-" + digits, InstanceID: m.Name, InstanceOwnerID: owner, Status: "attached", DeleteOnTermination: true, AttachTime: &launched},
 		}
 		shown.at(v, owner, string(m.Spec.SubnetID), instance.AddressOf(m))
@@ -170,7 +172,7 @@ func (a *Actions) Interfaces(ctx context.Context, call *awsfront.Call) ([]Interf
 			id := ec2id.NetworkInterface.New([ec2id.Entropy]byte(sum[:]))
 			shown := Interface{
 				NetworkInterfaceID: id, InterfaceType: "interface", Status: "in-use", Description: "Amazon EKS " + cluster.Spec.Name, SourceDestCheck: true,
-				RequesterManaged: true, RequesterID: owner, TagSet: []awstag.Tag{},
+				RequesterManaged: true, RequesterID: owner, TagSet: []awstag.Tag{}, primary: true,
 				Groups:     v.named(append([]string{cluster.Status.ClusterSecurityGroupID}, cluster.Spec.SecurityGroupIDs...)...),
 				Attachment: &shownAttachment{AttachmentID: "eni-attach-" + strings.TrimPrefix(id, ec2id.NetworkInterface.Prefix), InstanceOwnerID: "amazon-eks", Status: "attached", DeviceIndex: 1},
 			}
@@ -228,15 +230,9 @@ func interfaceNoun() ec2resource.Noun[Interface] {
 		Kind: ec2id.NetworkInterface, ID: func(n *Interface) string { return n.NetworkInterfaceID },
 		Tags:   func(n *Interface) map[string]string { return awsresource.TagMap(n.TagSet) },
 		Fields: awsresource.FiltersOf[Interface](),
-		Rules: ec2filter.Rules{Names: []string{
-			"addresses.primary", "addresses.association.owner-id", "addresses.association.public-ip", "association.allocation-id", "association.association-id",
+		Rules: ec2filter.Rules{Names: []string{ // there are no public addresses and no IPv6
+			"addresses.association.owner-id", "addresses.association.public-ip", "association.allocation-id", "association.association-id",
 			"association.ip-owner-id", "association.public-dns-name", "association.public-ip", "ipv6-addresses.ipv6-address",
 		}},
-		Values: func(_ *Interface, name string) []string {
-			if name == "addresses.primary" {
-				return []string{"true"}
-			}
-			return nil // there are no public addresses and no IPv6
-		},
 	}
 }
