@@ -27,18 +27,30 @@ const (
 
 // ipPermission is a protocol with ports, and all that it is let through from or to: several rules in one.
 type ipPermission struct {
-	IPProtocol       string
-	FromPort, ToPort *int32
-	IPRanges         []ipRange
-	Ipv6Ranges       []ipv6Range
-	UserIDGroupPairs []groupPair
+	IPProtocol       string      `filter:"protocol"`
+	FromPort         *int32      `filter:"from-port"`
+	ToPort           *int32      `filter:"to-port"`
+	IPRanges         []ipRange   `filter:""`
+	Ipv6Ranges       []ipv6Range `filter:""`
+	UserIDGroupPairs []groupPair `filter:""`
 }
 
-type ipRange struct{ CidrIP, Description string }
+type ipRange struct {
+	CidrIP      string `filter:"cidr"`
+	Description string
+}
 
-type ipv6Range struct{ CidrIpv6, Description string }
+type ipv6Range struct {
+	CidrIpv6    string `filter:"ipv6-cidr"`
+	Description string
+}
 
-type groupPair struct{ GroupID, GroupName, UserID, VpcID, Description string }
+type groupPair struct {
+	GroupID            string `filter:"group-id"`
+	GroupName          string
+	UserID             string `filter:"user-id"`
+	VpcID, Description string
+}
 
 // shownPermissions are the rules of one direction as EC2 tells of them: those of the same protocol and ports together.
 func shownPermissions(call *awsfront.Call, rules []v1alpha1.SecurityGroupRule, direction v1alpha1.RuleDirection) []ipPermission {

@@ -5,7 +5,6 @@ package ec2securitygroup
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
@@ -148,38 +147,4 @@ func ruleOf(g *v1alpha1.SecurityGroup, id string) *v1alpha1.SecurityGroupRule {
 		return nil
 	}
 	return &g.Spec.Rules[i]
-}
-
-// ruleValues are what the rules of a group have under the name of a filter.
-func (g *securityGroup) ruleValues(direction v1alpha1.RuleDirection, name string) []string {
-	_, part, _ := strings.Cut(name, "ip-permission.")
-	var values []string
-	for _, r := range g.rules {
-		if r.Direction != direction {
-			continue
-		}
-		value := ""
-		switch part {
-		case "cidr":
-			value = r.CIDRIPv4
-		case "ipv6-cidr":
-			value = r.CIDRIPv6
-		case "group-id":
-			value = r.GroupID
-		case "protocol":
-			value = r.Protocol
-		case "from-port":
-			value = ec2resource.PortText(r.FromPort)
-		case "to-port":
-			value = ec2resource.PortText(r.ToPort)
-		case "user-id":
-			if r.GroupID != "" {
-				value = g.OwnerID
-			}
-		}
-		if value != "" {
-			values = append(values, value)
-		}
-	}
-	return values
 }

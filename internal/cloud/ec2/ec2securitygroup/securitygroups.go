@@ -4,7 +4,6 @@ package ec2securitygroup
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -147,17 +146,15 @@ func (a *Actions) groupNamed(ctx context.Context, id, name string) (string, erro
 
 // securityGroup is a group as EC2 shows it.
 type securityGroup struct {
-	GroupID             string
-	GroupName           string
-	Description         string
-	OwnerID             string
-	VpcID               string
+	GroupID             string `filter:"group-id"`
+	GroupName           string `filter:"group-name"`
+	Description         string `filter:"description"`
+	OwnerID             string `filter:"owner-id"`
+	VpcID               string `filter:"vpc-id"`
 	SecurityGroupARN    string
-	IPPermissions       []ipPermission
-	IPPermissionsEgress []ipPermission
+	IPPermissions       []ipPermission `filter:"ip-permission."`
+	IPPermissionsEgress []ipPermission `filter:"egress.ip-permission."`
 	Tags                []awstag.Tag
-
-	rules []v1alpha1.SecurityGroupRule
 }
 
 type describeSecurityGroupsInput struct {
@@ -202,36 +199,17 @@ func (a *Actions) showGroup(call *awsfront.Call, g *v1alpha1.SecurityGroup) secu
 		GroupID: g.Name, GroupName: g.Spec.GroupName, Description: g.Spec.Description, OwnerID: call.Caller.Account(), VpcID: g.Spec.VPCID,
 		SecurityGroupARN: a.ec2.ARN(call, "security-group/"+g.Name), Tags: awstag.Sorted(groupTags(g)),
 		IPPermissions:       shownPermissions(call, g.Spec.Rules, v1alpha1.RuleIngress),
-		IPPermissionsEgress: shownPermissions(call, g.Spec.Rules, v1alpha1.RuleEgress), rules: g.Spec.Rules,
+		IPPermissionsEgress: shownPermissions(call, g.Spec.Rules, v1alpha1.RuleEgress),
 	}
 }
 
-// filtersOfRules are the filters of DescribeSecurityGroups about rules, after ip-permission. and egress.ip-permission.
-var filtersOfRules = []string{"cidr", "from-port", "group-id", "group-name", "ipv6-cidr", "prefix-list-id", "protocol", "to-port", "user-id"}
-
+// groupNoun is how groups are chosen.
 func groupNoun() ec2resource.Noun[securityGroup] {
-	names := []string{"description", "group-id", "group-name", "owner-id", "vpc-id"}
-	of := map[string]v1alpha1.RuleDirection{}
-	for _, name := range filtersOfRules {
-		of["ip-permission."+name], of["egress.ip-permission."+name] = v1alpha1.RuleIngress, v1alpha1.RuleEgress
-	}
 	return ec2resource.Noun[securityGroup]{
 		Kind: ec2id.SecurityGroup, ID: func(g *securityGroup) string { return g.GroupID }, Tags: func(g *securityGroup) map[string]string { return awsresource.TagMap(g.Tags) },
-		Rules: ec2filter.Rules{Names: append(names, slices.Sorted(maps.Keys(of))...)},
-		Values: func(g *securityGroup, name string) []string {
-			switch name {
-			case "description":
-				return []string{g.Description}
-			case "group-id":
-				return []string{g.GroupID}
-			case "group-name":
-				return []string{g.GroupName}
-			case "owner-id":
-				return []string{g.OwnerID}
-			case "vpc-id":
-				return []string{g.VpcID}
-			}
-			return g.ruleValues(of[name], name)
-		},
+		Fields: awsresource.FiltersOf[securityGroup](),
+		Rules: ec2filter.Rules{Names: []string{ // no rule has a value for them
+			"egress.ip-permission.group-name", "egress.ip-permission.prefix-list-id", "ip-permission.group-name", "ip-permission.prefix-list-id",
+		}},
 	}
 }
