@@ -40,10 +40,10 @@ func TestDescribeInstanceTypes(t *testing.T) {
 		t.Errorf("not all: %s", text)
 	}
 	noun := offering.InstanceTypeNoun()
-	for _, name := range noun.Rules.Names { // each filter has a value of each type
+	for _, name := range noun.Fields.Rules().Names { // each filter has a value of each type
 		for _, kind := range instancetype.All() {
 			shown := offering.ShowInstanceType(kind)
-			if values := noun.Values(&shown, name); len(values) != 1 || values[0] == "" {
+			if values := noun.Under(&shown, name); len(values) != 1 || values[0] == "" {
 				t.Errorf("%s of %s is %q", name, kind.Name, values)
 			}
 		}
