@@ -33,12 +33,11 @@ type Noun[T any] struct {
 	Kind ec2id.Kind
 	// Fields are the filters that fields of T have by their tags.
 	Fields awsresource.Filters[T]
-	// Rules are the other filters of the action. The filters of tags are among them if tags is set.
+	// Rules are the other filters of the action, for which no resource has a value. The filters of tags are among them
+	// if tags is set.
 	Rules ec2filter.Rules
 	ID    func(*T) string
-	// Values are what a resource has under the name of a filter of Rules; nil where it never has anything.
-	Values func(*T, string) []string
-	Tags   func(*T) map[string]string
+	Tags  func(*T) map[string]string
 	// Key is what pages are ordered by; nil is the id.
 	Key func(*T) string
 }
@@ -62,10 +61,7 @@ func (n Noun[T]) Match(filters []ec2filter.Filter) (func(*T) bool, error) {
 
 // Under is what a resource has under the name of a filter.
 func (n Noun[T]) Under(item *T, name string) []string {
-	values, found := n.Fields.Values(item, name)
-	if !found && n.Values != nil {
-		return n.Values(item, name)
-	}
+	values, _ := n.Fields.Values(item, name)
 	return values
 }
 
