@@ -22,8 +22,8 @@ import (
 //	Attachment *attachment `filter:"attachment."`     // a prefix of the names in the struct, or in the structs of a slice
 //
 // A field is a string, a boolean, a number, a time, a struct, a pointer to or a slice of them. A nil pointer has no
-// value, and a slice has all of its items'. A time is compared in UTC, with milliseconds. Values that the
-// answer does not show are in unexported fields, which are no times; a boolean that is always false has no name.
+// value, and a slice has all of its items'. A time is compared in UTC, with milliseconds. Values that the answer does
+// not show are in unexported fields, which are not times.
 type Filters[T any] struct {
 	names  []string
 	fields map[string]field

@@ -77,9 +77,9 @@ func (s *Service) Admit(r *http.Request, service string, body []byte) (awsfront.
 	return c, nil
 }
 
-// Authorize asks the policies of the caller, whose key and policies are as they are now, about an action such as eks:DescribeCluster and a resource,
-// which is an ARN or "*". The conditions are those of the request and the resource beside the global ones, by their
-// names in lower case. Refusals are *awsfault.Error. A request of STS or IAM is decided by the state that it works on.
+// Authorize asks the policies of the caller about an action such as eks:DescribeCluster and a resource, which is an ARN
+// or "*". The caller's key and policies are looked up anew. The conditions are those of the request and the resource
+// beside the global ones, by their names in lower case. Refusals are *awsfault.Error. A request of STS or IAM is decided by the state that it works on.
 func (s *Service) Authorize(by awsfront.Caller, action string, about awsfront.Target) error {
 	caller, ok := by.(Caller)
 	if !ok {

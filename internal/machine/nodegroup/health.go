@@ -73,8 +73,8 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 	}, nil
 }
 
-// answersRequests reports whether the API server of a cluster and the front of it are Ready. Before, it refuses the service, whose roles it
-// has not written yet.
+// answersRequests reports whether the API server of a cluster and its front are Ready. Before, the API server refuses the
+// service, whose roles it has not written yet.
 func answersRequests(components []runner.Status) bool {
 	return !slices.ContainsFunc(components, func(s runner.Status) bool {
 		return (s.Name == component.APIServer || s.Name == component.Front) && s.State != runner.Ready

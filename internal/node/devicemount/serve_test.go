@@ -92,7 +92,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A file that was put in a device's place as it was opened is no device, and is not polled.
+// A file that was put in a device's place as it was opened is not a device, and is not polled.
 func TestDeviceOf(t *testing.T) {
 	fuse := hosttest.MountFuse(t)
 	fd, err := unix.Open(filepath.Join(fuse.Dir, hosttest.FuseFile), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)

@@ -182,7 +182,7 @@ func (f *Front) follow(file watchfile.File) {
 	}
 }
 
-// accept passes connections on until the listener is closed, which is no error.
+// accept passes connections on until the listener is closed, which is not an error.
 func (f *Front) accept(ctx context.Context, listener net.Listener) error {
 	for {
 		client, err := listener.Accept()

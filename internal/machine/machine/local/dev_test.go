@@ -21,7 +21,7 @@ import (
 func TestDeviceRules(t *testing.T) {
 	p, _ := launchIsolated(t)
 	if !slices.ContainsFunc(p.cgroups.Hierarchies, func(h host.Hierarchy) bool { return h.Unified || slices.Contains(h.Options, "devices") }) {
-		t.Skip(devicerules.ErrNone)
+		t.Skip("this host has no rules of devices:", devicerules.ErrNone)
 	}
 	dir := t.TempDir()
 	nodes := map[string]struct {
