@@ -298,7 +298,7 @@ func killEach(t *testing.T, i *installation) {
 func takeOver(t *testing.T, i *installation) {
 	before := i.processes()
 	i.mustKubectl("delete", "clusterrolebinding", "eks:node-bootstrapper")
-	containers := i.mustKubectl("get", "pods", "-A", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].containerID}{"\n"}{end}`)
+	containers := i.settled()
 	i.kill("serve")
 	i.eventually("the guard starts the service again", func() error {
 		status, err := i.status()
@@ -333,7 +333,7 @@ func takeOver(t *testing.T, i *installation) {
 			t.Errorf("%s was restarted (process %d, was %d)", name, p.PID, before[name].PID)
 		}
 	}
-	if after := i.mustKubectl("get", "pods", "-A", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].containerID}{"\n"}{end}`); after != containers {
+	if after := i.containers(); after != containers {
 		t.Errorf("containers did not survive:\n%s\nbefore:\n%s", after, containers)
 	}
 }

@@ -5,6 +5,7 @@ package stories
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"muster.dev/muster/internal/plane/runner"
@@ -86,4 +87,33 @@ func (i *installation) ready() time.Duration {
 		}
 		return nil
 	})
+}
+
+// containers are the ids of all pods' first containers, a line each in the order of the pods' names; one that does not
+// run yet has an empty line.
+func (i *installation) containers() string {
+	i.t.Helper()
+	return i.mustKubectl("get", "pods", "-A", "--field-selector=status.phase!=Failed", "-o",
+		`jsonpath={range .items[*]}{.status.containerStatuses[0].containerID}{"\n"}{end}`)
+}
+
+// settled waits until no pod comes or goes any more, and returns the containers. A machine that had no memory left
+// evicts pods, each time that its kubelet looks at it (every 10 s), and what made them makes others.
+func (i *installation) settled() string {
+	i.t.Helper()
+	var last string
+	var since time.Time
+	i.eventually("pods stay as they are", func() error {
+		if now := i.containers(); now != last {
+			last, since = now, time.Now()
+		}
+		if strings.Contains("\n"+last, "\n\n") {
+			return fmt.Errorf("a container does not run yet: %q", last)
+		}
+		if time.Since(since) < 15*time.Second {
+			return fmt.Errorf("they changed %s ago", time.Since(since))
+		}
+		return nil
+	})
+	return last
 }
