@@ -17,3 +17,18 @@ type State struct {
 
 // Short reports whether lines are gone that are younger than a day.
 func (s State) Short(now time.Time) bool { return s.Lost && s.Whole.After(now.Add(-promised)) }
+
+// Merge is the state of several logs that are read as one.
+func Merge(states ...State) State {
+	var all State
+	for _, s := range states {
+		switch {
+		case s.Whole.IsZero():
+		case all.Whole.IsZero(), s.Lost && !all.Lost:
+			all = s
+		case s.Lost == all.Lost && s.Whole.After(all.Whole) == s.Lost: // the last that lost lines, or the first line
+			all.Whole = s.Whole
+		}
+	}
+	return all
+}
