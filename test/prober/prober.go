@@ -8,8 +8,10 @@
 //	one that is kept        GET, consistent LIST, PUT, by HTTP/2
 //	a watch                 of numbered writes: a number that is missing, or comes twice, is a failure
 //
-// A transport error, a status of 500 and more, and the end of a watch are failures. 429 with Retry-After is counted
-// apart, and repeated once after that time.
+// A transport error and a status of 500 and more are failures. 429 with Retry-After is counted apart, and repeated once
+// after that time; so is a request of which a server that leaves says that it has not looked at it. A server that leaves
+// says so: a kept connection that ends otherwise was cut, which is a failure, as is a watch that is not ended by the
+// server. A watch that the server has ended goes on after its last event, over another connection.
 package prober
 
 import (
@@ -50,8 +52,11 @@ type Config struct {
 
 // Report is what a prober has seen.
 type Report struct {
-	// Asked is the number of requests, Repeated those that were refused with 429 first, and Watched the events of the watch.
-	Asked, Repeated, Watched int
+	// Asked is the number of requests, Repeated those that were refused with 429 first, and Watched the events of the watch,
+	// which was begun again Resumed times.
+	Asked, Repeated, Watched, Resumed int
+	// Longest is how long the request took that took longest.
+	Longest time.Duration
 	// Failures are the first of those that there were, and Failed is their number.
 	Failures []string
 	Failed   int
@@ -72,25 +77,24 @@ type Prober struct {
 
 // Start begins to ask. The connection that is kept, and the watch, are there when it returns.
 func Start(ctx context.Context, c Config) (*Prober, error) {
-	kept, err := dial(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	watch, err := dial(ctx, c)
-	if err != nil {
-		return nil, errors.Join(err, kept.Close())
-	}
+	kept, watch := &kept{config: c}, &kept{config: c}
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Prober{config: c, end: func() {
 		cancel()
-		_, _ = kept.Close(), watch.Close()
+		kept.Close()
+		watch.Close()
 	}}
-	events, err := p.watch(ctx, watch)
+	_, err := kept.take(ctx)
+	if err == nil {
+		var events io.ReadCloser
+		if events, err = p.watch(ctx, watch, ""); err == nil {
+			p.parts.Go(func() { p.follow(ctx, watch, events) })
+		}
+	}
 	if err != nil {
 		p.end()
 		return nil, err
 	}
-	p.parts.Go(func() { p.follow(ctx, events) })
 	p.parts.Go(func() { p.write(ctx, kept) })
 	p.parts.Go(func() { p.ask(ctx, map[string]http.RoundTripper{"kept connection": kept, "new connection": fresh{c}}) })
 	return p, nil
@@ -108,14 +112,6 @@ func (p *Prober) Stop() Report {
 	p.end()
 	p.parts.Wait()
 	return p.Report()
-}
-
-// dial makes a connection of HTTP/2, which repeats nothing. Requests wait while the server has as many as it takes on a
-// connection at a time.
-func dial(ctx context.Context, c Config) (*http.ClientConn, error) {
-	transport := &http.Transport{TLSClientConfig: c.TLS.Clone(), Protocols: new(http.Protocols)}
-	transport.Protocols.SetHTTP2(true)
-	return transport.NewClientConn(ctx, c.URL.Scheme, c.URL.Host)
 }
 
 // fresh asks by HTTP/1.1 over a connection of its own for each request.
@@ -187,7 +183,7 @@ func (p *Prober) request(ctx context.Context, way http.RoundTripper, name, metho
 	defer cancel()
 	began := time.Now()
 	code, after, err := p.send(ctx, way, method, at, body)
-	if err == nil && code == http.StatusTooManyRequests && after > 0 {
+	if err == nil && code == http.StatusTooManyRequests && after > 0 || notProcessed(err) {
 		p.count(func(r *Report) { r.Repeated++ })
 		select {
 		case <-ctx.Done():
@@ -201,7 +197,7 @@ func (p *Prober) request(ctx context.Context, way http.RoundTripper, name, metho
 	if err == nil && code != http.StatusOK {
 		err = errors.New(http.StatusText(code))
 	}
-	p.count(func(r *Report) { r.Asked++ })
+	p.count(func(r *Report) { r.Asked, r.Longest = r.Asked+1, max(r.Longest, time.Since(began)-after) })
 	if err != nil {
 		p.fail(fmt.Sprintf("%s %s by a %s, after %s: %v", method, at, name, time.Since(began).Round(time.Millisecond), err))
 	}
@@ -225,10 +221,10 @@ func (p *Prober) send(ctx context.Context, way http.RoundTripper, method, at str
 	return answer.StatusCode, time.Duration(seconds) * time.Second, nil
 }
 
-// watch begins to watch the object, from what it is now.
-func (p *Prober) watch(ctx context.Context, way http.RoundTripper) (io.ReadCloser, error) {
+// watch begins to watch the object, from what it is now or after a version.
+func (p *Prober) watch(ctx context.Context, way http.RoundTripper, after string) (io.ReadCloser, error) {
 	u := p.config.URL.JoinPath(p.config.Collection)
-	u.RawQuery = url.Values{"watch": {"true"}, "fieldSelector": {"metadata.name=" + path.Base(p.config.Object)}}.Encode()
+	u.RawQuery = url.Values{"watch": {"true"}, "fieldSelector": {"metadata.name=" + path.Base(p.config.Object)}, "resourceVersion": {after}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -239,21 +235,33 @@ func (p *Prober) watch(ctx context.Context, way http.RoundTripper) (io.ReadClose
 	}
 	if answer.StatusCode != http.StatusOK {
 		_ = answer.Body.Close()
+		if answer.StatusCode == http.StatusTooManyRequests {
+			return nil, &tooMany{}
+		}
 		return nil, fmt.Errorf("watching: %s", answer.Status)
 	}
 	return answer.Body, nil
 }
 
-// follow reads numbers from the watch.
-func (p *Prober) follow(ctx context.Context, events io.ReadCloser) {
+// follow reads numbers from the watch, and begins it again each time that the server has ended it.
+func (p *Prober) follow(ctx context.Context, way http.RoundTripper, events io.ReadCloser) {
 	defer func() { _ = events.Close() }()
-	decoder := json.NewDecoder(events)
+	decoder, version := json.NewDecoder(events), ""
 	for last := -1; ; {
 		var event struct {
 			Type   string          `json:"type"`
 			Object json.RawMessage `json:"object"`
 		}
 		err := decoder.Decode(&event)
+		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && ctx.Err() == nil {
+			_ = events.Close()
+			if events, err = p.resume(ctx, way, version); err == nil {
+				decoder = json.NewDecoder(events)
+				p.count(func(r *Report) { r.Resumed++ })
+				continue
+			}
+			events = http.NoBody
+		}
 		var number int
 		if err == nil {
 			number, err = p.config.Number(event.Object)
@@ -269,9 +277,33 @@ func (p *Prober) follow(ctx context.Context, events io.ReadCloser) {
 			p.fail(fmt.Sprintf("the watch: %d comes after %d", number, last))
 		}
 		last = number
+		var object struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		_ = json.Unmarshal(event.Object, &object) // Number could read it
+		version = object.Metadata.ResourceVersion
 		p.count(func(r *Report) { r.Watched++ })
 	}
 }
+
+// resume begins the watch again after a version, and repeats that once if it is refused with 429.
+func (p *Prober) resume(ctx context.Context, way http.RoundTripper, version string) (io.ReadCloser, error) {
+	events, err := p.watch(ctx, way, version)
+	if refused := (*tooMany)(nil); errors.As(err, &refused) || notProcessed(err) {
+		p.count(func(r *Report) { r.Repeated++ })
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+		events, err = p.watch(ctx, way, version)
+	}
+	return events, err
+}
+
+// tooMany is of a watch that was refused with 429.
+type tooMany struct{}
+
+func (*tooMany) Error() string { return http.StatusText(http.StatusTooManyRequests) }
 
 func (p *Prober) fail(what string) {
 	p.count(func(r *Report) {

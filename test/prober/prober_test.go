@@ -24,11 +24,19 @@ type server struct {
 	code    atomic.Int32 // of the next answers
 	once    atomic.Int32 // of the next answer alone
 	numbers chan int
+	leaves  chan struct{} // a watch ends
+	closing atomic.Int32  // of the next answers, so many say that their connection ends
+}
+
+// leave has the server say on its connections that they end, as one does that is about to go.
+func (s *server) leave() {
+	s.closing.Store(20)
+	s.leaves <- struct{}{}
 }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{numbers: make(chan int, 1000)}
+	s := &server{numbers: make(chan int, 1000), leaves: make(chan struct{})}
 	s.code.Store(http.StatusOK)
 	s.numbers <- 0
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,6 +44,8 @@ func newServer(t *testing.T) *server {
 			for {
 				select {
 				case <-r.Context().Done():
+					return
+				case <-s.leaves:
 					return
 				case n := <-s.numbers:
 					_, _ = fmt.Fprintf(w, `{"type":"MODIFIED","object":{"number":%d}}`, n)
@@ -51,6 +61,9 @@ func newServer(t *testing.T) *server {
 			var object struct{ Number int }
 			_ = json.NewDecoder(r.Body).Decode(&object)
 			s.numbers <- object.Number
+		}
+		if s.closing.Add(-1) > 0 {
+			w.Header().Set("Connection", "close")
 		}
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(code)
@@ -114,6 +127,7 @@ func TestProber(t *testing.T) {
 		"an error of the server":    {func(s *server) { s.once.Store(http.StatusServiceUnavailable) }, "Service Unavailable"},
 		"too many requests, once":   {func(s *server) { s.once.Store(http.StatusTooManyRequests) }, ""},
 		"too many requests, always": {func(s *server) { s.code.Store(http.StatusTooManyRequests) }, "Too Many Requests"},
+		"the server leaves":         {func(s *server) { s.leave() }, ""},
 		"a number comes twice":      {func(s *server) { s.numbers <- 7; s.numbers <- 7 }, "the watch: 7 comes after"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +141,10 @@ func TestProber(t *testing.T) {
 			if tc.fails == "" && got.Failed != 0 || !strings.Contains(all, tc.fails) || tc.fails != "" && got.Failed == 0 {
 				t.Errorf("%d failures, want %q:\n%s", got.Failed, tc.fails, all)
 			}
-			if strings.HasPrefix(name, "too many") == (got.Repeated == 0) {
+			if strings.Contains(name, "leaves") == (got.Resumed == 0) {
+				t.Errorf("the watch was resumed %d times", got.Resumed)
+			}
+			if strings.HasPrefix(name, "too many") == (got.Repeated == 0) && !strings.Contains(name, "leaves") {
 				t.Errorf("%d requests were repeated", got.Repeated)
 			}
 		})
