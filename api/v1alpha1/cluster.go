@@ -219,6 +219,16 @@ type ClusterAPIServer struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[1-9][0-9]{0,8}(Mi|Gi)$') && quantity(self).compareTo(quantity('512Mi')) >= 0 && quantity(self).compareTo(quantity('1024Gi')) <= 0",message="must be from 512Mi to 1024Gi, in whole Mi or Gi, as 4Gi; or left out"
 	MemoryLimit string `json:"memoryLimit,omitempty"`
+
+	// EventTTL is how long Events are kept. A change takes effect without a failed call: an API server with it takes the place of the one before.
+	// Defaults to 1h.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be from 1m to 168h"
+	EventTTL *metav1.Duration `json:"eventTTL,omitempty"`
 }
 
 // ClusterCertificates sets the lifetime of kubelets' certificates. The pattern of a duration is what Go can
