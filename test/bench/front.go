@@ -97,7 +97,7 @@ func (t trial) frontWays() ([]*frontWay, error) {
 	if err != nil {
 		return nil, err
 	}
-	ways := []*frontWay{{name: "by the front", port: ports.Published}, {name: "direct", port: ports.APIServer}}
+	ways := []*frontWay{{name: "by the front", port: ports.Published}, {name: "direct", port: ports.APIServer0}}
 	for _, way := range ways {
 		way.fresh = &http.Client{Transport: &http.Transport{TLSClientConfig: secured.Clone(), DisableKeepAlives: true}}
 		way.kept = &http.Client{Transport: &http.Transport{TLSClientConfig: secured.Clone(), ForceAttemptHTTP2: true}}

@@ -120,7 +120,7 @@ func (i *installation) clusterCA() []byte {
 func loopbackIsRefused(t *testing.T, i *installation, reason string) {
 	own, account := i.ports()
 	ca := i.clusterCA()
-	for what, port := range map[string]int{"the front of its own API server": own.Published, "its own API server": own.APIServer, "etcd": own.Etcd, "the management plane": account.Management, "STS and IAM": account.Identity, "the registry": account.Registry} {
+	for what, port := range map[string]int{"the front of its own API server": own.Published, "its own API server": own.APIServer0, "etcd": own.Etcd, "the management plane": account.Management, "STS and IAM": account.Identity, "the registry": account.Registry} {
 		i.t.Logf("a webhook at the port of %s", what)
 		i.webhookSays(fmt.Sprintf("https://127.0.0.1:%d/", port), ca, reason)
 	}

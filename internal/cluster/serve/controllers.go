@@ -91,12 +91,3 @@ var errControllersEnded = errors.New("the controllers ended")
 func onHost(providers machine.Providers, files *filestore.Store) machine.Providers {
 	return hostagent.New(hostagent.Config{Providers: providers, Files: files}).Providers()
 }
-
-// running is how the cluster is run now.
-func (h *hosted) running() nodegroup.Run {
-	run := nodegroup.Run{Components: h.components()}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	run.Refused, run.RefusedAt = h.refusal, h.refusedAt
-	return run
-}

@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
+	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/release"
@@ -50,13 +51,12 @@ type hosted struct {
 	mu          sync.Mutex
 	message     string
 	usersNote   string // why its components have no users of their own
-	refusal     string // of the last change that was asked for: it runs on as it was
-	refusedAt   int64  // the generation of the object that asked for it
+	followed    followed
 	runner      runner.Runner
 	specs       component.Config
 	accounts    serviceaccounts.Cluster // once it runs
-	securityLog *auditlog.Splitter
-	reader      client.Reader // the management plane, as far as it is about this cluster, once the controllers run
+	securityLog []*auditlog.Splitter    // of each API server
+	reader      client.Reader           // the management plane, as far as it is about this cluster, once the controllers run
 }
 
 // newHosted makes a cluster that can be run until the context ends, or the cluster is removed.
@@ -85,6 +85,7 @@ func (h *hosted) run(account component.Account) {
 func (h *hosted) generation(ctx context.Context, account component.Account) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	change := h.begin()
 	wanted, err := clusterconfig.Read(h.dir.Record())
 	if err != nil {
 		return err
@@ -97,10 +98,6 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	processes, err := component.Specs(specs)
-	if err != nil {
-		return err
-	}
 	supervisor, err := supervise.New(supervise.Config{
 		State: account.State, Log: h.log, OwnUsers: h.ownUsers(), Memory: supervise.MemoryGroups(account.State),
 		Owns: h.owns,
@@ -108,10 +105,14 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	if err := supervisor.Apply(ctx, processes); err != nil {
+	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Log: h.log})
+	if err != nil {
 		return err
 	}
-	security, err := auditlog.New(auditlog.Config{Path: h.dir.Audit(0), Kept: h.dir.SecurityLog(0), Log: h.log}) // of the one instance
+	if err := plane.Begin(ctx); err != nil {
+		return err
+	}
+	security, err := h.splitters()
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,14 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	defer group.Wait()
 	group.Go(func() { supervisor.Run(ctx) })
 	group.Go(func() { accounts.Run(ctx) })
-	group.Go(func() { security.Run(ctx) })
+	group.Go(func() {
+		if refusal, err := plane.Run(ctx); err == nil {
+			h.settle(change, refusal)
+		}
+	})
+	for _, log := range security {
+		group.Go(func() { log.Run(ctx) })
+	}
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })
 	group.Go(func() { h.control(ctx, wanted, specs) })
@@ -236,9 +244,25 @@ func (h *hosted) components() []runner.Status {
 	return running.Status()
 }
 
+// splitters make the log of security of each API server.
+func (h *hosted) splitters() ([]*auditlog.Splitter, error) {
+	splitters := make([]*auditlog.Splitter, component.APIServers)
+	for slot := range splitters {
+		var err error
+		if splitters[slot], err = auditlog.New(auditlog.Config{Path: h.dir.Audit(slot), Kept: h.dir.SecurityLog(slot), Log: h.log}); err != nil {
+			return nil, err
+		}
+	}
+	return splitters, nil
+}
+
 // securityState is since when the log of security is whole.
 func (h *hosted) securityState() auditlog.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.securityLog.State()
+	states := make([]auditlog.State, len(h.securityLog))
+	for i, log := range h.securityLog {
+		states[i] = log.State()
+	}
+	return auditlog.Merge(states...)
 }

@@ -104,8 +104,8 @@ func TestHost(t *testing.T) {
 	refused := func(what string) {
 		t.Helper()
 		h.setReader(fakeClient(t))
-		if err := hosts.Host(t.Context(), object); err != nil || !strings.Contains(h.refusal, what) {
-			t.Errorf("while it is served its own controllers are to say %q: %v, %q", what, err, h.refusal)
+		if err := hosts.Host(t.Context(), object); err != nil || !strings.Contains(h.followed.refusal, what) {
+			t.Errorf("while it is served its own controllers are to say %q: %v, %q", what, err, h.followed.refusal)
 		}
 		h.setReader(nil)
 	}
@@ -113,8 +113,8 @@ func TestHost(t *testing.T) {
 	refused("there are no programs of Kubernetes v1.99.0")
 	object.Spec.Version = ""
 	refused("")
-	if h.refusal != "" {
-		t.Errorf("still refused: %s", h.refusal)
+	if h.followed.refusal != "" {
+		t.Errorf("still refused: %s", h.followed.refusal)
 	}
 	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationConfigMap
 	refused("cannot go back")

@@ -3,17 +3,41 @@
 package serve
 
 import (
+	"bytes"
+	"cmp"
+	"strings"
+	"time"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/machine/nodegroup"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planerollout"
+	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/logs"
 )
+
+// followed is how far a cluster follows its object.
+type followed struct {
+	refusal    string // of the last change that was asked for: the cluster runs on as it was
+	generation int64  // of the object that was read last; 0 if none was
+
+	changes int    // the changes that were made to the record
+	settled int    // the number of the last that the control plane took, from 1; 0 while it takes one
+	at      int64  // the generation that it was of
+	failed  string // why the control plane could not take the last change
+}
 
 // adopt keeps the record as people want the cluster to be, and has the cluster follow it.
 func (h *hosted) adopt(object *v1alpha1.Cluster) error {
 	changed, err := clustercontroller.Change(h.dir, object.Spec)
 	h.mu.Lock()
-	h.refusal, h.refusedAt = "", object.Generation
+	h.followed.refusal, h.followed.generation = "", object.Generation
 	if err != nil {
-		h.refusal = err.Error()
+		h.followed.refusal = err.Error()
+	}
+	if changed {
+		h.followed.changes++
 	}
 	h.mu.Unlock()
 	if err != nil {
@@ -24,4 +48,50 @@ func (h *hosted) adopt(object *v1alpha1.Cluster) error {
 		h.requestReload()
 	}
 	return nil
+}
+
+// begin is called before the record is read: whatever change is in it is at least the one that begin returns.
+func (h *hosted) begin() (change int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.followed.settled = 0
+	return h.followed.changes + 1
+}
+
+// settle notes that the control plane has taken a change, or runs on as it was before if that was refused.
+func (h *hosted) settle(change int, refusal *planerollout.Refusal) {
+	failed := ""
+	if refusal != nil {
+		failed = "the API server with the change did not serve: " + refusal.Reason
+		if said := h.lastWords(refusal.Server, refusal.Since); said != "" {
+			failed += "; its last words: " + said
+		}
+		h.log.Error("the control plane runs on as it was", "component", refusal.Server.Process(), "reason", failed)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.followed.settled, h.followed.failed = change, failed
+}
+
+// lastWords are the last lines of the log of a component that are not older than a moment.
+func (h *hosted) lastWords(of component.Spec, since time.Time) string {
+	const lines = 3
+	var words bytes.Buffer
+	source := logs.Source{Name: of.Name, Path: supervise.LogOf(h.service.cfg.State, of), Location: time.Local}
+	if err := logs.Copy(h.ctx, &words, logs.Config{Sources: []logs.Source{source}, Since: since, Tail: lines}); err != nil {
+		h.log.Error("reading the log of a component", "component", of.Process(), "error", err)
+	}
+	return strings.ReplaceAll(strings.TrimSpace(words.String()), "\n", "; ")
+}
+
+// running is how the cluster is run now.
+func (h *hosted) running() nodegroup.Run {
+	run := nodegroup.Run{Components: h.components()}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := &h.followed; f.settled == f.changes+1 {
+		f.at = f.generation
+	}
+	run.Refused, run.Generation = cmp.Or(h.followed.refusal, h.followed.failed), h.followed.at
+	return run
 }

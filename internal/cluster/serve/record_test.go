@@ -3,10 +3,19 @@
 package serve
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planerollout"
+	"muster.dev/muster/internal/plane/supervise"
 )
 
 // The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come
@@ -38,4 +47,65 @@ func TestRecordFollowsTheObject(t *testing.T) {
 	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationAPI
 	object.Spec.APIServer.Port = 20443
 	expect("a mode after, and a port", object.Spec, 1)
+}
+
+// A change that the control plane did not take is told with the last words of its API server, and of no other one; the
+// generation that the cluster follows is the one that its control plane has taken or refused.
+func TestRefusedByTheControlPlane(t *testing.T) {
+	h := newHosted(t.Context(), newService(t), newCluster(t))
+	wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
+	if _, err := clusterconfig.Save(h.dir.Record(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	object := wanted.Cluster.DeepCopy()
+	follow := func(generation int64) int {
+		t.Helper()
+		object.Generation = generation
+		object.Spec.APIServer.EventTTL = &metav1.Duration{Duration: time.Duration(generation) * time.Hour}
+		if err := h.adopt(object); err != nil {
+			t.Fatal(err)
+		}
+		return h.begin()
+	}
+	expect := func(what string, generation int64, refused string) {
+		t.Helper()
+		if run := h.running(); run.Generation != generation || run.Refused != refused {
+			t.Errorf("%s: %+v", what, run)
+		}
+	}
+	expect("nothing is known yet", 0, "")
+	change := follow(1)
+	expect("the control plane starts", 0, "")
+	h.settle(change, nil)
+	expect("it has started", 1, "")
+	change = follow(2)
+	expect("it changes", 1, "")
+
+	spec := component.Spec{Name: component.APIServerName(1), Cluster: h.dir.Namespace()}
+	path := supervise.LogOf(h.service.cfg.State, spec)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	line := func(at time.Time, text string) string {
+		return at.Format("I0102 15:04:05.000000") + "       1 server.go:1] " + text + "\n"
+	}
+	said := line(began.Add(-time.Hour), "an hour ago") + line(began.Add(time.Second), "bad flag") + line(began.Add(2*time.Second), "the end")
+	if err := os.WriteFile(path, []byte(said), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(change, &planerollout.Refusal{Server: spec, Since: began, Reason: "it ended 3 times"})
+	run := h.running()
+	if run.Generation != 2 || !strings.HasPrefix(run.Refused, "the API server with the change did not serve: it ended 3 times; its last words: ") ||
+		!strings.Contains(run.Refused, "bad flag; ") || !strings.HasSuffix(run.Refused, "the end") || strings.Contains(run.Refused, "an hour ago") {
+		t.Errorf("%+v", run)
+	}
+	change = follow(3)
+	expect("it changes again", 2, run.Refused)
+	h.settle(change, nil)
+	expect("it has changed", 3, "")
+	late := follow(4)
+	follow(5)
+	h.settle(late, nil)
+	expect("another change came meanwhile", 3, "")
 }

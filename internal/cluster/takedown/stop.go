@@ -31,7 +31,7 @@ var stopOrder = []struct {
 }{
 	{"service", guard.Grace, guard.IsProcess},
 	{"controllers", 5 * time.Second, isAnyComponent(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator)},
-	{"API servers", 10 * time.Second, isAnyComponent(component.APIServer, component.Management)},
+	{"API servers", 10 * time.Second, isAPIServer},
 	{"everything else", 10 * time.Second, func(string) bool { return true }},
 }
 
@@ -41,6 +41,11 @@ func isAnyComponent(names ...string) func(string) bool {
 		_, name := component.SplitProcess(process)
 		return slices.Contains(names, name)
 	}
+}
+
+func isAPIServer(process string) bool {
+	_, name := component.SplitProcess(process)
+	return component.IsAPIServer(name) || name == component.Management
 }
 
 // Stop has a runner end every process of a state directory, reports how many it ended, removes their control groups, and

@@ -71,14 +71,18 @@ func Add(mgr manager.Manager, config Config) error {
 	}
 	nudges := make(chan event.TypedGenericEvent[string])
 	watch := newWatcher(p, nudges)
-	follower, err := joinlog.NewFollower(joinlog.FollowerConfig{Path: config.AuditLog, Tracker: p.steps, Changed: watch.later, Log: config.Log})
-	if err != nil {
-		return err
-	}
 	remembered := newMemory()
 	asking := &rechecker{management: p.management, cluster: config.ClusterName, changed: config.Admitted, memory: remembered, nudges: nudges, log: config.Log}
 	hearing := &listener{refused: config.Refused, memory: remembered, nudges: nudges, now: config.Now}
-	for _, runnable := range []manager.Runnable{config.Cluster, watch, follower, asking, hearing} {
+	runnables := []manager.Runnable{config.Cluster, watch, asking, hearing}
+	for _, path := range config.AuditLogs {
+		follower, err := joinlog.NewFollower(joinlog.FollowerConfig{Path: path, Tracker: p.steps, Changed: watch.later, Log: config.Log})
+		if err != nil {
+			return err
+		}
+		runnables = append(runnables, follower)
+	}
+	for _, runnable := range runnables {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("adding %T to the manager of node groups: %w", runnable, err)
 		}

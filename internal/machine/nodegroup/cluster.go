@@ -98,12 +98,25 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 		object.Status.Version = health.Version
 	}
 	object.Status.AuthenticationMode, object.Status.SecurityGroupIDs = health.Mode, health.SecurityGroups
+	follows := generationOf(object, health)
 	if health.Refused != "" {
-		setReady(&object.Status.Conditions, r.Now(), health.RefusedAt, metav1.ConditionFalse, readiness.ReasonChangeRefused, "it runs on as it was: "+health.Refused)
+		setReady(&object.Status.Conditions, r.Now(), follows, metav1.ConditionFalse, readiness.ReasonChangeRefused, "it runs on as it was: "+health.Refused)
 		return unhealthyAgain
 	}
-	setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionTrue, "Healthy", "the API server answers")
+	setReady(&object.Status.Conditions, r.Now(), follows, metav1.ConditionTrue, "Healthy", "the API server answers")
 	return healthyAgain
+}
+
+// generationOf is the generation of a Cluster that a look at it is about. A service that has just started says it was
+// about the one before, so that nothing new is taken for done.
+func generationOf(object *v1alpha1.Cluster, health Health) int64 {
+	if health.Generation != 0 {
+		return health.Generation
+	}
+	if ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.ObservedGeneration
+	}
+	return object.Generation
 }
 
 // setReady sets the condition Ready, with the moment of its last change on the given clock.

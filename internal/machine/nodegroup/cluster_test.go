@@ -37,7 +37,7 @@ func TestCluster(t *testing.T) {
 	}{
 		{"healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3", Issuer: "https://127.93.14.201/id/A"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
 		{"never healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", Version: "v1.36.3", Err: errors.New("starting etcd")}, false, "Creating", "starting etcd", "https://127.0.0.1:1"},
-		{"changed to what cannot be", "muster", Health{Endpoint: "https://127.0.0.1:1", Refused: "there is no such version", RefusedAt: 1, Mode: v1alpha1.AuthenticationAPI}, false, "ChangeRefused", "runs on as it was: there is no such version", "https://127.0.0.1:1"},
+		{"changed to what cannot be", "muster", Health{Endpoint: "https://127.0.0.1:1", Refused: "there is no such version", Generation: 1, Mode: v1alpha1.AuthenticationAPI}, false, "ChangeRefused", "runs on as it was: there is no such version", "https://127.0.0.1:1"},
 		{"a long story", "muster", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Creating", "xxx...", ""},
 	}
 	for _, test := range tests {
@@ -56,7 +56,7 @@ func TestCluster(t *testing.T) {
 			if condition == nil || (condition.Status == "True") != test.ready || condition.Reason != test.reason || !strings.Contains(condition.Message, test.message) || len(condition.Message) > 1024 {
 				t.Errorf("condition %+v", condition)
 			}
-			if refused := test.health.RefusedAt; refused != 0 && condition.ObservedGeneration != refused || object.Status.AuthenticationMode != test.health.Mode {
+			if follows := test.health.Generation; follows != 0 && condition.ObservedGeneration != follows || object.Status.AuthenticationMode != test.health.Mode {
 				t.Errorf("generation %d, mode %q", condition.ObservedGeneration, object.Status.AuthenticationMode)
 			}
 			if object.Status.Endpoint != test.endpoint || object.Status.Identity.OIDC.Issuer != test.health.Issuer || object.Status.ObservedGeneration != 1 {

@@ -67,8 +67,8 @@ type Config struct {
 	// Authorities carries out a request about kubelets' authorities, unless it is nil or was carried out before, and
 	// says what there is. Nil: nobody is asked.
 	Authorities func(request *v1alpha1.KubeletAuthorityRequest) ([]v1alpha1.KubeletAuthority, *v1alpha1.KubeletAuthorityAnswer, error)
-	// AuditLog is the path of the cluster's audit log, from which the steps of joins are read.
-	AuditLog string
+	// AuditLogs are the paths of the audit logs of the cluster's API servers, from which the steps of joins are read.
+	AuditLogs []string
 
 	Log *slog.Logger
 
@@ -140,7 +140,7 @@ type Health struct {
 	Issuer          string                      // of service account tokens
 	Authority       string                      // of the API server's certificate, PEM in base64
 	Refused         string                      // why it was not changed to what its object asks for; empty if it was
-	RefusedAt       int64                       // the generation of the object that was refused
+	Generation      int64                       // of the object that it follows, or that was refused; 0 if it is not known yet
 	Mode            v1alpha1.AuthenticationMode // that its components were configured with
 	SecurityGroups  []string                    // that decide about packets of its API server's addresses; nil without a VPC
 	Err             error                       // why it is not ready; nil if it is
@@ -157,8 +157,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("the node group controllers need a way to render user data")
 	case c.Health == nil:
 		return c, errors.New("the node group controllers need a health check of the cluster")
-	case c.AuditLog == "":
-		return c, errors.New("the node group controllers need the path of the audit log")
+	case len(c.AuditLogs) == 0:
+		return c, errors.New("the node group controllers need the paths of the audit logs")
 	case c.Log == nil:
 		return c, errors.New("the node group controllers need a logger")
 	case c.Usage == nil || c.Network.VPCID == "":

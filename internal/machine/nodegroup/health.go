@@ -24,9 +24,10 @@ import (
 // Run is how a cluster is run at a moment.
 type Run struct {
 	Components []runner.Status
-	// Refused says why the cluster was not changed to what its object of a generation asks for; empty if it was.
-	Refused   string
-	RefusedAt int64
+	// Refused says why the cluster was not changed to what its object asks for; empty if it was.
+	Refused string
+	// Generation of the object that the cluster follows, or that was refused; 0 if it is not known yet.
+	Generation int64
 }
 
 // HealthOf looks at the components that a cluster cannot do without, and asks the API server for its version by a
@@ -48,7 +49,7 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 			health.SecurityGroups = groups
 		}
 		now := run()
-		health.Refused, health.RefusedAt = now.Refused, now.RefusedAt
+		health.Refused, health.Generation = now.Refused, now.Generation
 		if pem, err := os.ReadFile(c.Authority(authority.Cluster)); err == nil {
 			health.Authority = base64.StdEncoding.EncodeToString(pem)
 		} else {
@@ -57,7 +58,7 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 		if condition, known := apiservermemory.Condition(apiservermemory.Of(now.Components)); known {
 			health.Conditions = append(health.Conditions, condition)
 		}
-		if summary := runner.Summary(now.Components, time.Now()); summary != "" {
+		if summary := runner.Summary(needed(now.Components), time.Now()); summary != "" {
 			health.Err = errors.Join(health.Err, errors.New(summary))
 		}
 		if !answersRequests(now.Components) { // and says so above
@@ -73,10 +74,19 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 	}, nil
 }
 
-// answersRequests reports whether the API server of a cluster and its front are Ready. Before, the API server refuses the
+// needed are the components that a cluster cannot do without: an API server that is not Ready is not one of them while
+// another serves.
+func needed(components []runner.Status) []runner.Status {
+	server := func(s runner.Status) bool { return component.IsAPIServer(s.Name) }
+	if !slices.ContainsFunc(components, func(s runner.Status) bool { return server(s) && s.State == runner.Ready }) {
+		return components
+	}
+	return slices.DeleteFunc(slices.Clone(components), func(s runner.Status) bool { return server(s) && s.State != runner.Ready })
+}
+
+// answersRequests reports whether an API server of a cluster and the front are Ready. Before, the API server refuses the
 // service, whose roles it has not written yet.
 func answersRequests(components []runner.Status) bool {
-	return !slices.ContainsFunc(components, func(s runner.Status) bool {
-		return (s.Name == component.APIServer || s.Name == component.Front) && s.State != runner.Ready
-	})
+	return slices.ContainsFunc(components, func(s runner.Status) bool { return component.IsAPIServer(s.Name) && s.State == runner.Ready }) &&
+		!slices.ContainsFunc(components, func(s runner.Status) bool { return s.Name == component.Front && s.State != runner.Ready })
 }

@@ -23,6 +23,10 @@ func OfCluster(c component.Config, providers machine.Providers, store *machine.S
 	if err != nil {
 		return Config{}, err
 	}
+	audits := make([]string, component.APIServers)
+	for slot := range audits {
+		audits[slot] = c.Dir.Audit(slot)
+	}
 	return Config{
 		ClusterName: c.Cluster.Spec.Name, ImageID: ami.OfRelease(c.Release),
 		Providers: providers,
@@ -31,7 +35,7 @@ func OfCluster(c component.Config, providers machine.Providers, store *machine.S
 		Usage:     func() ([]machine.Usage, error) { return store.Usage(c.Network.VPCID) },
 		UserData:  userData,
 		HostRoot:  func() (hostroot.Clusters, error) { return hostroot.Read(c.State) },
-		AuditLog:  c.Dir.Audit(0), // of the one instance
+		AuditLogs: audits,
 	}, nil
 }
 

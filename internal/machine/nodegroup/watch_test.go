@@ -107,7 +107,7 @@ func TestConfig(t *testing.T) {
 	}
 	whole := func() Config {
 		config := newWorld(t).Config
-		config.Cluster, config.AuditLog = plane, "audit.log"
+		config.Cluster, config.AuditLogs = plane, []string{"audit.log"}
 		config.Random, config.Now = nil, nil
 		return config
 	}
@@ -120,7 +120,7 @@ func TestConfig(t *testing.T) {
 		"cluster":  func(c *Config) { c.Cluster = nil },
 		"userdata": func(c *Config) { c.UserData = nil },
 		"health":   func(c *Config) { c.Health = nil },
-		"audit":    func(c *Config) { c.AuditLog = "" },
+		"audit":    func(c *Config) { c.AuditLogs = nil },
 		"log":      func(c *Config) { c.Log = nil },
 		"network":  func(c *Config) { c.Network = clusternetwork.Network{} },
 		"usage":    func(c *Config) { c.Usage = nil },

@@ -35,7 +35,7 @@ const (
 // Of describes how the kube-apiserver among the components of a cluster is held to its memory.
 func Of(components []runner.Status) runner.Memory {
 	for _, c := range components {
-		if c.Name == component.APIServer {
+		if component.IsAPIServer(c.Name) {
 			return c.Memory
 		}
 	}

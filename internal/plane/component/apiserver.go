@@ -6,37 +6,83 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
 )
 
-// firstInstance is the one API server of a cluster. Each instance has an audit file of its own, since two processes cannot share one.
-const firstInstance = 0
+// APIServers is how many API servers of a cluster can run at a time: the one that serves, and the one that takes its
+// place. Each is in a slot, counted from 0, which gives it a port, a folder and an audit log of its own; all are the same
+// user.
+const APIServers = 2
 
-// apiServer is the cluster's kube-apiserver, set up as EKS runs it: Node and RBAC authorization, NodeRestriction, bootstrap
-// tokens, and strangers (system:anonymous) let in to health and cluster-info only.
-func apiServer(c Config) (Spec, error) {
+// How an API server ends once it is told to. Its /readyz fails at once, and it serves on for shutdownDelay, in which the
+// front learns that new connections go elsewhere. Then requests on connections that are open are answered 429 with
+// Retry-After, the connection closes, and watches end one after the other within watchGrace. Requests that are being
+// answered have a minute (pkg/server/config.go, RequestTimeout), and lastGrace is what is left for everything else.
+const (
+	shutdownDelay = time.Second
+	watchGrace    = 10 * time.Second
+	lastGrace     = 10 * time.Second
+	requestGrace  = time.Minute
+)
+
+// APIServerName is the name of the API server in a slot.
+func APIServerName(slot int) string {
+	if slot == 0 {
+		return APIServer
+	}
+	return fmt.Sprintf("%s-%d", APIServer, slot)
+}
+
+// IsAPIServer reports whether a component is an API server of a cluster, in whichever slot.
+func IsAPIServer(name string) bool {
+	for slot := range APIServers {
+		if name == APIServerName(slot) {
+			return true
+		}
+	}
+	return false
+}
+
+// APIServerSpec is the spec of the API server in a slot.
+func APIServerSpec(c Config, slot int) (Spec, error) {
+	spec, err := apiServer(c, slot)
+	spec.Cluster = c.Dir.Namespace()
+	return spec, err
+}
+
+func firstAPIServer(c Config) (Spec, error) { return apiServer(c, 0) }
+
+// apiServer is the cluster's kube-apiserver in a slot, set up as EKS runs it: Node and RBAC authorization,
+// NodeRestriction, bootstrap tokens, and strangers (system:anonymous) let in to health and cluster-info only.
+func apiServer(c Config, slot int) (Spec, error) {
+	name, place, audit := APIServerName(slot), c.Places.APIServer(slot), c.Dir.Audit(slot)
 	endpoint, err := c.Endpoint()
 	if err != nil {
 		return Spec{}, err
 	}
 	credential, kubeletClient, frontProxy := c.Credential("kube-apiserver"), c.Credential("kubelet-client"), c.Credential("front-proxy-client")
-	webhook := c.file(APIServer, "token-webhook.kubeconfig")
+	webhook := c.file(name, "token-webhook.kubeconfig")
 	values := map[string]string{
 		"advertise-address":     endpoint.String(),
 		"allow-privileged":      "true",
 		"api-audiences":         audience,
 		"audit-log-maxbackup":   "4",
 		"audit-log-maxsize":     "64", // MiB; with the backups at most 320 MiB
-		"audit-log-path":        c.Dir.Audit(firstInstance),
-		"audit-policy-file":     c.file(APIServer, "audit-policy.yaml"),
-		"authentication-config": c.file(APIServer, "authentication.yaml"),
+		"audit-log-path":        audit,
+		"audit-policy-file":     c.file(name, "audit-policy.yaml"),
+		"authentication-config": c.file(name, "authentication.yaml"),
 		// The authenticator remembers who made a token, and forgets it the moment that a key or a mapping goes; an answer that the API server
 		// remembers nobody can take back. So it remembers nothing of the webhook's answers, neither a yes nor a no. A second cache of
 		// its own holds every good token for 10 s, and no flag changes that (pkg/kubeapiserver/options, TokenSuccessCacheTTL).
 		"authentication-token-webhook-cache-ttl":   "0s",
 		"authentication-token-webhook-config-file": webhook,
 		"authentication-token-webhook-version":     "v1",
-		"authorization-config":                     c.file(APIServer, "authorization.yaml"),
-		"bind-address":                             c.Places.APIServer.Listen.Addr().String(),
+		"authorization-config":                     c.file(name, "authorization.yaml"),
+		"bind-address":                             place.Listen.Addr().String(),
 		"client-ca-file":                           c.KubeletClientCA(),
 		"enable-admission-plugins":                 "NodeRestriction",
 		// Webhooks and aggregated APIs are reached at their pods: the VPC routes pods, not cluster addresses.
@@ -46,7 +92,7 @@ func apiServer(c Config) (Spec, error) {
 		"endpoint-reconciler-type": "none",
 		// Bootstrap tokens are Secrets of a type of their own; kubeadm and EKS make nodes join with them.
 		"enable-bootstrap-token-auth":        "true",
-		"encryption-provider-config":         c.file(APIServer, "encryption.yaml"),
+		"encryption-provider-config":         c.file(name, "encryption.yaml"),
 		"kubelet-certificate-authority":      c.KubeletServingCA(),
 		"kubelet-client-certificate":         kubeletClient,
 		"kubelet-client-key":                 kubeletClient,
@@ -59,7 +105,7 @@ func apiServer(c Config) (Spec, error) {
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 		"requestheader-group-headers":        "X-Remote-Group",
 		"requestheader-username-headers":     "X-Remote-User",
-		"secure-port":                        fmt.Sprint(c.Places.APIServer.Listen.Port()),
+		"secure-port":                        fmt.Sprint(place.Listen.Port()),
 		"service-account-issuer":             c.Issuer.URL,
 		"service-account-jwks-uri":           c.Issuer.Keys,
 		// Longer ones are cut to this, and what a pod has for the API server itself is extended to the signer's 90 days: as on EKS.
@@ -70,33 +116,29 @@ func apiServer(c Config) (Spec, error) {
 		"tls-min-version":                      "VersionTLS12",
 		"tls-private-key-file":                 credential,
 	}
+	maps.Copy(values, settings(c.Cluster.Spec.APIServer))
 	maps.Copy(values, etcdFlags("/registry", c.etcdMembers(), c.Authority(Etcd), c.Credential(clientOf(Etcd))))
 	tokens, err := kubeconfig(webhook, c.Places.Authenticator.URL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
 	if err != nil {
 		return Spec{}, err
 	}
-	nodes, err := authorization(c)
+	nodes, err := authorization(c, name)
 	if err != nil {
 		return Spec{}, err
 	}
 	files := []File{
-		{Path: c.file(APIServer, "audit-policy.yaml"), Mode: modePrivate, Content: auditPolicy},
-		{Path: c.file(APIServer, "authentication.yaml"), Mode: modePrivate, Content: authentication(clusterAnonymousPaths)},
+		{Path: c.file(name, "audit-policy.yaml"), Mode: modePrivate, Content: auditPolicy},
+		{Path: c.file(name, "authentication.yaml"), Mode: modePrivate, Content: authentication(clusterAnonymousPaths)},
 		tokens,
-		{Path: c.file(APIServer, "encryption.yaml"), Mode: modePrivate, Content: encryption(c.EncryptionKey), Secret: true},
+		{Path: c.file(name, "encryption.yaml"), Mode: modePrivate, Content: encryption(c.EncryptionKey), Secret: true},
 	}
 	files = append(files, nodes...)
-	// Users have an API server dial what they like: webhooks, conversions, aggregated APIs. The API server dials none of these from the host's own
-	// network. Kubelets and pods live in the VPC, where the host has no address.
-	selections := egressSelections{ControlPlane: c.State.ControlPlaneSocket(c.Dir.Namespace()), Cluster: c.State.EgressSocket(c.Dir.Namespace())}
-	if !c.VPC {
-		selections.Cluster = selections.ControlPlane // where nothing but the account's own ports is reached
-	}
-	values["egress-selector-config-file"] = c.file(APIServer, "egress.yaml")
-	files = append(files, File{Path: c.file(APIServer, "egress.yaml"), Mode: modePrivate, Content: egress(selections)})
+	dialled := selections(c)
+	values["egress-selector-config-file"] = c.file(name, "egress.yaml")
+	files = append(files, File{Path: c.file(name, "egress.yaml"), Mode: modePrivate, Content: egress(dialled)})
 	credentials := []string{credential, kubeletClient, frontProxy, c.Credential(clientOf(Etcd)), c.AuthenticatorClient(), c.Credential(nodeAuthorizerClient)}
 	if c.VPC {
-		webhooks, err := admission(c)
+		webhooks, err := admission(c, name)
 		if err != nil {
 			return Spec{}, err
 		}
@@ -104,21 +146,35 @@ func apiServer(c Config) (Spec, error) {
 		files, credentials = append(files, webhooks...), append(credentials, c.Credential(podWebhookClient))
 	}
 	return Spec{
-		Name:        APIServer,
+		Name:        name,
 		Path:        c.kubernetes("kube-apiserver"),
 		Args:        c.kubernetesFlags("kube-apiserver", values),
 		Files:       files,
-		Address:     c.Places.APIServer.Listen.String(),
+		Address:     place.Listen.String(),
 		Credentials: sorted(credentials...),
-		Directories: []string{filepath.Dir(c.Dir.Audit(firstInstance))},
+		Directories: []string{filepath.Dir(audit)},
 		View: &View{
 			Reads:  sorted(credentials...),
 			Public: sorted(c.KubeletClientCA(), c.KubeletServingCA(), c.Authority("front-proxy"), c.Authority("cluster"), c.Authority(Etcd)),
-			Adds:   []string{filepath.Dir(c.Dir.Audit(firstInstance))}, Prefix: "audit",
-			Connects: sorted(c.State.TokenSocket(c.Dir.Namespace()), selections.ControlPlane, selections.Cluster),
+			Adds:   []string{filepath.Dir(audit)}, Prefix: "audit",
+			Connects: sorted(c.State.TokenSocket(c.Dir.Namespace()), dialled.ControlPlane, dialled.Cluster),
 		},
 		Memory: c.Cluster.Spec.APIServer.MemoryBytes(c.HostMemory),
-		Probe:  &Probe{URL: c.Places.APIServer.URL() + "/readyz", CAFile: c.Authority("cluster")},
+		Grace:  metav1.Duration{Duration: shutdownDelay + requestGrace + watchGrace + lastGrace},
+		Probe:  &Probe{URL: place.URL() + "/readyz", CAFile: c.Authority("cluster")},
 		After:  []string{Etcd, TokenSigner, WebhookProxy},
 	}, nil
+}
+
+// settings are the flags of how an API server ends, and those that users choose.
+func settings(wanted v1alpha1.ClusterAPIServer) map[string]string {
+	values := map[string]string{
+		"shutdown-delay-duration":                 shutdownDelay.String(),
+		"shutdown-send-retry-after":               "true",
+		"shutdown-watch-termination-grace-period": watchGrace.String(),
+	}
+	if wanted.EventTTL != nil {
+		values["event-ttl"] = wanted.EventTTL.Duration.String()
+	}
+	return values
 }

@@ -48,6 +48,17 @@ type egressSelections struct {
 	Cluster string
 }
 
+// selections are the ways of a cluster. Users have an API server dial what they like: webhooks, conversions, aggregated
+// APIs. The API server dials none of these from the host's own network. Kubelets and pods live in the VPC, where the host
+// has no address.
+func selections(c Config) egressSelections {
+	s := egressSelections{ControlPlane: c.State.ControlPlaneSocket(c.Dir.Namespace()), Cluster: c.State.EgressSocket(c.Dir.Namespace())}
+	if !c.VPC {
+		s.Cluster = s.ControlPlane // where nothing but the account's own ports is reached
+	}
+	return s
+}
+
 // egress has the API server dial nothing by itself but etcd, which is on this host. A network that is not named would
 // be dialled directly.
 func egress(s egressSelections) string {

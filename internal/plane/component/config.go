@@ -103,9 +103,10 @@ func AccountSpecs(a Account) []Spec {
 	return specs
 }
 
-// Specs are the processes of one cluster, in the order they are best started and shown.
+// Specs are the processes of one cluster, in the order they are best started and shown, with one API server, in the
+// first slot.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, tokenSigner, webhookProxy, front, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
+	builders := []func(Config) (Spec, error){etcd, tokenSigner, webhookProxy, front, firstAPIServer, controllerManager, scheduler, certificateController, authenticator, simulator}
 	if c.VPC { // elsewhere no machine runs pods
 		builders = append(builders, podWebhook)
 	}
@@ -264,6 +265,6 @@ func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error
 		names = append(names, name)
 		name += "." + part
 	}
-	addresses = append(reached(c.Places.Published, c.Places.APIServer), c.Network.Addresses...)
+	addresses = append(reached(c.Places.Published, c.Places.APIServer0, c.Places.APIServer1), c.Network.Addresses...)
 	return append(names, name), append(addresses, service), nil
 }

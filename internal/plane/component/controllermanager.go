@@ -24,7 +24,7 @@ func controllerManager(c Config) (Spec, error) {
 		"kube-api-burst":                   "200",
 		"kube-api-qps":                     "100", // the default of 20 makes 500 nodes wait for their pod CIDRs
 		"kubeconfig":                       path,
-		"leader-elect":                     "false", // there is one; after a crash it need not wait for its own lease to end
+		"leader-elect":                     "false", // no other one runs; after a crash it need not wait for its own lease to end
 		"profiling":                        "false",
 		"requestheader-client-ca-file":     c.Authority("front-proxy"),
 		"client-ca-file":                   c.Authority("cluster"),

@@ -2,20 +2,17 @@
 
 package component
 
-import (
-	"muster.dev/muster/internal/plane/frontservers"
-)
+// FrontServers is the file from which the front of a cluster's API servers knows them (package frontservers). It changes
+// while the front runs.
+func (c Config) FrontServers() string { return c.file(Front, "servers.json") }
 
-// front owns the published address of the plane, and passes connections to the API servers behind it (package
-// planefront).
+// front is the process that owns the published address and passes connections on to API servers (package planefront).
 func front(c Config) (Spec, error) {
-	servers := frontservers.Marshal([]frontservers.Server{{Address: c.Places.APIServer.Reach}})
-	socket, file, trusted := c.Dir.FrontSocket(), c.file(Front, "servers.json"), c.Authority("cluster")
+	socket, trusted := c.Dir.FrontSocket(), c.Authority("cluster")
 	return Spec{
 		Name:        Front,
 		Path:        c.program("muster-plane-front"),
-		Args:        flags(map[string]string{"authority": trusted, "listen": c.Places.Published.Listen.String(), "servers": file, "socket": socket}),
-		Files:       []File{{Path: file, Mode: modePrivate, Content: string(servers)}},
+		Args:        flags(map[string]string{"authority": trusted, "listen": c.Places.Published.Listen.String(), "servers": c.FrontServers(), "socket": socket}),
 		Directories: []string{c.State.Run()},
 		Address:     c.Places.Published.Listen.String(),
 		View:        &View{Public: []string{trusted}, Listens: []string{socket}},

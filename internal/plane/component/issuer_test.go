@@ -42,7 +42,7 @@ func TestIssuerCredential(t *testing.T) {
 // Every cluster has the same audience, as on EKS, and an issuer of its own.
 func TestIssuerFlags(t *testing.T) {
 	c := fixed(true)
-	spec, err := apiServer(c)
+	spec, err := APIServerSpec(c, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

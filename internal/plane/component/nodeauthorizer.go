@@ -12,13 +12,13 @@ const nodeAuthorizerClient = "node-authorizer-client"
 // gone (package nodeauthorizer). It is asked about nodes with a certificate alone, each time: an answer that the API
 // server remembers nobody can take back. While the certificate controller is away such requests are denied, as those
 // with a token are while the authenticator is; kubelets try again.
-func authorization(c Config) ([]File, error) {
-	path := c.file(APIServer, "node-authorizer.kubeconfig")
+func authorization(c Config, name string) ([]File, error) {
+	path := c.file(name, "node-authorizer.kubeconfig")
 	webhook, err := kubeconfig(path, c.Places.CertificateControllerAuthorization.URL()+"/authorize", c.Authority("cluster"), c.Credential(nodeAuthorizerClient))
 	if err != nil {
 		return nil, err
 	}
-	return []File{webhook, {Path: c.file(APIServer, "authorization.yaml"), Mode: modePrivate, Content: `apiVersion: apiserver.config.k8s.io/v1
+	return []File{webhook, {Path: c.file(name, "authorization.yaml"), Mode: modePrivate, Content: `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthorizationConfiguration
 authorizers:
 - type: Webhook

@@ -17,8 +17,9 @@ func (p Place) URL() string { return "https://" + p.Reach.String() }
 // Places of a cluster's components: one for each listener.
 type Places struct {
 	// Published is where people, machines and the plane's own components reach the cluster's API: at the front of its API
-	// server, which has a place of its own.
-	Published, APIServer               Place
+	// servers, which have places of their own.
+	Published                          Place
+	APIServer0, APIServer1             Place
 	Etcd, EtcdPeer                     Place
 	ControllerManager, Scheduler       Place
 	CertificateController              Place // health
@@ -30,6 +31,9 @@ type Places struct {
 	PodWebhookHealth                   Place
 	TokenSigner                        Place // for the account
 }
+
+// APIServer is the place of the API server in a slot.
+func (p Places) APIServer(slot int) Place { return [APIServers]Place{p.APIServer0, p.APIServer1}[slot] }
 
 // AccountPlaces are the places of the account's own components.
 type AccountPlaces struct {

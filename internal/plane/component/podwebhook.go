@@ -84,8 +84,8 @@ func podWebhook(c Config) (Spec, error) {
 
 // admission is the API server's configuration of webhooks: what it shows the pod identity webhook to be known as the
 // API server. It shows a client certificate to no webhook by itself.
-func admission(c Config) ([]File, error) {
-	config, users := c.file(APIServer, "admission.yaml"), c.file(APIServer, "admission.kubeconfig")
+func admission(c Config, name string) ([]File, error) {
+	config, users := c.file(name, "admission.yaml"), c.file(name, "admission.kubeconfig")
 	credential := c.Credential(podWebhookClient)
 	known := clientcmdapi.NewConfig()
 	known.AuthInfos[c.Places.PodWebhook.Reach.String()] = &clientcmdapi.AuthInfo{ClientCertificate: credential, ClientKey: credential}

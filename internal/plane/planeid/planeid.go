@@ -97,6 +97,9 @@ func Ensure(dir statedir.Dir, cluster statedir.Cluster) error {
 // service does.
 func Of(dir statedir.Dir, process string) (id uint32, found bool) {
 	cluster, name := component.SplitProcess(process)
+	if component.IsAPIServer(name) { // all of them are one user
+		name = component.APIServer
+	}
 	place := slices.Index(places, name)
 	if cluster == "" || place < 0 {
 		return 0, false

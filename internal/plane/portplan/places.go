@@ -25,7 +25,8 @@ type Ports struct {
 	Etcd                  int `json:"etcd"`
 	EtcdPeer              int `json:"etcdPeer"`
 	Published             int `json:"apiServer"`  // of the front
-	APIServer             int `json:"apiServer0"` // behind it
+	APIServer0            int `json:"apiServer0"` // behind it
+	APIServer1            int `json:"apiServer1"`
 	ControllerManager     int `json:"controllerManager"`
 	Scheduler             int `json:"scheduler"`
 	CertificateController int `json:"certificateController"` // health
@@ -61,7 +62,8 @@ func (p AccountPorts) Places() component.AccountPlaces {
 func (p Ports) Places() component.Places {
 	return component.Places{
 		Published:                          OnLoopback(p.Published),
-		APIServer:                          OnLoopback(p.APIServer),
+		APIServer0:                         OnLoopback(p.APIServer0),
+		APIServer1:                         OnLoopback(p.APIServer1),
 		Etcd:                               OnLoopback(p.Etcd),
 		EtcdPeer:                           OnLoopback(p.EtcdPeer),
 		ControllerManager:                  OnLoopback(p.ControllerManager),

@@ -87,7 +87,8 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (Ports, error) {
 	published.asked = wanted != 0
 	err := p.choose(dir.Ports(), &ports, []wish{
 		published,
-		of(&ports.APIServer, component.APIServer),
+		of(&ports.APIServer0, component.APIServerName(0)),
+		of(&ports.APIServer1, component.APIServerName(1)),
 		of(&ports.Etcd, component.Etcd),
 		of(&ports.EtcdPeer, component.Etcd),
 		of(&ports.ControllerManager, component.ControllerManager),

@@ -70,6 +70,9 @@ func (c Cluster) IDs() string { return c.join("ids.json") }
 // Ports remembers the cluster's ports, which were chosen once and are kept.
 func (c Cluster) Ports() string { return c.join("ports.json") }
 
+// PlaneRecord is what the cluster's control plane is made of now, while it changes. It has secrets.
+func (c Cluster) PlaneRecord() string { return c.join("plane.json") }
+
 // PKI holds the cluster's certificate authorities and the certificates of its components.
 func (c Cluster) PKI() string { return c.join("pki") }
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package planerollout brings the control plane of a cluster from one configuration to another without a call that
+// fails: a kube-apiserver of the new configuration is started beside the one that serves, and takes its place.
+//
+//	newcomer   in the free slot    gets no connection until it is Ready (the first one of a cluster does)
+//	serving                        gets new connections
+//	draining                       gets none, and is told to end: it answers what it has begun to
+//
+//	the spec of the server that serves changed ──► newcomer ──(Ready)──► it serves, the one before drains ──► ended ──► followers
+//	                                                 └─(ends again and again, or is not Ready in time)──► ended; everything stays as it was
+//
+// Followers are the controller manager and the scheduler, which may not be newer than any API server: they have their new
+// specs once the new server is the only one. The components that API servers need are changed in place, as they come.
+//
+// [Next] decides, and changes nothing. A [Rollout] keeps the [Record] that Next gave last in the directory of the cluster,
+// with whole specs, and carries it out: it tells the front its servers, and the runner its list.
+//
+// What happens if
+//
+//	the service dies at any moment        the next one reads the record, carries it out again and goes on
+//	a newcomer does not become Ready      it ends, and the change is refused with its last words; the old spec is in the
+//	                                      record, so the old server is started again should it end
+//	the old server dies meanwhile         it is started again with its old spec, and the newcomer goes on
+//	the spec changes again meanwhile      the newcomer is started anew, as nobody uses it yet
+//	the spec is what it was again         the newcomer ends
+//	no server serves yet                  there is nothing to keep: the newcomer has all the time it takes
+//	there is no record                    the cluster is new, or of a Muster from before: its one API server is the newcomer
+package planerollout

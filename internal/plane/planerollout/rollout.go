@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planerollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"time"
+
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/frontservers"
+	"muster.dev/muster/internal/plane/runner"
+	"muster.dev/muster/internal/platform/atomicfile"
+)
+
+const (
+	// look is how often a newcomer is looked at, and again the pause after a step that failed.
+	look  = 100 * time.Millisecond
+	again = 2 * time.Second
+	// maxRecord is the size of a record in bytes. A record has some 20 KiB.
+	maxRecord = 4 << 20
+)
+
+// Config is what a rollout works with.
+type Config struct {
+	Runner runner.Runner
+	// Cluster is what the specs of the plane are made from.
+	Cluster component.Config
+	Log     *slog.Logger
+}
+
+// Refusal is of an API server that was wanted and did not serve.
+type Refusal struct {
+	Server component.Spec
+	// Since is when it was wanted.
+	Since  time.Time
+	Reason string
+}
+
+// Rollout brings one plane to what is wanted.
+type Rollout struct {
+	config  Config
+	specs   []component.Spec // that are wanted, with one API server
+	wanted  Wanted
+	record  Record
+	carried bool // the record has been carried out
+	refusal *Refusal
+}
+
+// New prepares a rollout. It starts nothing.
+func New(c Config) (*Rollout, error) {
+	specs, err := component.Specs(c.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rollout{config: c, specs: specs}
+	for slot := range component.APIServers {
+		spec, err := component.APIServerSpec(c.Cluster, slot)
+		if err != nil {
+			return nil, err
+		}
+		r.wanted.Servers = append(r.wanted.Servers, spec)
+	}
+	for _, spec := range specs {
+		if isFollower(spec) {
+			r.wanted.Followers = append(r.wanted.Followers, spec)
+		}
+	}
+	record, err := read(c.Cluster.Dir.PlaneRecord())
+	if err != nil {
+		return nil, err
+	}
+	for i := range record.Servers {
+		record.Servers[i].Since = time.Now() // a newcomer is given all its time by each service
+	}
+	r.record = record
+	return r, nil
+}
+
+func isFollower(spec component.Spec) bool {
+	return spec.Name == component.ControllerManager || spec.Name == component.Scheduler
+}
+
+// Begin gives the runner its list, before it runs: that of the record, or the first one of a plane that has none. A
+// server that drains goes on until Run ends it.
+func (r *Rollout) Begin(ctx context.Context) error {
+	if len(r.record.Servers) == 0 {
+		r.record, _ = Next(r.record, r.wanted, nil, false, time.Now())
+		if err := r.save(); err != nil {
+			return err
+		}
+	}
+	if err := r.tellFront(r.record.Servers); err != nil {
+		return err
+	}
+	return r.config.Runner.Apply(ctx, r.list(r.record, r.record.Servers))
+}
+
+// Run carries the plane on until it is what is wanted, or what it was if that is refused. The error is the context's.
+func (r *Rollout) Run(ctx context.Context) (*Refusal, error) {
+	for {
+		moved, err := r.step(ctx)
+		pause := look
+		switch {
+		case err != nil && ctx.Err() == nil:
+			r.config.Log.Error("changing the control plane", "error", err)
+			pause = again
+		case moved:
+			continue
+		case err == nil && !slices.ContainsFunc(r.record.Servers, func(s Server) bool { return s.Phase != Serving }):
+			return r.refusal, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// step carries the record out, and writes the next one down. It reports whether there was one.
+func (r *Rollout) step(ctx context.Context) (moved bool, err error) {
+	if !r.carried {
+		if err := r.carryOut(ctx, r.record); err != nil {
+			return false, err
+		}
+		r.carried = true
+	}
+	next, reason := Next(r.record, r.wanted, r.config.Runner.Status(), r.refusal != nil, time.Now())
+	if reflect.DeepEqual(next, r.record) {
+		return false, nil
+	}
+	for _, s := range next.Servers {
+		r.config.Log.Info("API server", "component", s.Spec.Process(), "phase", s.Phase)
+	}
+	before := r.record
+	r.record = next
+	if err := r.save(); err != nil {
+		r.record = before
+		return false, err
+	}
+	r.carried = false
+	if reason != "" {
+		newcomer := slices.IndexFunc(before.Servers, func(s Server) bool { return s.Phase == Newcomer })
+		r.refusal = &Refusal{before.Servers[newcomer].Spec, before.Servers[newcomer].Since, reason}
+	}
+	return true, nil
+}
+
+// save writes the record down.
+func (r *Rollout) save() error {
+	raw, err := json.Marshal(r.record)
+	if err != nil {
+		return fmt.Errorf("rendering what the plane is made of: %w", err)
+	}
+	return atomicfile.Write(r.config.Cluster.Dir.PlaneRecord(), raw, 0o600)
+}
+
+// carryOut makes a record true: the front knows its servers, those that drain have ended, and all others run.
+func (r *Rollout) carryOut(ctx context.Context, is Record) error {
+	if err := r.tellFront(is.Servers); err != nil {
+		return err
+	}
+	for _, s := range is.Servers {
+		if s.Phase != Draining {
+			continue
+		}
+		if _, err := r.config.Runner.Stop(ctx, s.Spec.Grace.Duration, func(process string) bool { return process == s.Spec.Process() }); err != nil {
+			return fmt.Errorf("ending %s, which another server has replaced: %w", s.Spec.Process(), err)
+		}
+	}
+	return r.config.Runner.Apply(ctx, r.list(is, without(is.Servers, Draining)))
+}
+
+// tellFront writes down which servers the front passes connections to.
+func (r *Rollout) tellFront(servers []Server) error {
+	var told []frontservers.Server
+	serves := slices.ContainsFunc(servers, func(s Server) bool { return s.Phase == Serving })
+	for _, s := range servers {
+		if s.Phase == Newcomer && serves {
+			continue
+		}
+		told = append(told, frontservers.Server{Address: r.config.Cluster.Places.APIServer(s.Slot).Reach, Draining: s.Phase == Draining})
+	}
+	path := r.config.Cluster.FrontServers()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("making the folder of the front: %w", err)
+	}
+	return atomicfile.Write(path, frontservers.Marshal(told), 0o640)
+}
+
+// list is what is to run by a record: some of its servers, its followers, and what is wanted for the rest.
+func (r *Rollout) list(is Record, running []Server) []component.Spec {
+	var servers []component.Spec
+	serving := slices.IndexFunc(running, func(s Server) bool { return s.Phase == Serving })
+	for _, s := range running {
+		spec, wanted := s.Spec, r.wanted.Servers[s.Slot]
+		if spec.Hash() == wanted.Hash() {
+			spec = wanted
+		}
+		spec.Memory = wanted.Memory
+		servers = append(servers, spec)
+	}
+	needed := running[max(serving, 0)].Spec.Name
+	var list []component.Spec
+	for _, spec := range r.specs {
+		if component.IsAPIServer(spec.Name) {
+			list = append(list, servers...)
+			continue
+		}
+		if isFollower(spec) {
+			spec = is.follower(spec)
+		}
+		spec.After = slices.Clone(spec.After)
+		for i, name := range spec.After {
+			if component.IsAPIServer(name) {
+				spec.After[i] = needed
+			}
+		}
+		list = append(list, spec)
+	}
+	return list
+}
+
+// follower is the recorded spec of a follower, or the wanted one if it differs in nothing that a process notices.
+func (is Record) follower(wanted component.Spec) component.Spec {
+	for _, spec := range is.Followers {
+		if spec.Name == wanted.Name && spec.Hash() != wanted.Hash() {
+			return spec
+		}
+	}
+	return wanted
+}
+
+// read reads a record; an empty one if there is none.
+func read(path string) (Record, error) {
+	var record Record
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return record, nil
+	}
+	if err != nil {
+		return record, fmt.Errorf("reading what the plane is made of: %w", err)
+	}
+	if len(raw) > maxRecord {
+		err = fmt.Errorf("it has more than %d bytes", maxRecord)
+	} else if err = json.Unmarshal(raw, &record); err == nil {
+		err = record.check()
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("reading what the plane is made of: %s is damaged (%w): remove the file, and the API server is started again once", path, err)
+	}
+	return record, nil
+}
+
+// check refuses a record that no rollout writes.
+func (is Record) check() error {
+	if len(without(is.Servers, Draining)) == 0 {
+		return errors.New("servers has no entry, or those alone that drain")
+	}
+	for i, s := range is.Servers {
+		switch {
+		case s.Slot < 0 || s.Slot >= component.APIServers || s.Spec.Name != component.APIServerName(s.Slot):
+			return fmt.Errorf("servers[%d] is %q in slot %d", i, s.Spec.Name, s.Slot)
+		case slices.ContainsFunc(is.Servers[:i], func(other Server) bool { return other.Slot == s.Slot || other.Phase == s.Phase }):
+			return fmt.Errorf("servers[%d] is in slot %d as %s, and so is another", i, s.Slot, s.Phase)
+		case s.Phase != Newcomer && s.Phase != Serving && s.Phase != Draining:
+			return fmt.Errorf("servers[%d].phase is %q", i, s.Phase)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planerollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/frontservers"
+	"muster.dev/muster/internal/plane/runner"
+	"muster.dev/muster/internal/plane/runner/runnertest"
+	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// plane is a control plane in memory, whose service can be restarted.
+type plane struct {
+	t      *testing.T
+	place  *runnertest.Place
+	config component.Config
+}
+
+func newPlane(t *testing.T) *plane {
+	t.Helper()
+	dir := statedir.Dir(t.TempDir())
+	c := component.Config{Account: component.Account{State: dir, BinDir: "/bin"}, Dir: dir.Cluster("blue"), Network: clusternetworktest.Network()}
+	c.Release = release.Release{Version: "v1.36.3", Folder: "."}
+	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "blue"
+	c.Cluster.Default()
+	for i, place := range []*component.Place{&c.Places.Published, &c.Places.APIServer0, &c.Places.APIServer1} {
+		*place = component.At(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(20000+i)))
+	}
+	if err := os.MkdirAll(string(c.Dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &plane{t: t, place: runnertest.NewPlace(), config: c}
+}
+
+// change is another configuration of the plane, whose API server and scheduler have other flags.
+func (p *plane) change(n int) {
+	p.config.Release.Flags = map[string]map[string]string{"kube-apiserver": {"v": fmt.Sprint(n)}, "kube-scheduler": {"v": fmt.Sprint(n)}}
+}
+
+// service runs the plane until the context ends or the rollout is done.
+func (p *plane) service(ctx context.Context) (*Refusal, runner.Runner, error) {
+	p.t.Helper()
+	running := p.place.New(ctx)
+	r, err := New(Config{Runner: running, Cluster: p.config, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := r.Begin(ctx); err != nil {
+		p.t.Fatal(err)
+	}
+	refusal, err := r.Run(ctx)
+	return refusal, running, err
+}
+
+// version is the flag that the components of a list have that run.
+func (p *plane) version(running runner.Runner, name string) string {
+	p.t.Helper()
+	specs, err := component.Specs(p.config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var servers []component.Spec
+	for slot := range component.APIServers {
+		spec, err := component.APIServerSpec(p.config, slot)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		servers = append(servers, spec)
+	}
+	processes, err := running.Running()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var found []string
+	for _, process := range processes {
+		_, of := component.SplitProcess(process.Process)
+		for _, spec := range append(servers, specs...) {
+			if (of == name || name == component.APIServer && component.IsAPIServer(of)) && spec.Name == of {
+				state := "old"
+				if spec.Hash() == process.Spec {
+					state = "new"
+				}
+				found = append(found, of+" "+state)
+			}
+		}
+	}
+	return strings.Join(slices.Compact(found), ", ")
+}
+
+// told are the servers that the front knows.
+func (p *plane) told() string {
+	p.t.Helper()
+	raw, err := os.ReadFile(p.config.FrontServers())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	servers, err := frontservers.Read(raw)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var told []string
+	for _, s := range servers {
+		text := fmt.Sprint(s.Address.Port())
+		if s.Draining {
+			text += " drains"
+		}
+		told = append(told, text)
+	}
+	return strings.Join(told, ", ")
+}
+
+// A change of flags goes by a newcomer in the other slot, back and forth; a change that is none starts nothing.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	for turn, want := range []struct{ server, told string }{
+		{"kube-apiserver new", "20001"}, {"kube-apiserver-1 new", "20002"}, {"kube-apiserver new", "20001"}, {"kube-apiserver new", "20001"},
+	} {
+		p.change(min(turn, 2))
+		ctx, cancel := context.WithCancel(t.Context())
+		refusal, running, err := p.service(ctx)
+		if err != nil || refusal != nil {
+			t.Fatal(refusal, err)
+		}
+		if got, scheduler := p.version(running, component.APIServer), p.version(running, component.Scheduler); got != want.server || scheduler != "kube-scheduler new" || p.told() != want.told {
+			t.Errorf("turn %d: %s, %s; the front knows %s", turn, got, scheduler, p.told())
+		}
+		cancel()
+	}
+	ended := slices.DeleteFunc(p.place.Ends(), func(process string) bool { return !strings.Contains(process, "apiserver") })
+	if want := []string{"cluster/blue/kube-apiserver", "cluster/blue/kube-apiserver-1"}; !slices.Equal(ended, want) {
+		t.Errorf("ended: %v, want %v", ended, want)
+	}
+	info, err := os.Stat(p.config.Dir.PlaneRecord())
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// A newcomer that does not serve leaves everything as it was, and the old server is started again as it was.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	p.change(0)
+	first, end := context.WithCancel(t.Context())
+	if _, _, err := p.service(first); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	p.change(1)
+	second, end := context.WithCancel(t.Context())
+	defer end()
+	p.place.Break(component.APIServerName(1), "unknown flag")
+	go func() { // it ends each time that it is started
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for second.Err() == nil {
+			p.place.Kill(component.APIServerName(1))
+			<-tick.C
+		}
+	}()
+	running := p.place.New(second)
+	r, err := New(Config{Runner: backoff{running}, Cluster: p.config, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Begin(second); err != nil {
+		t.Fatal(err)
+	}
+	refusal, err := r.Run(second)
+	if err != nil || refusal == nil || refusal.Server.Name != component.APIServerName(1) || !strings.Contains(refusal.Reason, "unknown flag") {
+		t.Fatalf("%+v, %v", refusal, err)
+	}
+	p.place.Kill(component.APIServer)
+	if err := running.WaitReady(second, component.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.version(running, component.APIServer) + ", " + p.version(running, component.Scheduler); got != "kube-apiserver old, kube-scheduler old" || p.told() != "20001" {
+		t.Errorf("%s; the front knows %s", got, p.told())
+	}
+}
+
+// backoff says of a newcomer what a supervisor says of a process that ends again and again.
+type backoff struct{ *runnertest.Runner }
+
+func (b backoff) Status() []runner.Status {
+	statuses := b.Runner.Status()
+	for i := range statuses {
+		if statuses[i].Restarts >= maxEnds {
+			statuses[i].State = runner.Backoff
+		}
+	}
+	return statuses
+}
+
+// The service dies at any moment of many changes: the API server that the front knows runs, and the last change is
+// taken in the end.
+func TestServiceDies(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	p := newPlane(t)
+	for turn := range 40 {
+		if random.IntN(2) == 0 {
+			p.change(turn)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(300))*time.Millisecond)
+		refusal, running, err := p.service(ctx)
+		cancel()
+		if refusal != nil || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(refusal, err)
+		}
+		processes, err := running.Running()
+		if err != nil {
+			t.Fatal(err)
+		}
+		serves := slices.ContainsFunc(processes, func(process runner.Running) bool {
+			_, name := component.SplitProcess(process.Process)
+			first, _, _ := strings.Cut(p.told(), ",")
+			return name == component.APIServerName(slices.Index([]string{"20001", "20002"}, strings.TrimSuffix(first, " drains")))
+		})
+		if !serves && turn > 5 {
+			t.Errorf("turn %d: the front knows %s, and %+v run", turn, p.told(), processes)
+		}
+	}
+	_, running, err := p.service(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.version(running, component.APIServer) + ", " + p.version(running, component.Scheduler); !strings.Contains(got, "new, kube-scheduler new") {
+		t.Error(got)
+	}
+}
+
+// A record that no rollout has written is told, with what to do, and nothing is changed.
+func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{
+		"", "{", "[]", "{}", `{"servers":[{"slot":0,"phase":"Draining","spec":{"name":"kube-apiserver"}}]}`, `{"servers":[{"slot":7,"phase":"Serving","spec":{"name":"kube-apiserver-7"}}]}`,
+		`{"servers":[{"slot":1,"phase":"Serving","spec":{"name":"kube-apiserver"}}]}`, `{"servers":[{"slot":0,"phase":"Late","spec":{"name":"kube-apiserver"}}]}`,
+		`{"servers":[{"slot":0,"phase":"Serving","spec":{"name":"kube-apiserver"}},{"slot":0,"phase":"Newcomer","spec":{"name":"kube-apiserver"}}]}`,
+	} {
+		path := filepath.Join(t.TempDir(), "plane.json")
+		if err := os.WriteFile(path, []byte(raw), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if record, err := read(path); err == nil || !strings.Contains(err.Error(), "remove the file") || len(record.Servers) > 0 {
+			t.Errorf("%s: %+v, %v", raw, record, err)
+		}
+	}
+}
