@@ -19,6 +19,8 @@
 // What happens if
 //
 //	the service dies at any moment        the next one reads the record, carries it out again and goes on
+//	it dies while a server drains         the next one waits until the server has ended, and ends the one that the runner starts
+//	                                      in its place: nothing is cut
 //	a newcomer does not become Ready      it ends, and the change is refused with its last words; the old spec is in the
 //	                                      record, so the old server is started again should it end
 //	the old server dies meanwhile         it is started again with its old spec, and the newcomer goes on

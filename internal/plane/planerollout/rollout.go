@@ -52,6 +52,7 @@ type Rollout struct {
 	wanted  Wanted
 	record  Record
 	carried bool // the record has been carried out
+	begun   bool // this rollout has carried out a record
 	refusal *Refusal
 }
 
@@ -132,7 +133,7 @@ func (r *Rollout) step(ctx context.Context) (moved bool, err error) {
 		if err := r.carryOut(ctx, r.record); err != nil {
 			return false, err
 		}
-		r.carried = true
+		r.carried, r.begun = true, true
 	}
 	next, reason := Next(r.record, r.wanted, r.config.Runner.Status(), r.refusal != nil, time.Now())
 	if reflect.DeepEqual(next, r.record) {
@@ -173,11 +174,25 @@ func (r *Rollout) carryOut(ctx context.Context, is Record) error {
 		if s.Phase != Draining {
 			continue
 		}
+		if !r.begun {
+			r.untold(ctx, s)
+		}
 		if _, err := r.config.Runner.Stop(ctx, s.Spec.Grace.Duration, func(process string) bool { return process == s.Spec.Process() }); err != nil {
 			return fmt.Errorf("ending %s, which another server has replaced: %w", s.Spec.Process(), err)
 		}
 	}
 	return r.config.Runner.Apply(ctx, r.list(is, without(is.Servers, Draining)))
+}
+
+// untold waits until a server that drains, perhaps by the word of a service before, is Ready: a kube-apiserver that is
+// told to end a second time ends at once, and breaks what it still answers. A server that was told is started again once
+// it has ended, and then nobody has a connection to it.
+func (r *Rollout) untold(ctx context.Context, s Server) {
+	ctx, cancel := context.WithTimeout(ctx, s.Spec.Grace.Duration)
+	defer cancel()
+	if err := r.config.Runner.WaitReady(ctx, s.Spec.Name); err != nil {
+		r.config.Log.Warn("an API server that drains is told to end, perhaps a second time", "component", s.Spec.Process(), "error", err)
+	}
 }
 
 // tellFront writes down which servers the front passes connections to.
