@@ -46,7 +46,10 @@ func start(cmd *exec.Cmd, ids IDs, flags uintptr, prepare func() error) error {
 	if err := become(ids); err != nil {
 		return fmt.Errorf("becoming user %d: %w", ids.First, err)
 	}
-	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+	// The network namespace comes when the ids are known: files of the kernel's below /proc/net belong to whoever is root
+	// of its user namespace as it is made, or to the host's root where nobody is yet (nf_conntrack_standalone.c).
+	cmd.SysProcAttr.Unshareflags = flags & unix.CLONE_NEWNET
+	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER | cmd.SysProcAttr.Cloneflags&^unix.CLONE_NEWNET
 	cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings = ids.mapping(), ids.mapping()
 	cmd.SysProcAttr.GidMappingsEnableSetgroups = true
 	cmd.SysProcAttr.Credential = &syscall.Credential{}
