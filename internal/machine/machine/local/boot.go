@@ -76,7 +76,7 @@ func boot(source *os.File) error {
 			}
 		}
 	}
-	if err := syscall.Exec("/opt/muster/bin/muster", []string{"muster", "node"}, env); err != nil {
+	if err := syscall.Exec(ownProgram, []string{"muster", "node"}, env); err != nil {
 		return fmt.Errorf("running muster node: %w", err)
 	}
 	return nil

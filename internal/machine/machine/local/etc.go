@@ -45,7 +45,7 @@ func writeEtc(order bootOrder) error {
 	if err := os.MkdirAll(render.PathCredentialProviders, 0o755); err != nil { //nolint:gosec // G301: the same
 		return err
 	}
-	return errors.Join(link("/opt/muster/bin/muster", "/etc/eks/bootstrap.sh"), link("/opt/muster/bin/muster", render.PathCredentialProviders+"/"+render.CredentialProvider), link("../usr/lib/os-release", "/etc/os-release"))
+	return errors.Join(link(ownProgram, "/etc/eks/bootstrap.sh"), link(ownProgram, render.PathCredentialProviders+"/"+render.CredentialProvider), link("../usr/lib/os-release", "/etc/os-release"))
 }
 
 // etcFiles are the machine's identity and the users that images of containers and the host's programs name.

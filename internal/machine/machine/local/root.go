@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +33,7 @@ func buildRoot(order bootOrder) error {
 		run  func(bootOrder) error
 	}{
 		{"directories", makeDirectories},
-		{"names of programs", nameAuthenticator},
+		{"names of programs", namePrograms},
 		{"proc", mountProc},
 		{"sys", mountSys},
 		{"dev", mountTerminals},
@@ -114,31 +115,45 @@ func link(target, path string) error {
 	return os.Symlink(target, path)
 }
 
-// nameAuthenticator lets muster answer to /usr/bin/aws-iam-authenticator, which the kubeconfig of EKS's nodes names.
-// /usr is the host's and has no such file, or a real one, so a directory with that name alone is laid over it. Where
-// overlays cannot be had (a host that is itself on two of them) the program goes by its name below /etc/eks only, and
-// the kubeconfig says so.
-func nameAuthenticator(bootOrder) error {
-	if err := errors.Join(
-		os.MkdirAll(namesDir, 0o755),   //nolint:gosec // G301: the machine's own root; its parent is private
-		os.MkdirAll("/etc/eks", 0o755), //nolint:gosec // G301: the same
-	); err != nil {
+// namePrograms lets muster answer to /usr/bin/aws-iam-authenticator, which the kubeconfig of EKS's nodes names, and on a
+// machine with ids of its own to /usr/sbin/losetup, since the host's asks a driver that does not answer there. /usr is
+// the host's, so a directory with that name alone is laid over it: whoever comes from a pod has the pod's PATH. Where
+// overlays cannot be had (a host that is itself on two of them) the authenticator goes by its name below /etc/eks only,
+// and the kubeconfig says so; losetup is found by the PATH of the machine's programs (instead).
+func namePrograms(order bootOrder) error {
+	if err := os.MkdirAll("/etc/eks", 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
 		return err
 	}
-	for _, path := range []string{namesDir + "/aws-iam-authenticator", "/etc/eks/aws-iam-authenticator"} {
-		if err := link("/opt/muster/bin/muster", path); err != nil {
-			return err
-		}
+	if err := errors.Join(link(ownProgram, "/etc/eks/aws-iam-authenticator"), layOver("/usr/bin", namesDir, "aws-iam-authenticator")); err != nil {
+		return err
 	}
-	_ = unix.Mount("overlay", "/usr/bin", "overlay", unix.MS_RDONLY|unix.MS_NODEV, "lowerdir="+namesDir+":/usr/bin")
+	if !order.Record.IDs.Own() {
+		return nil
+	}
+	return layOver("/usr/sbin", adminNamesDir, losetup.Program)
+}
+
+// layOver lays a name of muster's over a directory of the host's.
+func layOver(dir, names, program string) error {
+	if err := os.MkdirAll(names, 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
+		return err
+	}
+	if err := link(ownProgram, filepath.Join(names, program)); err != nil {
+		return err
+	}
+	_ = unix.Mount("overlay", dir, "overlay", unix.MS_RDONLY|unix.MS_NODEV, "lowerdir="+names+":"+dir)
 	return nil
 }
 
-// namesDir holds the names of muster's that are laid over the host's.
-const namesDir = "/var/lib/muster/names"
-
-// instead has programs of muster's that take the place of the host's on a machine with ids of its own.
-const instead = "/run/muster/bin"
+const (
+	// ownProgram is muster on a machine.
+	ownProgram = "/opt/muster/bin/muster"
+	// namesDir and adminNamesDir hold the names of muster's that are laid over the host's.
+	namesDir      = "/var/lib/muster/names"
+	adminNamesDir = "/var/lib/muster/admin-names"
+	// instead has programs of muster's that take the place of the host's on a machine with ids of its own.
+	instead = "/run/muster/bin"
+)
 
 // mountRun makes what does not survive a reboot.
 func mountRun(order bootOrder) error {
@@ -152,7 +167,7 @@ func mountRun(order bootOrder) error {
 		return err
 	}
 	if order.Record.IDs.Own() { // losetup(8) of the host asks a driver that does not answer there
-		if err := errors.Join(os.Mkdir(instead, 0o700), os.Symlink("/opt/muster/bin/muster", instead+"/"+losetup.Program)); err != nil {
+		if err := errors.Join(os.Mkdir(instead, 0o700), os.Symlink(ownProgram, instead+"/"+losetup.Program)); err != nil {
 			return err
 		}
 	}
