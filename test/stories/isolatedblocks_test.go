@@ -45,18 +45,20 @@ func loopsOfMachines(t *testing.T, i *installation) {
 			t.Errorf("%q may be done on a machine, or it was refused for another reason than %q: %v\n%s", script, why, err, out)
 		}
 	}
-	device := must(one, "mkdir -p /tmp/l && cd /tmp/l && truncate -s 1M file && losetup -f --show file")
+	device := must(one, "PATH=/usr/sbin:/usr/bin; mkdir -p /tmp/l && cd /tmp/l && truncate -s 1M file && losetup -f --show file")
 	if must(one, "cd /tmp/l && printf hello >"+device+" && sync "+device+" && head -c 5 file && losetup -n -O NAME -j file && losetup -a") !=
 		fmt.Sprintf("hello%s\n%s", device, must(one, "losetup "+device)) {
 		t.Errorf("what is written to %s is not in the file, or losetup does not find it:\n%s", device, must(one, "losetup -l"))
 	}
+	must(one, "cd /tmp/l && truncate -s 2M file && losetup -c "+device+" && test $(blockdev --getsize64 "+device+") = 2097152")
+	refused(two, "losetup -c "+device, "no such loop device")
 	if got := must(two, "losetup -a"); got != "" {
 		t.Errorf("another machine has %q", got)
 	}
 	refused(two, "head -c 5 "+device, "o such file")
 	refused(two, "losetup -d "+device, "no such loop device")
 	refused(two, "mknod /tmp/disk b 7 "+strings.TrimPrefix(device, "/dev/loop"), "not permitted")
-	refused(one, "/usr/sbin/losetup -d "+device, "not permitted")
+	refused(one, "unshare -m sh -c 'umount /usr/sbin && exec /usr/sbin/losetup -d "+device+"'", "not permitted") // by the host's program
 	refused(one, "losetup -f --show /dev/null", "regular file")
 	refused(one, "losetup -f --show /proc/self/mountinfo", "")
 	// A mount that keeps hold of a detached device cannot read it.

@@ -91,7 +91,7 @@ func (a *answering) do(ctx context.Context, connection net.Conn) (losetup.Answer
 	return answer, nil
 }
 
-// loop attaches, detaches or lists.
+// loop attaches, detaches, resizes or lists.
 func (a *answering) loop(ctx context.Context, request losetup.Request, file *os.File) ([]loopdevice.Device, error) {
 	switch request.Op {
 	case losetup.Attach:
@@ -108,6 +108,8 @@ func (a *answering) loop(ctx context.Context, request losetup.Request, file *os.
 		}
 		a.log.InfoContext(ctx, "a file of a machine was detached", "number", request.Number)
 		return nil, nil
+	case losetup.Resize:
+		return nil, a.machines.ResizeLoop(a.id, request.Number)
 	default:
 		return a.machines.Loops(a.id)
 	}

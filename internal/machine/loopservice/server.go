@@ -39,6 +39,8 @@ type Machines interface {
 	AttachLoop(id string, file *os.File, readOnly bool) (loopdevice.Device, error)
 	// DetachLoop takes the file from one of the machine's devices.
 	DetachLoop(id string, number int) error
+	// ResizeLoop lets one of them have the size that its file has by now.
+	ResizeLoop(id string, number int) error
 	// MountDevice makes a mount of the file system on a block device that the machine is lent and has opened. Errors
 	// wrap the errno that mount(2) has for them.
 	MountDevice(ctx context.Context, id string, device *os.File, fileSystem blockfs.Request) (*os.File, error)

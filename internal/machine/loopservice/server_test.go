@@ -35,6 +35,7 @@ type machines struct {
 	boots    map[string]string
 	contents []string // of files that were attached
 	detached []int
+	resized  []int
 	failure  error
 	refused  []string
 	listens  map[string]int
@@ -94,6 +95,13 @@ func (m *machines) AttachLoop(id string, file *os.File, readOnly bool) (loopdevi
 	defer m.mutex.Unlock()
 	m.contents = append(m.contents, string(content))
 	return loopdevice.Device{Number: 9, ReadOnly: readOnly}, errors.Join(err, m.failure)
+}
+
+func (m *machines) ResizeLoop(_ string, number int) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.resized = append(m.resized, number)
+	return nil
 }
 
 func (m *machines) DetachLoop(_ string, number int) error {
@@ -190,6 +198,12 @@ func TestRequests(t *testing.T) {
 	m.look(func() {
 		if err != nil || !slices.Equal(m.detached, []int{7}) {
 			t.Errorf("detached %v, %v", m.detached, err)
+		}
+	})
+	_, err = ask(losetup.Request{Op: losetup.Resize, Number: 8}, nil)
+	m.look(func() {
+		if err != nil || !slices.Equal(m.resized, []int{8}) {
+			t.Errorf("resized %v, %v", m.resized, err)
 		}
 	})
 	if _, err := ask(losetup.Request{Op: losetup.Attach}, nil); err == nil || !strings.Contains(err.Error(), "0 open files") {

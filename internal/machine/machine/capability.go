@@ -51,6 +51,8 @@ type Attacher interface {
 	AttachLoop(id string, file *os.File, readOnly bool) (loopdevice.Device, error)
 	// DetachLoop takes the file from one of the machine's devices.
 	DetachLoop(id string, number int) error
+	// ResizeLoop lets one of them have the size that its file has by now.
+	ResizeLoop(id string, number int) error
 }
 
 // DiskKeeper is a Provider whose machines run pods ([v1alpha1.RunPods]) on disks of this host.

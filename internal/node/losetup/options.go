@@ -15,10 +15,10 @@ import (
 
 // options are a command line.
 type options struct {
-	find, show, readOnly, detach, detachAll, all, list, noHeadings bool
-	associated                                                     string
-	columns                                                        []string
-	rest                                                           []string
+	find, show, readOnly, detach, detachAll, resize, all, list, noHeadings bool
+	associated                                                             string
+	columns                                                                []string
+	rest                                                                   []string
 }
 
 // Usage is what --help prints.
@@ -26,6 +26,7 @@ const Usage = `losetup of a machine with a user namespace of its own. Muster's s
 
   losetup -f [--show] [-r] FILE    make a file, or a block device, a loop device of the next free number
   losetup -d DEVICE...             detach loop devices; -D detaches all of this machine
+  losetup -c DEVICE                let a loop device have the size that its file has by now
   losetup -a                       list the loop devices of this machine
   losetup -j FILE                  list those of a file
   losetup -l [-n] [-O COLUMNS]     list them as a table, with -a, -j FILE or DEVICE
@@ -42,7 +43,7 @@ var errHelp = errors.New("help")
 // elsewhere are options of losetup(8) that are not here, and why.
 var elsewhere = map[string]string{
 	"offset": "copy that part of the file first", "sizelimit": "copy that part of the file first", "partscan": "attach each partition's file by itself",
-	"set-capacity": "detach it and attach it again", "direct-io": "the host decides about it", "sector-size": "devices have sectors of 512 bytes",
+	"direct-io": "the host decides about it", "sector-size": "devices have sectors of 512 bytes",
 	"nooverlap": "ask losetup -j FILE first", "json": "ask for columns (-O) without headings (-n)", "raw": "ask for columns (-O) without headings (-n)",
 }
 
@@ -64,7 +65,7 @@ func parse(args []string) (options, error) {
 	set.StringVarP(&o.associated, "associated", "j", "", "")
 	set.StringVarP(&columns, "output", "O", "", "")
 	set.BoolP("partscan", "P", false, "")
-	set.BoolP("set-capacity", "c", false, "")
+	set.BoolVarP(&o.resize, "set-capacity", "c", false, "")
 	set.BoolP("nooverlap", "L", false, "")
 	set.BoolP("json", "J", false, "")
 	set.Bool("raw", false, "")
@@ -98,7 +99,7 @@ func parse(args []string) (options, error) {
 // check refuses what makes no sense together.
 func (o options) check() error {
 	asked := 0
-	for _, one := range []bool{o.find, o.detach, o.detachAll, o.associated != ""} {
+	for _, one := range []bool{o.find, o.detach, o.detachAll, o.resize, o.associated != ""} {
 		if one {
 			asked++
 		}
@@ -110,13 +111,15 @@ func (o options) check() error {
 	}
 	switch {
 	case asked > 1:
-		return errors.New("only one of --find, --detach, --detach-all and --associated may be there")
+		return errors.New("only one of --find, --detach, --detach-all, --set-capacity and --associated may be there")
 	case o.find && len(o.rest) == 0:
 		return errors.New("no number of a device can be had before it is attached, since another machine may have it a moment later: say which file, losetup --find --show FILE")
 	case o.find && len(o.rest) > 1:
 		return fmt.Errorf("one file at a time can be attached, not %q", o.rest)
 	case o.detach && len(o.rest) == 0:
 		return errors.New("which device? losetup --detach DEVICE")
+	case o.resize && len(o.rest) != 1:
+		return errors.New("which device? losetup --set-capacity DEVICE")
 	case !o.find && !o.detach && len(o.rest) > 1:
 		return fmt.Errorf("the host chooses the number of a device: losetup --find --show %s", o.rest[len(o.rest)-1])
 	case !o.find && (o.show || o.readOnly):

@@ -41,9 +41,11 @@ func (c Command) Run(ctx context.Context, args []string) error {
 	case o.detach:
 		var errs []error
 		for _, device := range o.rest {
-			errs = append(errs, c.detach(ctx, device))
+			errs = append(errs, c.change(ctx, Detach, device))
 		}
 		return errors.Join(errs...)
+	case o.resize:
+		return c.change(ctx, Resize, o.rest[0])
 	case o.detachAll:
 		return c.detachAll(ctx)
 	}
@@ -79,12 +81,13 @@ func open(name string, readOnly bool) (*os.File, bool, error) {
 	return file, true, err
 }
 
-func (c Command) detach(ctx context.Context, device string) error {
+// change detaches or resizes a device.
+func (c Command) change(ctx context.Context, op Op, device string) error {
 	n, err := number(device)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Ask(ctx, Request{Op: Detach, Number: n}, nil); err != nil {
+	if _, err := c.Ask(ctx, Request{Op: op, Number: n}, nil); err != nil {
 		return fmt.Errorf("%s: %w", device, err)
 	}
 	return nil
@@ -94,7 +97,7 @@ func (c Command) detachAll(ctx context.Context) error {
 	all, err := c.Ask(ctx, Request{Op: List}, nil)
 	errs := []error{err}
 	for _, d := range all {
-		errs = append(errs, c.detach(ctx, d.node()))
+		errs = append(errs, c.change(ctx, Detach, d.node()))
 	}
 	return errors.Join(errs...)
 }

@@ -26,6 +26,8 @@ const (
 	Attach Op = "attach"
 	// Detach takes the file from a device.
 	Detach Op = "detach"
+	// Resize lets a device have the size that its file has by now.
+	Resize Op = "resize"
 	// List lists the machine's devices.
 	List Op = "list"
 	// Mount makes a mount of the file system on a device of the machine's, which comes open with the request. The mount
@@ -39,7 +41,7 @@ type Request struct {
 	Op Op `json:"op"`
 	// ReadOnly makes a device that is only read (Attach).
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// Number of a device (Detach).
+	// Number of a device (Detach, Resize).
 	Number int `json:"number,omitempty"`
 	// FileSystem is what is to be mounted, and how (Mount).
 	FileSystem *blockfs.Request `json:"fileSystem,omitempty"`
@@ -93,7 +95,7 @@ func ParseRequest(line []byte, files int) (Request, error) {
 		want = 1
 	case r.Op == Mount && r.FileSystem != nil && !r.ReadOnly && r.Number == 0:
 		want = 1
-	case r.Op == Detach && !r.ReadOnly && r.FileSystem == nil && r.Number >= 0 && r.Number <= maxNumber:
+	case (r.Op == Detach || r.Op == Resize) && !r.ReadOnly && r.FileSystem == nil && r.Number >= 0 && r.Number <= maxNumber:
 	case r == Request{Op: List}:
 	default:
 		return Request{}, fmt.Errorf("the request is not understood: %+v", r)

@@ -167,18 +167,40 @@ func (p *Provider) DetachLoop(id string, number int) error {
 		return err
 	}
 	defer p.lock("loops/" + id)()
-	has, err := p.Loops(id)
+	device, err := p.loopOf(id, number)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(has, func(d loopdevice.Device) bool { return d.Number == number })
-	if at < 0 {
-		return ErrNotAttached
-	}
-	if err := p.takeBack(id, has[at]); err != nil {
+	if err := p.takeBack(id, device); err != nil {
 		return err
 	}
-	return p.hide(id, has[at].Node(), unix.MNT_DETACH) // programs may have it open
+	return p.hide(id, device.Node(), unix.MNT_DETACH) // programs may have it open
+}
+
+// ResizeLoop lets a loop device that a machine has asked for have the size that its file has by now.
+func (p *Provider) ResizeLoop(id string, number int) error {
+	if err := machine.ValidateID(id); err != nil {
+		return err
+	}
+	defer p.lock("loops/" + id)()
+	device, err := p.loopOf(id, number)
+	if err != nil {
+		return err
+	}
+	return loopdevice.Resize(device)
+}
+
+// loopOf is a loop device that a machine has asked for.
+func (p *Provider) loopOf(id string, number int) (loopdevice.Device, error) {
+	has, err := p.Loops(id)
+	if err != nil {
+		return loopdevice.Device{}, err
+	}
+	at := slices.IndexFunc(has, func(d loopdevice.Device) bool { return d.Number == number })
+	if at < 0 {
+		return loopdevice.Device{}, ErrNotAttached
+	}
+	return has[at], nil
 }
 
 // CheckLoops withdraws what a machine was lent of devices that are no longer Muster's: somebody else has detached them.

@@ -166,6 +166,9 @@ func attachesBlocks(t *testing.T, p machine.Attacher) {
 	if has, err := p.Loops(First); err != nil || len(has) > 0 {
 		t.Errorf("a new machine has the block devices %v, %v", has, err)
 	}
+	if err := p.ResizeLoop(First, 0); err == nil {
+		t.Error("a device that is not attached was resized")
+	}
 	if err := p.DetachLoop(First, 0); err == nil {
 		t.Error("a machine detached a device that it does not have")
 	}
