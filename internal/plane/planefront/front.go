@@ -92,14 +92,20 @@ func (f *Front) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }()
+	return f.work(ctx, listener, before)
+}
 
+// work is Run with a listener. before is the connection to the front that it was taken from; nil if there was none.
+func (f *Front) work(ctx context.Context, listener net.Listener, before net.Conn) error {
+	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
+	defer func() { _ = listener.Close() }()
 	serving, stop := context.WithCancel(ctx) // ends when another front takes over
 	defer stop()
 	connections, cut := context.WithCancel(ctx) // ends with the last connection
 	defer cut()
 	var parts sync.WaitGroup
 	defer parts.Wait()
+	defer cut()
 	defer stop()
 
 	first := make(chan struct{})
@@ -117,27 +123,37 @@ func (f *Front) Run(ctx context.Context) error {
 		return nil
 	}
 	parts.Go(func() { f.keepProbing(connections) })
-	failed := make(chan error, 3)
-	parts.Go(func() { failed <- f.accept(connections, listener) })
-	if before != nil {
-		f.replace(before)
-	}
-	status := make(chan struct{})
+	failed := make(chan error, 2)
 	parts.Go(func() {
-		defer close(status)
-		failed <- f.serveStatus(serving)
-	})
-	parts.Go(func() {
-		failed <- f.giveAway(serving, listener, func() {
+		if before != nil {
+			f.replace(before)
+		}
+		f.config.Log.Info("front serves", "address", f.config.Listen.String())
+		status := make(chan struct{})
+		parts.Go(func() {
+			defer close(status)
+			if err := f.serveStatus(serving); err != nil {
+				failed <- err
+				_ = listener.Close()
+			}
+		})
+		err := f.giveAway(serving, listener, func() {
 			stop()
 			<-status
 		})
+		if err != nil {
+			failed <- err
+		}
+		_ = listener.Close()
 	})
-	f.config.Log.Info("front serves", "address", f.config.Listen.String())
 
-	err = <-failed // nil if the context ended or another front accepts
+	// The last connection has come when accept has returned: only then is there a last one to wait for.
+	err := f.accept(connections, listener)
 	stop()
-	_ = listener.Close()
+	select {
+	case err = <-failed:
+	default:
+	}
 	if err == nil && ctx.Err() == nil {
 		f.config.Log.Info("another front has taken over", "connections", len(f.slots))
 		f.leave(ctx)

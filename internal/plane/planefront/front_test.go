@@ -3,6 +3,7 @@
 package planefront
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
@@ -386,4 +387,43 @@ func TestNew(t *testing.T) {
 			t.Errorf("no %s is taken", name)
 		}
 	}
+}
+
+// askOver asks over a connection of the test's own.
+func (w *world) askOver(connection net.Conn) (string, error) {
+	secured := w.client.Transport.(*http.Transport).TLSClientConfig.Clone() //nolint:forcetypeassert // ours
+	secured.ServerName = w.config.Listen.Addr().String()
+	c := tls.Client(connection, secured)
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		return "", err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	return string(raw), err
+}
+
+// pipe is a TCP connection with both its ends.
+func pipe(t *testing.T) (client, server *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	client, err = dial(t.Context(), netip.MustParseAddrPort(listener.Addr().String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = c.(*net.TCPConn) //nolint:forcetypeassert // of a TCP listener
+	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+	return client, server
 }

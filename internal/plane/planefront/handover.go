@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -148,7 +149,7 @@ func give(next net.Conn, listener net.Listener) error {
 	if err := next.SetDeadline(time.Now().Add(handoverTimeout)); err != nil {
 		return err
 	}
-	raw, err := listener.(*net.TCPListener).SyscallConn()
+	raw, err := listener.(syscall.Conn).SyscallConn() //nolint:forcetypeassert // a TCP listener
 	if err != nil {
 		return err
 	}
