@@ -20,24 +20,27 @@ var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // join passes bytes between two connections until both directions have ended or the context does, and closes them. Most
 // connections of a plane are idle most of the time: such a connection has no buffer and, unlike with splice(2), no pipes.
+//
+// The end of a direction is passed on as an end, a reset as a reset: an answer that was cut short must not look whole.
 func join(ctx context.Context, a, b *net.TCPConn) {
-	defer context.AfterFunc(ctx, func() { closeBoth(a, b) })()
+	defer context.AfterFunc(ctx, func() { resetBoth(a, b) })()
 	var directions sync.WaitGroup
 	directions.Go(func() { pass(a, b) })
 	pass(b, a)
 	directions.Wait()
-	closeBoth(a, b)
-}
-
-func closeBoth(a, b *net.TCPConn) {
 	_ = a.Close()
 	_ = b.Close()
+}
+
+func resetBoth(a, b net.Conn) {
+	reset(a)
+	reset(b)
 }
 
 // pass passes one direction on, and its end as such.
 func pass(to, from *net.TCPConn) {
 	if err := pump(to, from); err != nil || to.CloseWrite() != nil {
-		closeBoth(to, from) // broken: the other direction ends too
+		resetBoth(to, from) // broken: the other direction ends too
 	}
 }
 
