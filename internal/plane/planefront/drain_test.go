@@ -28,7 +28,7 @@ func (l *tardy) Accept() (net.Conn, error) {
 		return c, err
 	}
 	<-l.closed
-	time.Sleep(50 * time.Millisecond) // longer than a front takes to see that no connection is open
+	<-time.After(50 * time.Millisecond) // longer than a front takes to see that no connection is open
 	c, l.last = l.last, nil
 	return c, nil
 }
@@ -54,7 +54,7 @@ func TestTheLastConnection(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- f.work(t.Context(), &tardy{TCPListener: listener.(*net.TCPListener), closed: make(chan struct{}), last: server}, nil)
+		ended <- f.work(t.Context(), &tardy{TCPListener: listener.(*net.TCPListener), closed: make(chan struct{}), last: server})
 	}()
 	soon(t, "the server is ready", func() bool { return f.isReady(a.address) })
 	next, _, _ := w.start(t)

@@ -67,6 +67,8 @@ type Front struct {
 	look    chan struct{} // probe now
 	slots   chan struct{}
 	open    sync.WaitGroup // connections
+
+	answerWithin time.Duration // the constant; tests have less patience
 }
 
 // New checks the configuration.
@@ -77,7 +79,7 @@ func New(c Config) (*Front, error) {
 	if c.Servers == "" || c.Authority == "" || c.Socket == "" || c.Log == nil {
 		return nil, errors.New("the front needs a file of servers, an authority, a socket and a log")
 	}
-	f := &Front{config: c, pool: newPool(), asker: &asker{authority: c.Authority}, look: make(chan struct{}, 1), slots: make(chan struct{}, maxConnections)}
+	f := &Front{config: c, pool: newPool(), asker: &asker{authority: c.Authority}, look: make(chan struct{}, 1), slots: make(chan struct{}, maxConnections), answerWithin: answerWithin}
 	f.metrics = newMetrics(f.pool)
 	return f, nil
 }
@@ -88,15 +90,21 @@ func (f *Front) Run(ctx context.Context) error {
 	if err := socketdir.MakeDir(f.config.Socket); err != nil {
 		return err
 	}
-	listener, before, err := f.listen(ctx)
+	listener, err := f.listen(ctx)
+	if ctx.Err() != nil {
+		if err == nil {
+			_ = listener.Close()
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return f.work(ctx, listener, before)
+	return f.work(ctx, listener)
 }
 
-// work is Run with a listener. before is the connection to the front that it was taken from; nil if there was none.
-func (f *Front) work(ctx context.Context, listener net.Listener, before net.Conn) error {
+// work is Run with a listener.
+func (f *Front) work(ctx context.Context, listener net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	defer func() { _ = listener.Close() }()
 	serving, stop := context.WithCancel(ctx) // ends when another front takes over
@@ -125,10 +133,6 @@ func (f *Front) work(ctx context.Context, listener net.Listener, before net.Conn
 	parts.Go(func() { f.keepProbing(connections) })
 	failed := make(chan error, 2)
 	parts.Go(func() {
-		if before != nil {
-			f.replace(before)
-		}
-		f.config.Log.Info("front serves", "address", f.config.Listen.String())
 		status := make(chan struct{})
 		parts.Go(func() {
 			defer close(status)
@@ -140,6 +144,7 @@ func (f *Front) work(ctx context.Context, listener net.Listener, before net.Conn
 		err := f.giveAway(serving, listener, func() {
 			stop()
 			<-status
+			_ = listener.Close()
 		})
 		if err != nil {
 			failed <- err
@@ -147,6 +152,7 @@ func (f *Front) work(ctx context.Context, listener net.Listener, before net.Conn
 		_ = listener.Close()
 	})
 
+	f.config.Log.Info("front serves", "address", f.config.Listen.String())
 	// The last connection has come when accept has returned: only then is there a last one to wait for.
 	err := f.accept(connections, listener)
 	stop()

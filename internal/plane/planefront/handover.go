@@ -10,60 +10,65 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
-// A front that is replaced gives its listener away, over a unix socket: the next front connects, the old one sends the
-// listener's file descriptor, the next one says that it accepts, and the old one closes the connection when its sockets
-// are gone. From the second message on both accept, and no connection is refused meanwhile: connections wait in one queue
-// of the kernel's. A next front that dies before the third message leaves the old one as it was.
+// A front that is replaced gives its listener away, over a unix socket:
+//
+//	next                        the front that serves
+//	connects
+//	                            given, with the descriptor of the listener; later, if next was started before it
+//	accepts
+//	                            closes its sockets; says gone
+//	accepts connections
+//
+// No connection is refused meanwhile: connections wait in one queue of the kernel's. A next front that ends before it
+// accepts leaves the serving front as it was. Of several next fronts the first one that accepts gets the listener, and
+// the others ask that one: the youngest has it in the end, which is the front that the supervisor watches.
 const (
 	given   = "listener\n"
+	later   = "later\n"
 	accepts = "accepts\n"
-	// handoverTimeout is how long the next front may take from the first message to the third.
-	handoverTimeout = 10 * time.Second
+	gone    = "gone\n"
+	// answerWithin is how long a front may take to answer another one. A serving front that takes longer hangs, and new
+	// connections with it.
+	answerWithin = 10 * time.Second
+)
+
+var (
+	// errLost is of a serving front that ended, or gave the listener to another front.
+	errLost = errors.New("the front that serves has not given its listener away")
+	// errLater is of a serving front that was started later.
+	errLater = errors.New("the front that serves was started later than this one")
 )
 
 // handover is the path of the socket at which the next front takes the listener over.
 func (f *Front) handover() string { return filepath.Join(socketdir.Dir(f.config.Socket), "next") }
 
-// listen takes the listener of the front that serves now over, or makes one if there is no front. before is the
-// connection to that front; nil if there is none.
-func (f *Front) listen(ctx context.Context) (listener net.Listener, before net.Conn, err error) {
-	before, err = new(net.Dialer).DialContext(ctx, "unix", f.handover())
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
-		listener, err = f.bind(ctx)
-		return listener, nil, err
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("asking the front that serves now: %w", err)
-	}
-	listener, err = receive(before)
-	if err == nil && listener.Addr().String() != f.config.Listen.String() {
-		_ = listener.Close()
-		err = fmt.Errorf("it listens at %s, and %s is wanted", listener.Addr(), f.config.Listen)
-	}
-	if err != nil {
-		_ = before.Close()
-		return nil, nil, fmt.Errorf("taking the listener of the front that serves now over: %w", err)
-	}
-	return listener, before, nil
-}
-
-// bind makes a listener, once nobody else has the address.
-func (f *Front) bind(ctx context.Context) (net.Listener, error) {
+// listen takes the listener of the front that serves now over, or makes one if there is no front. When it returns, this
+// front alone has it.
+func (f *Front) listen(ctx context.Context) (net.Listener, error) {
 	for began := time.Now(); ; {
-		listener, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", f.config.Listen.String())
-		if err == nil {
-			return listener, nil
+		listener, err := f.takeOver(ctx)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) { // there is no front
+			listener, err = f.bind(ctx)
 		}
-		if !errors.Is(err, unix.EADDRINUSE) || time.Since(began) > busyFor {
-			return nil, fmt.Errorf("listening at the published address: %w", err)
+		switch {
+		case err == nil:
+			return listener, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !errors.Is(err, errLost) && !errors.Is(err, unix.EADDRINUSE) || time.Since(began) > busyFor:
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
@@ -73,25 +78,51 @@ func (f *Front) bind(ctx context.Context) (net.Listener, error) {
 	}
 }
 
-// replace is the third message. It returns when the front before has closed its sockets, which are this one's then.
-func (f *Front) replace(before net.Conn) {
-	defer func() { _ = before.Close() }()
-	_, err := io.WriteString(before, accepts)
-	if err == nil {
-		_, err = io.Copy(io.Discard, before)
-	}
+// bind makes a listener.
+func (f *Front) bind(ctx context.Context) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", f.config.Listen.String())
 	if err != nil {
-		f.config.Log.Warn("the front before has not said that it is replaced", "error", err)
+		return nil, fmt.Errorf("listening at the published address: %w", err)
 	}
+	return listener, nil
 }
 
-// receive is the second message.
-func receive(old net.Conn) (net.Listener, error) {
-	if err := old.SetDeadline(time.Now().Add(handoverTimeout)); err != nil {
+// takeOver takes the listener of the front that serves now over.
+func (f *Front) takeOver(ctx context.Context) (net.Listener, error) {
+	connection, err := new(net.Dialer).DialContext(ctx, "unix", f.handover())
+	if err != nil {
+		return nil, fmt.Errorf("asking the front that serves now: %w", err)
+	}
+	defer func() { _ = connection.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
+	old := connection.(*net.UnixConn) //nolint:forcetypeassert // of a unix socket
+	if err := old.SetDeadline(time.Now().Add(f.answerWithin)); err != nil {
 		return nil, err
 	}
+	listener, err := receive(old)
+	if err == nil && listener.Addr().String() != f.config.Listen.String() { // the plane has another address now
+		_ = listener.Close()
+		listener, err = f.bind(ctx)
+	}
+	if err == nil {
+		if err = replace(old, time.Now().Add(f.answerWithin)); err == nil {
+			return listener, nil
+		}
+		_ = listener.Close()
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, errors.Join(errLost, f.end(old))
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
+		return nil, fmt.Errorf("%w: %w", errLost, err)
+	}
+	return nil, fmt.Errorf("taking the listener of the front that serves now over: %w", err)
+}
+
+// receive is the first message to the next front.
+func receive(old *net.UnixConn) (net.Listener, error) {
 	text, rights := make([]byte, len(given)), make([]byte, unix.CmsgSpace(4))
-	n, m, flags, _, err := old.(*net.UnixConn).ReadMsgUnix(text, rights)
+	n, m, flags, _, err := old.ReadMsgUnix(text, rights)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +137,12 @@ func receive(old net.Conn) (net.Listener, error) {
 		for _, fd := range fds {
 			_ = unix.Close(fd)
 		}
+		switch {
+		case n == 0:
+			return nil, io.EOF
+		case string(text[:n]) == later:
+			return nil, errLater
+		}
 		return nil, fmt.Errorf("the answer is %.20q with %d descriptors", text[:n], len(fds))
 	}
 	file := os.NewFile(uintptr(fds[0]), "listener")
@@ -113,41 +150,137 @@ func receive(old net.Conn) (net.Listener, error) {
 	return net.FileListener(file)
 }
 
-// giveAway waits for the next front, and returns nil when that one accepts connections or the context ends. release
-// closes this front's other socket.
+// replace is the rest of a handover at the next front.
+func replace(old *net.UnixConn, deadline time.Time) error {
+	if err := old.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(old, accepts); err != nil {
+		return err
+	}
+	answer := make([]byte, len(gone))
+	if _, err := io.ReadFull(old, answer); err != nil {
+		return err
+	}
+	if string(answer) != gone {
+		return fmt.Errorf("it says %.20q", answer)
+	}
+	return nil
+}
+
+// end ends a serving front that does not answer. Its connections break, and clients make new ones, which it would not
+// accept.
+func (f *Front) end(old *net.UnixConn) error {
+	pid, err := peer(old)
+	if err != nil {
+		return err
+	}
+	if pid == os.Getpid() || pid == 0 {
+		return fmt.Errorf("the front that serves hangs, and process %d is not to be ended", pid)
+	}
+	hung, err := process.Hold(pid)
+	if err != nil {
+		return nil // it has ended
+	}
+	defer hung.Close()
+	// It had the number while its socket was open.
+	if err := old.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		return err
+	}
+	if _, err := old.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	f.config.Log.Warn("the front before hangs and is ended", "process_id", pid, "no_answer_for", f.answerWithin)
+	if err := hung.Signal(syscall.SIGKILL); err != nil {
+		return fmt.Errorf("ending the front before, which hangs: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), f.answerWithin)
+	defer cancel()
+	return hung.Wait(ctx)
+}
+
+// peer is the process at the other end of a connection: of a listener's, the process that listens.
+func peer(c *net.UnixConn) (pid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		credentials, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return 0, fmt.Errorf("asking who is at the other end: %w", err)
+	}
+	return int(credentials.Pid), nil
+}
+
+// older reports whether a process was started before this one, in the order that the supervisor has them in (package
+// supervise).
+func older(pid int) bool {
+	other, err := process.ReadStat(filepath.Join("/proc", strconv.Itoa(pid)))
+	if err != nil {
+		return false
+	}
+	own, err := process.ReadStat("/proc/self")
+	return err == nil && (other.Ticks < own.Ticks || other.Ticks == own.Ticks && pid < os.Getpid())
+}
+
+// giveAway gives the listener to the next front, and returns when that one accepts connections or the context ends.
+// release closes this front's other sockets.
 func (f *Front) giveAway(ctx context.Context, listener net.Listener, release func()) error {
+	socket, err := socketdir.ListenPrivate(ctx, f.handover())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = socket.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = socket.Close() })()
+	var nexts sync.WaitGroup
+	defer nexts.Wait()
+	var taken atomic.Bool
 	for {
-		socket, err := socketdir.ListenPrivate(ctx, f.handover())
+		connection, err := socket.Accept()
 		if err != nil {
+			if ctx.Err() != nil || taken.Load() {
+				return nil
+			}
 			return err
 		}
-		stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
-		next, err := socket.Accept()
-		stop()
-		_ = socket.Close() // one front at a time takes over
-		if ctx.Err() != nil {
-			if err == nil {
-				_ = next.Close()
+		next := connection.(*net.UnixConn) //nolint:forcetypeassert // of a unix socket
+		nexts.Go(func() {
+			defer func() { _ = next.Close() }()
+			unheard := context.AfterFunc(ctx, func() { _ = next.Close() })
+			err := f.give(next, listener)
+			if !unheard() {
+				return // this front has ended, or another next one was faster
 			}
-			return nil
-		}
-		if err == nil {
-			if err = give(next, listener); err == nil {
-				release()
+			if err != nil {
+				f.config.Log.Warn("the next front has not taken over", "error", err)
+				return
 			}
-			_ = next.Close()
-		}
-		if err == nil {
-			return nil
-		}
-		f.config.Log.Warn("the next front has not taken over", "error", err)
+			if taken.Swap(true) {
+				return
+			}
+			release()
+			_ = socket.Close()
+			_, _ = io.WriteString(next, gone)
+		})
 	}
 }
 
-// give sends the second message and waits for the third.
-func give(next net.Conn, listener net.Listener) error {
-	if err := next.SetDeadline(time.Now().Add(handoverTimeout)); err != nil {
+// give sends the listener and waits until the next front accepts it.
+func (f *Front) give(next *net.UnixConn, listener net.Listener) error {
+	if err := next.SetDeadline(time.Now().Add(f.answerWithin)); err != nil {
 		return err
+	}
+	pid, err := peer(next)
+	if err != nil {
+		return err
+	}
+	if older(pid) {
+		_, err := io.WriteString(next, later)
+		return errors.Join(fmt.Errorf("process %d was started before this one", pid), err)
 	}
 	raw, err := listener.(syscall.Conn).SyscallConn() //nolint:forcetypeassert // a TCP listener
 	if err != nil {
@@ -155,7 +288,7 @@ func give(next net.Conn, listener net.Listener) error {
 	}
 	var sent error
 	err = raw.Control(func(fd uintptr) {
-		_, _, sent = next.(*net.UnixConn).WriteMsgUnix([]byte(given), unix.UnixRights(int(fd)), nil)
+		_, _, sent = next.WriteMsgUnix([]byte(given), unix.UnixRights(int(fd)), nil)
 	})
 	if err := errors.Join(err, sent); err != nil {
 		return err

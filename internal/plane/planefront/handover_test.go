@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planefront
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/plane/frontservers"
+	"muster.dev/muster/internal/platform/socketdir"
+)
+
+// envFront has the test binary be a front with this configuration, in JSON, instead of testing.
+const envFront = "PLANEFRONT_TEST_FRONT"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(envFront); text != "" {
+		time.AfterFunc(2*time.Minute, func() { os.Exit(4) }) // if the tests were killed and cannot end it
+		config := Config{Log: slog.New(slog.DiscardHandler)}
+		var given struct{ Listen, Servers, Authority, Socket string }
+		err := json.Unmarshal([]byte(text), &given)
+		config.Listen, config.Servers, config.Authority, config.Socket = netip.MustParseAddrPort(given.Listen), given.Servers, given.Authority, given.Socket
+		f, failed := New(config)
+		if err := errors.Join(err, failed, f.Run(context.Background())); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// process runs a front as a process of its own, until it answers.
+func (w *world) process(t *testing.T) *exec.Cmd {
+	t.Helper()
+	raw, err := json.Marshal(map[string]string{
+		"Listen": w.config.Listen.String(), "Servers": w.config.Servers, "Authority": w.config.Authority, "Socket": w.config.Socket,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envFront+"="+string(raw))
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	soon(t, "the process offers its listener", func() bool { return w.offered() })
+	return cmd
+}
+
+// offered reports whether a front offers its listener.
+func (w *world) offered() bool {
+	c, err := net.Dial("unix", filepath.Join(socketdir.Dir(w.config.Socket), "next"))
+	return err == nil && c.Close() == nil
+}
+
+// nextFront connects as a next front does.
+func (w *world) nextFront(t *testing.T) *net.UnixConn {
+	t.Helper()
+	var next net.Conn
+	soon(t, "the socket is there", func() (ok bool) {
+		var err error
+		next, err = net.Dial("unix", filepath.Join(socketdir.Dir(w.config.Socket), "next"))
+		return err == nil
+	})
+	t.Cleanup(func() { _ = next.Close() })
+	return next.(*net.UnixConn) //nolint:forcetypeassert // of a unix socket
+}
+
+// remembered is a log that a test reads.
+type remembered struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *remembered) Write(line []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(line)
+}
+
+// has counts lines that have a text.
+func (r *remembered) has(text string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Count(r.text.String(), text)
+}
+
+// A next front that dies, says something else or is too slow leaves the old one as it was, and is not told that the old
+// one is gone.
+func TestHandoverThatFails(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	w.patience = 200 * time.Millisecond
+	f, _, _ := w.start(t)
+	soon(t, "the server is ready", func() bool { return f.isReady(a.address) })
+	for _, say := range []string{"", "accept", "nothing\n", "slow"} {
+		next := w.nextFront(t)
+		listener, err := receive(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = listener.Close()
+		if say == "slow" {
+			if got, err := io.ReadAll(next); len(got) > 0 || err != nil {
+				t.Errorf("before it accepts: %q, %v", got, err)
+			}
+			if err := replace(next, time.Now().Add(20*time.Second)); err == nil {
+				t.Error("a next front that was too slow takes itself for the front")
+			}
+		}
+		_, _ = io.WriteString(next, say)
+		_ = next.Close()
+		for range 5 {
+			if got, err := w.ask(); got != "a" {
+				t.Fatalf("after %q: %q, %v", say, got, err)
+			}
+		}
+	}
+}
+
+// A next front that says nothing does not keep another one from taking over.
+func TestASilentNextFront(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	_, _, ended := w.start(t)
+	for range 3 {
+		w.nextFront(t)
+	}
+	next, _, _ := w.start(t)
+	began := time.Now()
+	soon(t, "the next front serves", func() bool { return next.isReady(a.address) })
+	if err := <-ended; err != nil || time.Since(began) > answerWithin {
+		t.Errorf("the old front: %v after %v", err, time.Since(began))
+	}
+}
+
+// A next front whose handover is cut short begins anew, whatever it has said: else two fronts would accept connections,
+// and nothing would end the first.
+func TestAFrontThatGivesUp(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	listener, err := net.Listen("tcp", w.config.Listen.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := socketdir.MakeDir(w.config.Socket); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := socketdir.ListenPrivate(t.Context(), filepath.Join(socketdir.Dir(w.config.Socket), "next"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, _, _ := w.start(t)
+	if err := socket.(*net.UnixListener).SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for _, hears := range []bool{false, true, false} { // the next front's last message
+		old, err := socket.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := listener.(*net.TCPListener).SyscallConn() //nolint:forcetypeassert // a TCP listener
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := raw.Control(func(fd uintptr) {
+			_, _, err = old.(*net.UnixConn).WriteMsgUnix([]byte(given), syscall.UnixRights(int(fd)), nil) //nolint:forcetypeassert // of a unix socket
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if hears {
+			if got, err := io.ReadFull(old, make([]byte, len(accepts))); err != nil {
+				t.Errorf("the next front accepts: %d bytes, %v", got, err)
+			}
+		}
+		_ = old.Close()
+	}
+	if next.isReady(a.address) {
+		t.Error("the next front serves beside the old one")
+	}
+	_, _ = socket.Close(), listener.Close()
+	soon(t, "the next front serves", func() bool { got, _ := w.ask(); return got == "a" })
+}
+
+// Of several next fronts that start together, with clients that connect all the while, a single one serves in the end.
+func TestManyNextFronts(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	first, _, ended := w.start(t)
+	soon(t, "the server is ready", func() bool { return first.isReady(a.address) })
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if got, err := w.ask(); got != "a" {
+					t.Errorf("meanwhile: %q, %v", got, err)
+					return
+				}
+			}
+		})
+	}
+	const more = 8
+	var over atomic.Int32
+	all := []<-chan error{ended}
+	for range more {
+		_, _, ended := w.start(t)
+		all = append(all, ended)
+	}
+	for _, ended := range all {
+		go func() {
+			if err := <-ended; err != nil {
+				t.Errorf("a front: %v", err)
+			}
+			over.Add(1)
+		}()
+	}
+	soon(t, "all but one have ended", func() bool { return over.Load() == more })
+	close(stop)
+	clients.Wait()
+	if got, err := w.ask(); got != "a" || over.Load() != more {
+		t.Errorf("%q, %v; %d fronts have ended", got, err, over.Load())
+	}
+}
+
+// A serving front that hangs is ended after a while, since nobody else accepts connections.
+func TestAFrontThatHangs(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	old := w.process(t)
+	if got, err := w.ask(); got != "a" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if err := old.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var log remembered
+	w.config.Log, w.patience = slog.New(slog.NewTextHandler(&log, nil)), time.Second
+	_, _, ended := w.start(t)
+	soon(t, "the next front serves", func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("the next front: %v", err)
+		default:
+		}
+		got, _ := w.ask()
+		return got == "a"
+	})
+	if state, _ := old.Process.Wait(); state == nil || state.Success() {
+		t.Errorf("the front that hung: %v", state)
+	}
+	if n := log.has("the front before hangs and is ended"); n != 1 {
+		t.Errorf("the log says it %d times", n)
+	}
+}
+
+// A front gives its listener to no front that was started before it, as one does that nobody waits for any more.
+func TestAnOlderNextFront(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	w.process(t)
+	older, err := New(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := older.Run(ctx); !errors.Is(err, errLater) {
+		t.Errorf("the older front: %v", err)
+	}
+	if got, err := w.ask(); got != "a" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A front takes over from one at another address, where a connection goes on and no new one is taken; while its own
+// address is another program's, the old front stays as it was.
+func TestAnotherAddress(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	old, _, ended := w.start(t)
+	soon(t, "the server is ready", func() bool { return old.isReady(a.address) })
+	kept, err := net.Dial("tcp", w.config.Listen.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = kept.Close() }()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := *w
+	other.config.Listen = netip.MustParseAddrPort(taken.Addr().String())
+	other.start(t)
+	for range 5 {
+		if got, err := w.ask(); got != "a" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		<-time.After(busyEvery / 2)
+	}
+	_ = taken.Close()
+	soon(t, "the next front serves", func() bool { got, _ := other.ask(); return got == "a" })
+	if got, err := w.askOver(kept); got != "a" {
+		t.Errorf("the kept connection: %q, %v", got, err)
+	}
+	if got, err := w.ask(); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("at the old address: %q, %v", got, err)
+	}
+	_ = kept.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
