@@ -90,6 +90,10 @@ func (f *Front) Run(ctx context.Context) error {
 	if err := socketdir.MakeDir(f.config.Socket); err != nil {
 		return err
 	}
+	// A front that knows no servers takes no listener from one that does.
+	if err := f.take(f.servers()); err != nil {
+		return err
+	}
 	listener, err := f.listen(ctx)
 	if ctx.Err() != nil {
 		if err == nil {
@@ -116,20 +120,7 @@ func (f *Front) work(ctx context.Context, listener net.Listener) error {
 	defer cut()
 	defer stop()
 
-	first := make(chan struct{})
-	parts.Go(func() {
-		begun := sync.OnceFunc(func() { close(first) })
-		file := watchfile.File{Path: f.config.Servers, What: "file of servers", Poll: lookAgain, Quiet: time.Millisecond, MaxSize: frontservers.MaxSize, Logger: f.config.Log}
-		file.Run(connections, func() {
-			f.follow(file)
-			begun()
-		})
-	})
-	select {
-	case <-first:
-	case <-ctx.Done():
-		return nil
-	}
+	parts.Go(func() { f.follow(connections, f.servers()) })
 	parts.Go(func() { f.keepProbing(connections) })
 	failed := make(chan error, 2)
 	parts.Go(func() {
@@ -185,23 +176,45 @@ func (f *Front) leave(ctx context.Context) {
 	}
 }
 
-// follow takes the file of servers over. While it cannot be read the servers are as they were.
-func (f *Front) follow(file watchfile.File) {
+// servers is the file of servers.
+func (f *Front) servers() watchfile.File {
+	return watchfile.File{
+		Path: f.config.Servers, What: "file of servers", Poll: lookAgain, Quiet: time.Millisecond, MaxSize: frontservers.MaxSize, Logger: f.config.Log,
+	}
+}
+
+// follow takes the file of servers over whenever it changes, until the context ends. While it cannot be read the servers
+// are as they were, and the log says so once.
+func (f *Front) follow(ctx context.Context, file watchfile.File) {
+	told := ""
+	file.Run(ctx, func() {
+		err := f.take(file)
+		if err != nil && err.Error() != told {
+			f.config.Log.Error("the file of servers is not used, and the servers stay", "error", err)
+		}
+		told = ""
+		if err != nil {
+			told = err.Error()
+		}
+	})
+}
+
+// take takes the file of servers over once.
+func (f *Front) take(file watchfile.File) error {
 	raw, err := file.Read()
 	if err != nil {
-		f.config.Log.Error("the file of servers cannot be read", "error", err)
-		return
+		return fmt.Errorf("reading the file of servers: %w", err)
 	}
 	servers, err := frontservers.Read(raw)
 	if err != nil {
-		f.config.Log.Error("the file of servers is not used", "error", err)
-		return
+		return err
 	}
 	f.pool.set(servers)
 	select {
 	case f.look <- struct{}{}:
 	default:
 	}
+	return nil
 }
 
 // accept passes connections on until the listener is closed, which is not an error.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/frontservers"
+	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
@@ -260,6 +261,10 @@ func TestAFrontThatHangs(t *testing.T) {
 	if err := old.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	soon(t, "the front is stopped", func() bool {
+		stat, err := process.ReadStat(fmt.Sprintf("/proc/%d", old.Process.Pid))
+		return err == nil && stat.State == 'T'
+	})
 	var log remembered
 	w.config.Log, w.patience = slog.New(slog.NewTextHandler(&log, nil)), time.Second
 	_, _, ended := w.start(t)
