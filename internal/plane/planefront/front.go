@@ -13,33 +13,25 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 
-	"muster.dev/muster/internal/plane/frontservers"
 	"muster.dev/muster/internal/platform/socketdir"
-	"muster.dev/muster/internal/platform/watchfile"
 )
 
 const (
 	// maxConnections of a front are for 500 nodes with a dozen connections each, and as many again. Each takes two file
-	// descriptors.
+	// descriptors. A process that may have fewer passes fewer on, and keeps spared descriptors: for probes, its own
+	// sockets and the next front.
 	maxConnections = 12288
-	// dialTimeout is how long a server may take to accept. Everything is on this host.
-	dialTimeout = time.Second
-	// patience is how long a connection waits for a server that is ready before it is offered to all, retryEvery how often
-	// servers are tried that do not accept, and hold how long a connection waits in all. It is less than a client of
-	// upstream's gives a TLS handshake (10 s), and more than a kube-apiserver takes to start again: the watches of all
-	// clients go on by their next connection, where one that is reset lists everything anew.
-	patience   = 2 * time.Second
-	retryEvery = 50 * time.Millisecond
-	hold       = 8 * time.Second
+	spared         = 128
 	// busyFor is how long the published address may be another process's, as that of a kube-apiserver of a Muster from
 	// before, which listens there until it is replaced; busyEvery is the pause between two tries.
 	busyFor   = time.Minute
 	busyEvery = 100 * time.Millisecond
-	// acceptPause is the time until another try when the process has no file descriptors left.
-	acceptPause = 50 * time.Millisecond
-	// lookAgain is how often the file of servers is read even if nothing tells that it changed.
-	lookAgain = 5 * time.Second
+	// againAfter is the time until a part of a front that failed begins anew.
+	againAfter = time.Second
+	// seldom is how often the log may say what clients or the host can have a front say again and again.
+	seldom = time.Minute
 	// leaveAfter is how long a front that was replaced keeps connections.
 	leaveAfter = 24 * time.Hour
 )
@@ -69,6 +61,8 @@ type Front struct {
 	open    sync.WaitGroup // connections
 
 	answerWithin time.Duration // the constant; tests have less patience
+
+	noAccept, noPlace, noNext rate.Sometimes // what the log says seldom
 }
 
 // New checks the configuration.
@@ -79,9 +73,28 @@ func New(c Config) (*Front, error) {
 	if c.Servers == "" || c.Authority == "" || c.Socket == "" || c.Log == nil {
 		return nil, errors.New("the front needs a file of servers, an authority, a socket and a log")
 	}
-	f := &Front{config: c, pool: newPool(), asker: &asker{authority: c.Authority}, look: make(chan struct{}, 1), slots: make(chan struct{}, maxConnections), answerWithin: answerWithin}
+	places, err := places()
+	if err != nil {
+		return nil, err
+	}
+	f := &Front{
+		config: c, pool: newPool(), asker: &asker{authority: c.Authority}, look: make(chan struct{}, 1), slots: make(chan struct{}, places), answerWithin: answerWithin,
+		noAccept: rate.Sometimes{Interval: seldom}, noPlace: rate.Sometimes{Interval: seldom}, noNext: rate.Sometimes{Interval: seldom},
+	}
 	f.metrics = newMetrics(f.pool)
 	return f, nil
+}
+
+// places is how many connections this process has file descriptors for.
+func places() (int, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("reading the limit of open files: %w", err)
+	}
+	if limit.Cur <= spared+1 {
+		return 0, fmt.Errorf("the limit of open files is %d: a front needs more than %d", limit.Cur, spared+1)
+	}
+	return int(min(maxConnections, (limit.Cur-spared)/2)), nil //nolint:gosec // G115: small
 }
 
 // Run passes connections on until the context ends or another front has taken the listener over. In the second case it
@@ -122,35 +135,25 @@ func (f *Front) work(ctx context.Context, listener net.Listener) error {
 
 	parts.Go(func() { f.follow(connections, f.servers()) })
 	parts.Go(func() { f.keepProbing(connections) })
-	failed := make(chan error, 2)
+	status := make(chan struct{})
 	parts.Go(func() {
-		status := make(chan struct{})
-		parts.Go(func() {
-			defer close(status)
-			if err := f.serveStatus(serving); err != nil {
-				failed <- err
+		defer close(status)
+		f.keep(serving, "answering at the socket of the front", f.serveStatus)
+	})
+	parts.Go(func() {
+		f.keep(serving, "offering the listener to the next front", func(ctx context.Context) error {
+			return f.giveAway(ctx, listener, func() {
+				stop()
+				<-status
 				_ = listener.Close()
-			}
+			})
 		})
-		err := f.giveAway(serving, listener, func() {
-			stop()
-			<-status
-			_ = listener.Close()
-		})
-		if err != nil {
-			failed <- err
-		}
-		_ = listener.Close()
 	})
 
-	f.config.Log.Info("front serves", "address", f.config.Listen.String())
+	f.config.Log.Info("front serves", "address", f.config.Listen.String(), "places", cap(f.slots))
 	// The last connection has come when accept has returned: only then is there a last one to wait for.
 	err := f.accept(connections, listener)
 	stop()
-	select {
-	case err = <-failed:
-	default:
-	}
 	if err == nil && ctx.Err() == nil {
 		f.config.Log.Info("another front has taken over", "connections", len(f.slots))
 		f.leave(ctx)
@@ -158,6 +161,28 @@ func (f *Front) work(ctx context.Context, listener net.Listener) error {
 	cut()
 	f.open.Wait()
 	return err
+}
+
+// keep has a part of a front work until the context ends. A part that fails, as on a full disk, does not end the front
+// and the connections with it.
+func (f *Front) keep(ctx context.Context, what string, part func(context.Context) error) {
+	said := rate.Sometimes{Interval: seldom}
+	for {
+		err := part(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		said.Do(func() { f.config.Log.Error("a part of the front begins anew", "part", what, "error", err) })
+		pause(ctx, againAfter)
+	}
+}
+
+// pause waits for a while, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // leave waits for the last connection.
@@ -174,128 +199,4 @@ func (f *Front) leave(ctx context.Context) {
 	case <-ctx.Done():
 		f.config.Log.Warn("connections are cut", "connections", len(f.slots), "after", leaveAfter)
 	}
-}
-
-// servers is the file of servers.
-func (f *Front) servers() watchfile.File {
-	return watchfile.File{
-		Path: f.config.Servers, What: "file of servers", Poll: lookAgain, Quiet: time.Millisecond, MaxSize: frontservers.MaxSize, Logger: f.config.Log,
-	}
-}
-
-// follow takes the file of servers over whenever it changes, until the context ends. While it cannot be read the servers
-// are as they were, and the log says so once.
-func (f *Front) follow(ctx context.Context, file watchfile.File) {
-	told := ""
-	file.Run(ctx, func() {
-		err := f.take(file)
-		if err != nil && err.Error() != told {
-			f.config.Log.Error("the file of servers is not used, and the servers stay", "error", err)
-		}
-		told = ""
-		if err != nil {
-			told = err.Error()
-		}
-	})
-}
-
-// take takes the file of servers over once.
-func (f *Front) take(file watchfile.File) error {
-	raw, err := file.Read()
-	if err != nil {
-		return fmt.Errorf("reading the file of servers: %w", err)
-	}
-	servers, err := frontservers.Read(raw)
-	if err != nil {
-		return err
-	}
-	f.pool.set(servers)
-	select {
-	case f.look <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// accept passes connections on until the listener is closed, which is not an error.
-func (f *Front) accept(ctx context.Context, listener net.Listener) error {
-	for {
-		client, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ECONNABORTED) {
-			f.config.Log.Warn("cannot accept a connection", "error", err)
-			time.Sleep(acceptPause)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("accepting connections: %w", err)
-		}
-		select {
-		case f.slots <- struct{}{}:
-		default:
-			f.metrics.refused.WithLabelValues(refusedLimit).Inc()
-			reset(client)
-			continue
-		}
-		f.open.Go(func() {
-			defer func() { <-f.slots }()
-			f.serve(ctx, client)
-		})
-	}
-}
-
-// serve passes one connection to a server.
-func (f *Front) serve(ctx context.Context, client net.Conn) {
-	server, done := f.connect(ctx)
-	if server == nil {
-		f.metrics.refused.WithLabelValues(refusedNoServer).Inc()
-		reset(client)
-		return
-	}
-	defer done()
-	f.metrics.connections.Inc()
-	join(ctx, client.(*net.TCPConn), server) //nolint:forcetypeassert // of a TCP listener
-}
-
-// connect offers a connection to servers until one accepts; nil if none does in time. Nothing of the client's has been
-// read yet, so any of them will do.
-func (f *Front) connect(ctx context.Context) (*net.TCPConn, func()) {
-	ctx, cancel := context.WithTimeout(ctx, hold)
-	defer cancel()
-	late, toAll := time.After(patience), false
-	for {
-		order, ready, changed := f.pool.choose()
-		var again <-chan time.Time
-		if ready || toAll {
-			for _, address := range order {
-				if server, err := dial(ctx, address); err == nil {
-					return server, f.pool.took(address)
-				}
-			}
-			again = time.After(retryEvery)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil
-		case <-late:
-			toAll = true
-		case <-changed:
-		case <-again:
-		}
-	}
-}
-
-func dial(ctx context.Context, address netip.AddrPort) (*net.TCPConn, error) {
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
-	return dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, address)
-}
-
-// reset ends a connection in a way that no client takes for an answer.
-func reset(connection net.Conn) {
-	if tcp, ok := connection.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = connection.Close()
 }

@@ -58,6 +58,8 @@ type world struct {
 	config   Config
 	client   *http.Client
 	patience time.Duration // of its fronts with each other; the usual one if 0
+
+	descriptors uint64 // that a process of its may have open; as many as the test's if 0
 }
 
 func newWorld(t *testing.T, servers ...frontservers.Server) *world {

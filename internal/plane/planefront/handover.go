@@ -256,7 +256,7 @@ func (f *Front) giveAway(ctx context.Context, listener net.Listener, release fun
 				return // this front has ended, or another next one was faster
 			}
 			if err != nil {
-				f.config.Log.Warn("the next front has not taken over", "error", err)
+				f.noNext.Do(func() { f.config.Log.Warn("the next front has not taken over", "error", err) })
 				return
 			}
 			if taken.Swap(true) {
