@@ -148,3 +148,28 @@ func TestHandsOver(t *testing.T) {
 		t.Errorf("left: %+v", found)
 	}
 }
+
+// A spec that is wanted again gets a process of its own: the one from before has handed its work over.
+func TestHandsOverAndBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	front := w.server("front", "")
+	front.HandsOver = true
+	s, _ := w.run(quick(), front)
+	w.ready(s, "front")
+	first := status(s, "front").PID
+	next := front
+	next.Args = []string{"other"}
+	var second int
+	for n, spec := range []component.Spec{next, front} {
+		w.apply(s, spec)
+		eventually(t, "another one is ready", func() bool {
+			got := status(s, "front")
+			return got.State == runner.Ready && got.PID != first && got.PID != second
+		})
+		second = status(s, "front").PID
+		if found := w.find(); len(found) != n+2 {
+			t.Fatalf("running: %+v", found)
+		}
+	}
+}

@@ -99,12 +99,12 @@ func predecessor(processes []Process, name string) (Process, bool) {
 	return Process{}, false
 }
 
-// successor is the youngest process of a spec that hands over which has this spec and program: older ones have handed
-// their work over, or will to it.
+// successor is the youngest process of a spec that hands over, if it has this spec and program: older ones have handed
+// their work over, or will to it. An older one of this spec and program has nothing to hand over any more.
 func successor(processes []Process, spec component.Spec, executable string) (Process, bool) {
 	for _, p := range slices.Backward(processes) {
-		if p.Name == spec.Process() && !p.inside && p.session && p.Spec == spec.Hash() && p.Executable == executable {
-			return p, true
+		if p.Name == spec.Process() && !p.inside && p.session {
+			return p, p.Spec == spec.Hash() && p.Executable == executable
 		}
 	}
 	return Process{}, false
