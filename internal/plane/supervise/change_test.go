@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,4 +173,33 @@ func TestHandsOverAndBack(t *testing.T) {
 			t.Fatalf("running: %+v", found)
 		}
 	}
+}
+
+// A next process that never takes over is not ready because the one before answers at the same socket. It is started
+// again, and the one before is left as it is.
+func TestHandsOverToNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	front := w.server("front", "")
+	front.HandsOver = true
+	timing := quick()
+	timing.hungAfter = 500 * time.Millisecond
+	s, _ := w.run(timing, front)
+	w.ready(s, "front")
+	first := status(s, "front").PID
+	next := front
+	next.Env = append(slices.Clone(next.Env), envFake+"=wait") // the last one counts
+	w.apply(s, next)
+	eventually(t, "the next one is started again", func() bool {
+		got := status(s, "front")
+		if got.State == runner.Ready {
+			t.Fatalf("it does not serve: %+v", got)
+		}
+		return got.Restarts > 1
+	})
+	if gone(first) {
+		t.Error("the one before was ended")
+	}
+	w.apply(s, front)
+	w.ready(s, "front")
 }

@@ -248,7 +248,7 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 	if m.spec().Probe == nil {
 		m.set(func(s *runner.Status) { s.State, s.Message = runner.Ready, "" })
 	} else {
-		asker.Go(func() { m.ask(asking, stop) })
+		asker.Go(func() { m.ask(asking, h, stop) })
 	}
 	if err := h.Wait(asking); err == nil {
 		if reason, atLimit := m.noteEnd(); atLimit {
@@ -266,13 +266,18 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 	return reason
 }
 
-// ask probes until the context ends, and cancels it when the process hangs.
-func (m *member) ask(ctx context.Context, hung context.CancelCauseFunc) {
+// ask probes until the context ends, and cancels it when the process hangs. Of a spec that hands over an older process
+// may answer at the same socket for a while: its answers say nothing of this one.
+func (m *member) ask(ctx context.Context, h *process.Handle, hung context.CancelCauseFunc) {
 	timing := m.supervisor.timing
 	var next time.Duration
 	failing := time.Time{}
 	for {
-		err := probe(ctx, *m.spec().Probe)
+		by := 0
+		if m.spec().HandsOver {
+			by = h.PID
+		}
+		err := probe(ctx, *m.spec().Probe, by)
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"muster.dev/muster/internal/plane/component"
 )
 
@@ -26,8 +28,9 @@ import (
 const probeTimeout = 2 * time.Second
 
 // probe asks a component once whether it serves; nil means yes, and the error says what it answered instead.
-// Files are read anew each time: they may not exist yet, and certificates are renewed.
-func probe(ctx context.Context, p component.Probe) error {
+// Files are read anew each time: they may not exist yet, and certificates are renewed. At a socket it is the process by
+// that answers, not one before it that still has the socket; any process if 0.
+func probe(ctx context.Context, p component.Probe, by int) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -50,7 +53,14 @@ func probe(ctx context.Context, p component.Probe) error {
 	if p.Socket != "" {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
-			return d.DialContext(ctx, "unix", p.Socket)
+			connection, err := d.DialContext(ctx, "unix", p.Socket)
+			if err != nil || by == 0 {
+				return connection, err
+			}
+			if err := listens(connection, by); err != nil {
+				return nil, errors.Join(err, connection.Close())
+			}
+			return connection, nil
 		}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, http.NoBody)
@@ -68,6 +78,26 @@ func probe(ctx context.Context, p component.Probe) error {
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, 16<<10))
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %d: %s", p.URL, answer.StatusCode, failing(body))
+	}
+	return nil
+}
+
+// listens returns an error unless a process listens at the other end of a connection to a unix socket.
+func listens(connection net.Conn, pid int) error {
+	raw, err := connection.(*net.UnixConn).SyscallConn() //nolint:forcetypeassert // to a unix socket
+	if err != nil {
+		return err
+	}
+	var listener *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		listener, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("asking which process listens: %w", err)
+	}
+	if int(listener.Pid) != pid {
+		return fmt.Errorf("process %d listens there, not yet process %d", listener.Pid, pid)
 	}
 	return nil
 }

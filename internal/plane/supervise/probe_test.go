@@ -73,7 +73,7 @@ func TestProbe(t *testing.T) {
 		{"no URL", component.Probe{URL: "://"}, "asking ://"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := probe(t.Context(), test.probe)
+			err := probe(t.Context(), test.probe, 0)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("error is %v, want %q", err, test.want)
 			}
