@@ -14,6 +14,7 @@ import (
 type pool struct {
 	mu      sync.Mutex
 	servers []member
+	open    map[netip.AddrPort]int // connections, also those to servers that are in the list no more; never 0
 	turn    int
 	changed chan struct{} // closed when a server becomes ready
 }
@@ -23,10 +24,10 @@ type member struct {
 	frontservers.Server
 	ready  bool
 	reason string // why it is not ready
-	open   int    // connections
+	open   int    // connections, in a snapshot
 }
 
-func newPool() *pool { return &pool{changed: make(chan struct{})} }
+func newPool() *pool { return &pool{open: map[netip.AddrPort]int{}, changed: make(chan struct{})} }
 
 // set replaces the servers. Servers that stay keep their state; a new one is not ready until a probe has said so.
 func (p *pool) set(servers []frontservers.Server) {
@@ -92,7 +93,7 @@ func (p *pool) choose() (order []netip.AddrPort, ready bool, wait <-chan struct{
 	if len(up) > 1 { // equal ones take turns
 		p.turn = (p.turn + 1) % len(up)
 		up = append(slices.Clone(up[p.turn:]), up[:p.turn]...)
-		slices.SortStableFunc(up, func(a, b member) int { return a.open - b.open })
+		slices.SortStableFunc(up, func(a, b member) int { return p.open[a.Address] - p.open[b.Address] })
 	}
 	for _, m := range up {
 		order = append(order, m.Address)
@@ -100,13 +101,15 @@ func (p *pool) choose() (order []netip.AddrPort, ready bool, wait <-chan struct{
 	return order, ready, p.changed
 }
 
-// took counts a connection to a server, and returns what ends the count.
+// took counts a connection to a server, and returns what ends the count. A server that leaves the list and comes back
+// keeps its count.
 func (p *pool) took(address netip.AddrPort) func() {
 	add := func(n int) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if m := p.find(address); m != nil {
-			m.open += n
+		p.open[address] += n
+		if p.open[address] == 0 {
+			delete(p.open, address)
 		}
 	}
 	add(1)
@@ -117,5 +120,9 @@ func (p *pool) took(address netip.AddrPort) func() {
 func (p *pool) snapshot() []member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.servers)
+	members := slices.Clone(p.servers)
+	for i, m := range members {
+		members[i].open = p.open[m.Address]
+	}
+	return members
 }

@@ -65,7 +65,7 @@ func TestChoose(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: offered %v, want %v of %+v", seed, order, want, p.snapshot())
 		}
-		if ready && p.find(order[0]).open != fewest {
+		if ready && p.open[order[0]] != fewest {
 			t.Fatalf("seed %d: %v is offered first of %+v", seed, order[0], p.snapshot())
 		}
 	}
@@ -94,10 +94,26 @@ func TestSet(t *testing.T) {
 	if order, ready, _ := p.choose(); ready || !slices.Equal(order, []netip.AddrPort{at(3)}) {
 		t.Errorf("%v, %v", order, ready)
 	}
-	if m := p.find(at(1)); !m.ready || m.open != 1 {
+	if m := p.snapshot()[0]; !m.ready || m.open != 1 {
 		t.Errorf("%+v", m)
 	}
 	end()
-	p.set(nil)
-	end() // of a server that is gone
+}
+
+// A connection to a server that has left the list is counted to its end, whether or not the server comes back.
+func TestCountsOfServersThatComeBack(t *testing.T) {
+	p := newPool()
+	both := []frontservers.Server{{Address: at(1)}, {Address: at(2)}}
+	p.set(both)
+	ends := []func(){p.took(at(1)), p.took(at(1))}
+	p.set(both[1:])
+	ends[0]()
+	p.set(both)
+	if got := p.snapshot()[0].open; got != 1 {
+		t.Errorf("%d connections are open, want 1", got)
+	}
+	ends[1]()
+	if got := p.snapshot()[0].open; got != 0 || len(p.open) > 0 {
+		t.Errorf("%d connections are open, %v; want none", got, p.open)
+	}
 }
