@@ -24,6 +24,7 @@ type member struct {
 	frontservers.Server
 	ready  bool
 	reason string // why it is not ready
+	asked  bool   // it is being probed
 	open   int    // connections, in a snapshot
 }
 
@@ -54,12 +55,29 @@ func (p *pool) find(address netip.AddrPort) *member {
 	return &p.servers[i]
 }
 
+// toProbe returns the servers that are not being probed, which they are from now on.
+func (p *pool) toProbe() (addresses []netip.AddrPort) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.servers {
+		if m := &p.servers[i]; !m.asked {
+			m.asked = true
+			addresses = append(addresses, m.Address)
+		}
+	}
+	return addresses
+}
+
 // probed notes what a probe found; reason is empty for a server that is ready. It reports whether that is news.
 func (p *pool) probed(address netip.AddrPort, reason string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.find(address)
-	if m == nil || m.ready == (reason == "") {
+	if m == nil {
+		return false
+	}
+	m.asked = false
+	if m.ready == (reason == "") {
 		return false
 	}
 	m.ready, m.reason = reason == "", reason

@@ -24,23 +24,24 @@ const (
 	maxAnswer = 64 << 10
 )
 
-// keepProbing probes all servers until the context ends.
+// keepProbing probes all servers until the context ends, each one by itself: a server that does not answer delays no
+// other one's probe.
 func (f *Front) keepProbing(ctx context.Context) {
 	defer f.asker.close()
+	var probing sync.WaitGroup
+	defer probing.Wait()
 	for {
-		var probing sync.WaitGroup
-		for _, m := range f.pool.snapshot() {
+		for _, address := range f.pool.toProbe() {
 			probing.Go(func() {
 				reason := ""
-				if err := f.probe(ctx, m.Address); err != nil {
+				if err := f.probe(ctx, address); err != nil {
 					reason = err.Error()
 				}
-				if ctx.Err() == nil && f.pool.probed(m.Address, reason) {
-					f.config.Log.Info("server of the plane", "address", m.Address.String(), "ready", reason == "", "reason", reason)
+				if f.pool.probed(address, reason) && ctx.Err() == nil {
+					f.config.Log.Info("server of the plane", "address", address.String(), "ready", reason == "", "reason", reason)
 				}
 			})
 		}
-		probing.Wait()
 		select {
 		case <-ctx.Done():
 			return
