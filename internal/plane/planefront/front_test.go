@@ -58,6 +58,7 @@ type world struct {
 	config   Config
 	client   *http.Client
 	patience time.Duration // of its fronts with each other; the usual one if 0
+	hurry    time.Duration // how long a probe may take; as long as usual if 0
 
 	descriptors uint64 // that a process of its may have open; as many as the test's if 0
 }
@@ -105,6 +106,9 @@ func (w *world) start(t *testing.T) (f *Front, end func(), ended <-chan error) {
 	}
 	if w.patience != 0 {
 		f.answerWithin = w.patience
+	}
+	if w.hurry != 0 {
+		f.asker.timeout = w.hurry
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

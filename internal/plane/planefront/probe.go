@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -54,7 +55,7 @@ func (f *Front) keepProbing(ctx context.Context) {
 // probe asks a server whether it is ready. A server that ends says that it is not, over a connection that it has already,
 // before it accepts no others.
 func (f *Front) probe(ctx context.Context, address netip.AddrPort) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.asker.timeout)
 	defer cancel()
 	transport, err := f.asker.transport()
 	if err != nil {
@@ -79,7 +80,8 @@ func (f *Front) probe(ctx context.Context, address netip.AddrPort) error {
 
 // asker has the connections by which servers are asked, as long as the authority is the same.
 type asker struct {
-	authority string // path
+	authority string        // path
+	timeout   time.Duration // probeTimeout; tests have less patience
 
 	mu   sync.Mutex
 	raw  []byte
@@ -101,8 +103,10 @@ func (a *asker) transport() (*http.Transport, error) {
 		return nil, fmt.Errorf("%s has no certificate", a.authority)
 	}
 	a.close()
+	// A transport makes a connection to its end, also when nothing waits for it any more.
 	a.raw, a.kept = raw, &http.Transport{
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities}, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
+		DialContext: (&net.Dialer{Timeout: a.timeout, KeepAlive: -1}).DialContext, TLSHandshakeTimeout: a.timeout,
 	}
 	return a.kept, nil
 }

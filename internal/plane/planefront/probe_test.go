@@ -5,34 +5,28 @@ package planefront
 import (
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"muster.dev/muster/internal/plane/frontservers"
 )
 
-// A server that accepts connections and answers nothing delays the probes of no other one.
+// A server that does not answer delays the probes of no other one.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
-	a := newBackend(t, "a")
-	mute, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = mute.Close() }()
-	hangs := frontservers.Server{Address: netip.MustParseAddrPort(mute.Addr().String())}
-	w := newWorld(t, hangs)
+	a, hangs := newBackend(t, "a"), newBackend(t, "hangs")
+	asked, over := make(chan struct{}, 100), make(chan struct{}, 100)
+	hangs.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+		over <- struct{}{}
+	})
+	w := newWorld(t, frontservers.Server{Address: hangs.address})
 	f, _, _ := w.start(t)
-	probe, err := mute.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = probe.Close() }()
-	over := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, probe)
-		close(over)
-	}()
-	w.tell(t, hangs, frontservers.Server{Address: a.address})
+	<-asked
+	w.tell(t, frontservers.Server{Address: hangs.address}, frontservers.Server{Address: a.address})
 	soon(t, "a is ready", func() bool { return f.isReady(a.address) })
 	select {
 	case <-over:
@@ -42,4 +36,42 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	if got, err := w.ask(); got != "a" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// Probes of a server that accepts connections and says nothing, as a stopped process does, take no more and more
+// descriptors.
+func TestAServerThatSaysNothing(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mute.Close() }()
+	var came, open atomic.Int32
+	go func() {
+		for {
+			c, err := mute.Accept()
+			if err != nil {
+				return
+			}
+			came.Add(1)
+			open.Add(1)
+			go func() {
+				_, _ = io.Copy(io.Discard, c)
+				_ = c.Close()
+				open.Add(-1)
+			}()
+		}
+	}()
+	w := newWorld(t, frontservers.Server{Address: netip.MustParseAddrPort(mute.Addr().String())})
+	w.hurry = 10 * time.Millisecond
+	f, _, _ := w.start(t)
+	soon(t, "it was asked some times", func() bool {
+		select {
+		case f.look <- struct{}{}:
+		default:
+		}
+		return came.Load() > 20
+	})
+	w.tell(t)
+	soon(t, "no connection is open", func() bool { return open.Load() == 0 })
 }
