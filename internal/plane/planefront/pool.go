@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"muster.dev/muster/internal/plane/frontservers"
 )
@@ -23,9 +24,10 @@ type pool struct {
 type member struct {
 	frontservers.Server
 	ready  bool
-	reason string // why it is not ready
-	asked  bool   // it is being probed
-	open   int    // connections, in a snapshot
+	reason string    // why it is not ready
+	told   time.Time // when that was told
+	asked  bool      // it is being probed
+	open   int       // connections, in a snapshot
 }
 
 func newPool() *pool { return &pool{open: map[netip.AddrPort]int{}, changed: make(chan struct{})} }
@@ -68,8 +70,9 @@ func (p *pool) toProbe() (addresses []netip.AddrPort) {
 	return addresses
 }
 
-// probed notes what a probe found; reason is empty for a server that is ready. It reports whether that is news.
-func (p *pool) probed(address netip.AddrPort, reason string) bool {
+// probed notes what a probe found; reason is empty for a server that is ready. It reports whether that is to be told: a
+// server that is ready or not ready any more is, and another reason once in a while, since reasons have port numbers.
+func (p *pool) probed(address netip.AddrPort, reason string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.find(address)
@@ -77,14 +80,15 @@ func (p *pool) probed(address netip.AddrPort, reason string) bool {
 		return false
 	}
 	m.asked = false
-	if m.ready == (reason == "") {
+	ready := reason == ""
+	if m.ready == ready && (m.reason == reason || now.Sub(m.told) < seldom) {
 		return false
 	}
-	m.ready, m.reason = reason == "", reason
-	if m.ready {
+	if ready && !m.ready {
 		close(p.changed)
 		p.changed = make(chan struct{})
 	}
+	m.ready, m.reason, m.told = ready, reason, now
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"muster.dev/muster/internal/plane/frontservers"
 )
@@ -31,12 +32,12 @@ func TestChoose(t *testing.T) {
 					servers = append(servers, frontservers.Server{Address: at(port + 1), Draining: random.IntN(3) == 0})
 				}
 				p.set(servers)
-			case 1:
+			case 1: // probes
 				reason := ""
 				if random.IntN(2) == 0 {
 					reason = "no"
 				}
-				p.probed(at(uint16(1+random.IntN(4))), reason)
+				p.probed(at(uint16(1+random.IntN(4))), reason, time.Time{})
 			case 2:
 				if order, _, _ := p.choose(); len(order) > 0 {
 					ends = append(ends, p.took(order[0]))
@@ -76,7 +77,7 @@ func TestSet(t *testing.T) {
 	p := newPool()
 	p.set([]frontservers.Server{{Address: at(1)}, {Address: at(2)}})
 	_, _, changed := p.choose()
-	if !p.probed(at(1), "") || p.probed(at(1), "") || !p.probed(at(2), "") {
+	if !p.probed(at(1), "", time.Time{}) || p.probed(at(1), "", time.Time{}) || !p.probed(at(2), "", time.Time{}) {
 		t.Error("news is not told once")
 	}
 	select {
@@ -98,6 +99,32 @@ func TestSet(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	end()
+}
+
+// Why a server is not ready is told, at once if it was never ready, and other reasons seldom.
+func TestReasons(t *testing.T) {
+	p := newPool()
+	p.set([]frontservers.Server{{Address: at(1)}})
+	now := time.Unix(1000, 0)
+	for _, probe := range []struct {
+		after  time.Duration
+		reason string
+		want   bool
+	}{
+		{0, "refused", true},
+		{time.Second, "refused", false},
+		{time.Second, "bad certificate", false},
+		{seldom, "bad certificate", true},
+		{seldom, "bad certificate", false},
+		{time.Second, "", true},
+		{seldom, "", false},
+		{time.Second, "refused", true},
+	} {
+		now = now.Add(probe.after)
+		if got := p.probed(at(1), probe.reason, now); got != probe.want {
+			t.Errorf("%+v: told: %v", probe, got)
+		}
+	}
 }
 
 // A connection to a server that has left the list is counted to its end, whether or not the server comes back.

@@ -38,7 +38,7 @@ func (f *Front) keepProbing(ctx context.Context) {
 				if err := f.probe(ctx, address); err != nil {
 					reason = err.Error()
 				}
-				if f.pool.probed(address, reason) && ctx.Err() == nil {
+				if f.pool.probed(address, reason, time.Now()) && ctx.Err() == nil {
 					f.config.Log.Info("server of the plane", "address", address.String(), "ready", reason == "", "reason", reason)
 				}
 			})
