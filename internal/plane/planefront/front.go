@@ -78,7 +78,8 @@ func New(c Config) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		config: c, pool: newPool(), asker: &asker{authority: c.Authority, timeout: probeTimeout}, look: make(chan struct{}, 1), slots: make(chan struct{}, places), answerWithin: answerWithin,
+		config: c, pool: newPool(), look: make(chan struct{}, 1), slots: make(chan struct{}, places), answerWithin: answerWithin,
+		asker:    &asker{authority: c.Authority, timeout: probeTimeout, log: c.Log, unread: rate.Sometimes{Interval: seldom}},
 		noAccept: rate.Sometimes{Interval: seldom}, noPlace: rate.Sometimes{Interval: seldom}, noNext: rate.Sometimes{Interval: seldom},
 	}
 	f.metrics = newMetrics(f.pool)

@@ -9,12 +9,15 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -82,25 +85,33 @@ func (f *Front) probe(ctx context.Context, address netip.AddrPort) error {
 type asker struct {
 	authority string        // path
 	timeout   time.Duration // probeTimeout; tests have less patience
+	log       *slog.Logger
+	unread    rate.Sometimes // the log says it seldom
 
 	mu   sync.Mutex
 	raw  []byte
 	kept *http.Transport
 }
 
+// transport is that of the authority as the file has it now. While the file cannot be used it is the one from before.
 func (a *asker) transport() (*http.Transport, error) {
 	raw, err := os.ReadFile(a.authority)
-	if err != nil {
-		return nil, fmt.Errorf("reading the authority of the servers: %w", err)
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.kept != nil && bytes.Equal(raw, a.raw) {
+	if err == nil && a.kept != nil && bytes.Equal(raw, a.raw) {
 		return a.kept, nil
 	}
 	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(raw) {
-		return nil, fmt.Errorf("%s has no certificate", a.authority)
+	if err == nil && !authorities.AppendCertsFromPEM(raw) {
+		err = fmt.Errorf("%s has no certificate", a.authority)
+	}
+	if err != nil {
+		err = fmt.Errorf("reading the authority of the servers: %w", err)
+		if a.kept == nil {
+			return nil, err
+		}
+		a.unread.Do(func() { a.log.Warn("the authority of the servers stays", "error", err) })
+		return a.kept, nil
 	}
 	a.close()
 	// A transport makes a connection to its end, also when nothing waits for it any more.
