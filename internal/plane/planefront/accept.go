@@ -59,7 +59,9 @@ func (f *Front) accept(ctx context.Context, listener net.Listener) error {
 }
 
 // serve passes one connection to a server.
-func (f *Front) serve(ctx context.Context, client net.Conn) {
+func (f *Front) serve(ctx context.Context, accepted net.Conn) {
+	client := accepted.(*net.TCPConn) //nolint:forcetypeassert // of a TCP listener
+	_ = client.SetKeepAlive(false)    // which net turns on for a listener that was passed
 	server, done := f.connect(ctx)
 	if server == nil {
 		f.metrics.refused.WithLabelValues(refusedNoServer).Inc()
@@ -68,7 +70,7 @@ func (f *Front) serve(ctx context.Context, client net.Conn) {
 	}
 	defer done()
 	f.metrics.connections.Inc()
-	join(ctx, client.(*net.TCPConn), server) //nolint:forcetypeassert // of a TCP listener
+	join(ctx, client, server)
 }
 
 // connect offers a connection to servers until one accepts; nil if none does in time. Nothing of the client's has been
