@@ -8,8 +8,9 @@
 //	                                  ├─► kube-apiserver, draining         keeps those that it has
 //	                                  └─► kube-apiserver, not ready (yet)  gets none while another server is ready
 //
-// Which servers there are is a file, which the service replaces and the front follows ((package frontservers)). The front asks each
-// server once a second for /readyz. It knows nothing else and keeps nothing, so planes answer while the service is away.
+// Which servers there are is a file, which the service replaces and the front follows (package frontservers). The front
+// asks each server once a second for /readyz. It knows nothing else and keeps nothing, so planes answer while the service
+// is away.
 //
 //	a server ends                   /readyz fails from the SIGTERM on: new connections go to others, those there are
 //	                                stay until the server has answered them
@@ -18,6 +19,10 @@
 //	no server accepts               the connection is reset
 //	the front is replaced           the next one takes the listener over (SCM_RIGHTS), this one accepts nothing more and
 //	                                ends with its last connection, or after a day
+//	a front hangs                   the next one ends it after a while
+//	a file cannot be read           servers and authority stay as they are; a front that has no servers yet ends
+//	descriptors are few             fewer connections are passed on, before one that is open or a probe lacks any
+//	a connection is reset           the other side's is
 //	the front is killed             its connections break
 //
 // The front ends no TLS: it sees bytes, and no server sees the client's address.

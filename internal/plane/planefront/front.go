@@ -62,7 +62,7 @@ type Front struct {
 
 	answerWithin time.Duration // the constant; tests have less patience
 
-	noAccept, noPlace, noNext rate.Sometimes // what the log says seldom
+	noAccept, noPlace, noNext rate.Sometimes // lines of the log
 }
 
 // New checks the configuration.
