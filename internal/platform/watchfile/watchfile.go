@@ -54,7 +54,11 @@ func (f File) Read() ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(file, f.MaxSize+1))
 	if err == nil && int64(len(data)) > f.MaxSize {
-		err = fmt.Errorf("%s has more than %d MiB", f.Path, f.MaxSize>>20)
+		size, unit := f.MaxSize>>20, "MiB"
+		if size == 0 {
+			size, unit = f.MaxSize>>10, "KiB"
+		}
+		err = fmt.Errorf("%s has more than %d %s", f.Path, size, unit)
 	}
 	return data, err
 }

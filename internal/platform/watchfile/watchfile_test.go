@@ -76,3 +76,17 @@ func TestVersionsOfAFile(t *testing.T) {
 		t.Errorf("it is another: %+v, %+v, %v", first, next, err)
 	}
 }
+
+func TestAFileThatIsTooLarge(t *testing.T) {
+	for size, want := range map[int64]string{16 << 10: "has more than 16 KiB", 2 << 20: "has more than 2 MiB"} {
+		file := File{Path: filepath.Join(t.TempDir(), "file"), MaxSize: size}
+		for extra, refused := range []bool{false, true} {
+			if err := os.WriteFile(file.Path, make([]byte, size+int64(extra)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := file.Read(); (err != nil) != refused || refused && !strings.Contains(err.Error(), want) {
+				t.Errorf("%d bytes of %d: %v", size+int64(extra), size, err)
+			}
+		}
+	}
+}
