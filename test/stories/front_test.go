@@ -30,7 +30,7 @@ const askedEach = 100 * time.Millisecond
 
 // TestFront replaces the front of a control plane by one of another program, as an upgrade of Muster does, while it is
 // asked over new connections and over one that is kept, and watched: nothing fails, and the front before goes with its
-// last connection. That the prober sees failures is shown by a front that is killed.
+// last connection. That the prober sees failures is shown by a front that is killed. A front that hangs is replaced, too.
 //
 //story:about plane/planefront plane/frontservers plane/supervise plane/component
 func TestFront(t *testing.T) {
@@ -67,6 +67,19 @@ func TestFront(t *testing.T) {
 	i.ready()
 	if now := i.fronts(); len(now) != 1 {
 		t.Errorf("these fronts run: %+v", now)
+	}
+
+	// A front that hangs answers no next one: it is ended, since nobody would accept new connections.
+	hung := i.fronts()[0].PID
+	if err := syscall.Kill(hung, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	i.replaceFront()
+	i.kill("serve")
+	i.eventually("the next front serves", func() error { return i.frontIs(func(pid int) bool { return pid != hung }) })
+	i.ready()
+	if now := i.fronts(); len(now) != 1 || now[0].PID == hung {
+		t.Errorf("front %d hung, and these run: %+v", hung, now)
 	}
 }
 
