@@ -95,7 +95,7 @@ func places() (int, error) {
 	if limit.Cur <= spared+1 {
 		return 0, fmt.Errorf("the limit of open files is %d: a front needs more than %d", limit.Cur, spared+1)
 	}
-	return int(min(maxConnections, (limit.Cur-spared)/2)), nil //nolint:gosec // G115: small
+	return int(min(maxConnections, (limit.Cur-spared)/2)), nil
 }
 
 // Run passes connections on until the context ends or another front has taken the listener over. In the second case it

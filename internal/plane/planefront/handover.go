@@ -112,7 +112,7 @@ func (f *Front) takeOver(ctx context.Context) (net.Listener, error) {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, errors.Join(errLost, f.end(old))
+		return nil, errors.Join(errLost, f.end(ctx, old))
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return nil, fmt.Errorf("%w: %w", errLost, err)
 	}
@@ -170,7 +170,7 @@ func replace(old *net.UnixConn, deadline time.Time) error {
 
 // end ends a serving front that does not answer. Its connections break, and clients make new ones, which it would not
 // accept.
-func (f *Front) end(old *net.UnixConn) error {
+func (f *Front) end(ctx context.Context, old *net.UnixConn) error {
 	pid, err := peer(old)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (f *Front) end(old *net.UnixConn) error {
 	if err := hung.Signal(syscall.SIGKILL); err != nil {
 		return fmt.Errorf("ending the front before, which hangs: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), f.answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, f.answerWithin)
 	defer cancel()
 	return hung.Wait(ctx)
 }

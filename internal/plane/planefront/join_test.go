@@ -53,6 +53,7 @@ func sides(t *testing.T, test func(t *testing.T, one, other *net.TCPConn, end fu
 // A side that has said all still hears the other one to its end, however slowly it reads.
 func TestHalfClosed(t *testing.T) {
 	sides(t, func(t *testing.T, one, other *net.TCPConn, _ func()) {
+		t.Helper()
 		if _, err := io.WriteString(one, "question"); err != nil {
 			t.Fatal(err)
 		}
@@ -85,6 +86,7 @@ func TestHalfClosed(t *testing.T) {
 // A reset is passed on as a reset: the other side does not take what it has for all there is.
 func TestReset(t *testing.T) {
 	sides(t, func(t *testing.T, one, other *net.TCPConn, _ func()) {
+		t.Helper()
 		if _, err := io.WriteString(one, "the first half"); err != nil {
 			t.Fatal(err)
 		}
@@ -101,6 +103,7 @@ func TestReset(t *testing.T) {
 // A side that sends to another one which has gone learns it.
 func TestSendingToNobody(t *testing.T) {
 	sides(t, func(t *testing.T, one, other *net.TCPConn, _ func()) {
+		t.Helper()
 		_ = other.Close()
 		for err := error(nil); !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE); _, err = one.Write(make([]byte, 1<<10)) {
 			if err != nil {
@@ -113,6 +116,7 @@ func TestSendingToNobody(t *testing.T) {
 // Connections that a front cuts are reset.
 func TestCut(t *testing.T) {
 	sides(t, func(t *testing.T, one, _ *net.TCPConn, end func()) {
+		t.Helper()
 		end()
 		if got, err := io.ReadAll(one); !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("after a cut: %q, %v", got, err)
