@@ -17,7 +17,7 @@ type pool struct {
 	servers []member
 	open    map[netip.AddrPort]int // connections, also those to servers that are in the list no more; never 0
 	turn    int
-	changed chan struct{} // closed when a server becomes ready
+	changed chan struct{} // closed when a server becomes ready, or the servers are others
 }
 
 // member is a server of a pool.
@@ -46,6 +46,13 @@ func (p *pool) set(servers []frontservers.Server) {
 		next = append(next, m)
 	}
 	p.servers = next
+	p.tell()
+}
+
+// tell wakes up connections that wait. The mutex is held.
+func (p *pool) tell() {
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 // find is called with the mutex held.
@@ -85,8 +92,7 @@ func (p *pool) probed(address netip.AddrPort, reason string, now time.Time) bool
 		return false
 	}
 	if ready && !m.ready {
-		close(p.changed)
-		p.changed = make(chan struct{})
+		p.tell()
 	}
 	m.ready, m.reason, m.told = ready, reason, now
 	return true

@@ -127,6 +127,26 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// A connection that waits for a server hears of other servers, and of a server that drains no more.
+func TestOtherServersWakeConnections(t *testing.T) {
+	p := newPool()
+	p.set([]frontservers.Server{{Address: at(1), Draining: true}})
+	p.probed(at(1), "", time.Time{})
+	_, ready, changed := p.choose()
+	if ready {
+		t.Error("a server that drains is chosen")
+	}
+	p.set([]frontservers.Server{{Address: at(1)}})
+	select {
+	case <-changed:
+	default:
+		t.Error("nobody is told")
+	}
+	if _, ready, _ := p.choose(); !ready {
+		t.Error("the server is not chosen")
+	}
+}
+
 // A connection to a server that has left the list is counted to its end, whether or not the server comes back.
 func TestCountsOfServersThatComeBack(t *testing.T) {
 	p := newPool()
