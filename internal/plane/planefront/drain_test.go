@@ -4,6 +4,7 @@ package planefront
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -65,5 +66,30 @@ func TestTheLastConnection(t *testing.T) {
 	_ = client.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A front that is told to end while it waits for connections does not say that their day is over.
+func TestEndWhileConnectionsAreKept(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	var log remembered
+	w.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	old, end, ended := w.start(t)
+	soon(t, "the server is ready", func() bool { return old.isReady(a.address) })
+	kept, err := net.Dial("tcp", w.config.Listen.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = kept.Close() }()
+	soon(t, "the connection is passed on", func() bool { return old.pool.snapshot()[0].open == 1 })
+	w.start(t)
+	soon(t, "the old front waits", func() bool { return log.has("another front has taken over") == 1 })
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := log.has("connections are cut"); n != 0 {
+		t.Errorf("the log says it %d times", n)
 	}
 }

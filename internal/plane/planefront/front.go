@@ -188,8 +188,6 @@ func pause(ctx context.Context, d time.Duration) {
 
 // leave waits for the last connection.
 func (f *Front) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, leaveAfter)
-	defer cancel()
 	last := make(chan struct{})
 	go func() {
 		f.open.Wait()
@@ -197,7 +195,8 @@ func (f *Front) leave(ctx context.Context) {
 	}()
 	select {
 	case <-last:
-	case <-ctx.Done():
+	case <-ctx.Done(): // it was told to end
+	case <-time.After(leaveAfter):
 		f.config.Log.Warn("connections are cut", "connections", len(f.slots), "after", leaveAfter)
 	}
 }
