@@ -168,7 +168,7 @@ func (f *Front) work(ctx context.Context, listener net.Listener) error {
 // and the connections with it.
 func (f *Front) keep(ctx context.Context, what string, part func(context.Context) error) {
 	said := rate.Sometimes{Interval: seldom}
-	for {
+	for ctx.Err() == nil {
 		err := part(ctx)
 		if ctx.Err() != nil {
 			return
