@@ -29,36 +29,40 @@ func Of(pid int) (IDs, error) {
 	return ids, nil
 }
 
-// EndFUSE has the FUSE file systems that one of the ids has mounted answer errors from now on. A process that waits for
+// EndFUSE has the FUSE file systems that one of the ids has mounted answer errors from now on, and returns how many it
+// were. A process that waits for
 // such a file system cannot be killed, and does not end if what it waits for is a program that ends only after it, such
 // as itself. It needs root, and does nothing for the host's own ids.
-func (i IDs) EndFUSE() error {
+func (i IDs) EndFUSE() (ended int, err error) {
 	if !i.Own() {
-		return nil
+		return 0, nil
 	}
 	connections, err := fuseConnections()
 	if errors.Is(err, unix.ENODEV) { // a kernel without FUSE
-		return nil
+		return 0, nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking for FUSE connections: %w", err)
+		return 0, fmt.Errorf("looking for FUSE connections: %w", err)
 	}
 	defer func() { _ = connections.Close() }()
 	names, err := connections.Readdirnames(-1)
 	if err != nil {
-		return fmt.Errorf("looking for FUSE connections: %w", err)
+		return 0, fmt.Errorf("looking for FUSE connections: %w", err)
 	}
 	var errs []error
 	for _, name := range names {
 		var is unix.Stat_t // the connection belongs to who has mounted it
-		if err := unix.Fstatat(int(connections.Fd()), name, &is, unix.AT_SYMLINK_NOFOLLOW); err != nil || is.Uid < i.First || is.Uid-i.First >= i.Count {
+		if err := unix.Fstatat(int(connections.Fd()), name, &is, unix.AT_SYMLINK_NOFOLLOW); err != nil || !i.Has(is.Uid) {
 			continue
 		}
-		if err := abort(int(connections.Fd()), name); err != nil && !errors.Is(err, unix.ENOENT) { // it has ended
+		switch err := abort(int(connections.Fd()), name); {
+		case err == nil:
+			ended++
+		case !errors.Is(err, unix.ENOENT): // else it has ended by itself
 			errs = append(errs, fmt.Errorf("ending FUSE connection %s: %w", name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return ended, errors.Join(errs...)
 }
 
 // fuseConnections opens the directory of all FUSE connections (fuse.rst of the kernel), in a mount that nobody sees.

@@ -31,11 +31,11 @@ func TestEndFUSE(t *testing.T) {
 		}
 		connections[id] = connection
 	}
-	if err := (IDs{}).EndFUSE(); err != nil {
-		t.Error(err)
+	if n, err := (IDs{}).EndFUSE(); n != 0 || err != nil {
+		t.Error(n, err)
 	}
-	if err := of.EndFUSE(); err != nil {
-		t.Fatal(err)
+	if n, err := of.EndFUSE(); n != 2 || err != nil {
+		t.Fatal(n, err)
 	}
 	for id, connection := range connections {
 		if _, err := unix.Read(connection, make([]byte, 1<<16)); errors.Is(err, unix.EAGAIN) == ended[id] {

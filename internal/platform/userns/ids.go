@@ -27,6 +27,9 @@ func (i IDs) Own() bool { return i.Count > 0 }
 // Host is what an id of the namespace is on the host.
 func (i IDs) Host(id uint32) int { return int(i.First + id) }
 
+// Has reports whether an id of the host is one of the namespace.
+func (i IDs) Has(host uint32) bool { return host >= i.First && host-i.First < i.Count }
+
 func (i IDs) mapping() []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(i.First), Size: int(i.Count)}}
 }

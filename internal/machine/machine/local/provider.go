@@ -322,8 +322,8 @@ func endHeld(ctx context.Context, handle *process.Handle, grace time.Duration) e
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if err := errors.Join(unknown, ids.EndFUSE()); err != nil { // a process waits for one, perhaps, and cannot be killed
-		return err
+	if _, err := ids.EndFUSE(); err != nil || unknown != nil { // a process waits for one, perhaps, and cannot be killed
+		return errors.Join(unknown, err)
 	}
 	waiting, cancel = context.WithTimeout(ctx, endPatience)
 	defer cancel()
