@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"slices"
@@ -211,12 +212,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 		if err != nil {
 			return err
 		}
-		if outcome.HostRootChanged {
-			tellHostRoot(up.Err, hostRoot)
-		}
-		if outcome.RangeChanged && !outcome.Created {
-			fmt.Fprintf(up.Err, "Load balancers made from now on have addresses of %s; those that are there keep theirs.\n", balancers)
-		}
+		tellOutcome(up.Err, outcome, session)
 		sessions, outcomes = append(sessions, session), append(outcomes, outcome)
 	}
 	if err := pullthroughconfig.WriteProxy(dir.Proxy(), pullthroughconfig.ProxyOfEnvironment()); err != nil {
@@ -381,4 +377,17 @@ func (up *upOptions) printSpecs(dir statedir.Dir, wanted clusterconfig.Config) e
 		format = up.format
 	}
 	return terminal.PrintData(up.Out, format, specs)
+}
+
+// tellOutcome says what a session has changed besides its cluster.
+func tellOutcome(w io.Writer, outcome session.Outcome, of session.Session) {
+	if len(outcome.Freed) > 0 {
+		fmt.Fprintf(w, "FUSE file systems on %s were ended: the service before waited for them, and could not end.\n", strings.Join(outcome.Freed, ", "))
+	}
+	if outcome.HostRootChanged {
+		tellHostRoot(w, of.HostRoot)
+	}
+	if outcome.RangeChanged && !outcome.Created {
+		fmt.Fprintf(w, "Load balancers made from now on have addresses of %s; those that are there keep theirs.\n", of.BalancerRange)
+	}
 }

@@ -3,6 +3,17 @@
 // Package guard keeps the service of a state directory running: the two processes that start each other again, the lock
 // that lets one of each run, and what else runs on the directory. The two are processes of this host, whatever runs
 // components: the package uses package supervise itself, and no runner.
+//
+// The file of the service's lock says which process has it. That process is believed to be the service only while it
+// started when the file says, since the number of a process is used again.
+//
+// What happens if
+//
+//	the service is killed              the guard starts it again, with a growing pause
+//	the guard is killed                the service starts it again
+//	a machine keeps a killed service   the thread that waits for the machine's FUSE cannot be killed: the FUSE file systems of that
+//	from ending                        machine are ended after some seconds, then those of all machines of the state directory
+//	something else does                the guard waits for its end; a service that is started by hand says that the lock is taken
 package guard
 
 import (
@@ -36,7 +47,11 @@ var ErrRunning = errors.New("a service already runs on this state directory")
 
 // Lock makes sure that one process of a kind runs on a state directory, or returns an error that is ErrRunning.
 func Lock(path string) (release func(), err error) {
-	release, err = filelock.Hold(path)
+	holder, err := self()
+	if err != nil {
+		return nil, err
+	}
+	release, err = filelock.Hold(path, holder)
 	if errors.Is(err, filelock.ErrTaken) {
 		return nil, fmt.Errorf("%w (%s is locked); `muster status` shows it", ErrRunning, path)
 	}
@@ -80,6 +95,7 @@ func Run(ctx context.Context, dir statedir.Dir, binDir string, log *slog.Logger)
 	if err := supervisor.Apply(ctx, []component.Spec{serveSpec(dir, binDir)}); err != nil {
 		return err
 	}
+	defer Watch(ctx, dir, log)()
 	supervisor.Run(ctx)
 	return nil
 }
@@ -92,15 +108,18 @@ func Start(dir statedir.Dir, binDir string) error {
 // IsProcess reports whether a process is the service or its guard.
 func IsProcess(name string) bool { return name == ProcessServe || name == ProcessGuard }
 
-// StopService ends the service and its guard only; components and machines go on.
-func StopService(ctx context.Context, dir statedir.Dir) error {
+// StopService ends the service and its guard only; components and machines go on. It returns the machines whose FUSE
+// file systems were ended, for which the service waited.
+func StopService(ctx context.Context, dir statedir.Dir) (freed []string, err error) {
+	stop := Watch(ctx, dir, slog.New(slog.DiscardHandler))
+	defer func() { freed = stop() }()
 	for {
 		stopped, err := supervise.Stop(ctx, dir, Grace, func(p supervise.Process) bool { return IsProcess(p.Name) })
 		if err != nil {
-			return fmt.Errorf("stopping the service: %w", err)
+			return nil, fmt.Errorf("stopping the service: %w", err)
 		}
 		if len(stopped) == 0 {
-			return nil
+			return nil, nil
 		}
 	}
 }

@@ -141,6 +141,7 @@ func NewService(cfg Config) (*Service, error) {
 // state directory cannot be served: another service runs on it, it was never set up, or a file of the account is
 // damaged. A damaged file of a cluster keeps that cluster alone from running; its status says so.
 func (s *Service) Run(ctx context.Context) error {
+	guard.AwaitEnd(ctx, s.cfg.State, s.cfg.Log)
 	release, err := guard.Lock(s.cfg.State.Lock())
 	if err != nil {
 		return err

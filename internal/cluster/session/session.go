@@ -77,6 +77,9 @@ type Outcome struct {
 	RangeChanged bool
 	// HostRootChanged is true when other clusters than before may have machines whose root is root on this host.
 	HostRootChanged bool
+	// Freed are machines whose FUSE file systems were ended: a service that was killed or stopped waited for them, and
+	// could not end.
+	Freed []string
 }
 
 // Cluster is the directory of the session's cluster.
@@ -101,6 +104,7 @@ type start struct {
 // it the wanted configuration.
 func (s Session) Start(ctx context.Context) (Outcome, error) {
 	now := &start{Session: s, service: controlsocket.NewClient(s.State)}
+	now.outcome.Freed = guard.AwaitEnd(ctx, s.State, slog.New(slog.DiscardHandler))
 	err := inOrder(
 		steps.Into("programs", &now.binDir, func() (string, error) { return programs.Find(local.Possible()) }),
 		steps.Into("service that runs", &now.running, func() (bool, error) { return answers(ctx, now.service) }),
@@ -145,7 +149,9 @@ func (s *start) stopOutdated(ctx context.Context) error {
 		return nil
 	}
 	s.running = false
-	return guard.StopService(ctx, s.State)
+	freed, err := guard.StopService(ctx, s.State)
+	s.outcome.Freed = append(s.outcome.Freed, freed...)
+	return err
 }
 
 // serve starts the service unless it runs, and has it look for a cluster that is new.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"muster.dev/muster/internal/cluster/guard"
@@ -51,6 +53,8 @@ func isAPIServer(process string) bool {
 // Stop has a runner end every process of a state directory, reports how many it ended, removes their control groups, and
 // unmounts machines' disks. It removes nothing of the directory.
 func Stop(ctx context.Context, dir statedir.Dir, running runner.Runner, progress func(what string, count int)) error {
+	freed := guard.Watch(ctx, dir, slog.New(slog.DiscardHandler))
+	defer freed()
 	for i, step := range stopOrder {
 		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.
 		for {
@@ -65,6 +69,9 @@ func Stop(ctx context.Context, dir statedir.Dir, running runner.Runner, progress
 		}
 		if i > 0 {
 			continue
+		}
+		if machines := freed(); len(machines) > 0 {
+			progress("FUSE file systems on "+strings.Join(machines, ", ")+", for which the service waited", len(machines))
 		}
 		ended, err := local.End(ctx, dir, machinesGrace)
 		if err != nil {

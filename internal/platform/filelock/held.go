@@ -11,8 +11,9 @@ import (
 )
 
 // Hold takes the lock of a file, which it makes if need be and which stays, or returns an error that is ErrTaken. The
-// directory of the file must be closed to others. The kernel drops the lock with the process, however it ends.
-func Hold(path string) (release func(), err error) {
+// directory of the file must be closed to others. The kernel drops the lock with the process, however it ends. The
+// holder's name is written into the file, for others to read ([Holder]).
+func Hold(path, holder string) (release func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock: %w", err)
@@ -24,5 +25,6 @@ func Hold(path string) (release func(), err error) {
 		}
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
+	_ = say(file, holder) // a full disk keeps nobody from its lock
 	return func() { _ = file.Close() }, nil
 }

@@ -24,7 +24,7 @@ var unlock func()
 // hold locks until it is killed.
 func hold() {
 	var err error
-	if unlock, err = Hold("lock"); err != nil {
+	if unlock, err = Hold("lock", ""); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
