@@ -73,6 +73,7 @@ func TestIsolatedMachines(t *testing.T) {
 		{"a full disk is felt by its machine alone", disksAreBounded},
 		{"what takes too much ends on its machine", excessEndsInside},
 		{"the service is taken over after kill -9", takeOver},
+		{"the service is replaced although a machine keeps it from ending", serviceHeld},
 		{"a machine that loses its power boots again", powerLoss},
 		{"the owner of the host may let root be the host's", hostRootAllowed},
 		{"ids are given back", idsGivenBack},

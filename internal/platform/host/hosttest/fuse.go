@@ -22,14 +22,14 @@ type FuseOp uint32
 
 // Requests that tests look for.
 const (
-	FuseRead FuseOp = 15
-	FusePoll FuseOp = 40
+	FuseLookup  FuseOp = 1
+	FuseGetattr FuseOp = 3
+	FuseRead    FuseOp = 15
+	FusePoll    FuseOp = 40
 )
 
 const (
-	fuseLookup      FuseOp = 1
 	fuseForget      FuseOp = 2
-	fuseGetattr     FuseOp = 3
 	fuseMknod       FuseOp = 8
 	fuseOpen        FuseOp = 14
 	fuseStatfs      FuseOp = 17
@@ -156,12 +156,12 @@ func (f *files) answer(op FuseOp, node uint64, body []byte) ([]byte, unix.Errno)
 	switch op {
 	case fuseInit: // version 7.31, no flags, and the sizes that older kernels know
 		return words(uint32(7), uint32(31), make([]byte, 12), uint32(fuseSize), make([]byte, 40)), 0
-	case fuseLookup:
+	case FuseLookup:
 		if name, _, _ := bytes.Cut(body, []byte{0}); string(name) != FuseFile && !f.made {
 			return nil, unix.ENOENT
 		}
 		return entry, 0
-	case fuseGetattr:
+	case FuseGetattr:
 		return append(make([]byte, 16), fuseAttr(node)...), 0
 	case fuseMknod:
 		f.made = true
