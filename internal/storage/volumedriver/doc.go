@@ -19,7 +19,7 @@
 // so none is lost or left by a crash.
 //
 // A machine can make its paths never answer. So each step on a machine has a time limit, and holds no lock that other
-// machines wait for.
+// machines wait for; the sockets of machines are made side by side.
 //
 // A snapshot is a copy of a directory or file that shares its content, beside the volumes of the file system, with a
 // VolumeSnapshot in the management plane:

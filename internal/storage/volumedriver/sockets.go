@@ -5,8 +5,7 @@ package volumedriver
 import (
 	"context"
 	"fmt"
-	"net"
-	"sync"
+	"maps"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -51,7 +50,7 @@ func (d *Driver) answer(ctx context.Context) {
 	}
 }
 
-// look begins with machines that have booted, and ends with those that are gone.
+// look begins with machines that have booted, and ends with those that are gone. It waits for no machine.
 func (d *Driver) look(ctx context.Context, all map[string]*answering, said map[string]string, counted *usages) {
 	list := &v1alpha1.MachineList{}
 	if err := d.Inventory.List(ctx, list); err != nil {
@@ -72,72 +71,78 @@ func (d *Driver) look(ctx context.Context, all map[string]*answering, said map[s
 		}
 		wanted[m.Name] = true
 		if one, ok := all[m.Name]; ok {
-			if one.boot == boot && one.node == m.Status.NodeName {
+			err := one.failed()
+			if err == nil && one.boot == boot && one.node == m.Status.NodeName {
 				continue
 			}
 			one.stop()
 			delete(all, m.Name)
-		}
-		one, err := d.begin(m.Name, m.Status.NodeName, boot, counted)
-		if err != nil {
-			if said[m.Name] != err.Error() { // it is still booting, mostly
-				d.Log.WarnContext(ctx, "volumes are not offered to a machine yet", "machine", m.Name, "error", err)
-				said[m.Name] = err.Error()
+			if err != nil {
+				if said[m.Name] != err.Error() { // it is still booting, mostly
+					d.Log.WarnContext(ctx, "volumes are not offered to a machine yet", "machine", m.Name, "error", err)
+					said[m.Name] = err.Error()
+				}
+				continue
 			}
-			continue
 		}
-		delete(said, m.Name)
-		all[m.Name] = one
+		all[m.Name] = d.begin(m.Name, m.Status.NodeName, boot, counted)
 	}
 	for id, one := range all {
 		if !wanted[id] {
 			one.stop()
 			delete(all, id)
-			delete(said, id)
 		}
 	}
+	maps.DeleteFunc(said, func(id, _ string) bool { return !wanted[id] })
 }
 
 // answering is what answers one boot of a machine.
 type answering struct {
-	boot, node string
-	servers    []*grpc.Server
-	ended      sync.WaitGroup
+	boot, node       string
+	driver, register *grpc.Server
+	begun            chan error // why the machine does not have its sockets; closed when it has them
 }
 
-// begin makes the sockets of a machine. The one by which the kubelet hears of the driver comes last.
-func (d *Driver) begin(machine, name, boot string, counted *usages) (*answering, error) {
-	driver, register := newServer(), newServer()
-	csi.RegisterIdentityServer(driver, d.Identity())
-	csi.RegisterNodeServer(driver, d.node(machine, name, counted))
-	registration.RegisterRegistrationServer(register, registrar{machine: machine, log: d.Log})
-	one := &answering{boot: boot, node: name}
-	for _, at := range []struct {
-		server *grpc.Server
-		socket string
-	}{{driver, driverSocket}, {register, registerSocket}} {
-		listener, err := d.Machines.Listen(machine, at.socket)
-		if err != nil {
-			one.stop()
-			return nil, fmt.Errorf("offering volumes: %w", err)
+// begin makes the sockets of a machine, for which the machine may hang, and answers there until stop is called. The
+// socket by which the kubelet hears of the driver comes last.
+func (d *Driver) begin(machine, name, boot string, counted *usages) *answering {
+	one := &answering{boot: boot, node: name, driver: newServer(), register: newServer(), begun: make(chan error, 1)}
+	csi.RegisterIdentityServer(one.driver, d.Identity())
+	csi.RegisterNodeServer(one.driver, d.node(machine, name, counted))
+	registration.RegisterRegistrationServer(one.register, registrar{machine: machine, log: d.Log})
+	go func() {
+		for _, at := range []struct {
+			server *grpc.Server
+			socket string
+		}{{one.driver, driverSocket}, {one.register, registerSocket}} {
+			listener, err := d.Machines.Listen(machine, at.socket)
+			if err != nil {
+				one.begun <- fmt.Errorf("offering volumes: %w", err)
+				return
+			}
+			go func() { _ = at.server.Serve(netutil.LimitListener(listener, maxConnections)) }() // which ends when the server is stopped, or was
 		}
-		one.serve(at.server, netutil.LimitListener(listener, maxConnections))
+		close(one.begun)
+	}()
+	return one
+}
+
+// failed says, once, why the machine does not have its sockets; nil if it has them, or may have them soon.
+func (a *answering) failed() error {
+	select {
+	case err := <-a.begun:
+		return err
+	default:
+		return nil
 	}
-	return one, nil
+}
+
+// stop ends what is answered, and does not wait for a machine that hangs.
+func (a *answering) stop() {
+	a.driver.Stop()
+	a.register.Stop()
 }
 
 func newServer() *grpc.Server {
 	return grpc.NewServer(grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(10*time.Second))
-}
-
-func (a *answering) serve(server *grpc.Server, listener net.Listener) {
-	a.servers = append(a.servers, server)
-	a.ended.Go(func() { _ = server.Serve(listener) }) // which ends when the server is stopped
-}
-
-func (a *answering) stop() {
-	for _, server := range a.servers {
-		server.Stop()
-	}
-	a.ended.Wait()
 }

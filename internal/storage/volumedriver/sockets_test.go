@@ -41,9 +41,18 @@ func TestSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, said := map[string]*answering{}, map[string]string{}
-	look := func() { t.Helper(); d.look(t.Context(), all, said, &usages{}) }
+	look := func() { // and wait until each machine has its sockets, or an error
+		t.Helper()
+		d.look(t.Context(), all, said, &usages{})
+		for _, one := range all {
+			if err := <-one.begun; err != nil {
+				one.begun <- err
+			}
+		}
+	}
 	w.machines.failure = errors.New("it is booting")
 	look()
+	look() // hears of it
 	if len(all) != 0 || said[machineID] == "" {
 		t.Errorf("while it boots: %v, said %v", all, said)
 	}
@@ -92,6 +101,42 @@ func TestSockets(t *testing.T) {
 	}
 	delete(w.machines.boots, machineID)
 	look()
+	if len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
+// A machine that hangs while it is to have its sockets delays no other.
+func TestListenHangs(t *testing.T) {
+	const hanging = "i-0123456789abcdeaa"
+	w := newWorld(t)
+	w.machines.listen = map[string]chan struct{}{hanging: make(chan struct{})}
+	defer close(w.machines.listen[hanging])
+	for _, id := range []string{hanging, machineID} {
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{ClusterName: clusterName, Provider: v1alpha1.ProviderLocal}}
+		m.Status.NodeName = nodeName
+		if err := w.management.Create(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		w.machines.boots[id] = "1"
+	}
+	d, err := New(Config{
+		ClusterName: clusterName, Inventory: w.management, Management: w.management, Cluster: w.node.cluster, Snapshots: snapshotObjects(), Machines: w.machines, Mounts: w.controller.mounts,
+		Files: w.files, DefaultFileSystem: defaultID, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, said := map[string]*answering{}, map[string]string{}
+	d.look(t.Context(), all, said, &usages{})
+	if err := <-all[machineID].begun; err != nil {
+		t.Fatal(err)
+	}
+	if !isServed(t, filepath.Join(w.machines.dir, "f0", filepath.Base(registerSocket)), 10*time.Second) {
+		t.Error("the other machine is not answered")
+	}
+	w.machines.boots = nil
+	d.look(t.Context(), all, said, &usages{}) // which waits for no machine either
 	if len(all) != 0 {
 		t.Errorf("left: %v", all)
 	}

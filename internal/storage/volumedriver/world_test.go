@@ -51,7 +51,8 @@ type machines struct {
 
 	withdrawn []int // loop devices
 
-	hang map[string]chan struct{} // machines that do not answer until their channel is closed
+	hang   map[string]chan struct{} // machines that do not answer until their channel is closed
+	listen map[string]chan struct{} // machines that have no sockets until their channel is closed
 }
 
 func (m *machines) Boot(id string) (string, bool) { boot, ok := m.boots[id]; return boot, ok }
@@ -59,6 +60,10 @@ func (m *machines) Boot(id string) (string, bool) { boot, ok := m.boots[id]; ret
 func (m *machines) Listen(id, socket string) (net.Listener, error) {
 	if m.failure != nil {
 		return nil, m.failure
+	}
+	if m.listen[id] != nil {
+		<-m.listen[id]
+		return nil, errors.New("it hangs")
 	}
 	path := filepath.Join(m.dir, id[len(id)-2:], filepath.Base(socket))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.RemoveAll(path)); err != nil {
