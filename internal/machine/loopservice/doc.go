@@ -13,6 +13,7 @@
 //	a machine hangs as its socket is made       it has none, and no other machine waits
 //	what it passes hangs (a FUSE file system)   one of its few connections hangs with it, and no other machine's
 //	what it passes would hang the service       descriptors are looked at before they become files: package os would poll one of FUSE
+//	a machine asks without end                  its lines of the log are cut, and counted; other machines are heard
 //	a file system is checked for long           the same: each machine has one checked at a time
 //	the service is killed                       devices stay attached; its successor listens again, and finds them by their names
 //	a machine ends                              its devices are detached when the provider has ended it

@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/internal/node/losetup"
 	"muster.dev/muster/internal/platform/blockfs"
+	"muster.dev/muster/internal/platform/lograte"
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
@@ -108,7 +109,7 @@ func (s *Server) look(ctx context.Context, all map[string]*answering, said map[s
 		if all[id] != nil {
 			continue
 		}
-		one := &answering{id: id, boot: boot, machines: s.Machines, refused: s.Refused, log: s.Log.With("machine", id), begun: make(chan error, 1)}
+		one := &answering{id: id, boot: boot, machines: s.Machines, refused: s.Refused, log: lograte.Logger(s.Log).With("machine", id), begun: make(chan error, 1)}
 		one.begin(ctx)
 		all[id] = one
 	}

@@ -341,6 +341,35 @@ func TestListenHangs(t *testing.T) {
 	}
 }
 
+// A machine that is refused without end does not fill the log.
+func TestFloodOfRefusals(t *testing.T) {
+	m := &machines{dir: t.TempDir(), boots: map[string]string{one: "1"}, hang: map[string]chan struct{}{}, listens: map[string]int{}}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Server{Machines: m, Log: slog.New(slog.NewTextHandler(log, nil)), Refused: m.refuse}).Start(ctx)
+	}()
+	const requests = 1000
+	for range requests {
+		if _, err := losetup.Ask(ctx, m.socket(one), losetup.Request{Op: "other"}, nil); err == nil {
+			t.Fatal("it was not refused")
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	said, err := os.ReadFile(log.Name())
+	if lines := strings.Count(string(said), "\n"); err != nil || lines == 0 || lines > requests/2 {
+		t.Errorf("%v, %d lines:\n%.1000s", err, lines, said)
+	}
+}
+
 // A machine that boots again is listened to by a new socket.
 func TestReboot(t *testing.T) {
 	m := start(t)

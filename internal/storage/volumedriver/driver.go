@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/platform/lograte"
 	"muster.dev/muster/internal/storage/efs"
 	"muster.dev/muster/internal/storage/filestore"
 	"muster.dev/muster/internal/storage/volumemount"
@@ -93,7 +94,7 @@ func (d *Driver) Node(machine, name string) csi.NodeServer { return d.node(machi
 func (d *Driver) node(machine, name string, counted *usages) *node {
 	return &node{
 		machine: machine, name: name, clusterName: d.ClusterName, reach: d.reach(), management: d.Management,
-		cluster: d.Cluster, mounts: d.Mounts, files: d.Files, usages: counted, log: d.Log,
+		cluster: d.Cluster, mounts: d.Mounts, files: d.Files, usages: counted, log: lograte.Logger(d.Log),
 	}
 }
 

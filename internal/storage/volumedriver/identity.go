@@ -4,6 +4,7 @@ package volumedriver
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -44,6 +45,9 @@ func (identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, e
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 
+// maxReason is how much a kubelet may say in the log at a time, in characters.
+const maxReason = 1000
+
 // registrar tells a kubelet where the driver answers, as node-driver-registrar does.
 type registrar struct {
 	registration.UnimplementedRegistrationServer
@@ -61,7 +65,7 @@ func (r registrar) NotifyRegistrationStatus(ctx context.Context, s *registration
 	if s.GetPluginRegistered() {
 		r.log.DebugContext(ctx, "a kubelet has registered the volume driver", "machine", r.machine)
 	} else {
-		r.log.WarnContext(ctx, "a kubelet refuses the volume driver; it asks again", "machine", r.machine, "error", s.GetError())
+		r.log.WarnContext(ctx, "a kubelet refuses the volume driver; it asks again", "machine", r.machine, "error", fmt.Sprintf("%.*s", maxReason, s.GetError()))
 	}
 	return &registration.RegistrationStatusResponse{}, nil
 }

@@ -108,8 +108,9 @@ type answering struct {
 func (d *Driver) begin(machine, name, boot string, counted *usages) *answering {
 	one := &answering{boot: boot, node: name, driver: newServer(), register: newServer(), begun: make(chan error, 1)}
 	csi.RegisterIdentityServer(one.driver, d.Identity())
-	csi.RegisterNodeServer(one.driver, d.node(machine, name, counted))
-	registration.RegisterRegistrationServer(one.register, registrar{machine: machine, log: d.Log})
+	node := d.node(machine, name, counted)
+	csi.RegisterNodeServer(one.driver, node)
+	registration.RegisterRegistrationServer(one.register, registrar{machine: machine, log: node.log})
 	go func() {
 		for _, at := range []struct {
 			server *grpc.Server

@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
@@ -139,6 +142,36 @@ func TestListenHangs(t *testing.T) {
 	d.look(t.Context(), all, said, &usages{}) // which waits for no machine either
 	if len(all) != 0 {
 		t.Errorf("left: %v", all)
+	}
+}
+
+// A machine that asks without end, or says much, does not fill the log.
+func TestFloodOfAMachine(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	d, err := New(Config{
+		ClusterName: clusterName, Inventory: w.management, Management: w.management, Cluster: w.node.cluster, Snapshots: snapshotObjects(), Machines: w.machines, Mounts: w.controller.mounts,
+		Files: w.files, DefaultFileSystem: defaultID, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := d.node(machineID, nodeName, &usages{})
+	kubelet := registrar{machine: machineID, log: node.log}
+	if _, err := kubelet.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{Error: strings.Repeat("x", 10*maxReason)}); err != nil {
+		t.Fatal(err)
+	}
+	if log.Len() > 2*maxReason {
+		t.Errorf("%d bytes for one line", log.Len())
+	}
+	const requests = 1000
+	for range requests {
+		if _, err := node.NodePublishVolume(t.Context(), publish(own+"::fsap-00000000000000009", "/var/lib/kubelet/here")); status.Code(err) != codes.PermissionDenied {
+			t.Fatal(err)
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); lines < 2 || lines > requests/2 {
+		t.Errorf("%d lines", lines)
 	}
 }
 
