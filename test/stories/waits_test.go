@@ -89,8 +89,8 @@ func (i *installation) ready() time.Duration {
 	})
 }
 
-// containers are the ids of all pods' first containers, a line each in the order of the pods' names; one that does not
-// run yet has an empty line.
+// containers are the ids of all pods' first containers, a line each in the order of the pods' names. A container that
+// does not run yet has an empty line.
 func (i *installation) containers() string {
 	i.t.Helper()
 	return i.mustKubectl("get", "pods", "-A", "--field-selector=status.phase!=Failed", "-o",
