@@ -62,7 +62,7 @@ func program(allowed []Rule) asm.Instructions {
 func limit2(dir string, allowed []Rule) (err error) {
 	loaded, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "muster_devices", Type: ebpf.CGroupDevice, Instructions: program(allowed), License: "Apache-2.0"})
 	if err != nil {
-		return fmt.Errorf("loading the program of device control: %w", err)
+		return none(fmt.Errorf("loading the program of device control: %w", err), lacking()...) // EACCES would be a program that is wrong
 	}
 	defer func() { err = errors.Join(err, loaded.Close()) }()
 	group, err := os.Open(dir)
@@ -70,7 +70,10 @@ func limit2(dir string, allowed []Rule) (err error) {
 		return err
 	}
 	defer func() { _ = group.Close() }()
-	return link.RawAttachProgram(link.RawAttachProgramOptions{
+	return none(link.RawAttachProgram(link.RawAttachProgramOptions{
 		Target: int(group.Fd()), Program: loaded, Attach: ebpf.AttachCGroupDevice, Flags: unix.BPF_F_ALLOW_MULTI,
-	})
+	}), lacking()...)
 }
+
+// lacking are errors of bpf(2) for who may not call it, in a kernel without it, or without programs of control groups.
+func lacking() []error { return []error{unix.EPERM, unix.ENOSYS, unix.EINVAL, ebpf.ErrNotSupported} }

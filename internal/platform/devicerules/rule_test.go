@@ -35,6 +35,36 @@ func TestNoDeviceControl(t *testing.T) {
 	if err := Limit(without, "/a", nil); !errors.Is(err, ErrNone) {
 		t.Errorf("got %v", err)
 	}
+	for _, err := range []error{unix.EPERM, unix.EACCES, unix.EROFS} {
+		err := &os.PathError{Op: "write", Path: "devices.deny", Err: err}
+		if got := none(err, unix.EPERM, unix.EACCES, unix.EROFS); !errors.Is(got, ErrNone) || !errors.Is(got, err) {
+			t.Errorf("a host that does not let the group be limited: %v", got)
+		}
+	}
+	if none(nil, lacking()...) != nil {
+		t.Error("no error is one")
+	}
+}
+
+// A host that has device control and fails to use it is not one without.
+func TestDeviceControlFails(t *testing.T) {
+	for name, h := range map[string]host.Hierarchy{
+		"version 1": {MountPoint: t.TempDir(), Options: []string{"devices"}},
+		"version 2": {MountPoint: t.TempDir(), Unified: true},
+	} {
+		err := Limit(host.Cgroups{Hierarchies: []host.Hierarchy{h}}, "/not-there", nil)
+		if h.Unified && errors.Is(err, ErrNone) && os.Geteuid() != 0 { // who may not load the program comes no further
+			continue
+		}
+		if err == nil || errors.Is(err, ErrNone) {
+			t.Errorf("%s: a group that is not there: %v", name, err)
+		}
+	}
+	for _, err := range []error{unix.ENOENT, unix.ENOMEM, unix.EMFILE, unix.EACCES} {
+		if got := none(err, lacking()...); errors.Is(got, ErrNone) || !errors.Is(got, err) {
+			t.Errorf("%v is %v", err, got)
+		}
+	}
 }
 
 // A process in a real group of each version that the host has opens what is allowed, whatever the modes of the others

@@ -55,6 +55,19 @@ func deviceRules() []devicerules.Rule {
 	return rules
 }
 
+// limitDevices keeps a machine from all other devices. A host that has no device control, or lets nobody use it, has
+// machines all the same, and says so; any other failure is one of the launch.
+func (p *Provider) limitDevices(id string) error {
+	err := devicerules.Limit(p.cgroups, p.cgroup(id), deviceRules())
+	switch {
+	case errors.Is(err, devicerules.ErrNone):
+		p.config.Log.Warn("the host has no device control for a machine: which device files it has, and their modes, are all that keeps it from devices", "machine", id, "error", err)
+	case err != nil:
+		return fmt.Errorf("keeping the machine from the host's devices: %w", err)
+	}
+	return nil
+}
+
 // loopDevices is how many loop devices a machine has nodes of. They are the kernel's, and so the host's and all
 // machines': a kubelet has one over each block device that a pod uses, and programs attach files to them.
 const loopDevices = 128

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"log/slog"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,23 @@ import (
 	"muster.dev/muster/internal/platform/devicerules"
 	"muster.dev/muster/internal/platform/host"
 )
+
+// A machine that cannot be kept from devices is not launched, unless the host has no device control for anybody.
+func TestLimitDevicesFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		of    []host.Hierarchy
+		fails bool
+	}{
+		"no device control":          {nil, false},
+		"the group is not there":     {[]host.Hierarchy{{MountPoint: t.TempDir(), Options: []string{"devices"}}}, true},
+		"another controller than it": {[]host.Hierarchy{{MountPoint: t.TempDir(), Options: []string{"memory"}}}, false},
+	} {
+		p := &Provider{cgroups: host.Cgroups{Hierarchies: test.of}, config: Config{Log: slog.New(slog.DiscardHandler)}}
+		if err := p.limitDevices(machinetest.First); (err != nil) != test.fails {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 // Whatever nodes a machine comes by, its control group opens the devices that it may have and no others.
 func TestDeviceRules(t *testing.T) {

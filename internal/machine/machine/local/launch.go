@@ -25,7 +25,6 @@ import (
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/supervise"
-	"muster.dev/muster/internal/platform/devicerules"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/userns"
 )
@@ -87,8 +86,8 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 		return err
 	}
 	if record.IDs.Own() {
-		if err := devicerules.Limit(p.cgroups, p.cgroup(record.ID), deviceRules()); err != nil {
-			p.config.Log.Warn("the host has no device control for a machine: which device files it has, and their modes, are all that keeps it from devices", "machine", record.ID, "error", err)
+		if err := p.limitDevices(record.ID); err != nil {
+			return err
 		}
 		if err := p.cgroups.Give(p.cgroup(record.ID), record.IDs.Host(0)); err != nil {
 			return err
