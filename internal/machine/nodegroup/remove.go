@@ -95,11 +95,11 @@ func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 func (r *machines) cutOff(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) error {
 	if m.Status.NodeName == "" { // the service may have died between launching it and writing that down
 		instance, err := provider.Get(ctx, m.Name)
-		if err != nil && !errors.Is(err, machine.ErrNotFound) {
-			return fmt.Errorf("asking the provider for the instance: %w", err)
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			adopt(m, instance)
+		case !errors.Is(err, machine.ErrNotFound) && !errors.Is(err, machine.ErrDamaged): // nobody will know the name of a damaged record's machine
+			return fmt.Errorf("asking the provider for the instance: %w", err)
 		}
 	}
 	err := r.cluster.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{v1alpha1.LabelMachine: m.Name})

@@ -225,6 +225,29 @@ func TestRemoveLeavesSuccessor(t *testing.T) {
 	}
 }
 
+// The record of a machine is damaged, and its name was not written down: the machine goes all the same, and then its
+// Node.
+func TestRemoveWithADamagedRecordAndNoName(t *testing.T) {
+	w := newWorld(t, newTestMachine())
+	w.faults.fail("management patch status *v1alpha1.Machine", 1)
+	if _, err := reconcileOnce(t, w.machines(), id); err == nil {
+		t.Fatal("no error")
+	}
+	w.addNode(t, corev1.ConditionTrue)
+	w.provider.damaged = true
+	w.markDeleted(t)
+	mustReconcile(t, w.machines(), id)
+	if w.get(t, w.management, &v1alpha1.Machine{}, id) || len(w.provider.instances) != 0 || len(w.tokens(t)) != 0 {
+		t.Error("something is left")
+	}
+	for _, left := range w.nodeLeftBehind(t.Context(), newTestMachine()) {
+		mustReconcile(t, &strangers{parts: w.parts}, left.Name)
+	}
+	if w.get(t, w.cluster, &corev1.Node{}, nodeName) {
+		t.Error("the Node is left")
+	}
+}
+
 // The service died between launching the instance and writing down its name.
 func TestRemoveAfterCrash(t *testing.T) {
 	w := newWorld(t, newTestMachine())

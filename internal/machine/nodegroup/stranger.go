@@ -65,12 +65,27 @@ func addStrangers(mgr manager.Manager, p parts) error {
 
 // nodeLeftBehind is the Node of a machine that is gone: whoever has the machine's certificate may have made it once
 // more at the last moment, when the machine counted as one of the cluster's yet.
-func (p parts) nodeLeftBehind(_ context.Context, object client.Object) []reconcile.Request {
+//
+// A machine whose record was damaged may have a Node, and no name that anybody knows: Nodes that say that they are the
+// machine's are looked at.
+func (p parts) nodeLeftBehind(ctx context.Context, object client.Object) (left []reconcile.Request) {
 	m, ok := object.(*v1alpha1.Machine)
-	if !ok || !p.ours(m) || m.Status.NodeName == "" {
+	if !ok || !p.ours(m) {
 		return nil
 	}
-	return []reconcile.Request{request(m.Status.NodeName)}
+	if m.Status.NodeName != "" {
+		return []reconcile.Request{request(m.Status.NodeName)}
+	}
+	nodes := &corev1.NodeList{}
+	if err := p.cluster.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // they are looked at when the service starts again
+	}
+	for i := range nodes.Items {
+		if machineOf(&nodes.Items[i]) == m.Name {
+			left = append(left, request(nodes.Items[i].Name))
+		}
+	}
+	return left
 }
 
 // passesForMachine reports whether a Node has a name or a provider id of the form that the service gives its machines.

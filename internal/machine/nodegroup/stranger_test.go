@@ -138,4 +138,8 @@ func TestTheNodeOfAMachineThatIsGoneIsLookedAt(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
+	w.addNode(t, corev1.ConditionTrue)
+	if diff := cmp.Diff([]reconcile.Request{request(nodeName)}, w.nodeLeftBehind(t.Context(), launched("muster", id, ""))); diff != "" {
+		t.Errorf("a machine whose name nobody knows (-want +got):\n%s", diff)
+	}
 }
