@@ -93,6 +93,11 @@ func parse(args []string) (options, error) {
 			o.columns = append(append([]string{}, defaultColumns...), o.columns...)
 		}
 	}
+	for _, column := range o.columns {
+		if _, ok := cells[column]; !ok {
+			return o, fmt.Errorf("there is no column %q; losetup --help lists them", column)
+		}
+	}
 	return o, o.check()
 }
 
@@ -102,11 +107,6 @@ func (o options) check() error {
 	for _, one := range []bool{o.find, o.detach, o.detachAll, o.resize, o.associated != ""} {
 		if one {
 			asked++
-		}
-	}
-	for _, column := range o.columns {
-		if _, ok := cells[column]; !ok {
-			return fmt.Errorf("there is no column %q; losetup --help lists them", column)
 		}
 	}
 	switch {

@@ -167,7 +167,11 @@ func (p *Provider) DetachLoop(id string, number int) error {
 		return err
 	}
 	defer p.lock("loops/" + id)()
-	device, err := p.loopOf(id, number)
+	has, err := p.Loops(id)
+	if err != nil {
+		return err
+	}
+	device, err := numbered(has, number)
 	if err != nil {
 		return err
 	}
@@ -183,19 +187,19 @@ func (p *Provider) ResizeLoop(id string, number int) error {
 		return err
 	}
 	defer p.lock("loops/" + id)()
-	device, err := p.loopOf(id, number)
+	has, err := p.Loops(id)
+	if err != nil {
+		return err
+	}
+	device, err := numbered(has, number)
 	if err != nil {
 		return err
 	}
 	return loopdevice.Resize(device)
 }
 
-// loopOf is a loop device that a machine has asked for.
-func (p *Provider) loopOf(id string, number int) (loopdevice.Device, error) {
-	has, err := p.Loops(id)
-	if err != nil {
-		return loopdevice.Device{}, err
-	}
+// numbered is the loop device of a number among those of a machine.
+func numbered(has []loopdevice.Device, number int) (loopdevice.Device, error) {
 	at := slices.IndexFunc(has, func(d loopdevice.Device) bool { return d.Number == number })
 	if at < 0 {
 		return loopdevice.Device{}, ErrNotAttached

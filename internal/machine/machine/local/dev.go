@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/platform/devicerules"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/userns"
 )
@@ -55,13 +57,13 @@ func deviceRules() []devicerules.Rule {
 	return rules
 }
 
-// limitDevices keeps a machine from all other devices. A host that has no device control, or lets nobody use it, has
+// limitDevices keeps the machine of a control group from all other devices. A host that has no device control, or lets nobody use it, has
 // machines all the same, and says so; any other failure is one of the launch.
-func (p *Provider) limitDevices(id string) error {
-	err := devicerules.Limit(p.cgroups, p.cgroup(id), deviceRules())
+func limitDevices(groups host.Cgroups, group string, log *slog.Logger) error {
+	err := devicerules.Limit(groups, group, deviceRules())
 	switch {
 	case errors.Is(err, devicerules.ErrNone):
-		p.config.Log.Warn("the host has no device control for a machine: which device files it has, and their modes, are all that keeps it from devices", "machine", id, "error", err)
+		log.Warn("the host has no device control for a machine: which device files it has, and their modes, are all that keeps it from devices", "group", group, "error", err)
 	case err != nil:
 		return fmt.Errorf("keeping the machine from the host's devices: %w", err)
 	}

@@ -28,8 +28,7 @@ func TestLimitDevicesFails(t *testing.T) {
 		"the group is not there":     {[]host.Hierarchy{{MountPoint: t.TempDir(), Options: []string{"devices"}}}, true},
 		"another controller than it": {[]host.Hierarchy{{MountPoint: t.TempDir(), Options: []string{"memory"}}}, false},
 	} {
-		p := &Provider{cgroups: host.Cgroups{Hierarchies: test.of}, config: Config{Log: slog.New(slog.DiscardHandler)}}
-		if err := p.limitDevices(machinetest.First); (err != nil) != test.fails {
+		if err := limitDevices(host.Cgroups{Hierarchies: test.of}, "machine", slog.New(slog.DiscardHandler)); (err != nil) != test.fails {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -35,10 +36,10 @@ func (p *Provider) images(ctx context.Context, record machine.Record) string {
 
 // mirrored are the public registries whose images a machine pulls by the account's registry. A list that cannot be read
 // is none: machines ask registries themselves.
-func (p *Provider) mirrored() []string {
-	list, err := pullthroughconfig.Read(p.config.State.Registries())
+func mirrored(dir statedir.Dir, log *slog.Logger) []string {
+	list, err := pullthroughconfig.Read(dir.Registries())
 	if err != nil {
-		p.config.Log.Error("machines do not pull images of public registries by the account's registry", "error", err)
+		log.Error("machines do not pull images of public registries by the account's registry", "error", err)
 	}
 	return list.Names()
 }

@@ -86,7 +86,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 		return err
 	}
 	if record.IDs.Own() {
-		if err := p.limitDevices(record.ID); err != nil {
+		if err := limitDevices(p.cgroups, p.cgroup(record.ID), p.config.Log); err != nil {
 			return err
 		}
 		if err := p.cgroups.Give(p.cgroup(record.ID), record.IDs.Host(0)); err != nil {
@@ -138,7 +138,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	}
 	return started.command(ctx, bootOrder{
 		Record: record, NameServer: vpc.Resolver(network.CIDR()), Cgroups: p.cgroups,
-		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: p.mirrored(),
+		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: mirrored(p.config.State, p.config.Log),
 		Shape: shapeOf(record.Type), PIDs: limits.PIDs,
 	})
 }
