@@ -4,11 +4,14 @@ package planefront
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,5 +144,40 @@ func TestSocketsThatCannotBeMade(t *testing.T) {
 	soon(t, "the next front serves", func() bool { return next.isReady(a.address) })
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// The kernel sends nothing over idle connections, which never leave the host, whether their front made the listener or
+// took it over.
+func TestNoKeepAlive(t *testing.T) {
+	a := newBackend(t, "a")
+	w := newWorld(t, frontservers.Server{Address: a.address})
+	for turn := range 2 {
+		f, _, _ := w.start(t)
+		soon(t, "the front serves", func() bool { return f.isReady(a.address) && w.offered() })
+		c, err := net.Dial("tcp", w.config.Listen.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		soon(t, "the connection is passed on", func() bool { return len(f.slots) == 1 && f.pool.snapshot()[0].open == 1 })
+		raw, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := netip.MustParseAddrPort(c.LocalAddr().String())
+		other, found := fmt.Sprintf(":%04X 01 ", client.Port()), false
+		for line := range strings.Lines(string(raw)) {
+			if !strings.Contains(line, other) { // the socket of the front
+				continue
+			}
+			found = true
+			if fields := strings.Fields(line); !strings.HasPrefix(fields[5], "00:") {
+				t.Errorf("turn %d: the kernel has a timer for an idle connection: %s", turn, line)
+			}
+		}
+		if !found {
+			t.Errorf("turn %d: the connection is not found", turn)
+		}
 	}
 }
