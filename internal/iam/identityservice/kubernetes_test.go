@@ -29,6 +29,7 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
+	"muster.dev/muster/internal/platform/watchretry/watchretrytest"
 )
 
 // plane is a management plane that fails on demand.
@@ -53,7 +54,7 @@ func newPlane(t *testing.T) *plane {
 		}
 		return nil
 	}
-	p.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+	p.WithWatch = watchretrytest.Follow(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			o.SetUID(types.UID(fmt.Sprint(uids.Add(1)))) // the fake gives none
 			if err := ask("create", o); err != nil {
@@ -73,7 +74,7 @@ func newPlane(t *testing.T) *plane {
 			}
 			return c.Delete(ctx, o, opts...)
 		},
-	}).Build()
+	}).Build())
 	return p
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/platform/watchretry/watchretrytest"
 )
 
 func aMachine(id, cluster, node, profile string) *v1alpha1.Machine {
@@ -33,7 +34,7 @@ func planeOf(t *testing.T, objects ...client.Object) client.WithWatch {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return watchretrytest.Follow(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build())
 }
 
 // watched are the machines of a plane, all listed. Service hears of them if it is not nil.

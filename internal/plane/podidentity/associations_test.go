@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/plane/podidentity/podidentitytest"
+	"muster.dev/muster/internal/platform/watchretry/watchretrytest"
 )
 
 const role = "arn:aws:iam::000000000000:role/app"
@@ -38,7 +39,7 @@ func watched(t *testing.T, objects ...client.Object) (*podidentity.Associations,
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	api := watchretrytest.Follow(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build())
 	all := podidentity.NewAssociations(api)
 	if _, _, err := all.Of(demo(), "shop", "app"); !errors.Is(err, podidentity.ErrNotReady) {
 		t.Fatalf("before anything is known: %v", err)
