@@ -45,6 +45,9 @@ type Spec struct {
 	// HandsOver is of a process that takes its work over from the one before, which ends by itself once its work is done:
 	// it is started beside that one.
 	HandsOver bool `json:"handsOver,omitempty"`
+	// KeepsProgram has a process go on though the file of its program was replaced, until it ends by itself or the spec
+	// is wanted without this.
+	KeepsProgram bool `json:"keepsProgram,omitempty"`
 	// After names the specs that must be ready before this one starts.
 	After []string `json:"after,omitempty"`
 }
@@ -99,7 +102,7 @@ type Probe struct {
 // Hash is the same for two specs exactly when a process of one need not be restarted to become the other.
 func (s Spec) Hash() string {
 	s.After, s.Grace = nil, metav1.Duration{} // how it starts and ends matters to no running process
-	s.Memory = 0                              // changes while it runs
+	s.Memory, s.KeepsProgram = 0, false       // change while it runs
 	s.View = nil                              // one that runs goes on as it was started
 	raw, err := json.Marshal(s)
 	if err != nil {

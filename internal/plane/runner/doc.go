@@ -11,7 +11,9 @@
 //
 // What happens if
 //   - a spec's hash is equal to that of the component that runs: the component is never restarted, by Apply or by the
-//     next runner. Its new Memory, Grace and After are in force at once.
+//     next runner, unless its program was replaced. Its new Memory, Grace, After and KeepsProgram are in force at once.
+//   - a component's program is replaced: the component goes on. The next runner starts it again, unless its spec
+//     KeepsProgram: then it goes on until Apply is given the spec without that.
 //   - a spec's hash differs: the component ends and starts again with the new spec, when what it needs is ready.
 //   - a component is not in the list any more: Apply ends it, after the components that needed it.
 //   - the runner ends: components go on. The next runner takes them over by their specs.

@@ -12,9 +12,9 @@ import (
 // Runner keeps the components of a list running. It is safe for use by many at once.
 type Runner interface {
 	// Apply makes specs the whole list, and returns when the components that left the list have ended; WaitReady waits
-	// for those that start. A component that runs with an equal hash goes on as it is, and its new Memory, Grace and
-	// After are in force. An error of [Check] changes nothing. After any other error the list is in force, and Apply of
-	// the same list carries on.
+	// for those that start. A component that runs with an equal hash goes on as it is, and its new Memory, Grace, After
+	// and KeepsProgram are in force. An error of [Check] changes nothing. After any other error the list is in force, and
+	// Apply of the same list carries on.
 	Apply(ctx context.Context, specs []component.Spec) error
 	// Status returns the state of each component, in the order of the list.
 	Status() []Status
@@ -28,6 +28,9 @@ type Runner interface {
 	Stop(ctx context.Context, grace time.Duration, choose func(process string) bool) (stopped []string, err error)
 	// Running lists the components that run, whichever runner started them, oldest first.
 	Running() ([]Running, error)
+	// Outdated reports whether the component of a spec runs, whichever runner started it, and the program of the spec is
+	// another one now than when it was started.
+	Outdated(spec component.Spec) (bool, error)
 }
 
 // Running is a component that runs.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -53,7 +55,7 @@ func (s *Supervisor) replace(specs []component.Spec) error {
 		m := before[spec.Name]
 		delete(before, spec.Name)
 		switch {
-		case m != nil && !m.removed && m.spec().Hash() == spec.Hash():
+		case m != nil && !m.removed && m.spec().Hash() == spec.Hash() && (spec.KeepsProgram || !m.outdated):
 			m.take(spec)
 		default:
 			m = newMember(s, spec, m)
@@ -186,6 +188,23 @@ func (s *Supervisor) lists(process string) bool {
 
 // Running implements [runner.Runner], for the whole state directory.
 func (s *Supervisor) Running() ([]runner.Running, error) { return Running(s.cfg.State) }
+
+// Outdated implements [runner.Runner].
+func (s *Supervisor) Outdated(spec component.Spec) (bool, error) {
+	running, err := Find(s.cfg.State)
+	if err != nil {
+		return false, err
+	}
+	program, err := filepath.EvalSymlinks(spec.Path)
+	if errors.Is(err, fs.ErrNotExist) { // no program takes its place
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding program of %s: %w", spec.Name, err)
+	}
+	p, runs := predecessor(running, spec.Process())
+	return runs && p.Executable != program, nil
+}
 
 // Running lists what runs of a state directory, whether or not a supervisor runs.
 func Running(dir statedir.Dir) ([]runner.Running, error) {

@@ -45,6 +45,7 @@ type member struct {
 	ended      chan struct{} // closed when its loop has ended; nil if it never began
 	status     runner.Status // guarded by supervisor.mu
 	removed    bool          // guarded by supervisor.mu
+	outdated   bool          // its process goes on though its program was replaced; guarded by supervisor.mu
 	stopping   bool          // a call of Stop ends its process, so Apply does not; guarded by supervisor.mu
 
 	memory  sync.Mutex
@@ -67,7 +68,7 @@ func newMember(s *Supervisor, spec component.Spec, before *member) *member {
 	return m
 }
 
-// spec is what is wanted of it now. Memory, Grace, After and View may change while its process runs.
+// spec is what is wanted of it now. Memory, Grace, After, KeepsProgram and View may change while its process runs.
 func (m *member) spec() component.Spec { return *m.wanted.Load() }
 
 // take makes an equal spec the wanted one. The caller wakes up the waiting ones.
@@ -172,14 +173,15 @@ func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
 }
 
 // adopt takes over a process that another supervisor, mostly the one before this, has started. A process with another
-// spec, or whose program was replaced, is stopped instead. If its work is handed over it goes on beside the next.
+// spec, or whose program was replaced, is stopped instead, unless it keeps its program. If its work is handed over it
+// goes on beside the next.
 func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, err error) {
 	running, err := Find(m.supervisor.cfg.State)
 	if err != nil {
 		return nil, false, err
 	}
 	program, err := filepath.EvalSymlinks(m.spec().Path) // a link's process runs what the link points to
-	if err != nil {
+	if err != nil && !m.spec().KeepsProgram {
 		return nil, false, fmt.Errorf("finding program of %s: %w", m.spec().Name, err)
 	}
 	p, ok := Leader(running, m.spec().Process(), program)
@@ -195,7 +197,7 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	if h, err = open(p, m.supervisor.cfg.State); err != nil {
 		return nil, false, nil // it has ended meanwhile, so there is nothing to take over
 	}
-	if p.Spec == m.spec().Hash() && p.Executable == program {
+	if p.Spec == m.spec().Hash() && m.keeps(p.Executable != program) {
 		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec().Process(), "process_id", p.PID)
 		spare(p.PID)
 		m.set(func(s *runner.Status) {
@@ -212,6 +214,14 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	return nil, false, nil
 }
 
+// keeps reports whether a process of its spec goes on, and notes whether the program of that was replaced.
+func (m *member) keeps(outdated bool) bool {
+	m.supervisor.mu.Lock()
+	defer m.supervisor.mu.Unlock()
+	m.outdated = outdated && m.spec().KeepsProgram
+	return m.outdated || !outdated
+}
+
 // grace is how long the process may take to end.
 func (m *member) grace() time.Duration {
 	return cmp.Or(m.spec().Grace.Duration, m.supervisor.cfg.StopGrace)
@@ -220,6 +230,7 @@ func (m *member) grace() time.Duration {
 func (m *member) start() (*process.Handle, error) {
 	m.supervisor.mu.Lock()
 	restarts := m.status.Restarts
+	m.outdated = false
 	m.supervisor.mu.Unlock()
 	cmd, err := m.launch(restarts)
 	if err != nil {

@@ -3,6 +3,8 @@
 package supervise
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -26,6 +28,10 @@ func TestSuite(t *testing.T) {
 			},
 			Spec: func(name string, after ...string) component.Spec {
 				spec := w.server(name, "farewell", after...)
+				spec.Path = w.file("program-" + name)
+				if err := os.Link(w.program, spec.Path); err != nil && !errors.Is(err, fs.ErrExist) {
+					t.Fatal(err)
+				}
 				spec.Env = append(spec.Env, envEnds+"="+ends+" "+name)
 				return spec
 			},
@@ -36,6 +42,10 @@ func TestSuite(t *testing.T) {
 						kill(t, p.PID, syscall.SIGKILL)
 					}
 				}
+			},
+			Replace: func(name string) {
+				w.remove("program-" + name)
+				copyFile(t, w.program, w.file("program-"+name))
 			},
 			Ends: func() []string {
 				raw, _ := os.ReadFile(ends)

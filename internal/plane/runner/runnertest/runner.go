@@ -28,6 +28,8 @@ type instance struct {
 	spec    component.Spec
 	pid     int
 	started time.Time
+	// outdated says that its program was replaced.
+	outdated bool
 }
 
 // NewPlace returns an empty place.
@@ -38,6 +40,15 @@ func (p *Place) Break(name, reason string) { p.do(func() { p.broken[name] = reas
 
 // Mend has a component serve again.
 func (p *Place) Mend(name string) { p.do(func() { delete(p.broken, name) }) }
+
+// Replace replaces the program of a component.
+func (p *Place) Replace(name string) {
+	p.do(func() {
+		for i := range p.running {
+			p.running[i].outdated = p.running[i].outdated || p.running[i].spec.Name == name
+		}
+	})
+}
 
 // Kill ends a component, which its runner starts again.
 func (p *Place) Kill(name string) {
@@ -125,7 +136,7 @@ func (r *Runner) work() (moved bool) {
 func (r *Runner) look(spec component.Spec, was runner.Status) runner.Status {
 	p, now := r.place, was
 	at := slices.IndexFunc(p.running, func(i instance) bool { return i.spec.Process() == spec.Process() })
-	if at >= 0 && p.running[at].spec.Hash() != spec.Hash() {
+	if at >= 0 && (p.running[at].spec.Hash() != spec.Hash() || was.PID == 0 && p.running[at].outdated && !spec.KeepsProgram) {
 		p.end(spec)
 		at, was.PID = -1, 0
 	}
@@ -139,7 +150,7 @@ func (r *Runner) look(spec component.Spec, was runner.Status) runner.Status {
 			return now
 		}
 		p.last++
-		p.running = append(p.running, instance{spec, p.last, time.Now()})
+		p.running = append(p.running, instance{spec: spec, pid: p.last, started: time.Now()})
 		at = len(p.running) - 1
 	}
 	now.PID, now.Started, now.Memory.Limit = p.running[at].pid, p.running[at].started, spec.Memory
@@ -170,6 +181,9 @@ func (r *Runner) Apply(_ context.Context, specs []component.Spec) error {
 			same := func(other component.Spec) bool { return other.Name == spec.Name }
 			if at := slices.IndexFunc(r.specs, same); at >= 0 && r.specs[at].Hash() == spec.Hash() {
 				statuses[i] = r.statuses[at]
+				if r.specs[at].KeepsProgram && !spec.KeepsProgram && r.place.outdated(spec) {
+					statuses[i].PID = 0 // as if it were found
+				}
 			}
 			left = slices.DeleteFunc(slices.Clone(left), same)
 		}
@@ -236,4 +250,16 @@ func (r *Runner) Running() ([]runner.Running, error) {
 		running = append(running, runner.Running{Process: i.spec.Process(), Spec: i.spec.Hash(), Started: i.started})
 	}
 	return running, nil
+}
+
+// Outdated implements [runner.Runner].
+func (r *Runner) Outdated(spec component.Spec) (bool, error) {
+	r.place.mu.Lock()
+	defer r.place.mu.Unlock()
+	return r.place.outdated(spec), nil
+}
+
+// outdated reports whether a component runs whose program was replaced. p.mu is held.
+func (p *Place) outdated(spec component.Spec) bool {
+	return slices.ContainsFunc(p.running, func(i instance) bool { return i.spec.Process() == spec.Process() && i.outdated })
 }

@@ -24,7 +24,7 @@ func TestSuite(t *testing.T) {
 				return component.Spec{Name: name, Path: "/bin/" + name, After: after}
 			},
 			Break: func(name string) { place.Break(name, "it does not work today") },
-			Mend:  place.Mend, Kill: place.Kill, Ends: place.Ends,
+			Mend:  place.Mend, Kill: place.Kill, Replace: place.Replace, Ends: place.Ends,
 		}
 	})
 }

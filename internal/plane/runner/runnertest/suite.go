@@ -24,6 +24,8 @@ type World struct {
 	Spec func(name string, after ...string) component.Spec
 	// Break has a component not serve from now on, Mend has it serve again, and Kill ends it.
 	Break, Mend, Kill func(name string)
+	// Replace replaces the file of the program of a component.
+	Replace func(name string)
 	// Ends lists the names of components that a runner ended, in order.
 	Ends func() []string
 }
@@ -34,6 +36,7 @@ func Run(t *testing.T, world func(t *testing.T) World) {
 	for name, test := range map[string]func(*testing.T, World){
 		"order": order, "equal": equal, "changed": changed, "less": less, "refused": refused, "waiting": waiting,
 		"killed": killed, "successor": successor, "stop": stop, "given up": givenUp, "list": list,
+		"program": program,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -322,4 +325,49 @@ func list(t *testing.T, w World) {
 	}
 	ready(t, r, "c")
 	runs(t, r, "a", "c")
+}
+
+// A component whose program was replaced is started again by the next runner, unless it keeps its program: then once it
+// is wanted without that.
+func program(t *testing.T, w World) {
+	first, end := w.Begin(t)
+	keeps := w.Spec("a")
+	keeps.KeepsProgram = true
+	apply(t, first, keeps, w.Spec("b"), w.Spec("c"))
+	ready(t, first, "a", "b", "c")
+	w.Replace("a")
+	w.Replace("b")
+	outdated := func(r runner.Runner) (names string) {
+		for _, spec := range []component.Spec{w.Spec("a"), w.Spec("b"), w.Spec("c"), w.Spec("missing")} {
+			if is, err := r.Outdated(spec); err != nil {
+				t.Error(err)
+			} else if is {
+				names += spec.Name
+			}
+		}
+		return names
+	}
+	if got := outdated(first); got != "ab" {
+		t.Errorf("of replaced programs run %q", got)
+	}
+	before := []int{is(first, "a").PID, is(first, "b").PID, is(first, "c").PID}
+	end()
+	second, _ := w.Begin(t)
+	apply(t, second, keeps, w.Spec("b"), w.Spec("c"))
+	ready(t, second, "a", "b", "c")
+	if after := []int{is(second, "a").PID, is(second, "b").PID, is(second, "c").PID}; after[0] != before[0] || after[1] == before[1] || after[2] != before[2] {
+		t.Errorf("processes %v, before %v", after, before)
+	}
+	if got := outdated(second); got != "a" {
+		t.Errorf("of replaced programs run %q", got)
+	}
+	b, c := is(second, "b"), is(second, "c")
+	apply(t, second, w.Spec("a"), w.Spec("b"), w.Spec("c"))
+	eventually(t, "a is started again", func() bool {
+		now := is(second, "a")
+		return now.State == runner.Ready && now.PID != before[0] && now.Restarts == 0
+	})
+	if is(second, "b").PID != b.PID || is(second, "c").PID != c.PID || outdated(second) != "" {
+		t.Errorf("%+v, before %+v and %+v; of replaced programs run %q", second.Status(), b, c, outdated(second))
+	}
 }
