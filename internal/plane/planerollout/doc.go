@@ -7,11 +7,14 @@
 //	serving                        gets new connections
 //	draining                       gets none, and is told to end: it answers what it has begun to
 //
-//	the spec of the server that serves changed ──► newcomer ──(Ready)──► it serves, the one before drains ──► ended ──► followers
-//	                                                 └─(ends again and again, or is not Ready in time)──► ended; everything stays as it was
+//	the spec or the program of the server that serves changed ──► newcomer ──(Ready)──► it serves, the one before drains ──► ended ──► followers
+//	                                                                └─(ends again and again, or is not Ready in time)──► ended; everything stays as it was
 //
 // Followers are the controller manager and the scheduler, which may not be newer than any API server: they have their new
 // specs once the new server is the only one. The components that API servers need are changed in place, as they come.
+//
+// A program has changed if its file is another one than the one that runs, whatever is in it; a rollout looks when it
+// begins.
 //
 // [Next] decides, and changes nothing. A [Rollout] keeps the [Record] that Next gave last in the directory of the cluster,
 // with whole specs, and carries it out: it tells the front its servers, and the runner its list.
@@ -23,7 +26,8 @@
 //	                                      in its place: nothing is cut
 //	a newcomer does not become Ready      it ends, and the change is refused with its last words; the old spec is in the
 //	                                      record, so the old server is started again should it end
-//	the old server dies meanwhile         it is started again with its old spec, and the newcomer goes on
+//	the old server dies meanwhile         it is started again with its old spec, from the program that is there then, and
+//	                                      the newcomer goes on
 //	the spec changes again meanwhile      the newcomer is started anew, as nobody uses it yet
 //	the spec is what it was again         the newcomer ends
 //	no server serves yet                  there is nothing to keep: the newcomer has all the time it takes

@@ -37,6 +37,8 @@ type Server struct {
 	Spec component.Spec `json:"spec"`
 	// Since is when it came into its phase.
 	Since time.Time `json:"since"`
+	// Outdated says that the file of its program was replaced since it was started. Each service finds out anew.
+	Outdated bool `json:"-"`
 }
 
 // Record is what a plane is made of at a moment, but for the components that are changed in place. It has secrets.
@@ -53,8 +55,15 @@ type Wanted struct {
 	Followers []component.Spec
 }
 
-// current reports whether a server has the spec that is wanted.
-func (w Wanted) current(s Server) bool { return s.Spec.Hash() == w.Servers[s.Slot].Hash() }
+// current reports whether a server has the spec and the program that are wanted.
+func (w Wanted) current(s Server) bool {
+	return !s.Outdated && s.Spec.Hash() == w.Servers[s.Slot].Hash()
+}
+
+// alone reports whether every server is current and goes on: then followers may be as new as is wanted.
+func (w Wanted) alone(servers []Server) bool {
+	return !slices.ContainsFunc(servers, func(s Server) bool { return s.Phase == Draining || !w.current(s) })
+}
 
 // free is the first slot that no server is in.
 func (w Wanted) free(servers []Server) int {
@@ -91,7 +100,7 @@ func Next(is Record, wanted Wanted, statuses []runner.Status, refused bool, now 
 			next.Servers = append(next.Servers, Server{Slot: slot, Phase: Newcomer, Spec: wanted.Servers[slot], Since: now})
 		}
 	}
-	if len(next.Followers) == 0 || !slices.ContainsFunc(next.Servers, func(s Server) bool { return s.Phase == Draining || !wanted.current(s) }) {
+	if len(next.Followers) == 0 || wanted.alone(next.Servers) {
 		next.Followers = wanted.Followers
 	}
 	return next, reason

@@ -36,7 +36,7 @@ type state struct {
 func (s state) key() string {
 	key := fmt.Sprintf("%d %v %v %v;", s.wanted, s.refused, s.servers, s.record.Followers)
 	for _, server := range s.record.Servers {
-		key += fmt.Sprint(server.Slot, server.Phase, server.Spec.Args)
+		key += fmt.Sprint(server.Slot, server.Phase, server.Spec.Args, server.Outdated)
 	}
 	return key
 }
@@ -74,6 +74,12 @@ func TestEveryState(t *testing.T) {
 				reach(other)
 			}
 		}
+		replaced := s // the program is, and the service starts again
+		replaced.record.Servers = slices.Clone(s.record.Servers)
+		for i, server := range replaced.record.Servers {
+			replaced.record.Servers[i].Outdated = server.Phase == Serving
+		}
+		reach(replaced)
 		settles(t, s, now)
 	}
 	if len(seen) < 500 {

@@ -99,6 +99,16 @@ func (r *Rollout) Begin(ctx context.Context) error {
 			return err
 		}
 	}
+	for i, s := range r.record.Servers {
+		if s.Phase != Serving {
+			continue
+		}
+		outdated, err := r.config.Runner.Outdated(s.Spec)
+		if err != nil {
+			return err
+		}
+		r.record.Servers[i].Outdated = outdated
+	}
 	if err := r.tellFront(r.record.Servers); err != nil {
 		return err
 	}
@@ -212,7 +222,9 @@ func (r *Rollout) tellFront(servers []Server) error {
 	return atomicfile.Write(path, frontservers.Marshal(told), 0o640)
 }
 
-// list is what is to run by a record: some of its servers, its followers, and what is wanted for the rest.
+// list is what is to run by a record: some of its servers, its followers, and what is wanted for the rest. While the file
+// of a program may be newer than the server that serves, servers with connections and followers keep the programs that
+// they run.
 func (r *Rollout) list(is Record, running []Server) []component.Spec {
 	var servers []component.Spec
 	serving := slices.IndexFunc(running, func(s Server) bool { return s.Phase == Serving })
@@ -221,7 +233,7 @@ func (r *Rollout) list(is Record, running []Server) []component.Spec {
 		if spec.Hash() == wanted.Hash() {
 			spec = wanted
 		}
-		spec.Memory = wanted.Memory
+		spec.Memory, spec.KeepsProgram = wanted.Memory, s.Phase != Newcomer
 		servers = append(servers, spec)
 	}
 	needed := running[max(serving, 0)].Spec.Name
@@ -233,6 +245,7 @@ func (r *Rollout) list(is Record, running []Server) []component.Spec {
 		}
 		if isFollower(spec) {
 			spec = is.follower(spec)
+			spec.KeepsProgram = !r.wanted.alone(is.Servers)
 		}
 		spec.After = slices.Clone(spec.After)
 		for i, name := range spec.After {

@@ -153,6 +153,45 @@ func TestRollout(t *testing.T) {
 	}
 }
 
+// Another program behind the same path goes by a newcomer, and the followers are started again after that; nothing that
+// is as it was is started again.
+func TestReplacedProgram(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	var pids []int
+	for turn, want := range []string{"kube-apiserver new", "kube-apiserver-1 new", "kube-apiserver-1 new"} {
+		if turn == 1 {
+			for _, name := range []string{component.APIServer, component.ControllerManager, component.Scheduler} {
+				p.place.Replace(name)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		refusal, running, err := p.service(ctx)
+		if err != nil || refusal != nil {
+			t.Fatal(refusal, err)
+		}
+		if err := running.WaitReady(ctx, component.ControllerManager); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.version(running, component.APIServer); got != want {
+			t.Errorf("turn %d: %s, want %s", turn, got, want)
+		}
+		for _, s := range running.Status() {
+			if s.Name == component.ControllerManager {
+				pids = append(pids, s.PID)
+			}
+		}
+		cancel()
+	}
+	if pids[0] == pids[1] || pids[1] != pids[2] {
+		t.Errorf("the controller manager was the processes %v", pids)
+	}
+	ended := slices.DeleteFunc(p.place.Ends(), func(process string) bool { return strings.Contains(process, "scheduler") })
+	if want := []string{"cluster/blue/kube-apiserver", "cluster/blue/kube-controller-manager"}; !slices.Equal(ended, want) {
+		t.Errorf("ended: %v, want %v", ended, want)
+	}
+}
+
 // A newcomer that does not serve leaves everything as it was, and the old server is started again as it was.
 func TestRefused(t *testing.T) {
 	t.Parallel()
