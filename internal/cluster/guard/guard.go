@@ -125,7 +125,8 @@ func StopService(ctx context.Context, dir statedir.Dir) (freed []string, err err
 }
 
 // Outdated reports whether the service that runs is of another program than this: it has been replaced since the
-// service started, or another release of Muster lies in another directory.
+// service started, or another release of Muster lies in another directory. A service also is outdated if the program of a
+// component of a cluster was replaced, as a service notices that when it starts.
 func Outdated(dir statedir.Dir) bool {
 	own, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -135,7 +136,7 @@ func Outdated(dir statedir.Dir) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(running, func(p supervise.Process) bool { return p.Name == ProcessServe && p.Executable != own })
+	return supervise.Replaced(running) || slices.ContainsFunc(running, func(p supervise.Process) bool { return p.Name == ProcessServe && p.Executable != own })
 }
 
 // Running lists the processes of a state directory, of each machine the first one.

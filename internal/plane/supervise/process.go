@@ -110,6 +110,23 @@ func successor(processes []Process, spec component.Spec, executable string) (Pro
 	return Process{}, false
 }
 
+// Replaced reports whether a component of a cluster runs from a file that has been replaced since. A process that has a
+// younger one of its name has handed its work over, and does not count.
+func Replaced(processes []Process) bool {
+	youngest := map[string]Process{}
+	for _, p := range processes {
+		if cluster, _ := component.SplitProcess(p.Name); cluster != "" && !p.inside && p.session {
+			youngest[p.Name] = p
+		}
+	}
+	for _, p := range youngest {
+		if strings.HasSuffix(p.Executable, " (deleted)") {
+			return true
+		}
+	}
+	return false
+}
+
 // inspect reads one process. A process that cannot be read belongs to another user, or has just ended.
 func inspect(pid int, dir statedir.Dir, users func(uint32) bool, patient time.Time) (Process, bool) {
 	root := filepath.Join("/proc", strconv.Itoa(pid))

@@ -249,3 +249,26 @@ func TestHandleNeverMeansAnother(t *testing.T) {
 		t.Errorf("signalling a process that has ended: %v", err)
 	}
 }
+
+// A component of a cluster that runs from a file which was replaced is told from others that do.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	old, now := "/bin/program (deleted)", "/bin/program"
+	for name, test := range map[string]struct {
+		processes []Process
+		want      bool
+	}{
+		"nothing runs":           {nil, false},
+		"of the file":            {[]Process{{Name: "cluster/a/etcd", Executable: now, session: true}}, false},
+		"replaced":               {[]Process{{Name: "cluster/a/etcd", Executable: old, session: true}}, true},
+		"of the account":         {[]Process{{Name: "management-etcd", Executable: old, session: true}}, false},
+		"handed over":            {[]Process{{Name: "cluster/a/front", Executable: old, session: true}, {Name: "cluster/a/front", Executable: now, session: true}}, false},
+		"handed over, and again": {[]Process{{Name: "cluster/a/front", Executable: now, session: true}, {Name: "cluster/a/front", Executable: old, session: true}}, true},
+		"started by a component": {[]Process{{Name: "cluster/a/front", Executable: now, session: true}, {Name: "cluster/a/front", Executable: old}}, false},
+		"in a machine":           {[]Process{{Name: "cluster/a/front", Executable: old, session: true, inside: true}}, false},
+	} {
+		if got := Replaced(test.processes); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
