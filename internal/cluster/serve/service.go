@@ -128,7 +128,7 @@ func NewService(cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, files: filestore.New(cfg.State.FileSystems()), started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
-		memory: host.MemoryAvailable, ports: portplan.New(cfg.State, func() ([]runner.Running, error) { return supervise.Running(cfg.State) }),
+		memory: host.MemoryRoom, ports: portplan.New(cfg.State, func() ([]runner.Running, error) { return supervise.Running(cfg.State) }),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuers: issuer.NewServing(cfg.Log),
 		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
 		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())),

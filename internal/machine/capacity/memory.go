@@ -17,8 +17,8 @@ import (
 const ControlPlaneMemory int64 = 768 << 20
 
 // ControlPlanes returns an error if the host has no memory left for one more control plane. available is MemAvailable
-// of /proc/meminfo in bytes (proc_meminfo(5)), as host.MemoryAvailable of internal/platform/host returns it, running is
-// how many clusters have one already.
+// of /proc/meminfo in bytes (proc_meminfo(5)), or less in a container, as host.MemoryRoom of internal/platform/host
+// returns it, running is how many clusters have one already.
 //
 // The kernel's figure includes what running control planes use. It does not include what one that has just been started
 // is about to use, for the first half minute or so: a caller that starts several at once subtracts [ControlPlaneMemory]

@@ -115,7 +115,7 @@ func limitMemory2(dir string, most int64) error {
 		if err != nil {
 			return err
 		}
-		if kept := used - copiesOfFiles(string(stat)); kept > most {
+		if kept := used - copiesOfFiles(string(stat), ""); kept > most {
 			return fmt.Errorf("%w: %d bytes of memory, and %d are allowed", ErrInUse, kept, most)
 		}
 	}
@@ -123,11 +123,11 @@ func limitMemory2(dir string, most int64) error {
 }
 
 // copiesOfFiles is how many bytes of a group's memory the kernel can take back: pages of files. Pages of tmpfs are not
-// on the lists of such pages.
-func copiesOfFiles(stat string) (bytes int64) {
+// on the lists of such pages. The prefix is "total_" for a group of version 1 with all groups in it.
+func copiesOfFiles(stat, prefix string) (bytes int64) {
 	for line := range strings.Lines(stat) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name != "active_file" && name != "inactive_file" {
+		if name != prefix+"active_file" && name != prefix+"inactive_file" {
 			continue
 		}
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
@@ -150,6 +150,43 @@ func (c Cgroups) Within() Limits {
 		}
 	}
 	return l
+}
+
+// MemoryRoom is how many bytes of memory new programs can have: what the machine has available, or what the container
+// that this process is in has left, if that is less.
+func MemoryRoom() (int64, error) {
+	room, err := MemoryAvailable()
+	if err != nil {
+		return 0, err
+	}
+	groups, err := ReadCgroups()
+	if err != nil {
+		return 0, err
+	}
+	if left, bounded := groups.memoryLeft(); bounded {
+		room = min(room, left)
+	}
+	return room, nil
+}
+
+// memoryLeft is how many bytes of memory all control groups together may have beside what they use, without the copies of
+// files that the kernel can take back; not bounded where Within has no bound.
+func (c Cgroups) memoryLeft() (left int64, bounded bool) {
+	bound := c.Within().Memory
+	for _, h := range c.Hierarchies {
+		for file, prefix := range map[string]string{"memory.current": "", "memory.usage_in_bytes": "total_"} {
+			used, err := readCount(filepath.Join(h.MountPoint, file))
+			if err != nil || bound == 0 {
+				continue
+			}
+			stat, err := os.ReadFile(filepath.Join(h.MountPoint, "memory.stat"))
+			if err == nil {
+				used -= copiesOfFiles(string(stat), prefix)
+			}
+			return max(bound-used, 0), true
+		}
+	}
+	return 0, false
 }
 
 // readCount reads a file with one number. The word max, for a group without a bound, is an error.

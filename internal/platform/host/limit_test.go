@@ -130,6 +130,34 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+func TestMemoryLeft(t *testing.T) {
+	const stat = "active_file 1000\ninactive_file 2000\ntotal_active_file 3000\ntotal_inactive_file 4000\nshmem 5000\n"
+	for name, test := range map[string]struct {
+		files   map[string]string
+		want    int64
+		bounded bool
+	}{
+		"a host of version 1": {map[string]string{"memory.limit_in_bytes": "9223372036854771712\n", "memory.usage_in_bytes": "10000\n"}, 0, false},
+		"a host of version 2": {map[string]string{"memory.stat": stat}, 0, false},
+		"version 1":           {map[string]string{"memory.limit_in_bytes": "100000\n", "memory.usage_in_bytes": "20000\n", "memory.stat": stat}, 87000, true},
+		"version 2":           {map[string]string{"memory.max": "100000\n", "memory.current": "20000\n", "memory.stat": "active_file 1000\ninactive_file 2000\n"}, 83000, true},
+		"no figures":          {map[string]string{"memory.max": "100000\n", "memory.current": "20000\n"}, 80000, true},
+		"used up":             {map[string]string{"memory.max": "100000\n", "memory.current": "100001\n"}, 0, true},
+	} {
+		top := t.TempDir()
+		for file, content := range test.files {
+			put(t, filepath.Join(top, file), content)
+		}
+		left, bounded := Cgroups{Hierarchies: []Hierarchy{{MountPoint: "/nowhere"}, {MountPoint: top}}}.memoryLeft()
+		if left != test.want || bounded != test.bounded {
+			t.Errorf("%s: %d, %v; want %d, %v", name, left, bounded, test.want, test.bounded)
+		}
+	}
+	if room, err := MemoryRoom(); err != nil || room <= 0 {
+		t.Errorf("here: %d, %v", room, err)
+	}
+}
+
 // A real group of the host's, whichever version it has.
 func TestLimitHere(t *testing.T) {
 	if os.Geteuid() != 0 {
