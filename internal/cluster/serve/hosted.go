@@ -105,7 +105,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Log: h.log})
+	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Room: h.service.memory, Log: h.log})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,10 @@ const (
 	patience = 3 * time.Minute
 	// maxEnds is how many times a newcomer may end before it is Ready.
 	maxEnds = 3
+	// newcomerMemory is what the host must have for a newcomer beside the servers that serve, in bytes. Until it was Ready,
+	// with Kubernetes v1.36.3 and one node, 312 MiB were resident: 211 MiB of its own, and pages of the program, which
+	// servers share.
+	newcomerMemory int64 = 400 << 20
 )
 
 // Phase is what an API server is for.
@@ -75,9 +79,20 @@ func (w Wanted) free(servers []Server) int {
 	return -1
 }
 
-// Next returns what follows a record that has been carried out; the same record if nothing does for now. statuses are the
-// runner's. refused says that the wanted spec was refused before; a reason that it is refused now, and why.
-func Next(is Record, wanted Wanted, statuses []runner.Status, refused bool, now time.Time) (next Record, reason string) {
+// Facts are what Next decides by.
+type Facts struct {
+	// Statuses are the runner's.
+	Statuses []runner.Status
+	// Refused says that what is wanted was refused before.
+	Refused bool
+	// Room is how many bytes of memory new programs can have; not known if negative.
+	Room int64
+	Now  time.Time
+}
+
+// Next returns what follows a record that has been carried out; the same record if nothing does for now. A reason says
+// that what is wanted is refused now, and why.
+func Next(is Record, wanted Wanted, facts Facts) (next Record, reason string) {
 	next = Record{Servers: without(is.Servers, Draining), Followers: is.Followers} // servers that drained have ended
 	serving := slices.IndexFunc(next.Servers, func(s Server) bool { return s.Phase == Serving })
 	newcomer := slices.IndexFunc(next.Servers, func(s Server) bool { return s.Phase == Newcomer })
@@ -85,20 +100,18 @@ func Next(is Record, wanted Wanted, statuses []runner.Status, refused bool, now 
 	case newcomer >= 0 && serving >= 0 && wanted.current(next.Servers[serving]):
 		next.Servers = without(next.Servers, Newcomer)
 	case newcomer >= 0 && !wanted.current(next.Servers[newcomer]):
-		next.Servers[newcomer].Spec, next.Servers[newcomer].Since = wanted.Servers[next.Servers[newcomer].Slot], now
-	case newcomer >= 0 && stateOf(statuses, next.Servers[newcomer]).State == runner.Ready:
-		next.Servers[newcomer].Phase, next.Servers[newcomer].Since = Serving, now
+		next.Servers[newcomer].Spec, next.Servers[newcomer].Since = wanted.Servers[next.Servers[newcomer].Slot], facts.Now
+	case newcomer >= 0 && facts.of(next.Servers[newcomer]).State == runner.Ready:
+		next.Servers[newcomer].Phase, next.Servers[newcomer].Since = Serving, facts.Now
 		if serving >= 0 {
-			next.Servers[serving].Phase, next.Servers[serving].Since = Draining, now
+			next.Servers[serving].Phase, next.Servers[serving].Since = Draining, facts.Now
 		}
 	case newcomer >= 0 && serving >= 0:
-		if reason = hopeless(next.Servers[newcomer], statuses, now); reason != "" {
+		if reason = facts.hopeless(next.Servers[newcomer]); reason != "" {
 			next.Servers = without(next.Servers, Newcomer)
 		}
-	case newcomer < 0 && (serving < 0 || !wanted.current(next.Servers[serving]) && !refused):
-		if slot := wanted.free(next.Servers); slot >= 0 {
-			next.Servers = append(next.Servers, Server{Slot: slot, Phase: Newcomer, Spec: wanted.Servers[slot], Since: now})
-		}
+	case newcomer < 0 && (serving < 0 || !wanted.current(next.Servers[serving]) && !facts.Refused):
+		next.Servers, reason = wanted.begin(next.Servers, facts)
 	}
 	if len(next.Followers) == 0 || wanted.alone(next.Servers) {
 		next.Followers = wanted.Followers
@@ -106,13 +119,25 @@ func Next(is Record, wanted Wanted, statuses []runner.Status, refused bool, now 
 	return next, reason
 }
 
+// begin adds a newcomer to servers, unless the reason says that there is no memory for one.
+func (w Wanted) begin(servers []Server, facts Facts) (with []Server, reason string) {
+	if reason := facts.narrow(); len(servers) > 0 && reason != "" {
+		return servers, reason
+	}
+	if slot := w.free(servers); slot >= 0 {
+		servers = append(servers, Server{Slot: slot, Phase: Newcomer, Spec: w.Servers[slot], Since: facts.Now})
+	}
+	return servers, ""
+}
+
 // without returns the servers that are in another phase, which the caller may change.
 func without(servers []Server, phase Phase) []Server {
 	return slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return s.Phase == phase })
 }
 
-func stateOf(statuses []runner.Status, s Server) runner.Status {
-	for _, status := range statuses {
+// of is the status of a server; empty if it has none.
+func (f Facts) of(s Server) runner.Status {
+	for _, status := range f.Statuses {
 		if status.Name == s.Spec.Name {
 			return status
 		}
@@ -121,13 +146,22 @@ func stateOf(statuses []runner.Status, s Server) runner.Status {
 }
 
 // hopeless says why a newcomer is given up, or "".
-func hopeless(s Server, statuses []runner.Status, now time.Time) string {
-	status := stateOf(statuses, s)
+func (f Facts) hopeless(s Server) string {
+	status := f.of(s)
 	switch {
 	case status.State == runner.Backoff && status.Restarts >= maxEnds:
 		return fmt.Sprintf("it ended %d times: %s", status.Restarts, status.Message)
-	case now.Sub(s.Since) > patience:
+	case f.Now.Sub(s.Since) > patience:
 		return fmt.Sprintf("it was not Ready within %s: %s", patience, status.Message)
 	}
 	return ""
+}
+
+// narrow says why a newcomer is not started beside servers that serve, or "".
+func (f Facts) narrow() string {
+	if f.Room < 0 || f.Room >= newcomerMemory {
+		return ""
+	}
+	return fmt.Sprintf("it was not started: the host has %d MiB of memory available, and one more kube-apiserver needs %d MiB while it takes over: "+
+		"stop other programs, or use a host with more memory", f.Room>>20, newcomerMemory>>20)
 }

@@ -96,7 +96,7 @@ func step(t *testing.T, s state, now time.Time) state {
 		status.Name = component.APIServerName(slot)
 		statuses = append(statuses, status)
 	}
-	next, reason := Next(s.record, version(s.wanted), statuses, s.refused, now)
+	next, reason := Next(s.record, version(s.wanted), Facts{Statuses: statuses, Refused: s.refused, Room: newcomerMemory, Now: now})
 	in := func(r Record, phase Phase) (servers []Server) {
 		return slices.DeleteFunc(slices.Clone(r.Servers), func(s Server) bool { return s.Phase != phase })
 	}
@@ -176,12 +176,37 @@ func TestHopeless(t *testing.T) {
 		"it is Ready, after long": {runner.Status{State: runner.Ready, Restarts: 7}, time.Hour, ""},
 	} {
 		test.status.Name = component.APIServerName(1)
-		next, reason := Next(is, wanted, []runner.Status{test.status}, false, began.Add(test.after))
+		next, reason := Next(is, wanted, Facts{Statuses: []runner.Status{test.status}, Now: began.Add(test.after)}) // without room for another
 		if reason != test.want {
 			t.Errorf("%s: %q, want %q", name, reason, test.want)
 		}
 		if gone := len(next.Servers) == 1; gone != (test.want != "") || strings.Contains(name, "Ready") != (next.Servers[0].Phase == Draining) {
 			t.Errorf("%s: %+v", name, next.Servers)
+		}
+	}
+}
+
+// No newcomer is started beside a server that serves where there is no memory for both; the first server of a cluster is.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	serving := []Server{{Slot: 0, Phase: Serving, Spec: version(0).Servers[0]}}
+	for name, test := range map[string]struct {
+		servers []Server
+		room    int64
+		refused bool
+		starts  bool
+		want    string
+	}{
+		"room":         {serving, newcomerMemory, false, true, ""},
+		"not known":    {serving, -1, false, true, ""},
+		"no room":      {serving, newcomerMemory - 1, false, false, "it was not started: the host has 399 MiB of memory available, and one more kube-apiserver needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
+		"nothing":      {serving, 0, false, false, "it was not started: the host has 0 MiB of memory available, and one more kube-apiserver needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
+		"told already": {serving, 0, true, false, ""},
+		"the first":    {nil, 0, false, true, ""},
+	} {
+		next, reason := Next(Record{Servers: test.servers}, version(1), Facts{Refused: test.refused, Room: test.room})
+		if starts := len(next.Servers) > len(test.servers); starts != test.starts || reason != test.want {
+			t.Errorf("%s: it starts: %v, %q", name, starts, reason)
 		}
 	}
 }

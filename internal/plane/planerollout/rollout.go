@@ -34,13 +34,15 @@ type Config struct {
 	Runner runner.Runner
 	// Cluster is what the specs of the plane are made from.
 	Cluster component.Config
-	Log     *slog.Logger
+	// Room returns how many bytes of memory new programs can have.
+	Room func() (int64, error)
+	Log  *slog.Logger
 }
 
 // Refusal is of an API server that was wanted and did not serve.
 type Refusal struct {
 	Server component.Spec
-	// Since is when it was wanted.
+	// Since is when it was started, or would have been.
 	Since  time.Time
 	Reason string
 }
@@ -94,7 +96,7 @@ func isFollower(spec component.Spec) bool {
 // server that drains goes on until Run ends it.
 func (r *Rollout) Begin(ctx context.Context) error {
 	if len(r.record.Servers) == 0 {
-		r.record, _ = Next(r.record, r.wanted, nil, false, time.Now())
+		r.record, _ = Next(r.record, r.wanted, Facts{Now: time.Now()})
 		if err := r.save(); err != nil {
 			return err
 		}
@@ -145,9 +147,14 @@ func (r *Rollout) step(ctx context.Context) (moved bool, err error) {
 		}
 		r.carried, r.begun = true, true
 	}
-	next, reason := Next(r.record, r.wanted, r.config.Runner.Status(), r.refusal != nil, time.Now())
+	room, err := r.config.Room()
+	if err != nil {
+		room = -1
+	}
+	next, reason := Next(r.record, r.wanted, Facts{Statuses: r.config.Runner.Status(), Refused: r.refusal != nil, Room: room, Now: time.Now()})
 	if reflect.DeepEqual(next, r.record) {
-		return false, nil
+		r.refuse(next, reason)
+		return reason != "", nil
 	}
 	for _, s := range next.Servers {
 		r.config.Log.Info("API server", "component", s.Spec.Process(), "phase", s.Phase)
@@ -159,11 +166,22 @@ func (r *Rollout) step(ctx context.Context) (moved bool, err error) {
 		return false, err
 	}
 	r.carried = false
-	if reason != "" {
-		newcomer := slices.IndexFunc(before.Servers, func(s Server) bool { return s.Phase == Newcomer })
-		r.refusal = &Refusal{before.Servers[newcomer].Spec, before.Servers[newcomer].Since, reason}
-	}
+	r.refuse(before, reason)
 	return true, nil
+}
+
+// refuse notes why what is wanted is refused, if it is, and of which newcomer, which may not have been started.
+func (r *Rollout) refuse(before Record, reason string) {
+	if reason == "" {
+		return
+	}
+	r.refusal = &Refusal{Reason: reason, Since: time.Now()}
+	newcomer := slices.IndexFunc(before.Servers, func(s Server) bool { return s.Phase == Newcomer })
+	if newcomer >= 0 {
+		r.refusal.Server, r.refusal.Since = before.Servers[newcomer].Spec, before.Servers[newcomer].Since
+	} else if slot := r.wanted.free(before.Servers); slot >= 0 {
+		r.refusal.Server = r.wanted.Servers[slot]
+	}
 }
 
 // save writes the record down.

@@ -30,6 +30,7 @@ type plane struct {
 	t      *testing.T
 	place  *runnertest.Place
 	config component.Config
+	room   int64
 }
 
 func newPlane(t *testing.T) *plane {
@@ -45,7 +46,17 @@ func newPlane(t *testing.T) *plane {
 	if err := os.MkdirAll(string(c.Dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return &plane{t: t, place: runnertest.NewPlace(), config: c}
+	return &plane{t: t, place: runnertest.NewPlace(), config: c, room: newcomerMemory}
+}
+
+// rollout is one of the plane, by a runner.
+func (p *plane) rollout(running runner.Runner) *Rollout {
+	p.t.Helper()
+	r, err := New(Config{Runner: running, Cluster: p.config, Room: func() (int64, error) { return p.room, nil }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r
 }
 
 // change is another configuration of the plane, whose API server and scheduler have other flags.
@@ -57,10 +68,7 @@ func (p *plane) change(n int) {
 func (p *plane) service(ctx context.Context) (*Refusal, runner.Runner, error) {
 	p.t.Helper()
 	running := p.place.New(ctx)
-	r, err := New(Config{Runner: running, Cluster: p.config, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	r := p.rollout(running)
 	if err := r.Begin(ctx); err != nil {
 		p.t.Fatal(err)
 	}
@@ -215,10 +223,7 @@ func TestRefused(t *testing.T) {
 		}
 	}()
 	running := p.place.New(second)
-	r, err := New(Config{Runner: backoff{running}, Cluster: p.config, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := p.rollout(backoff{running})
 	if err := r.Begin(second); err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +242,25 @@ func TestRefused(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s; the front knows %s", got, p.told())
 		}
+	}
+}
+
+// A change that the host has no memory for is refused, and made once it has.
+func TestRefusedForMemory(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	for turn, want := range []string{"kube-apiserver new", "kube-apiserver old", "kube-apiserver-1 new"} {
+		p.change(min(turn, 1))
+		p.room = []int64{0, newcomerMemory - 1, newcomerMemory}[turn]
+		ctx, cancel := context.WithCancel(t.Context())
+		refusal, running, err := p.service(ctx)
+		if err != nil || (refusal != nil) != (turn == 1) || refusal != nil && (refusal.Server.Name != component.APIServerName(1) || !strings.Contains(refusal.Reason, "400 MiB")) {
+			t.Errorf("turn %d: %+v, %v", turn, refusal, err)
+		}
+		if got := p.version(running, component.APIServer); got != want {
+			t.Errorf("turn %d: %s, want %s", turn, got, want)
+		}
+		cancel()
 	}
 }
 
