@@ -58,6 +58,11 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the network of a cluster cannot be changed; make a new cluster"
 	Network ClusterNetwork `json:"network,omitzero"`
 
+	// ControlPlane sets the size of the control plane.
+	//
+	// +optional
+	ControlPlane ClusterControlPlane `json:"controlPlane,omitzero"`
+
 	// APIServer sets the address and the memory of the API server.
 	//
 	// +optional
@@ -201,6 +206,28 @@ type ClusterNetwork struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ClusterDomain string `json:"clusterDomain,omitempty"`
+}
+
+// ClusterControlPlane sets the size of the control plane of a cluster.
+type ClusterControlPlane struct {
+	// Replicas is how many API servers serve at a time. With 2, the end of one closes its connections and nothing else. It can be changed at any
+	// time, without a failed call. Defaults to 1.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// MaxReplicas is how many API servers of a cluster serve at a time, at most.
+const MaxReplicas = 2
+
+// Servers is how many API servers are to serve.
+func (c ClusterControlPlane) Servers() int {
+	if c.Replicas == nil {
+		return 1
+	}
+	return int(min(max(*c.Replicas, 1), MaxReplicas))
 }
 
 // ClusterAPIServer sets the address and the memory of the API server of a cluster.

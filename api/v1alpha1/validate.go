@@ -60,6 +60,9 @@ func ValidateCluster(c *Cluster) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("version"), c.Spec.Version, "must be a version as v1.36.3, or left out"))
 	}
 	errs = append(errs, validateNetwork(spec.Child("network"), c.Spec.Network)...)
+	if replicas := c.Spec.ControlPlane.Replicas; replicas != nil && (*replicas < 1 || *replicas > MaxReplicas) {
+		errs = append(errs, field.Invalid(spec.Child("controlPlane", "replicas"), *replicas, "must be 1 or 2, or left out"))
+	}
 	if port := c.Spec.APIServer.Port; port < 0 || port > 65535 {
 		errs = append(errs, field.Invalid(spec.Child("apiServer", "port"), port, "must be from 1 to 65535, or 0 for any free port"))
 	}
