@@ -13,10 +13,10 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// APIServers is how many API servers of a cluster can run at a time: the one that serves, and the one that takes its
-// place. Each is in a slot, counted from 0, which gives it a port, a folder and an audit log of its own; all are the same
-// user.
-const APIServers = 2
+// APIServers is how many API servers of a cluster can run at a time: those that serve, and another that takes the place
+// of one. Each is in a slot, counted from 0, which gives it a port, a folder and an audit log of its own; all are the
+// same user.
+const APIServers = v1alpha1.MaxReplicas + 1
 
 // How an API server ends once it is told to. Its /readyz fails at once, and it serves on for shutdownDelay, in which the
 // front learns that new connections go elsewhere. Then requests on connections that are open are answered 429 with

@@ -51,7 +51,7 @@ func fixed(vpc bool) Config {
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
 		Release: release.Release{Version: "v1.36.3", Folder: "../releases/1.36"},
 		Places: Places{
-			Published: at(20003), APIServer0: at(20019), APIServer1: at(20020), Etcd: at(20001), EtcdPeer: at(20002), ControllerManager: at(20005), Scheduler: at(20006),
+			Published: at(20003), APIServer0: at(20019), APIServer1: at(20020), APIServer2: at(20021), Etcd: at(20001), EtcdPeer: at(20002), ControllerManager: at(20005), Scheduler: at(20006),
 			CertificateController: at(20007), CertificateControllerMetrics: at(20013), CertificateControllerAuthorization: at(20014), Authenticator: at(20011),
 			PodWebhook: at(20015), PodWebhookMetrics: at(20016), PodWebhookHealth: at(20017), TokenSigner: at(20018),
 		},

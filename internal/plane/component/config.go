@@ -265,6 +265,6 @@ func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error
 		names = append(names, name)
 		name += "." + part
 	}
-	addresses = append(reached(c.Places.Published, c.Places.APIServer0, c.Places.APIServer1), c.Network.Addresses...)
+	addresses = append(reached(c.Places.Published, c.Places.APIServer0, c.Places.APIServer1, c.Places.APIServer2), c.Network.Addresses...)
 	return append(names, name), append(addresses, service), nil
 }

@@ -19,7 +19,7 @@ type Places struct {
 	// Published is where people, machines and the plane's own components reach the cluster's API: at the front of its API
 	// servers, which have places of their own.
 	Published                          Place
-	APIServer0, APIServer1             Place
+	APIServer0, APIServer1, APIServer2 Place
 	Etcd, EtcdPeer                     Place
 	ControllerManager, Scheduler       Place
 	CertificateController              Place // health
@@ -33,7 +33,9 @@ type Places struct {
 }
 
 // APIServer is the place of the API server in a slot.
-func (p Places) APIServer(slot int) Place { return [APIServers]Place{p.APIServer0, p.APIServer1}[slot] }
+func (p Places) APIServer(slot int) Place {
+	return [APIServers]Place{p.APIServer0, p.APIServer1, p.APIServer2}[slot]
+}
 
 // AccountPlaces are the places of the account's own components.
 type AccountPlaces struct {

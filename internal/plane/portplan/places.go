@@ -27,6 +27,7 @@ type Ports struct {
 	Published             int `json:"apiServer"`  // of the front
 	APIServer0            int `json:"apiServer0"` // behind it
 	APIServer1            int `json:"apiServer1"`
+	APIServer2            int `json:"apiServer2"`
 	ControllerManager     int `json:"controllerManager"`
 	Scheduler             int `json:"scheduler"`
 	CertificateController int `json:"certificateController"` // health
@@ -64,6 +65,7 @@ func (p Ports) Places() component.Places {
 		Published:                          OnLoopback(p.Published),
 		APIServer0:                         OnLoopback(p.APIServer0),
 		APIServer1:                         OnLoopback(p.APIServer1),
+		APIServer2:                         OnLoopback(p.APIServer2),
 		Etcd:                               OnLoopback(p.Etcd),
 		EtcdPeer:                           OnLoopback(p.EtcdPeer),
 		ControllerManager:                  OnLoopback(p.ControllerManager),

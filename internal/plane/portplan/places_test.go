@@ -24,7 +24,7 @@ func TestPlacesOfPorts(t *testing.T) {
 			&AccountPorts{}, func(ports any) any { return ports.(*AccountPorts).Places() },
 		},
 		"a cluster": {
-			`{"etcd":20001,"etcdPeer":20002,"apiServer":20003,"apiServer0":20014,"apiServer1":20015,"controllerManager":20004,"scheduler":20005,"certificateController":20006,` +
+			`{"etcd":20001,"etcdPeer":20002,"apiServer":20003,"apiServer0":20014,"apiServer1":20015,"apiServer2":20016,"controllerManager":20004,"scheduler":20005,"certificateController":20006,` +
 				`"certificateControllerMetrics":20007,"certificateControllerAuthorization":20008,"authenticator":20009,"podWebhook":20010,` +
 				`"podWebhookMetrics":20011,"podWebhookHealth":20012,"tokenSigner":20013}`,
 			&Ports{}, func(ports any) any { return ports.(*Ports).Places() },

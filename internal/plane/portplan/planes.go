@@ -89,6 +89,7 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (Ports, error) {
 		published,
 		of(&ports.APIServer0, component.APIServerName(0)),
 		of(&ports.APIServer1, component.APIServerName(1)),
+		of(&ports.APIServer2, component.APIServerName(2)),
 		of(&ports.Etcd, component.Etcd),
 		of(&ports.EtcdPeer, component.Etcd),
 		of(&ports.ControllerManager, component.ControllerManager),

@@ -33,7 +33,7 @@ func chosen(t *testing.T, dir statedir.Cluster, wanted int) Ports {
 		t.Fatal(err)
 	}
 	seen := map[int]bool{}
-	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.Published, ports.APIServer0, ports.APIServer1, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Authenticator} {
+	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.Published, ports.APIServer0, ports.APIServer1, ports.APIServer2, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Authenticator} {
 		if seen[port] || port != wanted && (port < Min || port >= Max) {
 			t.Errorf("%+v: %d is there twice, or not from %d to %d", ports, port, Min, Max)
 		}
