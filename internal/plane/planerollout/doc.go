@@ -27,10 +27,13 @@
 //	a newcomer does not become Ready      it ends, and the change is refused with its last words; the old spec is in the
 //	                                      record, so the old server is started again should it end
 //	the host has no memory for both       no newcomer is started, and the change is refused with what there is and what is needed
-//	the old server dies meanwhile         it is started again with its old spec, from the program that is there then, and
+//	an old server dies meanwhile          it is started again with its old spec, from the program that is there then, and
 //	                                      the newcomer goes on
 //	the spec changes again meanwhile      the newcomer is started anew, as nobody uses it yet
 //	the spec is what it was again         the newcomer ends
+//	two servers are to serve              each is replaced by a newcomer in the third slot, one after the other; an end of one is
+//	                                      the end of its connections, and the front passes new ones to the other
+//	fewer servers are to serve            the last one drains once another is Ready
 //	no server serves yet                  there is nothing to keep: the newcomer has all the time it takes
 //	there is no record                    the cluster is new, or of a Muster from before: its one API server is the newcomer
 package planerollout

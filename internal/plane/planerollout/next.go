@@ -53,8 +53,10 @@ type Record struct {
 
 // Wanted is what a plane is to be made of.
 type Wanted struct {
-	// Servers has the API server of each slot: one of them is to serve.
+	// Servers has the API server of each slot.
 	Servers []component.Spec
+	// Replicas is how many of them are to serve. There is a slot more, for a newcomer.
+	Replicas int
 	// Followers are the components that are not to be newer than any API server.
 	Followers []component.Spec
 }
@@ -67,6 +69,17 @@ func (w Wanted) current(s Server) bool {
 // alone reports whether every server is current and goes on: then followers may be as new as is wanted.
 func (w Wanted) alone(servers []Server) bool {
 	return !slices.ContainsFunc(servers, func(s Server) bool { return s.Phase == Draining || !w.current(s) })
+}
+
+// met reports whether as many servers serve as are wanted, or more, and all of them are current.
+func (w Wanted) met(servers []Server) bool {
+	return count(servers, Serving) >= w.Replicas && !slices.ContainsFunc(servers, func(s Server) bool { return s.Phase == Serving && !w.current(s) })
+}
+
+// Done reports whether no server follows, whatever becomes of those of a record.
+func (w Wanted) Done(is Record, refused bool) bool {
+	serving := count(is.Servers, Serving)
+	return serving == len(is.Servers) && serving > 0 && serving <= w.Replicas && (refused || w.met(is.Servers))
 }
 
 // free is the first slot that no server is in.
@@ -94,24 +107,26 @@ type Facts struct {
 // that what is wanted is refused now, and why.
 func Next(is Record, wanted Wanted, facts Facts) (next Record, reason string) {
 	next = Record{Servers: without(is.Servers, Draining), Followers: is.Followers} // servers that drained have ended
-	serving := slices.IndexFunc(next.Servers, func(s Server) bool { return s.Phase == Serving })
+	serving := count(next.Servers, Serving)
 	newcomer := slices.IndexFunc(next.Servers, func(s Server) bool { return s.Phase == Newcomer })
 	switch {
-	case newcomer >= 0 && serving >= 0 && wanted.current(next.Servers[serving]):
+	case newcomer < 0 && serving > wanted.Replicas && wanted.drain(next.Servers, facts):
+	case newcomer < 0 && (serving == 0 || !facts.Refused && !wanted.met(next.Servers)):
+		next.Servers, reason = wanted.begin(next.Servers, facts)
+	case newcomer < 0: // nothing is to change
+	case wanted.met(next.Servers):
 		next.Servers = without(next.Servers, Newcomer)
-	case newcomer >= 0 && !wanted.current(next.Servers[newcomer]):
+	case !wanted.current(next.Servers[newcomer]):
 		next.Servers[newcomer].Spec, next.Servers[newcomer].Since = wanted.Servers[next.Servers[newcomer].Slot], facts.Now
-	case newcomer >= 0 && facts.of(next.Servers[newcomer]).State == runner.Ready:
+	case facts.of(next.Servers[newcomer]).State == runner.Ready:
 		next.Servers[newcomer].Phase, next.Servers[newcomer].Since = Serving, facts.Now
-		if serving >= 0 {
-			next.Servers[serving].Phase, next.Servers[serving].Since = Draining, facts.Now
+		if serving >= wanted.Replicas {
+			wanted.drain(next.Servers, facts)
 		}
-	case newcomer >= 0 && serving >= 0:
+	case serving > 0:
 		if reason = facts.hopeless(next.Servers[newcomer]); reason != "" {
 			next.Servers = without(next.Servers, Newcomer)
 		}
-	case newcomer < 0 && (serving < 0 || !wanted.current(next.Servers[serving]) && !facts.Refused):
-		next.Servers, reason = wanted.begin(next.Servers, facts)
 	}
 	if len(next.Followers) == 0 || wanted.alone(next.Servers) {
 		next.Followers = wanted.Followers
@@ -129,6 +144,37 @@ func (w Wanted) begin(servers []Server, facts Facts) (with []Server, reason stri
 	}
 	return servers, ""
 }
+
+// drain has a server drain beside which another one is Ready: rather one that is not current, then one that is not Ready,
+// then the last one. It reports whether there was such a server.
+func (w Wanted) drain(servers []Server, facts Facts) bool {
+	ready := func(s Server) bool { return s.Phase == Serving && facts.of(s).State == runner.Ready }
+	worth := func(s Server) int {
+		switch {
+		case !w.current(s) && !ready(s):
+			return 0
+		case !w.current(s):
+			return 1
+		case !ready(s):
+			return 2
+		}
+		return 3
+	}
+	chosen := -1
+	for i, s := range servers {
+		beside := slices.ContainsFunc(servers, func(other Server) bool { return other.Slot != s.Slot && ready(other) })
+		if s.Phase == Serving && beside && (chosen < 0 || worth(s) < worth(servers[chosen]) || worth(s) == worth(servers[chosen]) && s.Slot > servers[chosen].Slot) {
+			chosen = i
+		}
+	}
+	if chosen >= 0 {
+		servers[chosen].Phase, servers[chosen].Since = Draining, facts.Now
+	}
+	return chosen >= 0
+}
+
+// count is how many servers are in a phase.
+func count(servers []Server, phase Phase) int { return len(servers) - len(without(servers, phase)) }
 
 // without returns the servers that are in another phase, which the caller may change.
 func without(servers []Server, phase Phase) []Server {

@@ -4,19 +4,24 @@ package planerollout
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
 )
 
 // version is what is wanted when the plane is to be of a version.
-func version(n int) Wanted {
-	var w Wanted
+func version(n int) Wanted { return replicas(n, 1) }
+
+// replicas is the same with a number of API servers.
+func replicas(n, servers int) Wanted {
+	w := Wanted{Replicas: servers}
 	args := []string{fmt.Sprintf("--version=%d", n)}
 	for slot := range component.APIServers {
 		w.Servers = append(w.Servers, component.Spec{Name: component.APIServerName(slot), Path: "/bin/kube-apiserver", Args: args})
@@ -27,51 +32,63 @@ func version(n int) Wanted {
 
 // state is where an exploration is: what is recorded and wanted, and how the API servers are, by slot.
 type state struct {
-	record  Record
-	wanted  int
-	refused bool
-	servers [component.APIServers]runner.Status
+	record          Record
+	wanted, servers int
+	refused         bool
+	statuses        [component.APIServers]runner.Status
 }
 
 func (s state) key() string {
-	key := fmt.Sprintf("%d %v %v %v;", s.wanted, s.refused, s.servers, s.record.Followers)
-	for _, server := range s.record.Servers {
-		key += fmt.Sprint(server.Slot, server.Phase, server.Spec.Args, server.Outdated)
+	var key strings.Builder
+	fmt.Fprint(&key, s.wanted, s.servers, s.refused)
+	if len(s.record.Followers) > 0 {
+		key.WriteString(s.record.Followers[0].Args[0])
 	}
-	return key
+	for _, status := range s.statuses {
+		key.WriteString(" " + string(status.State))
+	}
+	for _, server := range s.record.Servers {
+		fmt.Fprint(&key, " ", server.Slot, server.Phase, server.Spec.Args[0], server.Outdated)
+	}
+	return key.String()
+}
+
+func (s state) in(phase Phase) (servers []Server) {
+	return slices.DeleteFunc(slices.Clone(s.record.Servers), func(server Server) bool { return server.Phase != phase })
 }
 
 // Every state that is reached by any order of changes of what is wanted, ends of servers, servers that become Ready or
-// never do, and restarts of the service: an API server that serves goes on until another one is Ready, and each state
-// comes to an end.
+// never do, and restarts of the service, with a program that was replaced or without: as many API servers serve as
+// before until others are Ready, and each state comes to an end.
 func TestEveryState(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	seen, todo := map[string]bool{}, []state{{wanted: 0}}
+	seen, todo := map[string]bool{}, []state{{servers: 1}, {servers: 2}}
 	reach := func(s state) {
 		if key := s.key(); !seen[key] {
 			seen[key] = true
 			todo = append(todo, s)
 		}
 	}
+	settled := [2]map[string]bool{{}, {}}
 	for len(todo) > 0 {
-		s := todo[0]
-		todo = todo[1:]
-		next := step(t, s, now)
-		reach(next)
-		for wanted := range 3 {
-			changed := s
-			changed.wanted, changed.refused = wanted, false
-			reach(changed)
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		reach(step(t, s, now))
+		for wanted := range 2 {
+			for servers := range v1alpha1.MaxReplicas {
+				changed := s
+				changed.wanted, changed.servers, changed.refused = wanted, servers+1, false
+				reach(changed)
+			}
 		}
-		for slot := range s.servers { // whatever becomes of a server that runs
-			for _, status := range []runner.Status{{State: runner.Ready}, {State: runner.Unready}, {State: runner.Backoff, Restarts: maxEnds}} {
-				if !slices.ContainsFunc(s.record.Servers, func(server Server) bool { return server.Slot == slot && server.Phase != Draining }) {
-					continue
+		for _, server := range s.record.Servers { // whatever becomes of a server that runs
+			for _, status := range []runner.Status{{State: runner.Ready}, {State: runner.Backoff, Restarts: maxEnds}} {
+				if server.Phase != Draining {
+					other := s
+					other.statuses[server.Slot] = status
+					reach(other)
 				}
-				other := s
-				other.servers[slot] = status
-				reach(other)
 			}
 		}
 		replaced := s // the program is, and the service starts again
@@ -80,9 +97,10 @@ func TestEveryState(t *testing.T) {
 			replaced.record.Servers[i].Outdated = server.Phase == Serving
 		}
 		reach(replaced)
-		settles(t, s, now)
+		settles(t, s, now, -1, settled[0])
+		settles(t, s, now, 1, settled[1])
 	}
-	if len(seen) < 500 {
+	if len(seen) < 10000 {
 		t.Errorf("%d states were reached", len(seen))
 	}
 	t.Logf("%d states", len(seen))
@@ -92,68 +110,89 @@ func TestEveryState(t *testing.T) {
 func step(t *testing.T, s state, now time.Time) state {
 	t.Helper()
 	var statuses []runner.Status
-	for slot, status := range s.servers {
+	for slot, status := range s.statuses {
 		status.Name = component.APIServerName(slot)
 		statuses = append(statuses, status)
 	}
-	next, reason := Next(s.record, version(s.wanted), Facts{Statuses: statuses, Refused: s.refused, Room: newcomerMemory, Now: now})
-	in := func(r Record, phase Phase) (servers []Server) {
-		return slices.DeleteFunc(slices.Clone(r.Servers), func(s Server) bool { return s.Phase != phase })
-	}
-	before, after := in(s.record, Serving), in(next, Serving)
+	wanted := replicas(s.wanted, s.servers)
+	record, reason := Next(s.record, wanted, Facts{Statuses: statuses, Refused: s.refused, Room: newcomerMemory, Now: now})
+	next := s
+	next.record, next.refused = record, s.refused || reason != ""
+	before, after := s.in(Serving), next.in(Serving)
+	ready := func(server Server) bool { return s.statuses[server.Slot].State == runner.Ready }
 	switch {
-	case len(before) > 0 && len(after) != 1, len(after) > 1, len(in(next, Newcomer)) > 1, len(in(next, Draining)) > 1:
-		t.Fatalf("%s:\n%+v becomes\n%+v", s.key(), s.record, next)
-	case len(after) == 1 && (len(before) == 0 || before[0].Slot != after[0].Slot) && s.servers[after[0].Slot].State != runner.Ready:
-		t.Fatalf("%s: a server serves before it is Ready: %+v", s.key(), next)
-	case (reason != "") != (len(in(s.record, Newcomer)) > len(in(next, Newcomer)) && reflect.DeepEqual(before, after) && !version(s.wanted).current(before[0])):
-		t.Fatalf("%s: the reason %q, and %+v", s.key(), reason, next)
-	case next.check() != nil:
-		t.Fatalf("%s: %v", s.key(), next.check())
+	case len(after) < min(len(before), s.servers) || len(after) > max(len(before), s.servers), len(next.in(Newcomer)) > 1, len(next.in(Draining)) > 1:
+		t.Fatalf("%s:\n%+v becomes\n%+v", s.key(), s.record, record)
+	case len(next.in(Draining)) > 0 && !slices.ContainsFunc(after, ready):
+		t.Fatalf("%s: a server drains, and no other is Ready: %+v", s.key(), record)
+	case (reason != "") != (len(s.in(Newcomer)) > len(next.in(Newcomer)) && reflect.DeepEqual(before, after) && !wanted.met(before)):
+		t.Fatalf("%s: the reason %q, and %+v", s.key(), reason, record)
+	case wanted.Done(s.record, s.refused) && (!reflect.DeepEqual(record.Servers, s.record.Servers) || len(before) > s.servers):
+		t.Fatalf("%s: it is done, and %+v follows", s.key(), record)
+	case record.check() != nil:
+		t.Fatalf("%s: %v", s.key(), record.check())
 	}
-	for _, server := range next.Servers {
-		if !reflect.DeepEqual(next.Followers, s.record.Followers) && len(s.record.Followers) > 0 && !slices.Equal(server.Spec.Args, next.Followers[0].Args) {
-			t.Fatalf("%s: followers are %v beside %+v", s.key(), next.Followers, server)
+	for _, server := range after {
+		if !slices.ContainsFunc(before, func(other Server) bool { return other.Slot == server.Slot }) && !ready(server) {
+			t.Fatalf("%s: a server serves before it is Ready: %+v", s.key(), record)
 		}
 	}
-	s.record, s.refused = next, s.refused || reason != ""
-	for slot := range s.servers { // a process that is new, or gone, is not Ready
-		if !slices.ContainsFunc(next.Servers, func(server Server) bool {
+	for _, server := range before {
+		if !slices.ContainsFunc(record.Servers, func(other Server) bool { return other.Slot == server.Slot && other.Phase != Newcomer }) {
+			t.Fatalf("%s: a server ends that has not drained: %+v", s.key(), record)
+		}
+	}
+	for _, server := range record.Servers {
+		if !reflect.DeepEqual(record.Followers, s.record.Followers) && len(s.record.Followers) > 0 && !slices.Equal(server.Spec.Args, record.Followers[0].Args) {
+			t.Fatalf("%s: followers are %v beside %+v", s.key(), record.Followers, server)
+		}
+	}
+	for slot := range next.statuses { // a process that is new, or gone, is not Ready
+		if !slices.ContainsFunc(record.Servers, func(server Server) bool {
 			return server.Slot == slot && (server.Phase != Newcomer || server.Since != now)
 		}) {
-			s.servers[slot] = runner.Status{}
+			next.statuses[slot] = runner.Status{}
 		}
 	}
-	return s
+	return next
 }
 
-// settles takes steps in which every newcomer becomes Ready, unless it is of version 2, which ends again and again.
-func settles(t *testing.T, s state, now time.Time) {
+// settles takes steps in which every newcomer becomes Ready, unless it is of a version that is broken and ends again and
+// again. settled are states that are known to come to an end.
+func settles(t *testing.T, s state, now time.Time, broken int, settled map[string]bool) {
 	t.Helper()
-	for range 12 {
+	walked := map[string]bool{}
+	for {
 		now = now.Add(time.Second)
 		for _, server := range s.record.Servers {
-			s.servers[server.Slot] = runner.Status{State: runner.Ready}
-			if slices.Equal(server.Spec.Args, version(2).Servers[0].Args) && server.Phase == Newcomer {
-				s.servers[server.Slot] = runner.Status{State: runner.Backoff, Restarts: maxEnds}
+			s.statuses[server.Slot] = runner.Status{State: runner.Ready}
+			if server.Phase == Newcomer && server.Spec.Args[0] == fmt.Sprintf("--version=%d", broken) {
+				s.statuses[server.Slot] = runner.Status{State: runner.Backoff, Restarts: maxEnds}
 			}
 		}
+		key := s.key()
+		if settled[key] {
+			break
+		}
+		if walked[key] {
+			t.Fatalf("it does not settle: %s", key)
+		}
+		walked[key] = true
 		next := step(t, s, now)
-		if reflect.DeepEqual(next.record, s.record) {
-			if len(s.record.Servers) == 1 && (s.refused || version(s.wanted).current(s.record.Servers[0])) && slices.Equal(s.record.Servers[0].Spec.Args, s.record.Followers[0].Args) {
-				return
-			}
-			if s.wanted == 2 && s.record.Servers[0].Phase == Newcomer { // there is nothing to go back to
-				return
-			}
-			if s.refused && len(s.record.Servers) == 1 { // the change before is kept
-				return
-			}
-			t.Fatalf("it stays %s", s.key())
+		if !reflect.DeepEqual(next.record, s.record) || next.refused != s.refused {
+			s = next
+			continue
 		}
-		s = next
+		switch done := replicas(s.wanted, s.servers).Done(s.record, s.refused); {
+		case done && s.refused: // the change before is kept
+		case done && slices.Equal(s.record.Servers[0].Spec.Args, s.record.Followers[0].Args):
+		case !done && s.wanted == broken && len(s.record.Servers) == 1 && s.record.Servers[0].Phase == Newcomer: // there is nothing to go back to
+		default:
+			t.Fatalf("it stays %s", key)
+		}
+		break
 	}
-	t.Fatalf("it does not settle: %s", s.key())
+	maps.Copy(settled, walked)
 }
 
 // A newcomer is given up by what it does, and by the time it takes.

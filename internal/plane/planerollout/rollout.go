@@ -64,7 +64,7 @@ func New(c Config) (*Rollout, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Rollout{config: c, specs: specs}
+	r := &Rollout{config: c, specs: specs, wanted: Wanted{Replicas: c.Cluster.Cluster.Spec.ControlPlane.Servers()}}
 	for slot := range component.APIServers {
 		spec, err := component.APIServerSpec(c.Cluster, slot)
 		if err != nil {
@@ -128,7 +128,7 @@ func (r *Rollout) Run(ctx context.Context) (*Refusal, error) {
 			pause = again
 		case moved:
 			continue
-		case err == nil && !slices.ContainsFunc(r.record.Servers, func(s Server) bool { return s.Phase != Serving }):
+		case err == nil && r.wanted.Done(r.record, r.refusal != nil):
 			return r.refusal, nil
 		}
 		select {
@@ -254,7 +254,7 @@ func (r *Rollout) list(is Record, running []Server) []component.Spec {
 		spec.Memory, spec.KeepsProgram = wanted.Memory, s.Phase != Newcomer
 		servers = append(servers, spec)
 	}
-	needed := running[max(serving, 0)].Spec.Name
+	needed := running[max(serving, 0)].Spec.Name // which components wait for when they start; they ask the front
 	var list []component.Spec
 	for _, spec := range r.specs {
 		if component.IsAPIServer(spec.Name) {
@@ -316,7 +316,7 @@ func (is Record) check() error {
 		switch {
 		case s.Slot < 0 || s.Slot >= component.APIServers || s.Spec.Name != component.APIServerName(s.Slot):
 			return fmt.Errorf("servers[%d] is %q in slot %d", i, s.Spec.Name, s.Slot)
-		case slices.ContainsFunc(is.Servers[:i], func(other Server) bool { return other.Slot == s.Slot || other.Phase == s.Phase }):
+		case slices.ContainsFunc(is.Servers[:i], func(other Server) bool { return other.Slot == s.Slot || other.Phase == s.Phase && s.Phase != Serving }):
 			return fmt.Errorf("servers[%d] is in slot %d as %s, and so is another", i, s.Slot, s.Phase)
 		case s.Phase != Newcomer && s.Phase != Serving && s.Phase != Draining:
 			return fmt.Errorf("servers[%d].phase is %q", i, s.Phase)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/frontservers"
@@ -40,7 +41,7 @@ func newPlane(t *testing.T) *plane {
 	c.Release = release.Release{Version: "v1.36.3", Folder: "."}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "blue"
 	c.Cluster.Default()
-	for i, place := range []*component.Place{&c.Places.Published, &c.Places.APIServer0, &c.Places.APIServer1} {
+	for i, place := range []*component.Place{&c.Places.Published, &c.Places.APIServer0, &c.Places.APIServer1, &c.Places.APIServer2} {
 		*place = component.At(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(20000+i)))
 	}
 	if err := os.MkdirAll(string(c.Dir), 0o700); err != nil {
@@ -63,6 +64,9 @@ func (p *plane) rollout(running runner.Runner) *Rollout {
 func (p *plane) change(n int) {
 	p.config.Release.Flags = map[string]map[string]string{"kube-apiserver": {"v": fmt.Sprint(n)}, "kube-scheduler": {"v": fmt.Sprint(n)}}
 }
+
+// replicas is how many API servers of the plane are to serve.
+func (p *plane) replicas(n int32) { p.config.Cluster.Spec.ControlPlane.Replicas = &n }
 
 // service runs the plane until the context ends or the rollout is done.
 func (p *plane) service(ctx context.Context) (*Refusal, runner.Runner, error) {
@@ -108,6 +112,7 @@ func (p *plane) version(running runner.Runner, name string) string {
 			}
 		}
 	}
+	slices.Sort(found)
 	return strings.Join(slices.Compact(found), ", ")
 }
 
@@ -158,6 +163,35 @@ func TestRollout(t *testing.T) {
 	info, err := os.Stat(p.config.Dir.PlaneRecord())
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// Two API servers serve behind the front, are replaced one after the other, and become one again.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	for turn, want := range []struct {
+		replicas, change int32
+		servers, told    string
+	}{
+		{2, 0, "kube-apiserver new, kube-apiserver-1 new", "20001, 20002"},
+		{2, 0, "kube-apiserver new, kube-apiserver-1 new", "20001, 20002"},
+		{2, 1, "kube-apiserver-1 new, kube-apiserver-2 new", "20003, 20002"},
+		{1, 1, "kube-apiserver-1 new", "20002"},
+		{2, 2, "kube-apiserver new, kube-apiserver-2 new", "20001, 20003"},
+		{1, 3, "kube-apiserver-1 new", "20002"},
+	} {
+		p.replicas(want.replicas)
+		p.change(int(want.change))
+		ctx, cancel := context.WithCancel(t.Context())
+		refusal, running, err := p.service(ctx)
+		if err != nil || refusal != nil {
+			t.Fatal(refusal, err)
+		}
+		if got, scheduler := p.version(running, component.APIServer), p.version(running, component.Scheduler); got != want.servers || scheduler != "kube-scheduler new" || p.told() != want.told {
+			t.Errorf("turn %d: %s, %s; the front knows %s", turn, got, scheduler, p.told())
+		}
+		cancel()
 	}
 }
 
@@ -288,6 +322,7 @@ func TestServiceDies(t *testing.T) {
 	for turn := range 40 {
 		if random.IntN(2) == 0 {
 			p.change(turn)
+			p.replicas(1 + random.Int32N(v1alpha1.MaxReplicas))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(300))*time.Millisecond)
 		refusal, running, err := p.service(ctx)
@@ -302,7 +337,7 @@ func TestServiceDies(t *testing.T) {
 		serves := slices.ContainsFunc(processes, func(process runner.Running) bool {
 			_, name := component.SplitProcess(process.Process)
 			first, _, _ := strings.Cut(p.told(), ",")
-			return name == component.APIServerName(slices.Index([]string{"20001", "20002"}, strings.TrimSuffix(first, " drains")))
+			return name == component.APIServerName(slices.Index([]string{"20001", "20002", "20003"}, strings.TrimSuffix(first, " drains")))
 		})
 		if !serves && turn > 5 {
 			t.Errorf("turn %d: the front knows %s, and %+v run", turn, p.told(), processes)
