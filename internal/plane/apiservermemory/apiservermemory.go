@@ -32,14 +32,25 @@ const (
 	reasonEvent        = "APIServerMemoryLimit"
 )
 
-// Of describes how the kube-apiserver among the components of a cluster is held to its memory.
+// Of describes how the API servers among the components of a cluster are held to their memory: the first one whose limit
+// is not in force, or the first one with a limit, with the ends of all.
 func Of(components []runner.Status) runner.Memory {
+	var of runner.Memory
+	ended, last := 0, runner.MemoryEnd{}
 	for _, c := range components {
-		if component.IsAPIServer(c.Name) {
-			return c.Memory
+		if !component.IsAPIServer(c.Name) {
+			continue
+		}
+		if of.Problem == "" && (of.Limit == 0 || c.Memory.Problem != "") {
+			of = c.Memory
+		}
+		ended += c.Memory.Ended
+		if c.Memory.Last.At.After(last.At) {
+			last = c.Memory.Last
 		}
 	}
-	return runner.Memory{}
+	of.Ended, of.Last = ended, last
+	return of
 }
 
 // Condition is the condition APIServerMemoryLimited; false before the process has been started or taken over.

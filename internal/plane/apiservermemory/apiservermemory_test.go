@@ -30,6 +30,29 @@ func memories() map[string]runner.Memory {
 	}
 }
 
+// Of two API servers the one with a problem is told, and the ends of both.
+func TestMemoryOfTwo(t *testing.T) {
+	t.Parallel()
+	m := memories()
+	later := m["ended twice"]
+	later.Last.At = later.Last.At.Add(time.Minute)
+	both := later
+	both.Ended = 3
+	inUse := m["in use"]
+	inUse.Ended, inUse.Last = 1, m["ended once"].Last
+	for name, test := range map[string]struct{ first, second, want runner.Memory }{
+		"one starts":     {m["starting"], m["limited"], m["limited"]},
+		"both ended":     {m["ended once"], later, both},
+		"in use, second": {m["ended once"], m["in use"], inUse},
+		"in use, first":  {m["in use"], m["ended once"], inUse},
+	} {
+		got := Of([]runner.Status{{Name: "etcd", Memory: m["unlimited"]}, {Name: "kube-apiserver", Memory: test.first}, {Name: "kube-apiserver-1", Memory: test.second}})
+		if got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
 func TestMemoryCondition(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
