@@ -64,6 +64,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	group.Go(func() { access.Run(watching) })
 	group.Go(func() { new(auditlog.Notice).Tell(watching, manager, c.Dir.Namespace(), h.securityState, h.log) })
 	group.Go(func() { h.memoryTold.Tell(watching, manager, c.Dir.Namespace(), h.components) })
+	group.Go(func() { h.news.Tell(watching, manager, c.Dir.Namespace()) })
 	if err := nodegroup.Add(manager, groups); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}

@@ -47,6 +47,7 @@ type hosted struct {
 
 	kubelets   *rotator.Kubelets // their authority
 	memoryTold apiservermemory.Notice
+	news       planerollout.News // of its API servers
 
 	mu          sync.Mutex
 	message     string
@@ -105,7 +106,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Room: h.service.memory, Log: h.log})
+	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Room: h.service.memory, Began: h.news.Began, Log: h.log})
 	if err != nil {
 		return err
 	}
@@ -125,8 +126,8 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	group.Go(func() { supervisor.Run(ctx) })
 	group.Go(func() { accounts.Run(ctx) })
 	group.Go(func() {
-		if refusal, err := plane.Run(ctx); err == nil {
-			h.settle(change, refusal)
+		if outcome, err := plane.Run(ctx); err == nil {
+			h.settle(change, outcome)
 		}
 	})
 	for _, log := range security {

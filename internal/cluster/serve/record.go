@@ -59,15 +59,16 @@ func (h *hosted) begin() (change int) {
 }
 
 // settle notes that the control plane has taken a change, or runs on as it was before if that was refused.
-func (h *hosted) settle(change int, refusal *planerollout.Refusal) {
+func (h *hosted) settle(change int, outcome planerollout.Outcome) {
 	failed := ""
-	if refusal != nil {
+	if refusal := outcome.Refusal; refusal != nil {
 		failed = "the API server with the change did not serve: " + refusal.Reason
 		if said := h.lastWords(refusal.Server, refusal.Since); said != "" {
 			failed += "; its last words: " + said
 		}
 		h.log.Error("the control plane runs on as it was", "component", refusal.Server.Process(), "reason", failed)
 	}
+	h.news.Ended(outcome, failed)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.followed.settled, h.followed.failed = change, failed

@@ -76,7 +76,7 @@ func TestRefusedByTheControlPlane(t *testing.T) {
 	expect("nothing is known yet", 0, "")
 	change := follow(1)
 	expect("the control plane starts", 0, "")
-	h.settle(change, nil)
+	h.settle(change, planerollout.Outcome{})
 	expect("it has started", 1, "")
 	change = follow(2)
 	expect("it changes", 1, "")
@@ -94,7 +94,7 @@ func TestRefusedByTheControlPlane(t *testing.T) {
 	if err := os.WriteFile(path, []byte(said), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.settle(change, &planerollout.Refusal{Server: spec, Since: began, Reason: "it ended 3 times"})
+	h.settle(change, planerollout.Outcome{Refusal: &planerollout.Refusal{Server: spec, Since: began, Reason: "it ended 3 times"}})
 	run := h.running()
 	if run.Generation != 2 || !strings.HasPrefix(run.Refused, "the API server with the change did not serve: it ended 3 times; its last words: ") ||
 		!strings.Contains(run.Refused, "bad flag; ") || !strings.HasSuffix(run.Refused, "the end") || strings.Contains(run.Refused, "an hour ago") {
@@ -102,10 +102,13 @@ func TestRefusedByTheControlPlane(t *testing.T) {
 	}
 	change = follow(3)
 	expect("it changes again", 2, run.Refused)
-	h.settle(change, nil)
+	h.settle(change, planerollout.Outcome{})
 	expect("it has changed", 3, "")
 	late := follow(4)
 	follow(5)
-	h.settle(late, nil)
+	h.settle(late, planerollout.Outcome{})
 	expect("another change came meanwhile", 3, "")
+	if f := h.news.Figures(); f.Refused != 1 || f.Changed != 0 {
+		t.Errorf("%+v", f)
+	}
 }

@@ -39,6 +39,7 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planeid"
+	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/plane/supervise"
@@ -153,7 +154,10 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		supervise.NewCollector(s.allComponents), filestore.NewCollector(s.files),
-		auditlog.NewCollector(func() map[string]auditlog.State { return byCluster(s, (*hosted).securityState) }))
+		auditlog.NewCollector(func() map[string]auditlog.State { return byCluster(s, (*hosted).securityState) }),
+		planerollout.NewCollector(func() map[string]planerollout.Figures {
+			return byCluster(s, func(h *hosted) planerollout.Figures { return h.news.Figures() })
+		}))
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

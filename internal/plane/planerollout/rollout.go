@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
@@ -36,7 +37,19 @@ type Config struct {
 	Cluster component.Config
 	// Room returns how many bytes of memory new programs can have.
 	Room func() (int64, error)
-	Log  *slog.Logger
+	// Began is told once that API servers begin to change beside others that serve.
+	Began func(message string)
+	Log   *slog.Logger
+}
+
+// Outcome is what came of a rollout.
+type Outcome struct {
+	// Refusal is of what was wanted; nil if the plane is made of it now.
+	Refusal *Refusal
+	// Servers are the names of the API servers that serve.
+	Servers []string
+	// Took is how long API servers took to change beside others that serve; 0 if they were as wanted.
+	Took time.Duration
 }
 
 // Refusal is of an API server that was wanted and did not serve.
@@ -53,8 +66,9 @@ type Rollout struct {
 	specs   []component.Spec // that are wanted, with one API server
 	wanted  Wanted
 	record  Record
-	carried bool // the record has been carried out
-	begun   bool // this rollout has carried out a record
+	carried bool      // the record has been carried out
+	begun   bool      // this rollout has carried out a record
+	changes time.Time // when servers began to change, for this rollout; zero if they have not
 	refusal *Refusal
 }
 
@@ -85,6 +99,9 @@ func New(c Config) (*Rollout, error) {
 		record.Servers[i].Since = time.Now() // a newcomer is given all its time by each service
 	}
 	r.record = record
+	if serving := count(record.Servers, Serving); serving > 0 && serving < len(record.Servers) {
+		r.changes = time.Now() // a service before has told that it began
+	}
 	return r, nil
 }
 
@@ -118,7 +135,7 @@ func (r *Rollout) Begin(ctx context.Context) error {
 }
 
 // Run carries the plane on until it is what is wanted, or what it was if that is refused. The error is the context's.
-func (r *Rollout) Run(ctx context.Context) (*Refusal, error) {
+func (r *Rollout) Run(ctx context.Context) (Outcome, error) {
 	for {
 		moved, err := r.step(ctx)
 		pause := look
@@ -129,11 +146,11 @@ func (r *Rollout) Run(ctx context.Context) (*Refusal, error) {
 		case moved:
 			continue
 		case err == nil && r.wanted.Done(r.record, r.refusal != nil):
-			return r.refusal, nil
+			return r.outcome(), nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return Outcome{}, ctx.Err()
 		case <-time.After(pause):
 		}
 	}
@@ -167,7 +184,45 @@ func (r *Rollout) step(ctx context.Context) (moved bool, err error) {
 	}
 	r.carried = false
 	r.refuse(before, reason)
+	r.tellBegin(before)
 	return true, nil
+}
+
+// tellBegin tells that servers begin to change, if they do now.
+func (r *Rollout) tellBegin(before Record) {
+	if !r.changes.IsZero() || count(before.Servers, Serving) == 0 {
+		return
+	}
+	for _, s := range r.record.Servers {
+		switch s.Phase {
+		case Serving:
+			continue
+		case Newcomer:
+			r.config.Began(fmt.Sprintf("%s is started beside %s, and serves once it is Ready", s.Spec.Name, strings.Join(r.record.serving(), " and ")))
+		case Draining:
+			r.config.Began(fmt.Sprintf("%s ends, beside %s", s.Spec.Name, strings.Join(r.record.serving(), " and ")))
+		}
+		r.changes = time.Now()
+	}
+}
+
+// serving are the names of the servers that serve.
+func (is Record) serving() (names []string) {
+	for _, s := range is.Servers {
+		if s.Phase == Serving {
+			names = append(names, s.Spec.Name)
+		}
+	}
+	return names
+}
+
+// outcome is what came of the rollout, which is done.
+func (r *Rollout) outcome() Outcome {
+	o := Outcome{Refusal: r.refusal, Servers: r.record.serving()}
+	if !r.changes.IsZero() {
+		o.Took = time.Since(r.changes)
+	}
+	return o
 }
 
 // refuse notes why what is wanted is refused, if it is, and of which newcomer, which may not have been started.

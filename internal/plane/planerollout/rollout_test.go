@@ -32,6 +32,8 @@ type plane struct {
 	place  *runnertest.Place
 	config component.Config
 	room   int64
+	began  []string
+	took   time.Duration // of the last service's rollout
 }
 
 func newPlane(t *testing.T) *plane {
@@ -53,7 +55,7 @@ func newPlane(t *testing.T) *plane {
 // rollout is one of the plane, by a runner.
 func (p *plane) rollout(running runner.Runner) *Rollout {
 	p.t.Helper()
-	r, err := New(Config{Runner: running, Cluster: p.config, Room: func() (int64, error) { return p.room, nil }, Log: slog.New(slog.DiscardHandler)})
+	r, err := New(Config{Runner: running, Cluster: p.config, Room: func() (int64, error) { return p.room, nil }, Began: func(message string) { p.began = append(p.began, message) }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -76,8 +78,9 @@ func (p *plane) service(ctx context.Context) (*Refusal, runner.Runner, error) {
 	if err := r.Begin(ctx); err != nil {
 		p.t.Fatal(err)
 	}
-	refusal, err := r.Run(ctx)
-	return refusal, running, err
+	outcome, err := r.Run(ctx)
+	p.took = outcome.Took
+	return outcome.Refusal, running, err
 }
 
 // version is the flag that the components of a list have that run.
@@ -160,6 +163,9 @@ func TestRollout(t *testing.T) {
 	if want := []string{"cluster/blue/kube-apiserver", "cluster/blue/kube-apiserver-1"}; !slices.Equal(ended, want) {
 		t.Errorf("ended: %v, want %v", ended, want)
 	}
+	if want := []string{"kube-apiserver-1 is started beside kube-apiserver, and serves once it is Ready", "kube-apiserver is started beside kube-apiserver-1, and serves once it is Ready"}; !slices.Equal(p.began, want) || p.took != 0 {
+		t.Errorf("it told %q, and the last rollout, of no change, took %s", p.began, p.took)
+	}
 	info, err := os.Stat(p.config.Dir.PlaneRecord())
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
@@ -170,6 +176,11 @@ func TestRollout(t *testing.T) {
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
+	defer func() {
+		if len(p.began) != 5 || p.began[3] != "kube-apiserver is started beside kube-apiserver-1, and serves once it is Ready" || p.began[2] != "kube-apiserver-2 ends, beside kube-apiserver-1" || p.took == 0 {
+			t.Errorf("it told %q, and the last change took %s", p.began, p.took)
+		}
+	}()
 	for turn, want := range []struct {
 		replicas, change int32
 		servers, told    string
@@ -261,7 +272,8 @@ func TestRefused(t *testing.T) {
 	if err := r.Begin(second); err != nil {
 		t.Fatal(err)
 	}
-	refusal, err := r.Run(second)
+	outcome, err := r.Run(second)
+	refusal := outcome.Refusal
 	if err != nil || refusal == nil || refusal.Server.Name != component.APIServerName(1) || !strings.Contains(refusal.Reason, "unknown flag") {
 		t.Fatalf("%+v, %v", refusal, err)
 	}
