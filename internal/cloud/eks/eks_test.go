@@ -375,6 +375,6 @@ func TestPagesAndVersions(t *testing.T) {
 	}
 	w.ask("GET", "/clusters?nextToken=x", "", 400, "InvalidParameterException")
 	w.ask("GET", "/clusters?maxResults=101", "", 400, "InvalidParameterException")
-	w.ask("GET", "/cluster-versions", "", 200, `"clusterVersion":"1.36"`, `"defaultVersion":true`, `"kubernetesPatchVersion":"1.36.3"`)
+	w.ask("GET", "/cluster-versions", "", 200, `"clusterVersion":"1.36"`, `"defaultVersion":true`, `"kubernetesPatchVersion":"1.36.4"`)
 	w.ask("GET", "/cluster-versions?clusterVersions=1.20", "", 200, `{"clusterVersions":[]}`)
 }

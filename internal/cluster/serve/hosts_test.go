@@ -128,7 +128,7 @@ func TestHost(t *testing.T) {
 	}
 	bad = asked("green")
 	bad.Spec.Version = "v1.99.0"
-	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonUnsupportedVersion || !strings.Contains(refusal.Message, "there are no programs of Kubernetes v1.99.0: write v1.36.3") {
+	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonUnsupportedVersion || !strings.Contains(refusal.Message, "there are no programs of Kubernetes v1.99.0: write v1.36.4") {
 		t.Errorf("got %v", err)
 	}
 	if dirs, err := hosts.cfg.State.ListClusters(); err != nil || len(dirs) != 1 {

@@ -42,7 +42,7 @@ type List []Release
 // All returns the releases of this version of Muster.
 func All() List {
 	return List{
-		{Version: "v1.36.3", Default: true},
+		{Version: "v1.36.4", Default: true},
 	}
 }
 

@@ -58,8 +58,8 @@ func TestLookUp(t *testing.T) {
 		t.Errorf("1.37 is %s: %v", found.Version, err)
 	}
 	for asked, want := range map[string]string{
-		"v1.99.0": "there are no programs of Kubernetes v1.99.0: write v1.36.3 or v1.37.1, or leave it out",
-		"1.36":    "there are no programs of Kubernetes 1.36: write v1.36.3 or v1.37.1, or leave it out",
+		"v1.99.0": "there are no programs of Kubernetes v1.99.0: write v1.36.4 or v1.37.1, or leave it out",
+		"1.36":    "there are no programs of Kubernetes 1.36: write v1.36.4 or v1.37.1, or leave it out",
 	} {
 		if _, err := list.Of(asked); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", asked, err)
