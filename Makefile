@@ -34,6 +34,10 @@ build: ## build all programs and images into bin/ (what is up to date is left al
 addons: ## build what add-ons need that few clusters have, into bin/addons: Traefik, the snapshot-controller (minutes, once)
 	@tools/build.sh addons
 
+.PHONY: kubernetes
+kubernetes: ## build another minor of Kubernetes than the default, into bin/MINOR: MINOR=1.37 (minutes, once)
+	@tools/build.sh kubernetes "$(MINOR)"
+
 .PHONY: postgresql
 postgresql: ## install PostgreSQL from the system's packages, for the story that copies a database
 	@tools/testneeds.sh postgresql
@@ -153,8 +157,11 @@ $(CONTROLLER_GEN):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/conformance; do \
-		echo "$$module" >&2; go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -C "$$module" ./...; done
+	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/conformance; do \
+		echo "$$module" >&2; flags=; \
+		case $$module in ./kubernetes/*) flags="-modfile=$(CURDIR)/$$module/go.mod" module=./kubernetes ;; esac; \
+		GOBIN=$(CURDIR)/.tools/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION); \
+		GOFLAGS="$$flags" .tools/bin/govulncheck -C "$$module" ./...; done
 
 .PHONY: bench
 bench: build ## measure: time to Ready nodes, memory, joins per second

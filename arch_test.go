@@ -213,7 +213,7 @@ func TestNestedModulesStandAlone(t *testing.T) {
 				}
 			}
 		}
-		raw, err := os.ReadFile(name + "/go.mod")
+		raw, err := os.ReadFile(name + "/go.mod") // of kubernetes, the default's
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
 // A program of a nested module that imports Muster's packages is built with what these require: its go.mod has to say
@@ -23,7 +25,8 @@ func TestNestedProgramsHaveTheirModules(t *testing.T) {
 // Packages of one module at one version are compiled once for two programs: otherwise a newcomer's first build takes
 // minutes longer.
 func TestKubernetesIsBuiltWithOurVersions(t *testing.T) {
-	ours, theirs := requirements(t, "go.mod"), requirements(t, "kubernetes/go.mod")
+	nested := "kubernetes/" + release.Default().Folder + "/go.mod"
+	ours, theirs := requirements(t, "go.mod"), requirements(t, nested)
 	differ := map[string]string{ // small ones, which something else in their build asks for
 		"github.com/container-storage-interface/spec": "the volume driver speaks a newer CSI than Kubernetes",
 		"github.com/containerd/ttrpc":                 "Kubernetes asks for a newer one",
@@ -32,7 +35,7 @@ func TestKubernetesIsBuiltWithOurVersions(t *testing.T) {
 		own, both := ours[module]
 		staged := strings.HasPrefix(module, "k8s.io/") && version == "v0.0.0" // replaced by its own source
 		if differs := both && own != version && !staged; differs != (differ[module] != "") {
-			t.Errorf("%s: %s in kubernetes/go.mod, %q in go.mod; make them equal, or say above why they are not", module, version, own)
+			t.Errorf("%s: %s in %s, %q in go.mod; make them equal, or say above why they are not", module, version, nested, own)
 		}
 	}
 }

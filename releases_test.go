@@ -32,7 +32,9 @@ func TestVersionsOfKubernetesAreInOneList(t *testing.T) {
 			switch text, err := strconv.Unquote(literal.Value); {
 			case err != nil || !versions[text]:
 			case s.dir == list:
-				inList++
+				if strings.HasPrefix(text, "v") { // else it is a folder
+					inList++
+				}
 			default:
 				t.Errorf("%s says %s: read it from the cluster's or the machine's release (%s)", s.path, literal.Value, list)
 			}

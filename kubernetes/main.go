@@ -6,6 +6,10 @@
 // and klog are global to a process, so one call builds one program only. Nothing of upstream is changed, and nothing of
 // Muster is imported. One program is not upstream's, though all that it does is: kubelet-config-check has the kubelet's
 // configuration validated by the kubelet's own packages.
+//
+// These sources are built with each minor of Kubernetes, by -modfile=MINOR/go.mod: a minor is a folder with a go.mod and
+// a go.sum, and its programs go into bin/MINOR. The go.mod beside these sources is a link to that of the default minor,
+// so that every tool of Go, and an editor, find a module here.
 package main
 
 import (

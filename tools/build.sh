@@ -5,25 +5,35 @@
 # buildsteps.sh, the toolchain and the flags hash to what its stamp says, and its outputs are there.
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
 #
-#	tools/build.sh [node | rest | addons]
+#	tools/build.sh [node | rest | addons | kubernetes MINOR]
 #
 # node is all that `muster up` asks for, and rest what a cluster comes up without; without an argument it builds both. addons is what few
-# clusters need, and goes into bin/addons.
+# clusters need, and goes into bin/addons. Kubernetes of each minor goes into bin/MINOR: that of the default is part of node, and others are
+# built by their name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD build=$PWD/.build
+# Each minor of Kubernetes has a go.mod in a folder of its own; kubernetes/go.mod is a link to that of the default.
+minors=(kubernetes/*/go.mod) minors=("${minors[@]#*/}") minors=("${minors[@]%/*}")
+default=$(readlink kubernetes/go.mod) default=${default%/*}
+readonly minors default
 case ${1-} in
 '') readonly groups='node rest' what='all programs and images' ;;
 node) readonly groups=node what='what a node needs' ;;
 rest) readonly groups=rest what='what nodes do without (after an interruption, `make build` goes on)' ;;
 addons) readonly groups=addons what='what few clusters need' ;;
-*) printf 'usage: tools/build.sh [node | rest | addons]\n' >&2 && exit 2 ;;
+kubernetes)
+	[[ ${2-} =~ ^1\.[0-9]+$ && -e kubernetes/$2/go.mod ]] ||
+		{ all=$(printf ', %s' "${minors[@]}") && printf 'make kubernetes builds MINOR=%s, not "%s"\n' "${all#, }" "${2-}" >&2 && exit 2; }
+	readonly groups=kubernetes-$2 what="Kubernetes $2"
+	;;
+*) printf 'usage: tools/build.sh [node | rest | addons | kubernetes MINOR]\n' >&2 && exit 2 ;;
 esac
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
 readonly reproducibly=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
 export LC_ALL=C GOWORK=off PATH="$PATH:/usr/sbin:/sbin" # ordinary users' PATH on Debian lacks sbin, where nft is
 steps=() stale=() step_number=0 job='' ticker='' ahead=''
-declare -A titles sources compiling linking hash
+declare -A known titles sources compiling linking hash
 readonly cores=$(nproc)
 mode=build tmp='' out='' counted=''
 source tools/packages.sh
@@ -57,10 +67,11 @@ check_system() {
 	fi
 }
 
-# check_go settles on one toolchain for all modules: an older Go fetches a newer one itself, but then only one.
+# check_go MORE...: settles on one toolchain for all modules, those of more go.mod files among them: an older Go fetches a newer one itself,
+# but then only one.
 check_go() {
 	local want have
-	want=$(awk '$1 == "go" {print $2}' go.mod ./*/go.mod runtime/*/go.mod | sort -V | tail -1)
+	want=$(awk '$1 == "go" {print $2}' go.mod ./*/go.mod runtime/*/go.mod "$@" | sort -V | tail -1)
 	command -v go >/dev/null || die "Go $want or newer is needed to build muster; see https://go.dev/dl"
 	have=$(go env GOVERSION)
 	if ! at_least "$want" "${have#go}"; then
@@ -79,6 +90,7 @@ at_least() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -1) == "$1" ]]; }
 # taken for that. It takes two processors COMPILING + LINKING seconds when nothing is in Go's caches (docs/benchmarks.md).
 step() {
 	local group=$1 name=$2
+	known[$name]=1
 	[[ " $groups " == *" $group "* ]] || return 0
 	steps+=("$name") compiling[$name]=$3 linking[$name]=$4 titles[$name]=$5
 	shift 5
@@ -86,6 +98,9 @@ step() {
 	hash[$name]=$(fingerprint "$name" "$@")
 	is_fresh "$name" || stale+=("$name")
 }
+
+# build NAME: runs the step's function; what follows a hyphen in its name is the argument.
+build() { if [[ $1 == *-* ]]; then "build_${1%%-*}" "${1#*-}"; else "build_$1"; fi; }
 
 # is_fresh NAME: there is nothing to do; where only Go can say that, that it was built before.
 is_fresh() { if [[ ${sources[$1]} ]]; then fresh "$build/stamps/$1" "${hash[$1]}"; else [[ -e $build/stamps/$1 ]]; fi; }
@@ -105,7 +120,7 @@ announce() {
 	local name share seconds=0 shares=$build/tmp.$$.shares pids=()
 	mkdir -p "$shares"
 	for name in "${stale[@]}"; do
-		(mode=share && "build_$name") >"$shares/$name" 9>&- &
+		(mode=share && build "$name") >"$shares/$name" 9>&- &
 		pids+=($!)
 	done
 	wait "${pids[@]}" || true
@@ -133,7 +148,7 @@ look_ahead() {
 		export GOTMPDIR=$build/tmp.$$.ahead
 		for name; do
 			kill -0 $$ || exit # the script may be killed without a word
-			(mode=ahead && "build_$name") || true
+			(mode=ahead && build "$name") || true
 		done
 	) >"$build/logs/ahead.log" 2>&1 </dev/null 9>&- &
 	ahead=$!
@@ -165,7 +180,7 @@ run() {
 	export GOTMPDIR=$tmp/go # on the file system of what is built, so that Go, too, puts it in place by renaming
 
 	set -m # a process group of its own, so that all of it can be ended
-	(set -e; "build_$name") >"$log" 2>&1 </dev/null &
+	(set -e; build "$name") >"$log" 2>&1 </dev/null &
 	job=$!
 	set +m
 	progress "$title" "$log" "$start" 9>&- &
@@ -180,7 +195,7 @@ run() {
 		{ grep ' ' "$log" || cat "$log"; } | grep -v '^go: downloading' | tail -n 30 | sed 's/^/    /' >&2
 		exit 1
 	fi
-	rm -f "$stamp" # from here on bin/ is neither the old nor the new
+	[[ ! -e $stamp ]] || mv "$stamp" "$build/replaced/$name" # from here on bin/ is neither the old nor the new
 	{ printf '%s\n' "${hash[$name]}"; outputs; } >"$tmp/stamp"
 	install_outputs
 	mv "$tmp/stamp" "$stamp"
@@ -195,8 +210,9 @@ fingerprint() {
 	{
 		printf '%s\n' "$toolchain"
 		declare -p reproducibly
-		declare -f gobuild image pack version "build_$name"
+		declare -f gobuild image pack version "build_${name%%-*}"
 		[[ $name != runc ]] || pkg-config --modversion libseccomp
+		[[ $name != kubernetes-* ]] || printf '%s\n' "$default"
 		(($# == 0)) || find "$@" -type f ! -name '*_test.go' -print0 | sort -z | xargs -0 sha256sum
 	} | sha256sum | cut -d ' ' -f 1
 }
@@ -224,6 +240,23 @@ install_outputs() {
 			continue
 		fi
 		mv -fT "$out/$output" "bin/$output"
+	done
+}
+
+# clear_away removes from bin/ what steps put there once and none does any more. A program that runs goes on without its name.
+clear_away() {
+	local stamp name output
+	for stamp in "$build"/stamps/*; do
+		[[ ! -e $stamp || ${known[${stamp##*/}]-} ]] || mv "$stamp" "$build/replaced/"
+	done
+	for stamp in "$build"/replaced/*; do
+		[[ -e $stamp ]] || continue
+		name=${stamp##*/}
+		[[ -e $build/stamps/$name || ! ${known[$name]-} ]] || continue # it was interrupted
+		tail -n +2 "$stamp" | while read -r output; do
+			grep -qxFe "$output" "$build"/stamps/* || rm -f "bin/$output"
+		done
+		rm "$stamp"
 	done
 }
 
@@ -263,9 +296,9 @@ cleanup() {
 	rm -rf "$build/tmp.$$"* 2>/dev/null || true
 }
 
-mkdir -p bin "$build/logs" "$build/stamps"
+mkdir -p bin "$build/logs" "$build/stamps" "$build/replaced"
 check_system
-check_go
+check_go ${2+"kubernetes/$2/go.mod"}
 exec 9>"$build/lock"
 flock -n 9 || { say "another build runs here; waiting for it"; flock 9; }
 trap cleanup EXIT
@@ -273,7 +306,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 rm -rf "$build"/tmp.* 2>/dev/null || true # of builds that were killed
 
-step node kubernetes 228 8 "kubernetes $(version k8s.io/kubernetes kubernetes)" kubernetes
+for minor in "${minors[@]}"; do
+	group=kubernetes-$minor
+	[[ $minor != "$default" || $groups == "$group" ]] || group=node
+	step "$group" "kubernetes-$minor" 228 8 "kubernetes $(version k8s.io/kubernetes "kubernetes/$minor")" kubernetes/*.go "kubernetes/$minor"
+done
 step node etcd 17 2 "etcd $(version go.etcd.io/etcd/server/v3 etcd)" etcd
 step node containerd 42 3 "containerd $(version github.com/containerd/containerd/v2 runtime/containerd)" runtime/containerd
 step node runc 2 2 "runc $(version github.com/opencontainers/runc runtime/runc)" runtime/runc
@@ -299,3 +336,4 @@ for name in "${steps[@]}"; do
 	while ((${#later[@]})) && [[ ${later[0]} != "$name" ]]; do later=("${later[@]:1}"); done
 	run "$name" "${later[@]:1}"
 done
+clear_away

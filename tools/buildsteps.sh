@@ -18,15 +18,20 @@ gobuild() {
 	go -C "$directory" build -v "${reproducibly[@]}" -o "$output" "$@"
 }
 
+# build_kubernetes MINOR: all minors have the same sources, and each its go.mod and go.sum. The default's kubectl is people's, too, and
+# machines that were booted before there were folders look for theirs beside Muster's own programs until their next boot.
 build_kubernetes() {
-	local v=k8s.io/component-base/version version minor
-	version=$(version k8s.io/kubernetes kubernetes)
-	minor=${version#v1.} minor=${minor%%.*}
-	CGO_ENABLED=0 gobuild kubernetes "$out/" -ldflags \
-		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" . k8s.io/kubernetes/cmd/kubectl
-	local link
+	local minor=$1 v=k8s.io/component-base/version version link
+	version=$(version k8s.io/kubernetes "kubernetes/$minor")
+	CGO_ENABLED=0 gobuild kubernetes "$out/$minor/" -modfile="$minor/go.mod" -ldflags \
+		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=${minor%.*} -X $v.gitMinor=${minor#*.} -X $v.gitTreeState=clean" \
+		. k8s.io/kubernetes/cmd/kubectl
 	for link in generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet kubelet-config-check; do
-		ln -s kubernetes "$out/$link"
+		ln -s kubernetes "$out/$minor/$link"
+	done
+	[[ $minor == "$default" ]] || return 0
+	for link in kubectl kubelet kube-proxy kubelet-config-check; do
+		ln -s "$minor/$link" "$out/$link"
 	done
 }
 

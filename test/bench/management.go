@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -75,7 +75,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		return 0, 0, err
 	}
 	specs := component.AccountSpecs(c) // etcd and the management plane
-	specs[1].Path = filepath.Join(bin, program)
+	specs[1].Path = release.Default().Program(bin, program)
 	if program == "kube-apiserver" {
 		specs[1].Args = append(specs[1].Args, "--service-cluster-ip-range=10.100.0.0/16")
 	}

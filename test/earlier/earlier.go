@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
 // asBuilt are the flags of the build's programs (the Makefile's AS_BUILT).
@@ -28,7 +30,8 @@ const egressProgram = "muster-egress"
 
 // Programs returns a directory like bin, that of this tree at root, with Muster of a commit, by its whole hash, beside
 // the same upstream programs as now: what differs is Muster's part. Images that the commit did not have are left out,
-// since machines import all that there are. The programs are kept below .build, for the next time.
+// since machines import all that there are; programs of Kubernetes lie where that commit looks for them. The programs
+// are kept below .build, for the next time.
 func Programs(ctx context.Context, root, commit, bin string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(root, ".build", "earlier", commit[:12]))
 	if err != nil {
@@ -38,7 +41,7 @@ func Programs(ctx context.Context, root, commit, bin string) (string, error) {
 	if err := tree.build(ctx, dir); err != nil {
 		return "", err
 	}
-	has, err := tree.git(ctx, "ls-tree", "--name-only", commit, "egress", "images/")
+	has, err := tree.git(ctx, "ls-tree", "--name-only", commit, "egress", "images/", "kubernetes/")
 	if err != nil {
 		return "", err
 	}
@@ -46,10 +49,10 @@ func Programs(ctx context.Context, root, commit, bin string) (string, error) {
 	if err := os.RemoveAll(programs); err != nil {
 		return "", err
 	}
-	if err := linkTree(bin, programs, func(name string) bool { return shared(has, name) }); err != nil {
+	if err := linkTree(bin, programs, func(name string) string { return place(has, name) }); err != nil {
 		return "", err
 	}
-	if err := linkTree(filepath.Join(dir, "own"), programs, func(string) bool { return true }); err != nil {
+	if err := linkTree(filepath.Join(dir, "own"), programs, func(name string) string { return name }); err != nil {
 		return "", err
 	}
 	return programs, nil
@@ -58,12 +61,29 @@ func Programs(ctx context.Context, root, commit, bin string) (string, error) {
 // Changed counts the files that upstream programs and images are built from and that are others now than they were in a
 // commit.
 func Changed(ctx context.Context, root, commit string) (int, error) {
-	changed, err := tree{root, commit}.git(ctx, "diff", "--name-only", commit, "HEAD", "--", "kubernetes", "etcd", "runtime", "images")
+	changed, err := tree{root, commit}.git(ctx, "diff", "--name-only", commit, "HEAD", "--",
+		":(glob)kubernetes/*", "kubernetes/"+release.Default().Folder, "etcd", "runtime", "images")
 	return len(changed), err
 }
 
 // tree is a commit of the repository at a directory.
 type tree struct{ root, commit string }
+
+// place is where a commit, which has these of the directories that programs and images are made from, looks for a file
+// of bin/ as it is now; empty if it does not run with that file. Before each minor of Kubernetes had a folder, its
+// programs lay beside Muster's.
+func place(has []string, name string) string {
+	folder := release.Default().Folder
+	switch {
+	case !shared(has, name):
+		return ""
+	case slices.Contains(has, "kubernetes/"+folder):
+		return name
+	case release.Default().Program("", name) != name: // a link into the folder
+		return ""
+	}
+	return strings.TrimPrefix(name, folder+"/")
+}
 
 // shared reports whether a commit, which has these of the directories that images and the way out are made from, runs
 // with a file of bin/ as it is now.
@@ -121,9 +141,10 @@ func (t tree) build(ctx context.Context, dir string) (err error) {
 	return os.WriteFile(stampFile, []byte(stamp), 0o600)
 }
 
-// linkTree makes hard links below to of the files below from, whose names relative to it are wanted. A machine sees the
-// directory of its programs and nothing else of the host, so a symbolic link to another would lead nowhere.
-func linkTree(from, to string, wanted func(name string) bool) error {
+// linkTree makes hard links below to of the files below from, each at its place by its name relative to from; a file
+// with an empty place is left out. A machine sees the directory of its programs and nothing else of the host, so a
+// symbolic link to another would lead nowhere.
+func linkTree(from, to string, place func(name string) string) error {
 	from, err := filepath.EvalSymlinks(from)
 	if err != nil {
 		return err
@@ -137,10 +158,13 @@ func linkTree(from, to string, wanted func(name string) bool) error {
 			return err
 		}
 		if entry.IsDir() {
-			return os.MkdirAll(filepath.Join(to, name), 0o755) //nolint:gosec // machines read it
-		}
-		if !wanted(filepath.ToSlash(name)) {
 			return nil
+		}
+		if name = place(filepath.ToSlash(name)); name == "" {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil { //nolint:gosec // machines read it
+			return err
 		}
 		return os.Link(file, filepath.Join(to, name)) //nolint:gosec // G122: both directories are this program's own
 	})

@@ -31,6 +31,7 @@ import (
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/nsenter"
+	"muster.dev/muster/internal/platform/release"
 )
 
 //go:embed boot.sh
@@ -62,7 +63,8 @@ type Config struct {
 	SecurityGroups []string
 	// Bin is the directory of programs that the host sees at BinDir.
 	Bin string
-	// Install are programs of that directory that its owner has put into /usr/local/bin.
+	// Install are programs of that directory that its owner has put into /usr/local/bin, those of Kubernetes of the
+	// default release.
 	Install []string
 }
 
@@ -179,7 +181,7 @@ func (h *Host) boot(ctx context.Context, mounts []string) error {
 		return err
 	}
 	for _, name := range h.config.Install {
-		if err := os.Symlink(filepath.Join(BinDir, name), h.path("/usr/local/bin/"+name)); err != nil {
+		if err := os.Symlink(release.Default().Program(BinDir, name), h.path("/usr/local/bin/"+name)); err != nil {
 			return fmt.Errorf("installing %s: %w", name, err)
 		}
 	}

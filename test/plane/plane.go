@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // Flow is a setting of the API server's priority and fairness.
@@ -103,7 +104,7 @@ func (p *Plane) start(ctx context.Context) error {
 		return err
 	}
 	p.server = "https://127.0.0.1:" + ports[2]
-	if p.APIServer, err = p.Run("kube-apiserver", filepath.Join(p.config.Bin, "kube-apiserver"), append(p.apiServer(etcd, ports[2]), p.config.APIServer...)...); err != nil {
+	if p.APIServer, err = p.Run("kube-apiserver", release.Default().Program(p.config.Bin, "kube-apiserver"), append(p.apiServer(etcd, ports[2]), p.config.APIServer...)...); err != nil {
 		return err
 	}
 	config, err := p.RESTConfig("kubernetes-admin", "system:masters")
@@ -158,7 +159,7 @@ func (p *Plane) Run(name, path string, args ...string) (*Process, error) {
 
 // Command prepares a program of Bin that reads this kubeconfig, and is run to its end.
 func (p *Plane) Command(ctx context.Context, kubeconfig, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(p.config.Bin, program), args...)
+	cmd := exec.CommandContext(ctx, release.Default().Program(p.config.Bin, program), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+p.dir, Environment+"="+p.dir)
 	return cmd
 }
@@ -170,7 +171,7 @@ func (p *Plane) RunControllerManager(flags ...string) (*Process, error) {
 		return nil, err
 	}
 	args := append(p.controllerManager(kubeconfig), flags...)
-	return p.Run("kube-controller-manager", filepath.Join(p.config.Bin, "kube-controller-manager"), args...)
+	return p.Run("kube-controller-manager", release.Default().Program(p.config.Bin, "kube-controller-manager"), args...)
 }
 
 // RESTConfig is how a user in these groups, with a client certificate, reaches the API server. There are no client

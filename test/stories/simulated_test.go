@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
 // nobody is the user id of Debian's ordinary user that owns nothing.
@@ -87,11 +89,19 @@ func (i *installation) becomeOrdinary() {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		i.t.Fatal(err)
 	}
-	for _, name := range []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy", "kubernetes", "etcd", "kubectl"} {
-		copyProgram(i.t, filepath.Join(programs(i.t), name), filepath.Join(bin, name))
+	kubernetes := release.Default()
+	if err := os.MkdirAll(filepath.Join(bin, kubernetes.Folder), 0o755); err != nil {
+		i.t.Fatal(err)
 	}
-	for _, link := range []string{"generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		if err := os.Symlink("kubernetes", filepath.Join(bin, link)); err != nil {
+	for _, name := range []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy", "etcd", "kubernetes", "kubectl"} {
+		copyProgram(i.t, kubernetes.Program(programs(i.t), name), kubernetes.Program(bin, name))
+	}
+	for name, target := range map[string]string{
+		kubernetes.Program(bin, "generic-apiserver"): "kubernetes", kubernetes.Program(bin, "kube-apiserver"): "kubernetes",
+		kubernetes.Program(bin, "kube-controller-manager"): "kubernetes", kubernetes.Program(bin, "kube-scheduler"): "kubernetes",
+		filepath.Join(bin, "kubectl"): kubernetes.Program("", "kubectl"),
+	} {
+		if err := os.Symlink(target, name); err != nil {
 			i.t.Fatal(err)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/node/discovery"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // TestTokens lets hosts in by tokens: a host finds the cluster by an address, a token and a hash, asks for its
@@ -262,7 +263,7 @@ func refusedDiscovery(t *testing.T, i *installation) {
 
 func (i *installation) kubeadm(args ...string) string {
 	i.t.Helper()
-	cmd := exec.CommandContext(i.t.Context(), filepath.Join(i.bin, "kubeadm"), append(args, "--kubeconfig", i.kubeconfig)...)
+	cmd := exec.CommandContext(i.t.Context(), release.Default().Program(i.bin, "kubeadm"), append(args, "--kubeconfig", i.kubeconfig)...)
 	cmd.Env = i.environment()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -298,7 +299,7 @@ func kubeadmTokens(t *testing.T, i *installation) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(i.bin, "kubeadm"), "config", "validate", "--config", path)
+	cmd := exec.CommandContext(t.Context(), release.Default().Program(i.bin, "kubeadm"), "config", "validate", "--config", path)
 	cmd.Env = i.environment()
 	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "ok" {
 		t.Errorf("kubeadm config validate: %v: %s", err, out)

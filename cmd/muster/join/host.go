@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/node/hostjoin"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/systemd"
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -44,7 +45,7 @@ func NewHost(o *terminal.Options) (*hostjoin.Host, error) {
 	const binDir, cniBinDir = "/usr/local/bin", "/opt/cni/bin"
 	layout := render.Layout{BinDir: binDir, CNIBinDir: cniBinDir, Systemd: true}
 	return hostjoin.New(hostjoin.Config{
-		Programs: programs, BinDir: binDir, CNIBinDir: cniBinDir, Units: units, Runtime: hostjoin.NewCRI(render.ContainerdSocket),
+		Programs: programs, Release: release.Default(), BinDir: binDir, CNIBinDir: cniBinDir, Units: units, Runtime: hostjoin.NewCRI(render.ContainerdSocket),
 		Render: func(spec nodeconfig.Spec, self hostjoin.Self) ([]render.File, error) {
 			r, err := rendering(spec, self, layout)
 			if err != nil {

@@ -138,7 +138,7 @@ func (c *nodeConfigCommand) check() *cobra.Command {
 there is a problem.
 
 Only the kubelet itself can check the names of feature gates, and reservations against the capacity of this machine: that is done by
-kubelet-config-check, if it is in the directory of this program.`,
+kubelet-config-check, if it is among muster's programs.`,
 		Example: `  # What this machine was launched with
   muster node config check
 

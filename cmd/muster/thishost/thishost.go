@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/node/kubeletcheck"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
@@ -61,9 +61,10 @@ func ReadHardware() (Hardware, error) {
 	return Hardware{OpenFiles: files, CPUs: host.CPUs(), MemoryBytes: memory, PIDs: pids, CgroupVersion: cgroups.Version(), Hostname: strings.ToLower(name)}, nil
 }
 
-// KubeletCheck runs the kubelet's own validation by its program in a directory; nil if it is not there.
+// KubeletCheck runs the kubelet's own validation by its program, of the default release of the programs in a directory;
+// nil if it is not there.
 func KubeletCheck(dir string) kubeletcheck.Run {
-	program := filepath.Join(dir, kubeletcheck.Program)
+	program := release.Default().Program(dir, kubeletcheck.Program)
 	if !terminal.Exists(program) {
 		return nil
 	}

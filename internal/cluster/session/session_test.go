@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/programs"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -146,7 +147,7 @@ func TestPlan(t *testing.T) {
 	if _, problem = plan(t, dir, all); !strings.Contains(problem, "ports.json is damaged") {
 		t.Errorf("with damaged ports: %q", problem)
 	}
-	if _, problem = plan(t, dir, all[2:]); !strings.Contains(problem, "lacks etcd, generic-apiserver: run `make build`") {
+	if _, problem = plan(t, dir, all[2:]); !strings.Contains(problem, "lacks etcd, "+release.Default().Program("", "generic-apiserver")+": run `make build`") {
 		t.Errorf("without programs: %q", problem)
 	}
 }

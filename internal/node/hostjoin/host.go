@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
 	"muster.dev/muster/internal/platform/filelock"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/systemd"
 )
 
@@ -46,8 +47,10 @@ type Config struct {
 	// Programs is the directory of muster's own programs; BinDir is where those of a node go, CNIBinDir where network
 	// plugins do.
 	Programs, BinDir, CNIBinDir string
-	Units                       Units
-	Runtime                     Runtime
+	// Release of Kubernetes that the host's kubelet and kube-proxy are of.
+	Release release.Release
+	Units   Units
+	Runtime Runtime
 	// Render makes the files of a node.
 	Render func(nodeconfig.Spec, Self) ([]render.File, error)
 	// Validate judges what was rendered before anything on the host is changed, as a machine does that boots. Its notes

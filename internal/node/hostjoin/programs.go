@@ -40,10 +40,10 @@ func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 			continue
 		}
 		seen[name] = true
-		source := filepath.Join(h.Programs, name)
+		source := h.Release.Program(h.Programs, name)
 		info, err := os.Lstat(source)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s is not beside muster in %s: install all of muster's programs", name, h.Programs)
+			return nil, fmt.Errorf("%s is not beside muster in %s: install all of muster's programs", h.Release.Program("", name), h.Programs)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking for programs: %w", err)
@@ -106,7 +106,7 @@ func (h *Host) usable(ctx context.Context, a artifact) (ok bool, why string) {
 	case name == "runc":
 		oldest = [2]int{1, 1}
 	case name == "kubelet", name == "kube-proxy":
-		ours, err := h.version(ctx, filepath.Join(h.Programs, name), args...)
+		ours, err := h.version(ctx, h.Release.Program(h.Programs, name), args...)
 		if err != nil {
 			return false, " (muster's own does not tell its version)"
 		}

@@ -36,6 +36,7 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/systemd/systemdtest"
 )
 
@@ -91,7 +92,7 @@ func newWorld(t *testing.T) *world {
 	w.write(closeWait, "60\n")
 	w.write("/etc/hostname", "somebody else's\n")
 	for _, name := range []string{"kubernetes", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "muster", "cni/ptp", "cni/loopback", "images/pause.tar"} {
-		path := filepath.Join(w.programs, name)
+		path := release.Default().Program(w.programs, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +101,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	for _, name := range []string{"kubelet", "kube-proxy"} {
-		if err := os.Symlink("kubernetes", filepath.Join(w.programs, name)); err != nil {
+		if err := os.Symlink("kubernetes", release.Default().Program(w.programs, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +163,7 @@ func (w *world) write(path, content string) {
 func (w *world) host() *Host {
 	w.changes, w.steps = nil, nil
 	h, err := New(Config{
-		Root: w.root, Programs: w.programs, BinDir: "/usr/local/bin", CNIBinDir: "/opt/cni/bin",
+		Root: w.root, Programs: w.programs, Release: release.Default(), BinDir: "/usr/local/bin", CNIBinDir: "/opt/cni/bin",
 		Units: w.units, Runtime: w, Render: w.render, Run: w.runs, Connect: w.connect,
 		Show:   func(s Step) { w.steps = append(w.steps, s) },
 		Now:    w.clock,

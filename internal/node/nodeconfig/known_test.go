@@ -17,6 +17,8 @@ import (
 	runtimespec "github.com/opencontainers/runtime-spec/specs-go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
 // The known fields of other programs are those of their types.
@@ -76,7 +78,7 @@ func describe(path string, of reflect.Type, each func(path, kind string)) {
 
 // The known flags of the kubelet are those that it lists.
 func TestKnownFlags(t *testing.T) {
-	const program = "../../../bin/kubelet"
+	program := release.Default().Program("../../../bin", "kubelet")
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("there is no kubelet to ask; make build makes one: %v", err)
 	}

@@ -5,6 +5,8 @@ package component
 import (
 	"fmt"
 	"maps"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
 // management is the API server that holds muster's own kinds, and none of a cluster's: upstream's generic control
@@ -32,7 +34,7 @@ func management(a Account) Spec {
 	maps.Copy(args, etcdFlags("/management", []string{a.Places.ManagementEtcd.URL()}, a.Authority(ManagementEtcd), a.Credential(clientOf(ManagementEtcd))))
 	return Spec{
 		Name: Management,
-		Path: a.program("generic-apiserver"),
+		Path: release.Default().Program(a.BinDir, "generic-apiserver"),
 		Args: flags(args),
 		Files: []File{
 			{Path: a.managementFile("authentication.yaml"), Mode: modePrivate, Content: authentication(healthPaths)},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/seclude"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -17,10 +18,13 @@ import (
 // Etc is where users of this host are reserved.
 const Etc = "/etc"
 
-// programs are what components run that have users of their own.
-var programs = []string{
-	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-	"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy",
+// programs returns what components run that have users of their own, as paths below the directory of Muster's programs.
+func programs() []string {
+	all := []string{"etcd", "muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy"}
+	for _, r := range release.All() {
+		all = append(all, r.PlanePrograms()...)
+	}
+	return all
 }
 
 // Prepare reserves the users of the host that components of clusters run as; their programs are in a directory. The
@@ -46,7 +50,7 @@ func Prepare(dir statedir.Dir, binDir string) (note string) {
 // mayRun reports which program other users may not run, whatever directory it is in.
 func mayRun(dir string) error {
 	const others fs.FileMode = 0o005
-	for _, name := range programs {
+	for _, name := range programs() {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode()&others != others { // other checks tell of a missing program
 			return fmt.Errorf("users may not run %s: `chmod o+rx %s`, then `muster down` and `muster up`", path, path)

@@ -16,7 +16,7 @@ import (
 // Plane returns what must lie beside muster's own program for a cluster to run.
 func Plane() []string {
 	return slices.Concat(
-		[]string{"etcd", "generic-apiserver"}, release.Default().PlanePrograms(),
+		[]string{"etcd", release.Default().Program("", "generic-apiserver")}, release.Default().PlanePrograms(),
 		[]string{"muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy"},
 	)
 }

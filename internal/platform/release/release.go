@@ -42,7 +42,7 @@ type List []Release
 // All returns the releases of this version of Muster.
 func All() List {
 	return List{
-		{Version: "v1.36.4", Default: true},
+		{Version: "v1.36.4", Default: true, Folder: "1.36"},
 	}
 }
 
@@ -105,6 +105,8 @@ func Minor(version string) string {
 var (
 	planePrograms   = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	machinePrograms = []string{"kube-proxy", "kubelet", "kubelet-config-check"}
+	// Of the release too: the program that others are links to, the management plane's, and people's.
+	otherPrograms = []string{"kubernetes", "generic-apiserver", "kubeadm", "kubectl"}
 )
 
 // PlanePrograms returns the programs of a control plane that are of the release, as paths below the directory of
@@ -126,7 +128,7 @@ func (r Release) paths(names []string) []string {
 // Program returns the path of a program below the directory of Muster's programs: in the release's folder if the
 // program is of the release, else beside Muster's own.
 func (r Release) Program(binDir, name string) string {
-	if slices.Contains(planePrograms, name) || slices.Contains(machinePrograms, name) {
+	if slices.Contains(slices.Concat(planePrograms, machinePrograms, otherPrograms), name) {
 		return filepath.Join(binDir, r.Folder, name)
 	}
 	return filepath.Join(binDir, name)

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/test/plane"
 )
 
@@ -56,7 +57,7 @@ func benchMain(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(o.bin, "kube-apiserver")); err != nil {
+	if _, err := os.Stat(release.Default().Program(o.bin, "kube-apiserver")); err != nil {
 		return fmt.Errorf("the benchmark runs the programs in bin/: run `make build` first (%w)", err)
 	}
 	b := bench{options: o}

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
 // options are the flags.
@@ -130,7 +132,7 @@ func parse(args []string) (options, error) {
 		return o, errors.New("numbers must be more than 0")
 	}
 	if slices.Contains(o.parts, partReview) {
-		for _, program := range []string{o.muster, filepath.Join(o.bin, "kube-apiserver")} {
+		for _, program := range []string{o.muster, release.Default().Program(o.bin, "kube-apiserver")} {
 			if _, err := os.Stat(program); err != nil {
 				return o, fmt.Errorf("the API server's part runs the programs in bin/: run `make build` first (%w)", err)
 			}
