@@ -46,10 +46,12 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the name of a cluster cannot be changed; make a new cluster"
 	Name string `json:"name"`
 
-	// Version is the Kubernetes version, such as "v1.36.3". Empty means the version that Muster was built with, which is the only one
-	// available.
+	// Version is the minor version of Kubernetes, such as "1.36". Its patch is the one that Muster has, and changes with Muster; a patch of
+	// the minor that is named here, such as "v1.36.3", stands for the minor. Empty means the version that the cluster has, and for a new
+	// cluster the default one.
 	// +optional
-	// +kubebuilder:validation:Pattern=`^v1\.[0-9]+\.[0-9]+$`
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^(1\.[0-9]+|v?1\.[0-9]+\.[0-9]+)$`
 	Version string `json:"version,omitempty"`
 
 	// Network cannot be changed once the cluster exists: machines and Services hold addresses from it.

@@ -36,7 +36,7 @@ var (
 	domainPattern   = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
 	rolePattern     = regexp.MustCompile(`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`)
 	subnetPattern   = regexp.MustCompile(`^subnet-[0-9a-f]{17}$`)
-	versionPattern  = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
+	versionPattern  = regexp.MustCompile(`^(1\.[0-9]+|v?1\.[0-9]+\.[0-9]+)$`)
 	kubernetesLabel = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
 	kubeletLabel    = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
 )
@@ -57,7 +57,7 @@ func ValidateCluster(c *Cluster) field.ErrorList {
 	errs := validateClusterNames(c)
 	spec := field.NewPath("spec")
 	if c.Spec.Version != "" && !versionPattern.MatchString(c.Spec.Version) {
-		errs = append(errs, field.Invalid(spec.Child("version"), c.Spec.Version, "must be a version as v1.36.3, or left out"))
+		errs = append(errs, field.Invalid(spec.Child("version"), c.Spec.Version, "must be a minor version such as 1.36, or left out"))
 	}
 	errs = append(errs, validateNetwork(spec.Child("network"), c.Spec.Network)...)
 	if replicas := c.Spec.ControlPlane.Replicas; replicas != nil && (*replicas < 1 || *replicas > MaxReplicas) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,15 @@ func addonNames() []string {
 		names = append(names, known.Name)
 	}
 	return names
+}
+
+// addonVersions are the versions of an add-on, each for clusters of some minors. The service refuses one of another minor.
+func addonVersions(name string) []string {
+	var versions []string
+	for _, known := range catalogue.Versions(name) {
+		versions = append(versions, known.Version)
+	}
+	return versions
 }
 
 func (c *createAddonCommand) command() *cobra.Command {
@@ -155,8 +165,8 @@ func (c *createAddonCommand) addon(name string) (*v1alpha1.Addon, error) {
 	switch {
 	case !ok:
 		return nil, terminal.UsageError{Err: fmt.Errorf("unknown add-on %q%s; there are: %s", name, terminal.DidYouMean(name, addonNames()), strings.Join(addonNames(), ", "))}
-	case c.version != "" && c.version != known.Version:
-		return nil, terminal.UsageError{Err: fmt.Errorf("--version %q: add-on %s has the version %s", c.version, name, known.Version)}
+	case c.version != "" && !slices.Contains(addonVersions(name), c.version):
+		return nil, terminal.UsageError{Err: fmt.Errorf("--version %q: add-on %s has the version %s", c.version, name, strings.Join(addonVersions(name), " or "))}
 	case resolve == "":
 		return nil, terminal.UsageError{Err: fmt.Errorf("--conflicts %q is not known; there are: none, overwrite", c.conflicts)}
 	case c.values != "" && c.valuesFile != "":

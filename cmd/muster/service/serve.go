@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/platform/programs"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // NewServeCommand returns "muster serve".
@@ -62,7 +63,8 @@ func register(front *awsfront.Front, a serve.Account) error {
 	}
 	return awsapi.Register(front, awsapi.Config{
 		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(),
-		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC, Cluster: a.Cluster, Pods: a.Pods, Deprecated: a.Deprecated, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
+		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC,
+		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) }, Cluster: a.Cluster, Pods: a.Pods, Deprecated: a.Deprecated, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
 	})
 }
 

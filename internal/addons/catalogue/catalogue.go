@@ -21,6 +21,18 @@ import (
 // New returns the add-ons of clusters of the default release, by name.
 func New() addon.Catalogue { return For(release.Default()) }
 
+// Versions returns an add-on in each of its versions, the newest release's first. An unknown name has no versions.
+func Versions(name string) []addon.Addon {
+	var all []addon.Addon
+	for _, of := range slices.Backward(release.All()) {
+		known, ok := For(of).Find(name)
+		if ok && !slices.ContainsFunc(all, func(a addon.Addon) bool { return a.Version == known.Version }) {
+			all = append(all, known)
+		}
+	}
+	return all
+}
+
 // For returns the add-ons of clusters of a release, by name.
 func For(of release.Release) addon.Catalogue {
 	all := addon.Catalogue{

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/addon/addontest"
 	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/release/releasetest"
 )
 
@@ -51,7 +52,11 @@ func TestCatalogue(t *testing.T) {
 		if !json.Valid([]byte(a.Schema)) || len(a.Schema) > v1alpha1.MaxAddonValues {
 			t.Errorf("the schema of %s is not JSON", a.Name)
 		}
-		if len(a.ClusterVersions) != 1 || a.ClusterVersions[0] != "1.36" {
+		want := release.All().Minors()
+		if a.Name == "kube-proxy" {
+			want = []string{release.Default().Minor()}
+		}
+		if !slices.Equal(a.ClusterVersions, want) {
 			t.Errorf("%s is for clusters of %v", a.Name, a.ClusterVersions)
 		}
 		if !strings.HasPrefix(a.Version, a.Program+"-eksbuild.") || !strings.HasPrefix(a.Program, "v") {
@@ -91,8 +96,8 @@ func TestReleaseOfAnotherMinor(t *testing.T) {
 	for i, a := range catalogue.For(releasetest.Next()) {
 		want := now[i].Version
 		if a.Name == "kube-proxy" {
-			want = "v1.37.1-eksbuild.1"
-			if !slices.Equal(a.ClusterVersions, []string{"1.37"}) {
+			want = "v1.99.1-eksbuild.1"
+			if !slices.Equal(a.ClusterVersions, []string{"1.99"}) {
 				t.Errorf("%s is for clusters of %v", a.Version, a.ClusterVersions)
 			}
 		}
@@ -123,5 +128,18 @@ func TestUnbuilt(t *testing.T) {
 		if got := a.Unbuilt(func(path string) bool { return slices.Contains(c.files, path) }); got != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"coredns": 1, "kube-proxy": len(release.All()), "none": 0} {
+		all := catalogue.Versions(name)
+		if len(all) != want {
+			t.Errorf("%s has %d versions", name, len(all))
+		}
+	}
+	if first := catalogue.Versions("kube-proxy")[0].ClusterVersions; !slices.Equal(first, release.All().Minors()[len(release.All())-1:]) {
+		t.Errorf("the first version of kube-proxy is for %v", first)
 	}
 }

@@ -57,7 +57,7 @@ func images(list release.List) []Image {
 }
 
 // of is the image of a release of Kubernetes and one of Muster's node files.
-func of(kubernetes release.Release, files string) Image { //nolint:unparam // a test pins the ids of an earlier release
+func of(kubernetes release.Release, files string) Image {
 	patch, minor, day := kubernetes.Patch(), kubernetes.Minor(), released[files]
 	created, _ := time.Parse("20060102", day) // a test looks
 	sum := sha256.Sum256([]byte("muster image " + kubernetes.Version + " " + files + " " + Architecture))
@@ -69,14 +69,27 @@ func of(kubernetes release.Release, files string) Image { //nolint:unparam // a 
 	}
 }
 
-// Find finds an image by its id.
-func Find(id string) (Image, bool) {
-	for _, i := range All() {
-		if i.ID == id {
-			return i, true
-		}
+// Find finds an image by its id. An image of an earlier patch is the one of the patch that is in its place now.
+func Find(id string) (Image, bool) { return find(id, release.All()) }
+
+func find(id string, list release.List) (Image, bool) {
+	i := slices.IndexFunc(list, func(r release.Release) bool { return launches(id, r) })
+	if i < 0 {
+		return Image{}, false
 	}
-	return Image{}, false
+	return of(list[i], version.Release), true
+}
+
+// launches reports whether an image's machines run a release.
+func launches(id string, r release.Release) bool {
+	return slices.ContainsFunc(append(r.Earlier, r.Version), func(version string) bool {
+		for files := range released {
+			if of(release.Release{Version: version}, files).ID == id {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // Recommended is the newest image of a minor version of Kubernetes, as 1.36.
@@ -90,30 +103,22 @@ func Recommended(kubernetes string) (Image, bool) {
 	return found, found.ID != ""
 }
 
-// OfMachine is the id of the image that a machine was launched from: that of the default release, if the machine names
-// none.
+// OfMachine is the id of the image that a machine was launched from. A machine that names none has the first release.
 func OfMachine(m *v1alpha1.Machine) string {
-	newest, _ := Recommended(release.Default().Minor()) // a test looks
-	return cmp.Or(m.Spec.ImageID, newest.ID)
+	return cmp.Or(m.Spec.ImageID, OfRelease(release.All().First()))
 }
 
-// OfRelease returns the id of the image that machines of a cluster's release are launched from; empty for the default
-// release, whose machines name none.
-func OfRelease(r release.Release) string {
-	if r.Default {
-		return ""
-	}
-	return of(r, version.Release).ID
-}
+// OfRelease returns the id of the image that machines of a release are launched from.
+func OfRelease(r release.Release) string { return of(r, version.Release).ID }
 
-// Release returns the release of Kubernetes that a machine runs which was launched from an image, by its id; the
-// default if no image has the id.
+// Release returns the release of Kubernetes that a machine runs which was launched from an image, by its id: the first
+// release if a machine names no image, or one of a later version of Muster.
 func Release(id string) release.Release { return releaseOf(id, release.All()) }
 
 func releaseOf(id string, list release.List) release.Release {
-	i := slices.IndexFunc(list, func(r release.Release) bool { return of(r, version.Release).ID == id })
+	i := slices.IndexFunc(list, func(r release.Release) bool { return launches(id, r) })
 	if i < 0 {
-		return list.Default()
+		return list.First()
 	}
 	return list[i]
 }

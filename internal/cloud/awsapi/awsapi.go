@@ -28,6 +28,7 @@ import (
 	"muster.dev/muster/internal/image/registrystore"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/storage/filestore"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	Region  string
 	// LocalMachines says whether this host can make machines of namespaces.
 	LocalMachines bool
+	// Unbuilt says what is to be done before a release of Kubernetes can run on this host; empty if nothing is.
+	Unbuilt func(release.Release) string
 	// UserData reads what a machine was launched with; machine.ErrNotFound if nothing.
 	UserData func(id string) ([]byte, error)
 	// Cluster makes a client of a cluster that is served, by its namespace.
@@ -78,7 +81,7 @@ func Register(front *awsfront.Front, c Config) error {
 	}
 	account := awsresource.Account{Management: awsresource.Allowed(c.Management), Pages: nexttoken.NewSealer(sealing), Region: c.Region}
 	if err := ec2.Register(front, ec2.Config{
-		Account: account, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, LaunchWait: launchWait,
+		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, LaunchWait: launchWait,
 	}); err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	if err := eks.Register(front, eks.Config{
-		Account: account, LocalMachines: c.LocalMachines, Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
+		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
 		AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/platform/release"
 )
 
 type noInstances struct{}
@@ -61,7 +62,7 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Deprecated: func(context.Context, string) (deprecation.Seen, error) { return deprecation.Seen{}, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }, HostRanges: func() ([]netip.Prefix, error) { return nil, nil }}
+	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Unbuilt: func(release.Release) string { return "" }, Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Deprecated: func(context.Context, string) (deprecation.Seen, error) { return deprecation.Seen{}, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }, HostRanges: func() ([]netip.Prefix, error) { return nil, nil }}
 }
 
 func frontOf(t *testing.T, c Config) *awsfront.Front {

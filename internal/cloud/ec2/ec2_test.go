@@ -26,6 +26,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const (
@@ -93,7 +94,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
 	if err := Register(w.front, ec2resource.Config{
-		Account: awsresource.Account{Management: launched{management, w}, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}, LocalMachines: true,
+		Account: awsresource.Account{Management: launched{management, w}, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}, LocalMachines: true, Unbuilt: func(of release.Release) string { return of.Unbuilt(func(string) bool { return false }) },
 		UserData:   func(id string) ([]byte, error) { return []byte("told to " + id), nil },
 		Usage:      w.addresses,
 		HostRanges: func() ([]netip.Prefix, error) { return w.host, w.hostFails },

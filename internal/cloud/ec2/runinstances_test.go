@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/terminated"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const nodeConfig = `apiVersion: node.eks.aws/v1alpha1
@@ -29,7 +30,7 @@ spec:
 `
 
 var (
-	testImage = ami.All()[0].ID
+	testImage = ami.OfRelease(release.Default())
 	run       = "RunInstances&ImageId=" + testImage + "&InstanceType=m5.large&MinCount=1"
 )
 

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/addons/coredns"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const (
@@ -210,6 +211,11 @@ func TestAddonVersions(t *testing.T) {
 	}
 	w.ask("GET", "/addons/supported-versions", "", 200, names...)
 	w.ask("GET", "/addons/supported-versions?kubernetesVersion=1.20", "", 200, `{"addons":[]}`)
+	w.ask("GET", "/addons/supported-versions?kubernetesVersion=1.34&addonName=kube-proxy", "", 200, `"addonVersions":[{"addonVersion":"`+release.All()[0].Version+`-eksbuild.1"`,
+		`"compatibilities":[{"clusterVersion":"1.34","platformVersions":["*"],"defaultVersion":true}]`)
+	if all := w.ask("GET", "/addons/supported-versions?addonName=kube-proxy", "", 200); strings.Count(all, `"clusterVersion"`) != len(release.All()) {
+		t.Error(all)
+	}
 	w.ask("GET", "/addons/supported-versions?types=security", "", 200, `{"addons":[{"addonName":"eks-pod-identity-agent"`)
 	w.ask("GET", "/addons/supported-versions?publishers=other", "", 200, `{"addons":[]}`)
 	w.ask("GET", "/addons/supported-versions?owners=other", "", 200, `{"addons":[]}`)

@@ -29,6 +29,7 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const (
@@ -87,6 +88,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		}
 		return nil
 	}
+	config.Unbuilt = func(of release.Release) string { return of.Unbuilt(func(string) bool { return false }) }
 	config.KeyPair = func(_ context.Context, name string) (bool, error) { return name == "mine", nil }
 	config.AccessPolicy = func(arn string) error {
 		if arn != viewPolicy {
@@ -377,4 +379,11 @@ func TestPagesAndVersions(t *testing.T) {
 	w.ask("GET", "/clusters?maxResults=101", "", 400, "InvalidParameterException")
 	w.ask("GET", "/cluster-versions", "", 200, `"clusterVersion":"1.36"`, `"defaultVersion":true`, `"kubernetesPatchVersion":"1.36.4"`)
 	w.ask("GET", "/cluster-versions?clusterVersions=1.20", "", 200, `{"clusterVersions":[]}`)
+	if all := w.ask("GET", "/cluster-versions", "", 200); strings.Count(all, `"clusterVersion"`) != len(release.All()) {
+		t.Error(all)
+	}
+	if all := w.ask("GET", "/cluster-versions?defaultOnly=true", "", 200, `"clusterVersion":"1.36"`); strings.Count(all, `"clusterVersion"`) != 1 {
+		t.Error(all)
+	}
+	w.ask("GET", "/cluster-versions?clusterVersions=1.37", "", 200, `"releaseDate":`, `"endOfStandardSupportDate":`)
 }

@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/podassociations"
 	"muster.dev/muster/internal/cloud/eks/updates"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // Config is what the actions need.
@@ -34,6 +35,8 @@ type Config struct {
 	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
 	// Key says why an account cannot use a KMS key, by its ARN.
 	Key func(ctx context.Context, account, arn string) error
+	// Unbuilt says what is to be done before a release of Kubernetes can run on this host; empty if nothing is.
+	Unbuilt func(release.Release) string
 	// KeyPair says whether EC2 has a key pair of a name.
 	KeyPair func(ctx context.Context, name string) (bool, error)
 	// AccessPolicies are the names of those that there are, and AccessPolicy says what is wrong with the ARN of one.
@@ -43,8 +46,8 @@ type Config struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil {
-		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, and access policies")
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil || c.Unbuilt == nil {
+		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, releases, and access policies")
 	}
 	store := &eksresource.Store{Account: c.Account}
 	groups := nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair})
@@ -52,7 +55,7 @@ func Register(f *awsfront.Front, c Config) error {
 	associations := podassociations.New(store)
 	entries := accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})
 	for _, noun := range []interface{ Register(f *awsfront.Front) }{
-		clusters.New(store, c.Key), groups, added, associations, entries, authorities.New(store),
+		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt}), groups, added, associations, entries, authorities.New(store),
 		insights.New(store, insights.Config{Cluster: c.Cluster, Deprecated: c.Deprecated}),
 		updates.New(store, groups, added), ekstags.New(store, groups, added, associations, entries),
 	} {

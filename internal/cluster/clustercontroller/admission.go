@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -24,10 +25,14 @@ func Admit(c component.Config) error {
 	if err := (clusterconfig.Config{Cluster: &c.Cluster}).Validate(); err != nil {
 		return &Refusal{Reason: readiness.ReasonInvalidSpec, Message: err.Error()}
 	}
-	if _, err := clusterconfig.ReleaseOf(c.Cluster.Spec.Version); err != nil {
+	of, err := clusterconfig.ReleaseOf(c.Cluster.Spec.Version)
+	if err != nil {
 		return &Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: err.Error()}
 	}
-	_, err := networkrecord.Resolve(c)
+	if missing := programs.Unbuilt(c.BinDir, of); missing != "" {
+		return &Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: "spec.version: " + missing}
+	}
+	_, err = networkrecord.Resolve(c)
 	if problem, ok := errors.AsType[*clusternetwork.Problem](err); ok {
 		return &Refusal{Reason: problem.Reason, Message: problem.Message}
 	}
@@ -62,7 +67,7 @@ func Begin(dir statedir.Cluster, object *v1alpha1.Cluster) error {
 	if err := os.MkdirAll(string(dir), 0o700); err != nil {
 		return fmt.Errorf("making directory of cluster %s: %w", object.Spec.Name, err)
 	}
-	_, err := clusterconfig.Save(dir.Record(), clusterconfig.Config{Cluster: object.DeepCopy()})
+	_, err := clusterconfig.SaveNew(dir.Record(), clusterconfig.Config{Cluster: object})
 	return err
 }
 
@@ -75,10 +80,16 @@ func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec) (changed bool, err 
 	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
 		return false, err // the API server refuses it; a management plane that was restored may not know
 	}
-	if _, err := clusterconfig.ReleaseOf(spec.Version); err != nil {
+	is, err := clusterconfig.ReleaseOfRecord(saved.Cluster.Spec)
+	if err != nil {
+		return false, err
+	}
+	next, err := clusterconfig.NextRelease(saved.Cluster.Spec, spec)
+	if err != nil {
 		return false, err
 	}
 	before := saved.Cluster.Spec
+	before.Version, spec.Version = is.Minor(), next.Minor()
 	saved.Cluster.Spec = spec
 	changed, err = clusterconfig.Save(dir.Record(), saved)
 	before.Tags, before.EKS = spec.Tags, spec.EKS // nothing runs by them

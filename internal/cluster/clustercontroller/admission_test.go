@@ -35,6 +35,7 @@ func TestAdmit(t *testing.T) {
 		{"a name that is none", func(c *component.Config) { c.Cluster.Spec.Name = "a b" }, false, readiness.ReasonInvalidSpec, "spec.name"},
 		{"both invalid and of no version", func(c *component.Config) { c.Cluster.Spec.Name, c.Cluster.Spec.Version = "a b", "v1.20.1" }, false, readiness.ReasonInvalidSpec, "spec.name"},
 		{"a version of the past", func(c *component.Config) { c.Cluster.Spec.Version = "v1.20.1" }, false, readiness.ReasonUnsupportedVersion, "spec.version: "},
+		{"a version that is not built", func(c *component.Config) { c.Cluster.Spec.Version = "1.37" }, false, readiness.ReasonUnsupportedVersion, "spec.version: Kubernetes 1.37 is not built here: run `make kubernetes MINOR=1.37`"},
 		{"no default VPC", func(*component.Config) {}, true, clusternetwork.ReasonNoDefault, "the account has no default VPC: name the subnets that the cluster is in"},
 		{"a subnet that is not there", func(c *component.Config) {
 			c.Cluster.Spec.Network.SubnetIDs = []v1alpha1.SubnetID{"subnet-0123456789abcdef0", "subnet-0123456789abcdef1"}

@@ -110,7 +110,7 @@ func TestHost(t *testing.T) {
 		h.setReader(nil)
 	}
 	object.Spec.Version = "v1.99.0"
-	refused("there are no programs of Kubernetes v1.99.0")
+	refused(`unsupported Kubernetes version "v1.99.0": there is 1.34`)
 	object.Spec.Version = ""
 	refused("")
 	if h.followed.refusal != "" {
@@ -128,7 +128,7 @@ func TestHost(t *testing.T) {
 	}
 	bad = asked("green")
 	bad.Spec.Version = "v1.99.0"
-	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonUnsupportedVersion || !strings.Contains(refusal.Message, "there are no programs of Kubernetes v1.99.0: write v1.36.4") {
+	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonUnsupportedVersion || !strings.Contains(refusal.Message, `unsupported Kubernetes version "v1.99.0": there is 1.34`) {
 		t.Errorf("got %v", err)
 	}
 	if dirs, err := hosts.cfg.State.ListClusters(); err != nil || len(dirs) != 1 {

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"fmt"
 	"os"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/portplan"
+	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
 )
@@ -26,7 +28,7 @@ func (s Session) check(binDir string, running bool) error {
 		steps.New("layout", func() error { return statedir.CheckLayout(s.State) }),
 		steps.Option("host of issuers", "--issuer-host", func() error { return s.issuers().Check(s.State) }),
 		steps.Option("range of load balancers", "--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) }),
-		steps.New("release", func() error { _, err := clusterconfig.ReleaseOf(s.Wanted.Cluster.Spec.Version); return err }),
+		steps.New("release", func() error { return CheckRelease(binDir, s.Wanted.Cluster.Spec) }),
 		steps.Into("account", &own, func() (account.Account, error) { return account.Plan(s.State, s.Region) }),
 		steps.New("network", func() error { return s.checkNetwork(own) }),
 		steps.New("local machines", func() error { return hostcheck.Local(s.State, binDir, own.Region) }).If(wantsLocal && (s.Explicit || !s.State.Exists())),
@@ -36,6 +38,18 @@ func (s Session) check(binDir string, running bool) error {
 		steps.New("inotify", func() error { return hostcheck.Inotify(s.Wanted.NodeGroups) }).If(!running && wantsLocal),
 		steps.New("port", s.checkPort).If(!running),
 	)
+}
+
+// CheckRelease refuses a version that there is not, or whose programs are not built.
+func CheckRelease(binDir string, wanted v1alpha1.ClusterSpec) error {
+	of, err := clusterconfig.ReleaseOf(wanted.Version)
+	if err != nil {
+		return err
+	}
+	if missing := programs.Unbuilt(binDir, of); missing != "" {
+		return fmt.Errorf("spec.version: %s", missing)
+	}
+	return nil
 }
 
 // checkPort refuses a port of the API server that another program has.

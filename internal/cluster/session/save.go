@@ -40,7 +40,7 @@ func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err err
 			return networkrecord.DescribeDefault(s.State, own.Region, cmp.Or(s.Egress, egresspolicy.NAT))
 		}),
 		steps.New("directory of the cluster", func() error { return makeDir("directory of cluster "+s.Wanted.Cluster.Spec.Name, string(cluster)) }),
-		steps.Into("record", &made, func() (bool, error) { return clusterconfig.Save(cluster.Record(), s.Wanted) }),
+		steps.Into("record", &made, func() (bool, error) { return clusterconfig.SaveNew(cluster.Record(), s.Wanted) }),
 	)
 	return made, err
 }

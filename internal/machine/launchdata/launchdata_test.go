@@ -109,7 +109,7 @@ func TestUserData(t *testing.T) {
 	want := nodeconfig.Spec{
 		Cluster: nodeconfig.Cluster{Name: "test", APIServerEndpoint: "https://172.31.0.4:443", CIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", Domain: "cluster.local"},
 		Kubelet: nodeconfig.Kubelet{
-			Flags: []string{"--node-labels=eks.amazonaws.com/capacityType=ON_DEMAND,eks.amazonaws.com/nodegroup=workers,eks.amazonaws.com/nodegroup-image=" + ami.All()[0].ID + ",empty=,muster.dev/nodegroup=workers,tier=web"},
+			Flags: []string{"--node-labels=eks.amazonaws.com/capacityType=ON_DEMAND,eks.amazonaws.com/nodegroup=workers,eks.amazonaws.com/nodegroup-image=" + ami.OfMachine(&v1alpha1.Machine{}) + ",empty=,muster.dev/nodegroup=workers,tier=web"},
 			Config: map[string]any{"registerWithTaints": []any{
 				map[string]any{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}, map[string]any{"key": "quiet", "effect": "NoExecute"},
 			}},

@@ -38,7 +38,7 @@ type Config struct {
 	// ClusterName is the spec.name of the one cluster that this service runs. The controllers act on the NodeGroups in
 	// its namespace and on the Machines that name it.
 	ClusterName string
-	// ImageID is the image that machines of groups are launched from; empty for that of the default release.
+	// ImageID is the image that machines of groups are launched from.
 	ImageID string
 	// Cluster is the plane that machines join, made with ClusterOptions. The manager starts it.
 	Cluster cluster.Cluster

@@ -183,7 +183,7 @@ func newTestMachine() *v1alpha1.Machine {
 
 func newTestNode(ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid", Labels: nodegroupspec.ManagedLabels(newTestMachine(), ami.All()[0].ID)},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid", Labels: nodegroupspec.ManagedLabels(newTestMachine(), ami.OfMachine(&v1alpha1.Machine{}))},
 		Spec:       corev1.NodeSpec{ProviderID: v1alpha1.ProviderID("us-east-1a", id), PodCIDR: "10.244.1.0/24"},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: ready, Reason: "KubeletSaysSo", Message: "said so"},

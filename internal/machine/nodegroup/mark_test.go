@@ -35,7 +35,7 @@ func marked(t *testing.T) (*world, *machines) {
 
 // withManaged adds the labels of EKS that a Node of the group's registers with.
 func withManaged(labels map[string]string) map[string]string {
-	maps.Copy(labels, nodegroupspec.ManagedLabels(newTestMachine(), ami.All()[0].ID))
+	maps.Copy(labels, nodegroupspec.ManagedLabels(newTestMachine(), ami.OfMachine(&v1alpha1.Machine{})))
 	return labels
 }
 

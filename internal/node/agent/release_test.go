@@ -21,7 +21,7 @@ func TestProgramsAreOfTheMachinesRelease(t *testing.T) {
 	self.Release = releasetest.Next()
 	a.setSelf(self)
 	for name, want := range map[string]string{
-		"kubelet": "/opt/muster/bin/1.37/kubelet", "kube-proxy": "/opt/muster/bin/1.37/kube-proxy", "kubelet-config-check": "/opt/muster/bin/1.37/kubelet-config-check",
+		"kubelet": "/opt/muster/bin/1.99/kubelet", "kube-proxy": "/opt/muster/bin/1.99/kube-proxy", "kubelet-config-check": "/opt/muster/bin/1.99/kubelet-config-check",
 		"containerd": "/opt/muster/bin/containerd",
 	} {
 		if got := programPath(a, name); got != want {

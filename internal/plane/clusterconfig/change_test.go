@@ -10,7 +10,7 @@ import (
 )
 
 func inMode(mode v1alpha1.AuthenticationMode) v1alpha1.ClusterSpec {
-	return v1alpha1.ClusterSpec{Version: "v1.0.0", AccessConfig: v1alpha1.ClusterAccessConfig{AuthenticationMode: mode}}
+	return v1alpha1.ClusterSpec{Version: "1.36", AccessConfig: v1alpha1.ClusterAccessConfig{AuthenticationMode: mode}}
 }
 
 func TestModesGoOneWay(t *testing.T) {

@@ -41,9 +41,9 @@ func TestReleaseOfAnotherMinor(t *testing.T) {
 		}
 	}
 	want := map[string]change{
-		APIServer:         {"/opt/muster/bin/1.37/kube-apiserver", []string{"--profiling=false"}, []string{"--emulated-version=1.36", "--profiling=true"}},
-		ControllerManager: {"/opt/muster/bin/1.37/kube-controller-manager", []string{"--kube-api-qps=100"}, []string{"--kube-api-qps=150"}},
-		Scheduler:         {"/opt/muster/bin/1.37/kube-scheduler", nil, []string{"--feature-gates=GangScheduling=true"}},
+		APIServer:         {"/opt/muster/bin/1.99/kube-apiserver", []string{"--profiling=false"}, []string{"--emulated-version=1.98", "--profiling=true"}},
+		ControllerManager: {"/opt/muster/bin/1.99/kube-controller-manager", []string{"--kube-api-qps=100"}, []string{"--kube-api-qps=150"}},
+		Scheduler:         {"/opt/muster/bin/1.99/kube-scheduler", nil, []string{"--feature-gates=GangScheduling=true"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what the release changes (-want +got):\n%s", diff)

@@ -34,9 +34,17 @@ func Machine() []string {
 	)
 }
 
-// Find returns the directory of muster's own program, in which everything else is looked for, and checks that all is
-// there; with machines, also what local machines need.
-func Find(machines bool) (string, error) {
+// Unbuilt says what is to be done before a release can run, whose programs are to lie below a directory; empty if
+// nothing is.
+func Unbuilt(dir string, of release.Release) string {
+	return of.Unbuilt(func(path string) bool {
+		_, err := os.Stat(filepath.Join(dir, path))
+		return err == nil
+	})
+}
+
+// Dir returns the directory of muster's own program, in which everything else is looked for.
+func Dir() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("finding muster's own program: %w", err)
@@ -44,7 +52,16 @@ func Find(machines bool) (string, error) {
 	if self, err = filepath.EvalSymlinks(self); err != nil {
 		return "", fmt.Errorf("finding the directory of muster's own program: %w", err)
 	}
-	dir := filepath.Dir(self)
+	return filepath.Dir(self), nil
+}
+
+// Find returns the directory of muster's own program, and checks that all is there; with machines, also what local
+// machines need.
+func Find(machines bool) (string, error) {
+	dir, err := Dir()
+	if err != nil {
+		return "", err
+	}
 	wanted := Plane()
 	if machines {
 		wanted = append(wanted, Machine()...)

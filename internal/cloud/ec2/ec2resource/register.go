@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/keylock"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // Service is the name of EC2 in ARNs, and at the front.
@@ -25,6 +26,8 @@ type Config struct {
 	awsresource.Account
 	// LocalMachines reports whether this host can make machines of namespaces, which takes root.
 	LocalMachines bool
+	// Unbuilt says what is to be done before a release of Kubernetes can run on this host; empty if nothing is.
+	Unbuilt func(release.Release) string
 	// UserData reads what a machine of a node group was launched with; machine.ErrNotFound if nothing. Nil where there
 	// are no machines.
 	UserData func(id string) ([]byte, error)
@@ -52,8 +55,8 @@ type EC2 struct {
 
 // New checks what the actions need.
 func New(c Config) (*EC2, error) {
-	if c.Management == nil || c.Pages == nil || c.Usage == nil || c.HostRanges == nil {
-		return nil, errors.New("the actions of EC2 need a client of the management plane, a sealer of pages, who has addresses, and those of the host")
+	if c.Management == nil || c.Pages == nil || c.Usage == nil || c.HostRanges == nil || c.Unbuilt == nil {
+		return nil, errors.New("the actions of EC2 need a client of the management plane, a sealer of pages, who has addresses, those of the host, and releases")
 	}
 	own, err := region.Find(c.Region)
 	if err != nil {

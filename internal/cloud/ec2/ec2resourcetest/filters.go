@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/platform/release"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -40,6 +41,7 @@ func New(t *testing.T, objects ...client.Object) *ec2resource.EC2 {
 			Pages:      nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1",
 		},
 		Usage:      func(string) ([]machine.Usage, error) { return nil, nil },
+		Unbuilt:    func(release.Release) string { return "" },
 		HostRanges: func() ([]netip.Prefix, error) { return nil, nil },
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func (a *Actions) wantedInstances(ctx context.Context, in *runInstancesInput) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := in.check(data, a.ec2.LocalMachines); err != nil {
+	if err := a.check(in, data); err != nil {
 		return nil, err
 	}
 	if err := data.Check(); err != nil {
@@ -122,7 +122,7 @@ func (a *Actions) launchData(ctx context.Context, in *runInstancesInput) (launch
 }
 
 // check refuses what no machine can be.
-func (in *runInstancesInput) check(data launchtemplate.Data, local bool) error {
+func (a *Actions) check(in *runInstancesInput, data launchtemplate.Data) error {
 	switch {
 	case in.MinCount == nil || in.MaxCount == nil || *in.MinCount < 1 || *in.MaxCount < *in.MinCount:
 		return awsfault.Errorf(ec2resource.InvalidParameter, "Invalid value for instanceCount: MinCount must be at least 1 and at most MaxCount")
@@ -132,7 +132,7 @@ func (in *runInstancesInput) check(data launchtemplate.Data, local bool) error {
 		return awsfault.Errorf(ec2resource.MissingParameter, "The request must contain the parameter ImageId")
 	case data.InstanceType == "":
 		return awsfault.Errorf(ec2resource.MissingParameter, "The request must contain the parameter InstanceType: Muster has no m1.small, which is EC2's default")
-	case !local:
+	case !a.ec2.LocalMachines:
 		return awsfault.Errorf("Unsupported", "This service runs without root and can make no machines: start it with root")
 	case in.PrivateIPAddress != "":
 		return awsfault.Errorf("Unsupported", "Muster chooses the addresses of machines: leave PrivateIpAddress out")
@@ -144,6 +144,9 @@ func (in *runInstancesInput) check(data launchtemplate.Data, local bool) error {
 	}
 	if _, ok := ami.Find(data.ImageID); !ok {
 		return ec2id.Image.NotFound(data.ImageID)
+	}
+	if missing := a.ec2.Unbuilt(ami.Release(data.ImageID)); missing != "" {
+		return awsfault.Errorf("Unsupported", "%s", missing)
 	}
 	return ec2resource.Only("InstanceInitiatedShutdownBehavior", in.InstanceInitiatedShutdownBehavior, "terminate")
 }

@@ -87,15 +87,18 @@ func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeIm
 					all = append(all, showImage(i))
 				}
 			}
+			wanted := map[string]bool{}
 			for _, id := range in.ImageIDs {
 				if err := ec2id.Image.Check(id); err != nil {
 					return nil, err
 				}
-				if _, ok := ami.Find(id); !ok {
+				found, ok := ami.Find(id)
+				if !ok {
 					return nil, ec2id.Image.NotFound(id)
 				}
+				wanted[found.ID] = true
 			}
-			all = slices.DeleteFunc(all, func(i shownImage) bool { return len(in.ImageIDs) > 0 && !slices.Contains(in.ImageIDs, i.ImageID) })
+			all = slices.DeleteFunc(all, func(i shownImage) bool { return len(wanted) > 0 && !wanted[i.ImageID] })
 			out := &describeImagesOutput{}
 			var err error
 			out.Images, out.NextToken, err = ec2resource.Choose(a.ec2, call, imageNoun(), all, nil, in.Paged)

@@ -89,7 +89,7 @@ func (a *API) wantedAddon(ctx context.Context, of *v1alpha1.Cluster, in *createA
 		AddonName: in.AddonName, Version: in.AddonVersion, ConfigurationValues: in.ConfigurationValues, ServiceAccountRoleARN: in.ServiceAccountRoleARN,
 		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),
 	}}
-	known, err := a.checkAddon(ctx, in.Named, wanted.Spec, in.PodIdentityAssociations)
+	known, err := a.checkAddon(ctx, of, in.Named, wanted.Spec, in.PodIdentityAssociations)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,6 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
-	"muster.dev/muster/internal/platform/release"
 )
 
 // addonShape is EKS's add-on, as it is answered.
@@ -107,7 +106,7 @@ func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsf
 
 // showAddon is an add-on as EKS tells of it. While an update of it is in progress it is UPDATING.
 func (a *API) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonShape, error) {
-	known, _ := catalogue.New().Find(found.Name)
+	known, _ := catalogue.For(eksresource.Release(of)).Find(found.Name)
 	shown := &addonShape{
 		AddonName: found.Name, ClusterName: of.Spec.Name, Status: string(found.Phase()), AddonARN: a.addonARN(call, of.Spec.Name, found),
 		AddonVersion: cmp.Or(found.Status.Version, found.Spec.Version, known.Version), ServiceAccountRoleARN: found.Spec.ServiceAccountRoleARN,
@@ -137,17 +136,18 @@ func (a *API) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.C
 }
 
 // checkAddon refuses what no add-on can be, and returns the entry of the catalogue.
-func (a *API) checkAddon(ctx context.Context, in Named, wanted v1alpha1.AddonSpec, associations []addonAssociation) (addon.Addon, error) {
-	known, ok := catalogue.New().Find(in.AddonName)
+func (a *API) checkAddon(ctx context.Context, of *v1alpha1.Cluster, in Named, wanted v1alpha1.AddonSpec, associations []addonAssociation) (addon.Addon, error) {
+	runs := eksresource.Release(of)
+	known, ok := catalogue.For(runs).Find(in.AddonName)
 	resolve := []v1alpha1.ResolveConflicts{"", v1alpha1.ConflictsNone, v1alpha1.ConflictsOverwrite, v1alpha1.ConflictsPreserve}
 	refuse := func(format string, args ...any) (addon.Addon, error) {
 		return known, addonFault(eksfault.InvalidParameter, in, format, args...)
 	}
 	switch {
 	case !ok:
-		return refuse("Addon %.80s specified is not supported in %s kubernetes version", in.AddonName, release.Default().Minor())
+		return refuse("Addon %.80s specified is not supported in %s kubernetes version", in.AddonName, runs.Minor())
 	case wanted.Version != "" && wanted.Version != known.Version:
-		return refuse("Addon version specified is not supported: %.60s is not a version of %s, %s is", wanted.Version, known.Name, known.Version)
+		return refuse("Addon version specified is not supported: %.60s is not a version of %s for clusters of %s, %s is", wanted.Version, known.Name, runs.Minor(), known.Version)
 	case !slices.Contains(resolve, wanted.ResolveConflicts):
 		return refuse("resolveConflicts %.40q is not known: it must be NONE, OVERWRITE or PRESERVE", wanted.ResolveConflicts)
 	case len(wanted.ConfigurationValues) > v1alpha1.MaxAddonValues:

@@ -79,7 +79,7 @@ func (a *API) acceptAddon(ctx context.Context, sent awsresource.Token, of *v1alp
 		Version: in.AddonVersion, ConfigurationValues: eksresource.Deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,
 		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),
 	}
-	known, err := a.checkAddon(ctx, in.Named, wanted, in.PodIdentityAssociations)
+	known, err := a.checkAddon(ctx, of, in.Named, wanted, in.PodIdentityAssociations)
 	if err != nil {
 		return nil, err
 	}

@@ -50,9 +50,10 @@ func (a *API) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVer
 			chosen := func(from []string, value string) bool { return len(from) == 0 || slices.Contains(from, value) }
 			var infos []addonInfo
 			for _, known := range catalogue.New() {
-				if (in.AddonName == "" || in.AddonName == known.Name) && (in.KubernetesVersion == "" || slices.Contains(known.ClusterVersions, in.KubernetesVersion)) &&
-					chosen(in.Types, known.Type) && chosen(in.Publishers, known.Publisher) && chosen(in.Owners, known.Owner) {
-					infos = append(infos, showAddonInfo(known))
+				if (in.AddonName == "" || in.AddonName == known.Name) && chosen(in.Types, known.Type) && chosen(in.Publishers, known.Publisher) && chosen(in.Owners, known.Owner) {
+					if shown := showAddonInfo(known, in.KubernetesVersion); len(shown.AddonVersions) > 0 {
+						infos = append(infos, shown)
+					}
 				}
 			}
 			out := &addonVersionsOutput{}
@@ -64,19 +65,25 @@ func (a *API) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVer
 	}
 }
 
-// showAddonInfo is an add-on of the catalogue as EKS tells of it.
-func showAddonInfo(known addon.Addon) addonInfo {
-	version := addonVersionInfo{
-		AddonVersion: known.Version, Architecture: []string{runtime.GOARCH}, ComputeTypes: []string{"ec2"}, Compatibilities: []compatibility{},
-		RequiresConfiguration: new(false), RequiresIAMPermissions: new(false),
+// showAddonInfo is an add-on of the catalogue as EKS tells of it, in the versions for clusters of a minor, or for those of
+// any if the minor is empty.
+func showAddonInfo(known addon.Addon, minor string) addonInfo {
+	info := addonInfo{AddonName: known.Name, Type: known.Type, Publisher: known.Publisher, Owner: known.Owner, DefaultNamespace: known.Namespace}
+	for _, one := range catalogue.Versions(known.Name) {
+		version := addonVersionInfo{
+			AddonVersion: one.Version, Architecture: []string{runtime.GOARCH}, ComputeTypes: []string{"ec2"},
+			RequiresConfiguration: new(false), RequiresIAMPermissions: new(false),
+		}
+		for _, of := range one.ClusterVersions {
+			if minor == "" || minor == of {
+				version.Compatibilities = append(version.Compatibilities, compatibility{of, []string{"*"}, new(true)})
+			}
+		}
+		if len(version.Compatibilities) > 0 {
+			info.AddonVersions = append(info.AddonVersions, version)
+		}
 	}
-	for _, of := range known.ClusterVersions {
-		version.Compatibilities = append(version.Compatibilities, compatibility{of, []string{"*"}, new(true)})
-	}
-	return addonInfo{
-		AddonName: known.Name, Type: known.Type, Publisher: known.Publisher, Owner: known.Owner, DefaultNamespace: known.Namespace,
-		AddonVersions: []addonVersionInfo{version},
-	}
+	return info
 }
 
 type addonConfigurationInput struct{ AddonName, AddonVersion string }
@@ -94,10 +101,12 @@ type podIdentityConfiguration struct {
 func (a *API) describeAddonConfiguration() awsfront.Spec[addonConfigurationInput, addonConfigurationOutput] {
 	return awsfront.Spec[addonConfigurationInput, addonConfigurationOutput]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *addonConfigurationInput) (*addonConfigurationOutput, error) {
-			known, ok := catalogue.New().Find(in.AddonName)
-			if !ok || known.Version != in.AddonVersion {
+			all := catalogue.Versions(in.AddonName)
+			i := slices.IndexFunc(all, func(a addon.Addon) bool { return a.Version == in.AddonVersion })
+			if i < 0 {
 				return nil, awsfault.Errorf(eksfault.NotFound, "Configuration not found for addon: %.80s, version: %.60s", in.AddonName, in.AddonVersion)
 			}
+			known := all[i]
 			return &addonConfigurationOutput{
 				AddonName: known.Name, AddonVersion: known.Version, ConfigurationSchema: known.Schema, PodIdentityConfiguration: []podIdentityConfiguration{},
 			}, nil

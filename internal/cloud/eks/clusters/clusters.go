@@ -8,18 +8,25 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // API has the actions.
 type API struct {
 	store *eksresource.Store
-	key   func(ctx context.Context, account, arn string) error
+	Config
 }
 
-// New has the actions over a store. The function key says why an account cannot use a KMS key, by its ARN.
-func New(store *eksresource.Store, key func(ctx context.Context, account, arn string) error) *API {
-	return &API{store, key}
+// Config is what the actions about clusters need beside the store.
+type Config struct {
+	// Key says why an account cannot use a KMS key, by its ARN.
+	Key func(ctx context.Context, account, arn string) error
+	// Unbuilt says what is to be done before a release can run; empty if nothing is.
+	Unbuilt func(release.Release) string
 }
+
+// New has the actions over a store.
+func New(store *eksresource.Store, config Config) *API { return &API{store, config} }
 
 // Register adds the actions to the front.
 func (a *API) Register(f *awsfront.Front) {

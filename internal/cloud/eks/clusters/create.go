@@ -119,7 +119,7 @@ func (in *createClusterInput) conditions() map[string][]string {
 }
 
 func (a *API) doCreateCluster(ctx context.Context, call *awsfront.Call, in *createClusterInput) (*clusterOutput, error) {
-	wanted, err := in.wanted()
+	wanted, err := a.wanted(in)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (a *API) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 }
 
 // wanted is the object that a request asks for, its subnets aside.
-func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
+func (a *API) wanted(in *createClusterInput) (*v1alpha1.Cluster, error) {
 	refuse := func(format string, args ...any) (*v1alpha1.Cluster, error) {
 		return nil, eksfault.New(eksfault.InvalidParameter, in.Name, "", format, args...)
 	}
@@ -187,7 +187,10 @@ func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
 		if err != nil {
 			return refuse("%s", err)
 		}
-		c.Spec.Version = wanted.Version
+		if missing := a.Unbuilt(wanted); missing != "" {
+			return refuse("%s", missing)
+		}
+		c.Spec.Version = wanted.Minor()
 	}
 	if err := in.network(c); err != nil {
 		return nil, err

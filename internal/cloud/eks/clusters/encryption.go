@@ -34,7 +34,7 @@ func (a *API) encryptionKey(ctx context.Context, call *awsfront.Call, cluster st
 		return "", eksfault.New(eksfault.InvalidParameter, cluster, "", "The resources of encryptionConfig are %q: they must be [%s]", configs[0].Resources, secrets)
 	}
 	arn := configs[0].Provider.KeyARN
-	if err := a.key(ctx, call.Caller.Account(), arn); err != nil {
+	if err := a.Key(ctx, call.Caller.Account(), arn); err != nil {
 		return "", &awsfault.Error{Code: eksfault.InvalidParameter, Message: "The keyArn of encryptionConfig cannot be used: " + err.Error(), Members: map[string]any{"clusterName": cluster}, Cause: err}
 	}
 	return arn, nil

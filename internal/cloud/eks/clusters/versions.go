@@ -45,7 +45,10 @@ func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOut
 			if in.ClusterType != "" && in.ClusterType != eksresource.Service {
 				return nil, awsfault.Errorf(eksfault.InvalidParameter, "There are no clusters of type %.40q here: leave clusterType out, or write eks", in.ClusterType)
 			}
-			all := slices.DeleteFunc(versions(release.All()), func(v clusterVersion) bool {
+			all := slices.DeleteFunc(versions(release.All(), call.Now), func(v clusterVersion) bool {
+				if eksresource.Deref(in.DefaultOnly, false) && !*v.DefaultVersion {
+					return true
+				}
 				return len(in.ClusterVersions) > 0 && !slices.Contains(in.ClusterVersions, v.ClusterVersion) ||
 					in.Status != "" && !strings.EqualFold(in.Status, v.Status) || in.VersionStatus != "" && in.VersionStatus != v.VersionStatus
 			})
@@ -58,13 +61,15 @@ func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOut
 	}
 }
 
-// versions are releases that there are programs of, as EKS tells of them.
-func versions(releases release.List) []clusterVersion {
+// versions are releases as EKS tells of them. Releases that are not built are among them, since
+// tools look for versions of their own in the list (eksctl for its default, 1.34).
+func versions(releases release.List, now time.Time) []clusterVersion {
 	all := make([]clusterVersion, 0, len(releases))
 	for _, r := range releases {
+		support := r.Dates.Support(now)
 		all = append(all, clusterVersion{
 			ClusterVersion: r.Minor(), ClusterType: eksresource.Service, DefaultPlatformVersion: platformVersion, KubernetesPatchVersion: r.Patch(),
-			Status: "standard-support", VersionStatus: "STANDARD_SUPPORT", DefaultVersion: new(r.Default),
+			Status: strings.ToLower(strings.ReplaceAll(string(support), "_", "-")), VersionStatus: string(support), DefaultVersion: new(r.Default),
 			ReleaseDate: r.Dates.Released, EndOfStandardSupportDate: r.Dates.EndOfStandardSupport, EndOfExtendedSupportDate: r.Dates.EndOfExtendedSupport,
 		})
 	}

@@ -10,9 +10,11 @@ import (
 
 func TestVersionsAreReleases(t *testing.T) {
 	t.Parallel()
-	all, next := versions(releasetest.List()), releasetest.Next()
+	next := releasetest.Next()
+	all := versions(releasetest.List(), next.Dates.EndOfStandardSupport)
 	got := all[len(all)-1]
-	if len(all) != 2 || got.ClusterVersion != "1.37" || got.KubernetesPatchVersion != "1.37.1" || *got.DefaultVersion || !*all[0].DefaultVersion || got.ReleaseDate != next.Dates.Released ||
+	if len(all) != len(releasetest.List()) || got.ClusterVersion != "1.99" || got.KubernetesPatchVersion != "1.99.1" || *got.DefaultVersion ||
+		got.Status != "extended-support" || got.VersionStatus != "EXTENDED_SUPPORT" || got.ReleaseDate != next.Dates.Released ||
 		got.EndOfStandardSupportDate != next.Dates.EndOfStandardSupport || got.EndOfExtendedSupportDate != next.Dates.EndOfExtendedSupport {
 		t.Errorf("%+v", all)
 	}

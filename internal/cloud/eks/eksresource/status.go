@@ -69,3 +69,12 @@ func ClusterStatus(c *v1alpha1.Cluster) (status string, issues []ClusterIssue) {
 func Version(c *v1alpha1.Cluster) string {
 	return release.Minor(cmp.Or(c.Status.Version, c.Spec.Version, release.Default().Version))
 }
+
+// Release is the release that a cluster runs, or will run; the default if it is one of a later Muster.
+func Release(c *v1alpha1.Cluster) release.Release {
+	of, err := release.All().OfMinor(Version(c))
+	if err != nil {
+		return release.Default()
+	}
+	return of
+}

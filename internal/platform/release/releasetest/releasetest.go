@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package releasetest has a release of another minor than today's, for tests of the parts that read releases.
+// Package releasetest has a release of another minor than Muster's, for tests of the parts that read releases.
 package releasetest
 
 import (
@@ -9,12 +9,12 @@ import (
 	"muster.dev/muster/internal/platform/release"
 )
 
-// Next is a release of the minor after the default one's, with everything that a release can differ in.
+// Next is a release of a minor after all of Muster's, with everything that a release can differ in.
 func Next() release.Release {
 	return release.Release{
-		Version: "v1.37.1", Folder: "1.37",
+		Version: "v1.99.1", Earlier: []string{"v1.99.0"}, Folder: "1.99",
 		Flags: map[string]map[string]string{
-			"kube-apiserver":          {"emulated-version": "1.36", "profiling": "true"},
+			"kube-apiserver":          {"emulated-version": "1.98", "profiling": "true"},
 			"kube-controller-manager": {"kube-api-qps": "150"},
 			"kube-scheduler":          {"feature-gates": "GangScheduling=true"},
 		},
@@ -23,9 +23,10 @@ func Next() release.Release {
 			Released:             time.Date(2026, time.October, 20, 0, 0, 0, 0, time.UTC),
 			EndOfStandardSupport: time.Date(2027, time.December, 20, 0, 0, 0, 0, time.UTC),
 			EndOfExtendedSupport: time.Date(2028, time.December, 20, 0, 0, 0, 0, time.UTC),
+			Source:               release.EKS,
 		},
 	}
 }
 
-// List is today's releases and Next.
+// List is Muster's releases and Next.
 func List() release.List { return append(release.All(), Next()) }
