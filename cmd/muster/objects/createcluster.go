@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // maxConfig is the largest configuration that a file may hold; clusterconfig has the same limit.
@@ -81,7 +82,7 @@ Made again with the same settings everything stays as it is. To change a cluster
 	flags.StringVarP(&c.file, "file", "f", "", "file with a Cluster and NodeGroups; - is standard input")
 	flags.Int32VarP(&c.nodes, "nodes", "N", 0, "number of machines of a node group \"default\"; 0 makes no group")
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.DefaultProvider), "with --nodes: where machines come from, local (namespaces of this host; needs root) or simulated (they run no pods)")
-	flags.StringVar(&c.version, "version", "", "Kubernetes version, as in v1.36.3 (default: the one that this muster has)")
+	flags.StringVar(&c.version, "version", "", "minor version of Kubernetes, such as "+release.Default().Minor()+", which is the default")
 	flags.StringSliceVar(&c.subnets, "subnets", nil, "subnets that the cluster is in, by id: of one VPC, in two zones or more (default: those of the default VPC)")
 	flags.BoolVar(&c.protect, "deletion-protection", false, "the cluster cannot be deleted until this is switched off")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "with --wait: file to add the context to, instead of $KUBECONFIG or ~/.kube/config")
@@ -95,6 +96,7 @@ Made again with the same settings everything stays as it is. To change a cluster
 		}
 		return pflag.NormalizedName(name)
 	})
+	_ = cmd.RegisterFlagCompletionFunc("version", cobra.FixedCompletions(release.All().Minors(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(v1alpha1.ProviderNames(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }

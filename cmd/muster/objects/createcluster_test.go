@@ -163,8 +163,8 @@ func TestCreateClusterErrors(t *testing.T) {
 		want  string
 		usage bool
 	}{
-		{[]string{"a b", "--nodes", "-1", "--version", "1.36"}, `Cluster a b: spec.name: Invalid value: "a b": must begin with a letter or digit and be of at most 100 letters, digits, - and _
-Cluster a b: spec.version: Invalid value: "1.36": must be a version as v1.36.3, or left out
+		{[]string{"a b", "--nodes", "-1", "--version", "latest"}, `Cluster a b: spec.name: Invalid value: "a b": must begin with a letter or digit and be of at most 100 letters, digits, - and _
+Cluster a b: spec.version: Invalid value: "latest": must be a minor version such as 1.36, or left out
 NodeGroup default: spec.scalingConfig.desiredSize: Invalid value: -1: must`, false},
 		{[]string{strings.Repeat("x", 101)}, "at most 100 letters", false},
 		{nil, "NAME is missing: give it, or a file with a Cluster (-f)", true},

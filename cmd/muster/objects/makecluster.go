@@ -17,8 +17,10 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/cmd/muster/tools"
+	"muster.dev/muster/internal/cluster/session"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/shellquote"
 )
 
@@ -29,9 +31,25 @@ type outcome struct {
 	did    string
 }
 
+// checkRelease refuses a version that there is not, or whose programs are not built here.
+func (c *createClusterCommand) checkRelease(wanted v1alpha1.ClusterSpec) error {
+	if c.dryRun == dryRunClient { // another host may have them
+		_, err := clusterconfig.ReleaseOf(wanted.Version)
+		return err
+	}
+	binDir, err := programs.Dir()
+	if err != nil {
+		return err
+	}
+	return session.CheckRelease(binDir, wanted)
+}
+
 func (c *createClusterCommand) run(ctx context.Context, name string) error {
 	wanted, err := c.wanted(name)
 	if err != nil {
+		return err
+	}
+	if err := c.checkRelease(wanted.Cluster.Spec); err != nil {
 		return err
 	}
 	if c.dryRun == dryRunClient {

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -31,6 +32,7 @@ import (
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -42,6 +44,7 @@ type upOptions struct {
 	file       string
 	nodes      int32
 	provider   string
+	version    string
 	region     string
 	issuerHost string
 	egress     string
@@ -52,7 +55,7 @@ type upOptions struct {
 	timeout    time.Duration
 	format     string
 
-	nodesSet, providerSet, issuerHostSet, hostRootSet bool
+	nodesSet, providerSet, versionSet, issuerHostSet, hostRootSet bool
 }
 
 // NewUpCommand returns "muster up".
@@ -71,6 +74,9 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 		Example: `  # Three nodes on this machine (needs root)
   muster up
 
+  # A cluster of another minor version of Kubernetes
+  muster up --version 1.37
+
   # As described in a file
   muster up -f muster.yaml
 
@@ -83,34 +89,49 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
   # What would run, with every flag and file
   muster up --dry-run`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			up.nodesSet, up.providerSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("provider")
-			up.issuerHostSet = cmd.Flags().Changed("issuer-host")
-			up.hostRootSet = cmd.Flags().Changed("allow-host-root")
-			if up.file != "" && (up.nodesSet || up.providerSet) {
-				return terminal.UsageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
-			}
-			if providers := v1alpha1.ProviderNames(); !slices.Contains(providers, up.provider) {
-				return fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
-			}
-			if up.region != "" {
-				if _, err := region.Find(up.region); err != nil {
-					return fmt.Errorf("--region: %w", err)
-				}
-			}
-			if err := up.checkEgress(cmd.Flags().Changed("egress")); err != nil {
-				return err
-			}
-			within, err := up.checkBalancerRange()
+			within, err := up.check(cmd.Flags())
 			if err != nil {
 				return err
 			}
 			return up.run(cmd, within)
 		},
 	}
+	up.addFlags(cmd)
+	return cmd
+}
+
+// check reads which flags were given and refuses what they cannot be. It returns the range for load balancers, which is
+// not valid if none is given.
+func (up *upOptions) check(given *pflag.FlagSet) (netip.Prefix, error) {
+	up.nodesSet, up.providerSet, up.versionSet = given.Changed("nodes"), given.Changed("provider"), given.Changed("version")
+	up.issuerHostSet = given.Changed("issuer-host")
+	up.hostRootSet = given.Changed("allow-host-root")
+	if up.file != "" && (up.nodesSet || up.providerSet || up.versionSet) {
+		return netip.Prefix{}, terminal.UsageError{Err: errors.New("--nodes, --provider and --version say what a file says: give either them or --file")}
+	}
+	if providers := v1alpha1.ProviderNames(); !slices.Contains(providers, up.provider) {
+		return netip.Prefix{}, fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
+	}
+	if up.region != "" {
+		if _, err := region.Find(up.region); err != nil {
+			return netip.Prefix{}, fmt.Errorf("--region: %w", err)
+		}
+	}
+	if err := up.checkEgress(given.Changed("egress")); err != nil {
+		return netip.Prefix{}, err
+	}
+	return up.checkBalancerRange()
+}
+
+// explicit reports whether the command line says how the cluster is to be.
+func (up *upOptions) explicit() bool { return up.file != "" || up.nodesSet || up.versionSet }
+
+func (up *upOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&up.file, "file", "f", "", "file with Cluster and NodeGroup documents (muster.yaml in this directory, if there is one)")
 	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
 	flags.StringVar(&up.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local or simulated")
+	flags.StringVar(&up.version, "version", "", "minor version of Kubernetes of a new cluster, such as "+release.Default().Minor()+", which is the default")
 	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
 	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept; \"\" is an address of the account's (default this host's name if that is a loopback address)")
 	flags.StringVar(&up.egress, "egress", "", "way out of the default VPC, chosen at the first start: NAT or None (default $"+egressVariable+" or NAT)")
@@ -127,8 +148,8 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 		return pflag.NormalizedName(name)
 	})
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(v1alpha1.ProviderNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("version", cobra.FixedCompletions(release.All().Minors(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("region", cobra.FixedCompletions(region.Names(), cobra.ShellCompDirectiveNoFileComp))
-	return cmd
 }
 
 // egressVariable names the way out of the default VPC of a new account where the command line does not.
@@ -204,7 +225,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	var outcomes []session.Outcome
 	for _, config := range wanted {
 		session := session.Session{
-			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, HostRoot: hostRoot, Explicit: up.file != "" || up.nodesSet,
+			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, HostRoot: hostRoot, Explicit: up.explicit(),
 			IssuerHost: up.issuerHost, IssuerByAddress: up.issuerHostSet && up.issuerHost == "",
 			Running: func() ([]runner.Running, error) { return supervise.Running(dir) }, Checked: tell,
 		}
@@ -298,7 +319,7 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 	if err != nil {
 		return nil, err
 	}
-	if len(clusters) > 1 && up.Cluster == "" && !up.nodesSet && !up.providerSet && !up.dryRun {
+	if len(clusters) > 1 && up.Cluster == "" && !up.nodesSet && !up.providerSet && !up.versionSet && !up.dryRun {
 		if all := up.all(clusters); len(all) > 0 {
 			return all, nil
 		}
@@ -308,6 +329,7 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 		return []clusterconfig.Config{wanted}, err
 	}
 	wanted := clusterconfig.Default(int(up.nodes), v1alpha1.Provider(up.provider))
+	wanted.Cluster.Spec.Version = up.version
 	withoutIDs(dir, wanted, hostRoot)
 	return []clusterconfig.Config{wanted}, wanted.Validate()
 }
@@ -338,8 +360,18 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 		return clusterconfig.Config{}, err
 	}
 	saved, err := clusterconfig.Read(cluster.Record())
-	if err != nil || !up.nodesSet && !up.providerSet {
+	if err != nil {
 		return saved, err
+	}
+	if up.versionSet {
+		was := saved.Cluster.Spec
+		saved.Cluster.Spec.Version = up.version
+		if err := clusterconfig.CheckChange(was, saved.Cluster.Spec); err != nil {
+			return saved, fmt.Errorf("--version: %w", err)
+		}
+	}
+	if !up.nodesSet && !up.providerSet {
+		return saved, nil
 	}
 	for _, group := range saved.NodeGroups {
 		if group.Spec.Name != clusterconfig.DefaultNodeGroupName {
