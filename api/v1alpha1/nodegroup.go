@@ -63,6 +63,12 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="provider cannot be changed; make a new node group"
 	Provider Provider `json:"provider,omitempty"`
 
+	// Version is the minor version of Kubernetes of machines that are made from now on, such as "1.36": not newer than the cluster's, and
+	// three minors older at most. Empty means the version in the status, which stays when the cluster is upgraded.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^1\.[0-9]{1,6}$`
+	Version string `json:"version,omitempty"`
+
 	// Isolation of the machines from the host. Empty means user-namespace for local machines. A change does not affect machines that exist. The
 	// cluster's machines may have none only if the owner of the host allows it (muster up --allow-host-root).
 	// +optional
@@ -307,6 +313,10 @@ type NodeGroupStatus struct {
 	// UpdatedReplicas is the number of machines whose Node has, or will register with, the labels and taints in the spec.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// Version is the minor version of Kubernetes that new machines have.
+	// +optional
+	Version string `json:"version,omitempty"`
 
 	// Rollout is the progress of the rollout.
 	// +optional

@@ -193,6 +193,12 @@ type UpdateRollout struct {
 	// +optional
 	Force bool `json:"force,omitempty"`
 
+	// Version is the new minor version of Kubernetes of the node group. If omitted, it is not changed.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^1\.[0-9]{1,6}$`
+	Version string `json:"version,omitempty"`
+
 	// LaunchTemplate configures new machines. If omitted, it is not changed.
 	//
 	// +optional

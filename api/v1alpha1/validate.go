@@ -36,6 +36,7 @@ var (
 	domainPattern   = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
 	rolePattern     = regexp.MustCompile(`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`)
 	subnetPattern   = regexp.MustCompile(`^subnet-[0-9a-f]{17}$`)
+	minorPattern    = regexp.MustCompile(`^1\.[0-9]{1,6}$`)
 	versionPattern  = regexp.MustCompile(`^(1\.[0-9]+|v?1\.[0-9]+\.[0-9]+)$`)
 	kubernetesLabel = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
 	kubeletLabel    = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
@@ -84,6 +85,9 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	spec := field.NewPath("spec")
 	if !slices.Contains(Providers(), g.Spec.Provider) {
 		errs = append(errs, field.NotSupported(spec.Child("provider"), g.Spec.Provider, Providers()))
+	}
+	if g.Spec.Version != "" && !minorPattern.MatchString(g.Spec.Version) {
+		errs = append(errs, field.Invalid(spec.Child("version"), g.Spec.Version, "must be a minor version such as 1.36, or left out"))
 	}
 	errs = append(errs, validateScaling(spec.Child("scalingConfig"), g.Spec.ScalingConfig)...)
 	errs = append(errs, validateLabels(spec.Child("labels"), g.Spec.Labels)...)

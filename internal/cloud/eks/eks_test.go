@@ -88,7 +88,9 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		}
 		return nil
 	}
-	config.Unbuilt = func(of release.Release) string { return of.Unbuilt(func(string) bool { return false }) }
+	config.Unbuilt = func(of release.Release) string {
+		return of.Unbuilt(func(path string) bool { return strings.HasPrefix(path, "1.35/") })
+	}
 	config.KeyPair = func(_ context.Context, name string) (bool, error) { return name == "mine", nil }
 	config.AccessPolicy = func(arn string) error {
 		if arn != viewPolicy {

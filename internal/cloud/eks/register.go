@@ -50,7 +50,7 @@ func Register(f *awsfront.Front, c Config) error {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, releases, and access policies")
 	}
 	store := &eksresource.Store{Account: c.Account}
-	groups := nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair})
+	groups := nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair, Unbuilt: c.Unbuilt})
 	added := addons.New(store)
 	associations := podassociations.New(store)
 	entries := accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})

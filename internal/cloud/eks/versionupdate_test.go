@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 )
 
 func (w *world) storedUpdate(id string) *v1alpha1.Update {
@@ -92,7 +93,20 @@ func TestVersionsOfANodeGroup(t *testing.T) {
 	if err := w.api.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	w.ask("POST", path, `{}`, 200, "VersionUpdate")
+	id = made(t, w.ask("POST", path, `{}`, 200, "VersionUpdate"))
+	w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
+
+	// Machines of an earlier minor.
+	older, _ := ami.Recommended("1.35")
+	w.ask("POST", path, `{"version":"1.37"}`, 400, "machines of 1.37 would be newer than their cluster, which runs 1.36")
+	w.ask("POST", path, `{"version":"1.34"}`, 400, "make kubernetes MINOR=1.34")
+	w.ask("POST", path, `{"version":"1.35","releaseVersion":"1.36.4-20261122"}`, 400, "Muster has machines of release "+older.ReleaseVersion)
+	id = made(t, w.ask("POST", path, `{"version":"1.35"}`, 200, `{"type":"Version","value":"1.35"}`, `{"type":"ReleaseVersion","value":"`+older.ReleaseVersion+`"}`))
+	if u := w.storedUpdate(id); u.Spec.Change.Rollout.Version != "1.35" {
+		t.Errorf("%+v", u.Spec)
+	}
+	w.ask("POST", "/clusters/Blue_1/node-groups", strings.Replace(strings.Replace(strings.Replace(makeGroup, "g1", "g8", 1), "Web_1", "old", 1), `"nodeRole"`, `"version":"1.35","nodeRole"`, 1), 200,
+		`"version":"1.35"`, `"releaseVersion":"`+older.ReleaseVersion+`"`)
 	w.gate.Denies = true
 	w.ask("POST", path, roll, 403)
 	w.ask("POST", cancel, `{}`, 403)

@@ -172,6 +172,9 @@ func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts, stop 
 		nodegroupspec.Change(&is.group.Spec, u.Spec.Change)
 		if rollout := u.Spec.Change.Rollout; rollout != nil {
 			is.group.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: u.Name, Force: rollout.Force}
+			if rollout.Version != "" {
+				is.group.Spec.Version = rollout.Version
+			}
 			if rollout.LaunchTemplate != nil {
 				is.group.Spec.LaunchTemplate = rollout.LaunchTemplate.DeepCopy()
 			}

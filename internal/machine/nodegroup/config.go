@@ -31,6 +31,7 @@ import (
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/network/clusternetwork"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // Config configures the controllers.
@@ -38,8 +39,12 @@ type Config struct {
 	// ClusterName is the spec.name of the one cluster that this service runs. The controllers act on the NodeGroups in
 	// its namespace and on the Machines that name it.
 	ClusterName string
-	// ImageID is the image that machines of groups are launched from.
-	ImageID string
+	// Release is the cluster's. Machines of a group that asks for no other are of it.
+	Release release.Release
+	// Releases are those that machines can be of.
+	Releases release.List
+	// Unbuilt says what is to be done before machines can be of a release; empty if nothing is.
+	Unbuilt func(release.Release) string
 	// Cluster is the plane that machines join, made with ClusterOptions. The manager starts it.
 	Cluster cluster.Cluster
 	// Providers of machines. A machine of a provider that is not here waits.

@@ -122,6 +122,9 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 		if err := r.check(ctx, group); err != nil {
 			return machines, err
 		}
+		if err := r.version(group, machines); err != nil {
+			return machines, err
+		}
 	}
 	if ended, err := r.endNamed(ctx, group, machines); err != nil {
 		return machines, err
@@ -284,7 +287,7 @@ func newMachine(config Config, group *v1alpha1.NodeGroup, profile, subnet string
 			Provider:     group.Spec.Provider,
 			SubnetID:     v1alpha1.SubnetID(subnet),
 
-			ImageID:         config.ImageID,
+			ImageID:         imageOf(config, group),
 			Isolation:       group.Spec.Isolation,
 			InstanceProfile: profile,
 		},

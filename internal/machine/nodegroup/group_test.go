@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/platform/release"
 )
 
 func newTestCluster() *v1alpha1.Cluster {
@@ -128,7 +130,7 @@ func TestGroupScales(t *testing.T) {
 			Labels: v1alpha1.NodeLabels{"team": "blue"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
 			LaunchTemplate:   &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large", SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}},
 			SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}, InstanceProfile: "profile-of-muster-node-muster",
-			SubnetID: m.Spec.SubnetID,
+			SubnetID: m.Spec.SubnetID, ImageID: ami.OfRelease(release.Default()),
 		}
 		if diff := cmp.Diff(expected, m.Spec); diff != "" {
 			t.Errorf("spec (-want +got):\n%s", diff)

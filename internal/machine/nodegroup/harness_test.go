@@ -28,6 +28,8 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/internal/platform/release/releasetest"
 )
 
 const (
@@ -91,6 +93,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.recorder, w.nodeEvents = w.events, w.events
 	w.roles = &roles{faults: w.faults}
 	w.Config = Config{
+		Release: release.Default(), Releases: releasetest.List(),
 		NodeRoles:   w.roles,
 		ClusterName: "muster",
 		Providers:   map[v1alpha1.Provider]machine.Provider{v1alpha1.ProviderLocal: w.provider},

@@ -4,12 +4,13 @@ package nodegroup
 
 import (
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/launchdata"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/programs"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // OfCluster is the configuration for a cluster of this host, as far as it follows from how the cluster is run. The
@@ -28,7 +29,8 @@ func OfCluster(c component.Config, providers machine.Providers, store *machine.S
 		audits[slot] = c.Dir.Audit(slot)
 	}
 	return Config{
-		ClusterName: c.Cluster.Spec.Name, ImageID: ami.OfRelease(c.Release),
+		ClusterName: c.Cluster.Spec.Name, Release: c.Release, Releases: release.All(),
+		Unbuilt:   func(of release.Release) string { return programs.Unbuilt(c.BinDir, of) },
 		Providers: providers,
 		Routes:    routes,
 		Network:   c.Network,

@@ -183,6 +183,20 @@ func (r Release) number() int {
 	return n
 }
 
+// MaxSkew is how many minors a kubelet may be older than its API server (kubernetes.io/releases/version-skew-policy).
+const MaxSkew = 3
+
+// CheckSkew refuses a release of machines that does not fit a release of their control plane.
+func CheckSkew(machines, plane Release) error {
+	switch older := plane.Distance(machines); {
+	case older < 0:
+		return fmt.Errorf("machines of %s would be newer than their cluster, which runs %s", machines.Minor(), plane.Minor())
+	case older > MaxSkew:
+		return fmt.Errorf("machines of %s would be %d minors older than their cluster, which runs %s; they may be %d", machines.Minor(), older, plane.Minor(), MaxSkew)
+	}
+	return nil
+}
+
 // Unbuilt says what is to be done before the release can run; empty if nothing is, as of the default release, without
 // which Muster does not start. Has reports whether a file is below the directory of Muster's programs.
 func (r Release) Unbuilt(has func(path string) bool) string {

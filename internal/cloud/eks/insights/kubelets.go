@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // The category and the words of insights.
@@ -26,10 +27,6 @@ const (
 	erring           = "ERROR"
 	unknown          = "UNKNOWN"
 )
-
-// maxSkew is how many minor versions a kubelet may be older than its API server
-// (kubernetes.io/releases/version-skew-policy).
-const maxSkew = 3
 
 // insightSummary is what EKS lists of an insight.
 type insightSummary struct {
@@ -116,9 +113,9 @@ func skewOf(server int, kubelet string) insightStatus {
 		return insightStatus{unknown, fmt.Sprintf("The kubelet's version %.40q cannot be read", kubelet)}
 	case behind < 0:
 		return insightStatus{erring, fmt.Sprintf("The kubelet %s is newer than the API server", kubelet)}
-	case behind >= maxSkew:
+	case behind >= release.MaxSkew:
 		return insightStatus{erring, fmt.Sprintf("The kubelet %s would be too old after the next upgrade of the cluster", kubelet)}
-	case behind == maxSkew-1:
+	case behind == release.MaxSkew-1:
 		return insightStatus{warning, fmt.Sprintf("The kubelet %s would be as old as is supported after the next upgrade of the cluster", kubelet)}
 	}
 	return insightStatus{Status: passing}

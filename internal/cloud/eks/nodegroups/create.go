@@ -3,6 +3,7 @@
 package nodegroups
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -130,15 +131,14 @@ func (a *API) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		return refuse("Muster has machines of one kind, %s: leave amiType %.60q out", amiType, ami)
 	case capacity != "" && capacity != onDemand:
 		return refuse("Muster has no machines of capacityType %.40q: leave it out, or write %s", capacity, onDemand)
-	case in.Version != "" && in.Version != eksresource.Version(of):
-		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, eksresource.Version(of))
-	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion(of):
-		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion(of))
+	}
+	if err := a.checkVersion(of, cmp.Or(in.Version, eksresource.Version(of)), in.ReleaseVersion, eksfault.Invalid(in.ClusterName, in.NodegroupName)); err != nil {
+		return nil, err
 	}
 	g := &v1alpha1.NodeGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(in.NodegroupName)},
 		Spec: v1alpha1.NodeGroupSpec{
-			Name: in.NodegroupName, Provider: v1alpha1.DefaultProvider, NodeRole: in.NodeRole,
+			Name: in.NodegroupName, Version: in.Version, Provider: v1alpha1.DefaultProvider, NodeRole: in.NodeRole,
 			ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 2, DesiredSize: 1},
 		},
 	}

@@ -9,12 +9,15 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // Config is what the actions need beside the store.
 type Config struct {
 	// LocalMachines says whether this host can make machines of namespaces, which takes root.
 	LocalMachines bool
+	// Unbuilt says what is to be done before machines can be of a release; empty if nothing is.
+	Unbuilt func(release.Release) string
 	// KeyPair says whether EC2 has a key pair of a name.
 	KeyPair func(ctx context.Context, name string) (bool, error)
 }

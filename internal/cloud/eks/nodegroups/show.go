@@ -3,6 +3,7 @@
 package nodegroups
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -14,9 +15,11 @@ import (
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // AMI type and capacity type of all node groups.
@@ -63,7 +66,7 @@ var effects = map[string]corev1.TaintEffect{
 func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) *nodegroup {
 	shown := &nodegroup{
 		NodegroupName: g.Spec.Name, NodegroupARN: a.nodegroupARN(call, of.Spec.Name, g), ClusterName: of.Spec.Name,
-		Version: eksresource.Version(of), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(of),
+		Version: versionOf(of, g), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(versionOf(of, g)),
 		NodeRole: roleARN(call, g.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
 		Subnets:       vpcconfig.Shown(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
@@ -85,11 +88,33 @@ func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 	return shown
 }
 
-// releaseVersion is the release of what machines of a cluster run, as EKS calls it: that of the image of the cluster's
-// minor.
-func releaseVersion(of *v1alpha1.Cluster) string {
-	recommended, _ := ami.Recommended(eksresource.Version(of))
+// versionOf is the minor of a group's new machines, as EKS has it. It is the cluster's until the group has said its own.
+func versionOf(of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) string {
+	return cmp.Or(g.Spec.Version, g.Status.Version, eksresource.Version(of))
+}
+
+// releaseVersion is the release of what machines of a minor run, as EKS calls it: that of the newest image.
+func releaseVersion(minor string) string {
+	recommended, _ := ami.Recommended(minor)
 	return recommended.ReleaseVersion
+}
+
+// checkVersion refuses a minor that machines of a cluster cannot be of, and a release that is not the one of its machines.
+func (a *API) checkVersion(of *v1alpha1.Cluster, minor, releaseAsked string, refuse eksfault.Refuse) error {
+	wanted, err := release.All().OfMinor(minor)
+	if err == nil {
+		err = release.CheckSkew(wanted, eksresource.Release(of))
+	}
+	if err != nil {
+		return refuse("Requested Nodegroup version is not supported: %s", err)
+	}
+	if missing := a.config.Unbuilt(wanted); missing != "" {
+		return refuse("%s", missing)
+	}
+	if newest := releaseVersion(minor); releaseAsked != "" && releaseAsked != newest {
+		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", releaseAsked, newest)
+	}
+	return nil
 }
 
 // roleARN is the ARN of a role that may be written as a name.

@@ -3,6 +3,7 @@
 package nodegroups
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
@@ -45,33 +47,29 @@ func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call,
 // planVersion is the change that a request asks for.
 func (a *API) planVersion(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan) error {
 	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
-	is := eksresource.Version(p.Of)
-	switch {
-	case in.Version != "" && in.Version != is:
-		return refuse("Requested Nodegroup version %.20q is not supported: Muster has machines of %s", in.Version, is)
-	case in.ReleaseVersion != "" && in.ReleaseVersion != releaseVersion(p.Of):
-		return refuse("Requested release version %.60q is not valid: Muster has machines of release %s", in.ReleaseVersion, releaseVersion(p.Of))
+	is := versionOf(p.Of, p.Group)
+	wanted := cmp.Or(in.Version, is)
+	if err := a.checkVersion(p.Of, wanted, in.ReleaseVersion, refuse); err != nil {
+		return err
 	}
-	p.Param("Version", is)
-	p.Param("ReleaseVersion", releaseVersion(p.Of))
+	p.Param("Version", wanted)
+	p.Param("ReleaseVersion", releaseVersion(wanted))
+	p.Change.Rollout.Version = in.Version
 	if in.LaunchTemplate != nil {
-		if err := a.planTemplate(ctx, in, p, refuse); err != nil {
-			return err
-		}
-		return nil
+		return a.planTemplate(ctx, in, p, wanted, refuse)
 	}
-	old, err := a.outdated(ctx, p.Group)
+	old, err := a.outdated(ctx, p.Group, wanted)
 	if err != nil {
 		return err
 	}
-	if old == 0 && !p.Change.Rollout.Force {
-		return refuse("Nodegroup %s is already at release version %s and its launch template: send force to have its machines replaced all the same", in.NodegroupName, releaseVersion(p.Of))
+	if old == 0 && wanted == is && !p.Change.Rollout.Force {
+		return refuse("Nodegroup %s is already at release version %s and its launch template: send force to have its machines replaced all the same", in.NodegroupName, releaseVersion(wanted))
 	}
 	return nil
 }
 
-// planTemplate is the change to another version of the launch template that the group has.
-func (a *API) planTemplate(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan, refuse eksfault.Refuse) error {
+// planTemplate is the change to another version of the launch template that the group has, of machines of a minor.
+func (a *API) planTemplate(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan, minor string, refuse eksfault.Refuse) error {
 	has := p.Group.Spec.LaunchTemplate
 	if has == nil || has.ID == "" {
 		return refuse("Nodegroup %s was not made with a launch template, and cannot be updated to one: make another", in.NodegroupName)
@@ -87,11 +85,11 @@ func (a *API) planTemplate(ctx context.Context, in *updateNodegroupVersionInput,
 	case wanted.InstanceType == "" && len(p.Group.Spec.InstanceTypes) == 0:
 		return refuse("Version %d of launch template %s names no instance type, and nodegroup %s has none of its own", wanted.Version, wanted.ID, in.NodegroupName)
 	case equality.Semantic.DeepEqual(wanted, has) && !p.Change.Rollout.Force:
-		old, err := a.outdated(ctx, p.Group)
+		old, err := a.outdated(ctx, p.Group, minor)
 		if err != nil {
 			return err
 		}
-		if old == 0 {
+		if old == 0 && minor == versionOf(p.Of, p.Group) {
 			return refuse("Nodegroup %s is already at version %d of launch template %s", in.NodegroupName, wanted.Version, wanted.ID)
 		}
 	}
@@ -101,15 +99,18 @@ func (a *API) planTemplate(ctx context.Context, in *updateNodegroupVersionInput,
 	return nil
 }
 
-// outdated counts the machines of a group that were launched by something else than the group says now.
-func (a *API) outdated(ctx context.Context, group *v1alpha1.NodeGroup) (int, error) {
+// outdated counts the machines of a group that were launched by something else than the group says now, or are of another
+// minor.
+func (a *API) outdated(ctx context.Context, group *v1alpha1.NodeGroup, minor string) (int, error) {
 	var all v1alpha1.MachineList
 	if err := a.store.Management.List(ctx, &all); err != nil {
 		return 0, eksfault.Away(fmt.Errorf("listing the machines of node group %s: %w", group.Spec.Name, err))
 	}
 	n, now := 0, group.Spec.Launched()
 	for i := range all.Items {
-		if m := &all.Items[i]; m.Spec.NodeGroupUID == group.UID && m.DeletionTimestamp.IsZero() && !equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, now) {
+		m := &all.Items[i]
+		if m.Spec.NodeGroupUID == group.UID && m.DeletionTimestamp.IsZero() &&
+			(!equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, now) || ami.Release(m.Spec.ImageID).Minor() != minor) {
 			n++
 		}
 	}

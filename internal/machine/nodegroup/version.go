@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"cmp"
+	"errors"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/platform/release"
+)
+
+// reasonVersion is the reason of a group whose machines cannot be of the version that it asks for.
+const reasonVersion = "UnsupportedVersion"
+
+// version sets in the status of a group which minor new machines have: the one that the spec asks for, else the one that
+// they had before. A group that never said has its machines', and the cluster's if there are none.
+func (r *groups) version(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) error {
+	wanted := cmp.Or(group.Spec.Version, group.Status.Version)
+	if wanted == "" && len(machines) > 0 {
+		wanted = ami.Release(machines[0].Spec.ImageID).Minor()
+	}
+	of, err := r.Releases.Of(cmp.Or(wanted, r.Release.Minor()))
+	if err == nil {
+		err = release.CheckSkew(of, r.Release)
+	}
+	if err == nil && r.Unbuilt != nil {
+		if missing := r.Unbuilt(of); missing != "" {
+			err = errors.New(missing)
+		}
+	}
+	if err != nil {
+		return &problem{reason: reasonVersion, message: "spec.version: " + err.Error()}
+	}
+	group.Status.Version = of.Minor()
+	return nil
+}
+
+// imageOf is the image that new machines of a group are launched from.
+func imageOf(config Config, group *v1alpha1.NodeGroup) string {
+	of, err := config.Releases.Of(cmp.Or(group.Status.Version, config.Release.Minor()))
+	if err != nil {
+		of = config.Release // the group has a problem, and gets no machines
+	}
+	return ami.OfRelease(of)
+}
