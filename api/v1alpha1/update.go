@@ -35,7 +35,7 @@ type Update struct {
 // UpdateSpec describes the change.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an update cannot be changed; make a new one"
-// +kubebuilder:validation:XValidation:rule="(self.type in ['ConfigUpdate', 'VersionUpdate']) == (has(self.nodeGroup) && size(self.nodeGroup) > 0)",message="an update of type ConfigUpdate or VersionUpdate names a node group; the others do not",fieldPath=".nodeGroup"
+// +kubebuilder:validation:XValidation:rule="has(self.nodeGroup) && size(self.nodeGroup) > 0 ? self.type in ['ConfigUpdate', 'VersionUpdate'] : self.type != 'ConfigUpdate'",message="an update of type ConfigUpdate names a node group, and one of type VersionUpdate may; the others do not",fieldPath=".nodeGroup"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'AddonUpdate') == (has(self.addon) && size(self.addon) > 0)",message="an update of type AddonUpdate names an add-on; the others do not",fieldPath=".addon"
 type UpdateSpec struct {
 	// ClusterName is the spec.name of the cluster.
@@ -92,7 +92,7 @@ const (
 	UpdateLogging            UpdateType = "LoggingUpdate"
 	UpdateUpgradePolicy      UpdateType = "UpgradePolicyUpdate"
 	UpdateEncryption         UpdateType = "AssociateEncryptionConfig"
-	UpdateVersion            UpdateType = "VersionUpdate" // of a node group
+	UpdateVersion            UpdateType = "VersionUpdate" // of a cluster or a node group
 	UpdateVPCConfig          UpdateType = "VpcConfigUpdate"
 )
 
@@ -111,6 +111,12 @@ type UpdateChange struct {
 	//
 	// +optional
 	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
+
+	// Version is the new minor version of Kubernetes of the cluster.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^1\.[0-9]{1,6}$`
+	Version string `json:"version,omitempty"`
 
 	// DeletionProtection of the cluster.
 	//

@@ -364,11 +364,7 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 		return saved, err
 	}
 	if up.versionSet {
-		was := saved.Cluster.Spec
 		saved.Cluster.Spec.Version = up.version
-		if err := clusterconfig.CheckChange(was, saved.Cluster.Spec); err != nil {
-			return saved, fmt.Errorf("--version: %w", err)
-		}
 	}
 	if !up.nodesSet && !up.providerSet {
 		return saved, nil

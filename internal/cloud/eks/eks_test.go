@@ -48,6 +48,7 @@ type world struct {
 	api        client.Client
 	cluster    client.Client
 	deprecated deprecation.Seen
+	built      map[string]bool // minors besides the default
 	front      *awsfront.Front
 	handler    http.Handler
 }
@@ -65,7 +66,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		securityGroup(groupHere, "vpc-1"), securityGroup(groupElsewhere, "vpc-2"))
 	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Cluster{}, &v1alpha1.NodeGroup{}).
 		WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return time.Unix(1800000000, 0) })).Build()
-	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management}
+	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management, built: map[string]bool{"1.35": true}}
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
 	config := Config{Account: awsresource.Account{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: region}, LocalMachines: true, AccessPolicies: []string{"AmazonEKSViewPolicy"}}
@@ -89,7 +90,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		return nil
 	}
 	config.Unbuilt = func(of release.Release) string {
-		return of.Unbuilt(func(path string) bool { return strings.HasPrefix(path, "1.35/") })
+		return of.Unbuilt(func(path string) bool { minor, _, _ := strings.Cut(path, "/"); return w.built[minor] })
 	}
 	config.KeyPair = func(_ context.Context, name string) (bool, error) { return name == "mine", nil }
 	config.AccessPolicy = func(arn string) error {

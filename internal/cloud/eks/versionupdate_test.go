@@ -12,6 +12,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/platform/release"
 )
 
 func (w *world) storedUpdate(id string) *v1alpha1.Update {
@@ -117,8 +118,29 @@ func TestVersionsOfACluster(t *testing.T) {
 	w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37"}`, 404)
 	w.ask("POST", "/clusters", makeOne, 200)
 	w.served("Blue_1")
-	w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37"}`, 400, "InvalidParameterException", "Unsupported Kubernetes minor version update from 1.36 to 1.37")
-	w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.36"}`, 400, "already at version 1.36")
+	for version, says := range map[string]string{
+		"1.36": "already at version 1.36", "1.33": `unsupported Kubernetes version \"1.33\": there is 1.34, `, "": "unsupported Kubernetes version",
+		"1.34": "Unsupported Kubernetes minor version update from 1.36 to 1.34", "1.35": "and not taken back", "1.37": "make kubernetes MINOR=1.37",
+	} {
+		w.ask("POST", "/clusters/Blue_1/updates", `{"version":"`+version+`"}`, 400, "InvalidParameterException", says)
+	}
+	w.built["1.37"] = true
+	old := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-old"}, Spec: v1alpha1.MachineSpec{ClusterName: "Blue_1", ImageID: ami.OfRelease(release.All()[0])}}
+	answer := w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37","clientRequestToken":"u1"}`, 200, `"type":"VersionUpdate"`, `{"type":"Version","value":"1.37"}`, `"PlatformVersion"`)
+	if again := w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37","clientRequestToken":"u1"}`, 200); again != answer {
+		t.Errorf("sent twice: %s\nwas %s", again, answer)
+	}
+	if u := w.storedUpdate(made(t, answer)); u.Spec.Change.Version != "1.37" || u.Spec.NodeGroup != "" {
+		t.Errorf("%+v", u.Spec)
+	}
+	w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37"}`, 409, "ResourceInUseException")
+	w.ends(made(t, answer), v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed})
+
+	// Kubelets are of 1.34, and a cluster of 1.38 would be too new for them.
+	if err := w.api.Create(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	w.ends(made(t, w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37"}`, 200)), v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed})
 	protect := made(t, w.ask("POST", "/clusters/Blue_1/update-config", `{"deletionProtection":true}`, 200))
 	w.ends(protect, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateInProgress, AppliedAt: new(metav1.Now())})
 	w.ask("POST", "/clusters/Blue_1/updates/"+protect+"/cancel-update", `{}`, 400, "InvalidRequestException", "has been made")

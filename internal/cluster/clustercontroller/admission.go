@@ -15,8 +15,10 @@ import (
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/platform/programs"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -71,8 +73,9 @@ func Begin(dir statedir.Cluster, object *v1alpha1.Cluster) error {
 	return err
 }
 
-// Change keeps in the record what is asked of a cluster, and reports whether anything is to be run in another way.
-func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec) (changed bool, err error) {
+// Change keeps in the record what is asked of a cluster, and reports whether anything is to be run in another way. An
+// upgrade is another minor, which the function upgrade may refuse.
+func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, upgrade func(to release.Release) error) (changed bool, err error) {
 	saved, err := clusterconfig.Read(dir.Record())
 	if err != nil {
 		return false, err
@@ -80,13 +83,14 @@ func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec) (changed bool, err 
 	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
 		return false, err // the API server refuses it; a management plane that was restored may not know
 	}
-	is, err := clusterconfig.ReleaseOfRecord(saved.Cluster.Spec)
+	is, next, err := planerollout.Releases(dir, saved.Cluster.Spec, spec)
 	if err != nil {
 		return false, err
 	}
-	next, err := clusterconfig.NextRelease(saved.Cluster.Spec, spec)
-	if err != nil {
-		return false, err
+	if next.Minor() != is.Minor() {
+		if err := upgrade(next); err != nil {
+			return false, err
+		}
 	}
 	before := saved.Cluster.Spec
 	before.Version, spec.Version = is.Minor(), next.Minor()

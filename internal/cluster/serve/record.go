@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/logs"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // followed is how far a cluster follows its object.
@@ -29,8 +30,8 @@ type followed struct {
 }
 
 // adopt keeps the record as people want the cluster to be, and has the cluster follow it.
-func (h *hosted) adopt(object *v1alpha1.Cluster) error {
-	changed, err := clustercontroller.Change(h.dir, object.Spec)
+func (h *hosted) adopt(object *v1alpha1.Cluster, upgrade func(to release.Release) error) error {
+	changed, err := clustercontroller.Change(h.dir, object.Spec, upgrade)
 	h.mu.Lock()
 	h.followed.refusal, h.followed.generation = "", object.Generation
 	if err != nil {

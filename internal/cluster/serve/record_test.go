@@ -16,10 +16,13 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come
 // back.
+func anyRelease(release.Release) error { return nil }
+
 func TestRecordFollowsTheObject(t *testing.T) {
 	h := newHosted(t.Context(), newService(t), newCluster(t))
 	wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
@@ -29,7 +32,7 @@ func TestRecordFollowsTheObject(t *testing.T) {
 	object := wanted.Cluster.DeepCopy()
 	expect := func(what string, want v1alpha1.ClusterSpec, reloads int) {
 		t.Helper()
-		err := h.adopt(object)
+		err := h.adopt(object, anyRelease)
 		if refused := what == "a mode before"; (err != nil) != refused {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -62,7 +65,7 @@ func TestRefusedByTheControlPlane(t *testing.T) {
 		t.Helper()
 		object.Generation = generation
 		object.Spec.APIServer.EventTTL = &metav1.Duration{Duration: time.Duration(generation) * time.Hour}
-		if err := h.adopt(object); err != nil {
+		if err := h.adopt(object, anyRelease); err != nil {
 			t.Fatal(err)
 		}
 		return h.begin()

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
 )
@@ -61,6 +62,9 @@ func (s Session) issuers() issuer.Choice {
 func (s Session) checkChange(saved clusterconfig.Config) error {
 	if !s.Explicit {
 		return nil
+	}
+	if _, _, err := planerollout.Releases(s.Cluster(), saved.Cluster.Spec, s.Wanted.Cluster.Spec); err != nil {
+		return err
 	}
 	return clusterconfig.CheckChange(saved.Cluster.Spec, s.Wanted.Cluster.Spec)
 }

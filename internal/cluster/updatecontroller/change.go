@@ -12,6 +12,9 @@ func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChang
 	if change.AuthenticationMode != "" {
 		c.Spec.AccessConfig.AuthenticationMode = change.AuthenticationMode
 	}
+	if change.Version != "" {
+		c.Spec.Version = change.Version
+	}
 	if change.DeletionProtection != nil {
 		c.Spec.DeletionProtection = *change.DeletionProtection
 	}

@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // EKS's codes of errors of updates.
@@ -131,16 +132,23 @@ func clusterEffect(c *v1alpha1.Cluster, late bool) decision {
 	switch is, wanted := c.Status.AuthenticationMode, c.Spec.AccessConfig.AuthenticationMode; {
 	case current && ready.Reason == readiness.ReasonChangeRefused:
 		return fail(codeNotPermitted, "%s", messageOf(ready))
-	case current && ready.Status == metav1.ConditionTrue && is == wanted && grouped(c):
+	case current && ready.Status == metav1.ConditionTrue && is == wanted && grouped(c) && ofItsVersion(c):
 		return decision{step: stepSucceed}
 	case late:
 		return fail(codeUnreachable, "the change has had no effect for %v: %s", patience, messageOf(ready))
+	case current && ready.Status == metav1.ConditionTrue && is == wanted && !ofItsVersion(c):
+		return wait("the API server is of version %s, and is to be of %s", c.Status.Version, c.Spec.Version)
 	case current && ready.Status == metav1.ConditionTrue && is == wanted:
 		return wait("the API server's addresses are in the security groups %v, and are to be in %v beside the cluster's own", c.Status.SecurityGroupIDs, c.Spec.SecurityGroupIDs)
 	case current && ready.Status == metav1.ConditionTrue:
 		return wait("the authenticator runs in mode %s, and is to be started in mode %s", cmp.Or(string(is), "unknown"), wanted)
 	}
 	return wait("the control plane takes the change: %s", messageOf(ready))
+}
+
+// ofItsVersion reports whether the API server says that it has the minor that the cluster's spec asks for.
+func ofItsVersion(c *v1alpha1.Cluster) bool {
+	return c.Spec.Version == "" || release.Minor(c.Status.Version) == release.Minor(c.Spec.Version)
 }
 
 // grouped reports whether the API server's addresses are in the security groups that the cluster's spec asks for, and

@@ -119,10 +119,11 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 		}
 	}
 	if group.DeletionTimestamp.IsZero() {
-		if err := r.check(ctx, group); err != nil {
-			return machines, err
+		of, err := r.check(ctx, group)
+		if err == nil {
+			err = r.version(group, machines, of)
 		}
-		if err := r.version(group, machines); err != nil {
+		if err != nil {
 			return machines, err
 		}
 	}
@@ -176,30 +177,30 @@ func (r *groups) notServed(ctx context.Context, group *v1alpha1.NodeGroup) error
 	return r.writeStatus(ctx, before, group)
 }
 
-// check returns a *problem if the group must not have machines as it is.
-func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
+// check reads the cluster of a group. It returns a *problem if the group must not have machines as it is.
+func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) (*v1alpha1.Cluster, error) {
 	if wrong := v1alpha1.ValidateNodeGroup(group).ToAggregate(); wrong != nil {
-		return &problem{reason: "Invalid", message: wrong.Error()}
+		return nil, &problem{reason: "Invalid", message: wrong.Error()}
 	}
-	cluster := client.ObjectKey{Namespace: r.namespace(), Name: r.namespace()}
-	err := r.management.Get(ctx, cluster, &v1alpha1.Cluster{})
+	of := &v1alpha1.Cluster{}
+	err := r.management.Get(ctx, client.ObjectKey{Namespace: r.namespace(), Name: r.namespace()}, of)
 	if apierrors.IsNotFound(err) {
-		return &problem{reason: "ClusterNotFound", message: fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", r.ClusterName)}
+		return nil, &problem{reason: "ClusterNotFound", message: fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", r.ClusterName)}
 	}
 	if err != nil {
-		return fmt.Errorf("reading the cluster: %w", err)
+		return nil, fmt.Errorf("reading the cluster: %w", err)
 	}
 	if group.Spec.Isolation != v1alpha1.IsolationNone {
-		return nil
+		return of, nil
 	}
 	allowed, err := r.hostRoot(r.ClusterName)
 	if err == nil && !allowed {
 		err = hostroot.Refused{Cluster: r.ClusterName}
 	}
 	if err != nil {
-		return &problem{reason: reasonHostRoot, message: err.Error(), again: hostRootAgain}
+		return nil, &problem{reason: reasonHostRoot, message: err.Error(), again: hostRootAgain}
 	}
-	return nil
+	return of, nil
 }
 
 func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {

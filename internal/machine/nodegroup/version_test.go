@@ -49,13 +49,13 @@ func TestVersionOfMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &groups{parts: parts{Config: Config{Release: of(c.plane), Releases: list, Unbuilt: unbuilt}}}
+			r := &groups{parts: parts{Config: Config{Release: releasetest.Next(), Releases: list, Unbuilt: unbuilt}}}
 			group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{Version: c.spec}, Status: v1alpha1.NodeGroupStatus{Version: c.status}}
 			var machines []v1alpha1.Machine
 			for _, image := range c.machines {
 				machines = append(machines, v1alpha1.Machine{Spec: v1alpha1.MachineSpec{ImageID: image}})
 			}
-			err := r.version(group, machines)
+			err := r.version(group, machines, &v1alpha1.Cluster{Status: v1alpha1.ClusterStatus{Version: of(c.plane).Version}})
 			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.HasPrefix(err.Error(), c.says)) || group.Status.Version != c.want {
 				t.Errorf("%q, %v", group.Status.Version, err)
 			}

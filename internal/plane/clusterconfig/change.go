@@ -11,14 +11,11 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// CheckChange refuses a change of a cluster to what it cannot become: another network, another minor of
-// Kubernetes, or an authentication mode that it has left.
+// CheckChange refuses a change of a cluster to what it cannot become: another network, or an authentication mode that
+// it has left.
 func CheckChange(is, wanted v1alpha1.ClusterSpec) error {
 	if !equality.Semantic.DeepEqual(wanted.Network, is.Network) {
 		return fmt.Errorf("spec.network: the network of a cluster cannot be changed: cluster %s has %+v", is.Name, is.Network)
-	}
-	if _, err := NextRelease(is, wanted); err != nil {
-		return err
 	}
 	return CheckMode(is, wanted)
 }

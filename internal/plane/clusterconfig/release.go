@@ -5,6 +5,7 @@ package clusterconfig
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/release"
@@ -38,23 +39,23 @@ func ReleaseOfRecord(recorded v1alpha1.ClusterSpec) (release.Release, error) {
 	return ReleaseOf(cmp.Or(recorded.Version, release.All().First().Minor()))
 }
 
-// NextRelease is the release that a cluster is to run which has the first spec by its record, and is asked for the
-// second. A cluster that is asked for no version keeps the one that it has.
-func NextRelease(recorded, wanted v1alpha1.ClusterSpec) (release.Release, error) {
-	return nextRelease(recorded.Version, wanted.Version, release.All())
+// NextRelease is the release that a cluster is to run by its next record, whose control plane runs one. A cluster that is
+// asked for no version keeps that of its record.
+func NextRelease(runs release.Release, recorded, wanted v1alpha1.ClusterSpec) (release.Release, error) {
+	return nextRelease(runs, recorded.Version, wanted.Version, release.All())
 }
 
-func nextRelease(recorded, wanted string, releases release.List) (release.Release, error) {
-	is, err := releaseOf(cmp.Or(recorded, releases.First().Minor()), releases)
-	if err != nil || wanted == "" {
-		return is, err
-	}
-	next, err := releaseOf(wanted, releases)
+func nextRelease(runs release.Release, recorded, wanted string, releases release.List) (release.Release, error) {
+	next, err := releaseOf(cmp.Or(wanted, recorded, releases.First().Minor()), releases)
 	if err != nil {
 		return release.Release{}, err
 	}
-	if next.Minor() != is.Minor() {
-		return release.Release{}, fmt.Errorf("spec.version: the cluster runs %s, and cannot be taken to %s yet: write %[1]s, or make a new cluster", is.Minor(), next.Minor())
+	switch newer := next.Distance(runs); {
+	case newer < 0:
+		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is not taken back to %s: write %[1]s", runs.Minor(), next.Minor())
+	case newer > 1:
+		one := releases[slices.IndexFunc(releases, func(r release.Release) bool { return r.Distance(runs) == 1 })]
+		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is upgraded by one minor at a time: write %s, and %s after that", runs.Minor(), one.Minor(), next.Minor())
 	}
 	return next, nil
 }

@@ -14,24 +14,32 @@ import (
 
 func TestNextRelease(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ recorded, wanted, next, says string }{
-		{"1.99", "", "v1.99.1", ""}, // of Muster's clusters with no version, whatever the default is
-		{"1.99", "1.99", "v1.99.1", ""},
-		{"1.99", "v1.99.0", "v1.99.1", ""},
-		{"v1.99.0", "v1.99.1", "v1.99.1", ""},
-		{"", "", "v1.36.", ""},
-		{"", "v1.36.3", "v1.36.", ""},
-		{"", "1.99", "", "spec.version: the cluster runs 1.36, and cannot be taken to 1.99 yet: write 1.36, or make a new cluster"},
-		{"1.99", "1.36", "", "spec.version: the cluster runs 1.99, and cannot be taken to 1.36 yet: write 1.99"},
-		{"1.99", "1.98", "", `spec.version: unsupported Kubernetes version "1.98": there is`},
-		{"1.98", "", "", `spec.version: unsupported Kubernetes version "1.98": there is`}, // of a later Muster
+	list := releasetest.List()
+	for _, c := range []struct{ runs, recorded, wanted, next, says string }{
+		{"1.36", "1.36", "", "v1.36.", ""}, // whatever the default is
+		{"1.36", "1.36", "1.36", "v1.36.", ""},
+		{"1.36", "", "", "v1.36.", ""},
+		{"1.36", "", "v1.36.3", "v1.36.", ""},
+		{"1.99", "1.99", "v1.99.0", "v1.99.1", ""},
+		{"1.36", "1.36", "1.37", "v1.37.", ""},
+		{"1.36", "1.37", "1.36", "v1.36.", ""}, // before the API server of 1.37 serves, or if it never does
+		{"1.36", "1.37", "", "v1.37.", ""},
+		{"1.34", "1.34", "1.36", "", "spec.version: the control plane runs 1.34, and is upgraded by one minor at a time: write 1.35, and 1.36 after that"},
+		{"1.37", "1.36", "1.36", "", "spec.version: the control plane runs 1.37, and is not taken back to 1.36: write 1.37"},
+		{"1.37", "1.37", "1.34", "", "spec.version: the control plane runs 1.37, and is not taken back to 1.34: write 1.37"},
+		{"1.36", "1.36", "1.98", "", `spec.version: unsupported Kubernetes version "1.98": there is`},
+		{"1.36", "1.98", "", "", `spec.version: unsupported Kubernetes version "1.98": there is`}, // of a later Muster
 	} {
-		next, err := nextRelease(c.recorded, c.wanted, releasetest.List())
+		runs, err := list.OfMinor(c.runs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := nextRelease(runs, c.recorded, c.wanted, list)
 		switch {
 		case c.says == "" && (err != nil || !strings.HasPrefix(next.Version, c.next)):
-			t.Errorf("from %q to %q is %s: %v", c.recorded, c.wanted, next.Version, err)
+			t.Errorf("%+v is %s: %v", c, next.Version, err)
 		case c.says != "" && (err == nil || !strings.HasPrefix(err.Error(), c.says)):
-			t.Errorf("from %q to %q: %v, want %q", c.recorded, c.wanted, err, c.says)
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }
