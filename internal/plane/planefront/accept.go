@@ -70,7 +70,7 @@ func (f *Front) serve(ctx context.Context, accepted net.Conn) {
 	}
 	defer done()
 	f.metrics.connections.Inc()
-	join(ctx, client, server)
+	join(ctx, client, server, f.lookNow)
 }
 
 // connect offers a connection to servers until one accepts; nil if none does in time. Nothing of the client's has been
@@ -84,8 +84,12 @@ func (f *Front) connect(ctx context.Context) (*net.TCPConn, func()) {
 		var again <-chan time.Time
 		if ready || toAll {
 			for _, address := range order {
-				if server, err := dial(ctx, address); err == nil {
+				server, err := dial(ctx, address)
+				if err == nil {
 					return server, f.pool.took(address)
+				}
+				if errors.Is(err, unix.ECONNREFUSED) && f.pool.refused(address, time.Now()) {
+					f.tellServer(address, refuses)
 				}
 			}
 			again = time.After(retryEvery)

@@ -57,8 +57,10 @@ type Front struct {
 	metrics *metrics
 	asker   *asker
 	look    chan struct{} // probe now
-	slots   chan struct{}
-	open    sync.WaitGroup // connections
+
+	probeEvery time.Duration // usualProbe; tests have other ones
+	slots      chan struct{}
+	open       sync.WaitGroup // connections
 
 	answerWithin time.Duration // the constant; tests have less patience
 
@@ -78,7 +80,7 @@ func New(c Config) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		config: c, pool: newPool(), look: make(chan struct{}, 1), slots: make(chan struct{}, places), answerWithin: answerWithin,
+		config: c, pool: newPool(), look: make(chan struct{}, 1), probeEvery: usualProbe, slots: make(chan struct{}, places), answerWithin: answerWithin,
 		asker:    &asker{authority: c.Authority, timeout: probeTimeout, log: c.Log, unread: rate.Sometimes{Interval: seldom}},
 		noAccept: rate.Sometimes{Interval: seldom}, noPlace: rate.Sometimes{Interval: seldom}, noNext: rate.Sometimes{Interval: seldom},
 	}

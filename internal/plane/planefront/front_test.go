@@ -59,6 +59,7 @@ type world struct {
 	client   *http.Client
 	patience time.Duration // of its fronts with each other; the usual one if 0
 	hurry    time.Duration // how long a probe may take; as long as usual if 0
+	every    time.Duration // the pause between two probes; the usual one if 0
 
 	descriptors uint64 // that a process of its may have open; as many as the test's if 0
 }
@@ -109,6 +110,9 @@ func (w *world) start(t *testing.T) (f *Front, end func(), ended <-chan error) {
 	}
 	if w.hurry != 0 {
 		f.asker.timeout = w.hurry
+	}
+	if w.every != 0 {
+		f.probeEvery = w.every
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -202,6 +206,57 @@ func TestAServerThatIsGone(t *testing.T) {
 		if got, err := w.ask(); got != "b" {
 			t.Fatalf("%q, %v", got, err)
 		}
+	}
+}
+
+// A process that listens again where one was killed gets no connections before it is ready, though it has the fewest: not
+// when connections were refused meanwhile, and not when the killed one ended connections.
+func TestAServerThatIsKilled(t *testing.T) {
+	for name, meanwhile := range map[string]func(w *world){
+		"refused": func(w *world) {
+			for range 2 { // of which one is offered to it first
+				_, _ = w.ask()
+			}
+		},
+		"cut": func(*world) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newBackend(t, "a"), newBackend(t, "b")
+			w := newWorld(t, frontservers.Server{Address: a.address}, frontservers.Server{Address: b.address})
+			w.every = time.Hour // else a probe would tell soon
+			f, _, _ := w.start(t)
+			soon(t, "both are ready", func() bool { return f.isReady(a.address) && f.isReady(b.address) })
+			for _, server := range f.pool.snapshot() {
+				for range 2 { // of which one goes to a
+					kept, err := tls.Dial("tcp", w.config.Listen.String(), w.client.Transport.(*http.Transport).TLSClientConfig) //nolint:forcetypeassert // ours
+					if err != nil {
+						t.Fatal(server.Address, err)
+					}
+					defer func() { _ = kept.Close() }()
+				}
+			}
+			_ = a.Listener.Close()
+			a.CloseClientConnections()
+			meanwhile(w)
+			soon(t, "the front knows", func() bool { return !f.isReady(a.address) })
+			listener, err := net.Listen("tcp", a.address.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = listener.Close() }()
+			go func() { // it accepts connections, and does not answer yet
+				for {
+					if _, err := listener.Accept(); err != nil {
+						return
+					}
+				}
+			}()
+			for range 20 {
+				if got, err := w.ask(); got != "b" {
+					t.Fatalf("%q, %v", got, err)
+				}
+			}
+		})
 	}
 }
 

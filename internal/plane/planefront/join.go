@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,11 +23,19 @@ var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 // connections of a plane are idle most of the time: such a connection has no buffer and, unlike with splice(2), no pipes.
 //
 // The end of a direction is passed on as an end, a reset as a reset: an answer that was cut short must not look whole.
-func join(ctx context.Context, a, b *net.TCPConn) {
+// ended is called if b ends its direction before a does.
+func join(ctx context.Context, a, b *net.TCPConn, ended func()) {
 	defer context.AfterFunc(ctx, func() { resetBoth(a, b) })()
 	var directions sync.WaitGroup
-	directions.Go(func() { pass(a, b) })
+	var over atomic.Bool
+	directions.Go(func() {
+		pass(a, b)
+		if !over.Load() {
+			ended()
+		}
+	})
 	pass(b, a)
+	over.Store(true)
 	directions.Wait()
 	_ = a.Close()
 	_ = b.Close()

@@ -98,6 +98,22 @@ func (p *pool) probed(address netip.AddrPort, reason string, now time.Time) bool
 	return true
 }
 
+// refuses is the reason of a server that refuses connections.
+const refuses = "it refuses connections"
+
+// refused notes that a server refuses connections: it is not ready until a probe says so. The process that listens there
+// next may accept connections long before it is ready. It reports whether that is to be told.
+func (p *pool) refused(address netip.AddrPort, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.find(address)
+	if m == nil || !m.ready {
+		return false
+	}
+	m.ready, m.reason, m.told = false, refuses, now
+	return true
+}
+
 // choose returns the servers that a new connection is offered to, the best first: ready ones in turn, the one with the
 // fewest connections first. ready is false if no server is ready: then all are there that do not drain, and wait is
 // closed when that changes.

@@ -21,9 +21,11 @@ import (
 )
 
 const (
-	// probeEvery is the pause between two probes of a server, and probeTimeout how long one may take.
-	probeEvery   = time.Second
+	// usualProbe is the pause between two probes of a server, and probeTimeout how long one may take.
+	usualProbe   = time.Second
 	probeTimeout = 2 * time.Second
+	// probePause is between two probes of which the later one has a reason.
+	probePause = 100 * time.Millisecond
 	// maxAnswer is how much of an answer is read, in bytes.
 	maxAnswer = 64 << 10
 )
@@ -42,17 +44,32 @@ func (f *Front) keepProbing(ctx context.Context) {
 					reason = err.Error()
 				}
 				if f.pool.probed(address, reason, time.Now()) && ctx.Err() == nil {
-					f.config.Log.Info("server of the plane", "address", address.String(), "ready", reason == "", "reason", reason)
+					f.tellServer(address, reason)
 				}
 			})
 		}
+		next := time.After(f.probeEvery)
+		pause(ctx, probePause)
 		select {
 		case <-ctx.Done():
 			return
-		case <-f.look: // other servers are there
-		case <-time.After(probeEvery):
+		case <-f.look:
+		case <-next:
 		}
 	}
+}
+
+// lookNow has servers probed now: others are there, or one ended a connection, as it does when its process ends.
+func (f *Front) lookNow() {
+	select {
+	case f.look <- struct{}{}:
+	default:
+	}
+}
+
+// tellServer says in the log that a server is ready, or why it is not.
+func (f *Front) tellServer(address netip.AddrPort, reason string) {
+	f.config.Log.Info("server of the plane", "address", address.String(), "ready", reason == "", "reason", reason)
 }
 
 // probe asks a server whether it is ready. A server that ends says that it is not, over a connection that it has already,

@@ -48,9 +48,6 @@ func (f *Front) take(file watchfile.File) error {
 		return err
 	}
 	f.pool.set(servers)
-	select {
-	case f.look <- struct{}{}:
-	default:
-	}
+	f.lookNow()
 	return nil
 }
