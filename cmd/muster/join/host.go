@@ -45,7 +45,7 @@ func NewHost(o *terminal.Options) (*hostjoin.Host, error) {
 	const binDir, cniBinDir = "/usr/local/bin", "/opt/cni/bin"
 	layout := render.Layout{BinDir: binDir, CNIBinDir: cniBinDir, Systemd: true}
 	return hostjoin.New(hostjoin.Config{
-		Programs: programs, Release: release.Default(), BinDir: binDir, CNIBinDir: cniBinDir, Units: units, Runtime: hostjoin.NewCRI(render.ContainerdSocket),
+		Programs: programs, Releases: release.All(), BinDir: binDir, CNIBinDir: cniBinDir, Units: units, Runtime: hostjoin.NewCRI(render.ContainerdSocket),
 		Render: func(spec nodeconfig.Spec, self hostjoin.Self) ([]render.File, error) {
 			r, err := rendering(spec, self, layout)
 			if err != nil {

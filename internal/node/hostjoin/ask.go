@@ -84,6 +84,11 @@ func (h *Host) askOnce(ctx context.Context, client kubernetes.Interface, p *Plan
 	if err := complete(ctx, client, &p.spec, p); err != nil {
 		return err
 	}
+	server, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the API server %s for its version: %w", p.Endpoint, err)
+	}
+	p.release = h.releaseFor(server.GitVersion)
 	if p.joined {
 		h.done("credential", "the node's certificate is accepted: %s", me.Status.UserInfo.Username)
 	} else {

@@ -47,10 +47,10 @@ type Config struct {
 	// Programs is the directory of muster's own programs; BinDir is where those of a node go, CNIBinDir where network
 	// plugins do.
 	Programs, BinDir, CNIBinDir string
-	// Release of Kubernetes that the host's kubelet and kube-proxy are of.
-	Release release.Release
-	Units   Units
-	Runtime Runtime
+	// Releases of Kubernetes that Muster has programs of.
+	Releases release.List
+	Units    Units
+	Runtime  Runtime
 	// Render makes the files of a node.
 	Render func(nodeconfig.Spec, Self) ([]render.File, error)
 	// Validate judges what was rendered before anything on the host is changed, as a machine does that boots. Its notes

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/systemd"
 )
 
@@ -64,6 +65,7 @@ type Plan struct {
 	spec      nodeconfig.Spec
 	ca        []byte
 	joined    bool
+	release   release.Release // of the programs of Kubernetes
 }
 
 // PlannedFile is a file of a plan.
@@ -234,7 +236,7 @@ func (h *Host) fill(ctx context.Context, p *Plan, known bool, around surrounding
 	if err := h.validate(ctx, p, rendered); err != nil {
 		return err
 	}
-	wanted, err := h.programs(p.Self.OwnContainerd, p.ledger.SkipKubeProxy)
+	wanted, err := h.programs(p.release, p.Self.OwnContainerd, p.ledger.SkipKubeProxy)
 	if err != nil {
 		return err
 	}

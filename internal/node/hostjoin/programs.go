@@ -11,11 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
-// programs are those that a node needs, from muster's own directory. A name there may be a link to a program of many
-// names.
-func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
+// programs are those that a node needs, from muster's own directory, with Kubernetes of a release. A name there may be
+// a link to a program of many names.
+func (h *Host) programs(of release.Release, ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 	names := []string{"kubelet"}
 	if !skipKubeProxy {
 		names = append(names, "kube-proxy")
@@ -40,10 +42,10 @@ func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 			continue
 		}
 		seen[name] = true
-		source := h.Release.Program(h.Programs, name)
+		source := of.Program(h.Programs, name)
 		info, err := os.Lstat(source)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s is not beside muster in %s: install all of muster's programs", h.Release.Program("", name), h.Programs)
+			return nil, fmt.Errorf("%s is not beside muster in %s: install all of muster's programs", of.Program("", name), h.Programs)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking for programs: %w", err)
@@ -106,7 +108,7 @@ func (h *Host) usable(ctx context.Context, a artifact) (ok bool, why string) {
 	case name == "runc":
 		oldest = [2]int{1, 1}
 	case name == "kubelet", name == "kube-proxy":
-		ours, err := h.version(ctx, h.Release.Program(h.Programs, name), args...)
+		ours, err := h.version(ctx, a.copyOf, args...)
 		if err != nil {
 			return false, " (muster's own does not tell its version)"
 		}

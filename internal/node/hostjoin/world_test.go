@@ -37,6 +37,7 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
 	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/internal/platform/release/releasetest"
 	"muster.dev/muster/internal/platform/systemd/systemdtest"
 )
 
@@ -163,7 +164,7 @@ func (w *world) write(path, content string) {
 func (w *world) host() *Host {
 	w.changes, w.steps = nil, nil
 	h, err := New(Config{
-		Root: w.root, Programs: w.programs, Release: release.Default(), BinDir: "/usr/local/bin", CNIBinDir: "/opt/cni/bin",
+		Root: w.root, Programs: w.programs, Releases: releasetest.List(), BinDir: "/usr/local/bin", CNIBinDir: "/opt/cni/bin",
 		Units: w.units, Runtime: w, Render: w.render, Run: w.runs, Connect: w.connect,
 		Show:   func(s Step) { w.steps = append(w.steps, s) },
 		Now:    w.clock,
