@@ -30,7 +30,8 @@ build_kubernetes() {
 		ln -s kubernetes "$out/$minor/$link"
 	done
 	[[ $minor == "$default" ]] || return 0
-	for link in kubectl kubelet kube-proxy kubelet-config-check; do
+	ln "$out/$minor/kubectl" "$out/kubectl" # kubectl cp would copy a symbolic link as it is
+	for link in kubelet kube-proxy kubelet-config-check; do
 		ln -s "$minor/$link" "$out/$link"
 	done
 }

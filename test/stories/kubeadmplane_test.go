@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/test/host"
 )
 
@@ -62,7 +63,7 @@ const kubeadmPatch = `spec:
   - name: %s
     image: muster.dev/workload:v1
     securityContext: {runAsUser: 0}
-    env: [{name: PATH, value: /programs}]
+    env: [{name: PATH, value: "/programs:/programs/%s"}]
     volumeMounts: [{name: programs, mountPath: /programs, readOnly: true}]
   volumes: [{name: programs, hostPath: {path: ` + host.BinDir + `}}]
 `
@@ -104,14 +105,14 @@ func newKubeadmCluster(t *testing.T) *kubeadmCluster {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		k.write("/root/patches/"+name+".yaml", fmt.Sprintf(kubeadmPatch, name))
+		k.write("/root/patches/"+name+".yaml", fmt.Sprintf(kubeadmPatch, name, release.Default().Folder))
 	}
 	k.write("/root/init.yaml", fmt.Sprintf(kubeadmInit, k.run("kubeadm version -o short")))
 	k.run(strings.Join(append([]string{"kubeadm init --config=/root/init.yaml"}, h.KubeadmIgnored()...), " "))
 	// Services are what pods reach the API server by. The kernel's settings for connections are not the host's to
 	// change.
 	k.run(`kubeadm kubeconfig user --client-name system:kube-proxy >/root/kube-proxy.conf
-		systemd-run --quiet --unit=kube-proxy ` + host.BinDir + `/kube-proxy --kubeconfig=/root/kube-proxy.conf --proxy-mode=nftables \
+		systemd-run --quiet --unit=kube-proxy ` + release.Default().Program(host.BinDir, "kube-proxy") + ` --kubeconfig=/root/kube-proxy.conf --proxy-mode=nftables \
 			--hostname-override=` + controlName + ` --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=0s --conntrack-tcp-timeout-close-wait=0s`)
 	return k
 }

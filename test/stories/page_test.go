@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/platform/release"
 )
 
 // page is a page of the documentation whose commands are run in their order, and whose outputs are compared with what
@@ -98,7 +100,7 @@ func (i *installation) shell(dir, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(i.t.Context(), 90*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
-	cmd.Dir, cmd.Env = dir, append(i.environment(), "PATH="+i.bin+":"+os.Getenv("PATH"))
+	cmd.Dir, cmd.Env = dir, append(i.environment(), "PATH="+i.bin+":"+filepath.Join(i.bin, release.Default().Folder)+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
