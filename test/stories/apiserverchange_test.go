@@ -113,11 +113,7 @@ func (i *installation) serves(name, ttl string) {
 				return fmt.Errorf("%s: process %d", other, p.PID)
 			}
 		}
-		said, err := i.kubectl(managementContext, "-n", "muster", "get", "cluster", "muster", "-o", `jsonpath={.metadata.generation} {.status.conditions[?(@.type=="Ready")].observedGeneration} {.status.conditions[?(@.type=="Ready")].status}`)
-		if fields := strings.Fields(said); err == nil && (len(fields) != 3 || fields[0] != fields[1] || fields[2] != "True") {
-			err = errors.New(said)
-		}
-		return err
+		return i.isReady()
 	})
 	if arguments := i.mustCommandLine(name); !slices.Contains(arguments, "--event-ttl="+ttl+"0m0s") {
 		i.t.Errorf("%s has the arguments %q", name, arguments)
