@@ -381,3 +381,50 @@ func TestDamagedRecord(t *testing.T) {
 		}
 	}
 }
+
+// A server that drains by the word of a service before is told to end only once it is Ready again, as it may have been
+// told already: a second word would break what it still answers.
+func TestDrainsByAServiceBefore(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	first, end := context.WithCancel(t.Context())
+	if _, _, err := p.service(first); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	record, err := read(p.config.Dir.PlaneRecord())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.change(1)
+	second, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	r := p.rollout(p.place.New(second))
+	record.Servers[0].Phase = Draining
+	record.Servers = append(record.Servers, Server{Slot: 1, Phase: Serving, Spec: r.wanted.Servers[1]})
+	r.record = record
+	p.place.Break(component.APIServer, "it ends")
+	if err := r.Begin(second); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Run(second)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("it went on beside a server that ends: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if ends := p.place.Ends(); slices.Contains(ends, "cluster/blue/kube-apiserver") || p.told() != "20001 drains, 20002" {
+		t.Errorf("%v ended; the front knows %s", ends, p.told())
+	}
+	p.place.Mend(component.APIServer)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if ends := p.place.Ends(); !slices.Contains(ends, "cluster/blue/kube-apiserver") || p.told() != "20002" {
+		t.Errorf("%v ended; the front knows %s", ends, p.told())
+	}
+}
