@@ -86,10 +86,34 @@ func Read(metrics io.Reader) (Seen, error) {
 		}
 		seen.APIs = append(seen.APIs, api)
 	}
-	slices.SortFunc(seen.APIs, func(a, b API) int {
-		return cmp.Or(cmp.Compare(a.Path(), b.Path()), cmp.Compare(a.Removed, b.Removed))
-	})
+	slices.SortFunc(seen.APIs, byPath)
 	return seen, nil
+}
+
+func byPath(a, b API) int {
+	return cmp.Or(cmp.Compare(a.Path(), b.Path()), cmp.Compare(a.Removed, b.Removed))
+}
+
+// Merge is what the API servers of a cluster were asked for together, since the last of them started.
+func Merge(seen ...Seen) Seen {
+	var all Seen
+	requests := map[API]int64{}
+	for _, one := range seen {
+		if one.Since.After(all.Since) {
+			all.Since = one.Since
+		}
+		for _, api := range one.APIs {
+			n := api.Requests
+			api.Requests = 0
+			requests[api] += n
+		}
+	}
+	for api, n := range requests {
+		api.Requests = n
+		all.APIs = append(all.APIs, api)
+	}
+	slices.SortFunc(all.APIs, byPath)
+	return all
 }
 
 // apiOf is the API that a metric is about, with the release that removes it or without.

@@ -41,6 +41,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// The requests of two API servers are one sum, and neither knows of those before its start.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	early, late := time.Unix(1000, 0), time.Unix(2000, 0)
+	flows, status := API{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3", Resource: "flowschemas", Removed: "1.32"}, API{Version: "v1", Resource: "componentstatuses"}
+	of := func(api API, requests int64) API {
+		api.Requests = requests
+		return api
+	}
+	got := Merge(Seen{Since: late, APIs: []API{of(flows, 2)}}, Seen{Since: early, APIs: []API{of(flows, 5), of(status, 1)}})
+	if diff := cmp.Diff(Seen{Since: late, APIs: []API{of(status, 1), of(flows, 7)}}, got); diff != "" {
+		t.Errorf("merged (-want +got):\n%s", diff)
+	}
+	if got := Merge(Seen{Since: early}); !got.Since.Equal(early) || got.APIs != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestReadText(t *testing.T) {
 	t.Parallel()
 	const uses = `# TYPE apiserver_requested_deprecated_apis gauge
