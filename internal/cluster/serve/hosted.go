@@ -106,7 +106,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Room: h.service.memory, Began: h.news.Began, Log: h.log})
+	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Room: h.service.memory, Turns: &h.service.turns, Began: h.news.Began, Log: h.log})
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,7 @@ type Service struct {
 	managed chan struct{} // closed when the management plane serves muster's kinds
 	making  sync.Mutex    // one cluster is decided about at a time
 	memory  func() (available int64, err error)
+	turns   planerollout.Turns // of clusters whose API servers are replaced
 	ports   *portplan.Planes
 	files   *filestore.Store // of all clusters
 	issuers *issuer.Serving  // of all clusters

@@ -27,6 +27,7 @@
 //	a newcomer does not become Ready      it ends, and the change is refused with its last words; the old spec is in the
 //	                                      record, so the old server is started again should it end
 //	the host has no memory for both       no newcomer is started, and the change is refused with what there is and what is needed
+//	several clusters of a host change     one after the other: each needs the memory of a newcomer
 //	an old server dies meanwhile          it is started again with its old spec, from the program that is there then, and
 //	                                      the newcomer goes on
 //	the spec changes again meanwhile      the newcomer is started anew, as nobody uses it yet

@@ -37,6 +37,8 @@ type Config struct {
 	Cluster component.Config
 	// Room returns how many bytes of memory new programs can have.
 	Room func() (int64, error)
+	// Turns lets the rollouts of a host replace servers one after the other: each needs the memory of a newcomer.
+	Turns *Turns
 	// Began is told once that API servers begin to change beside others that serve.
 	Began func(message string)
 	Log   *slog.Logger
@@ -68,6 +70,7 @@ type Rollout struct {
 	record  Record
 	carried bool      // the record has been carried out
 	begun   bool      // this rollout has carried out a record
+	turn    bool      // it has the turn of the host
 	changes time.Time // when servers began to change, for this rollout; zero if they have not
 	refusal *Refusal
 }
@@ -136,6 +139,7 @@ func (r *Rollout) Begin(ctx context.Context) error {
 
 // Run carries the plane on until it is what is wanted, or what it was if that is refused. The error is the context's.
 func (r *Rollout) Run(ctx context.Context) (Outcome, error) {
+	defer r.giveTurn()
 	for {
 		moved, err := r.step(ctx)
 		pause := look
@@ -173,6 +177,9 @@ func (r *Rollout) step(ctx context.Context) (moved bool, err error) {
 		r.refuse(next, reason)
 		return reason != "", nil
 	}
+	if !r.takeTurn(next) {
+		return false, nil
+	}
 	for _, s := range next.Servers {
 		r.config.Log.Info("API server", "component", s.Spec.Process(), "phase", s.Phase)
 	}
@@ -185,6 +192,9 @@ func (r *Rollout) step(ctx context.Context) (moved bool, err error) {
 	r.carried = false
 	r.refuse(before, reason)
 	r.tellBegin(before)
+	if count(next.Servers, Serving) == len(next.Servers) {
+		r.giveTurn()
+	}
 	return true, nil
 }
 

@@ -32,6 +32,7 @@ type plane struct {
 	place  *runnertest.Place
 	config component.Config
 	room   int64
+	turns  *Turns
 	began  []string
 	took   time.Duration // of the last service's rollout
 }
@@ -49,13 +50,13 @@ func newPlane(t *testing.T) *plane {
 	if err := os.MkdirAll(string(c.Dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return &plane{t: t, place: runnertest.NewPlace(), config: c, room: newcomerMemory}
+	return &plane{t: t, place: runnertest.NewPlace(), config: c, room: newcomerMemory, turns: new(Turns)}
 }
 
 // rollout is one of the plane, by a runner.
 func (p *plane) rollout(running runner.Runner) *Rollout {
 	p.t.Helper()
-	r, err := New(Config{Runner: running, Cluster: p.config, Room: func() (int64, error) { return p.room, nil }, Began: func(message string) { p.began = append(p.began, message) }, Log: slog.New(slog.DiscardHandler)})
+	r, err := New(Config{Runner: running, Cluster: p.config, Room: func() (int64, error) { return p.room, nil }, Turns: p.turns, Began: func(message string) { p.began = append(p.began, message) }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -379,6 +380,52 @@ func TestDamagedRecord(t *testing.T) {
 		if record, err := read(path); err == nil || !strings.Contains(err.Error(), "remove the file") || len(record.Servers) > 0 {
 			t.Errorf("%s: %+v, %v", raw, record, err)
 		}
+	}
+}
+
+// While a newcomer of one cluster is not Ready, another cluster starts none; then its turn comes.
+func TestOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	blue, green := newPlane(t), newPlane(t)
+	green.turns = blue.turns
+	for _, p := range []*plane{blue, green} {
+		ctx, end := context.WithCancel(t.Context())
+		if _, _, err := p.service(ctx); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		p.change(1)
+	}
+	blue.place.Break(component.APIServerName(1), "it starts")
+	ctx, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	first, second := make(chan error, 1), make(chan error, 1)
+	run := func(p *plane, done chan<- error) {
+		refusal, _, err := p.service(ctx)
+		if refusal != nil {
+			err = errors.New(refusal.Reason)
+		}
+		done <- err
+	}
+	go run(blue, first)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for blue.turns.mu.TryLock() { // until it is blue's turn
+		blue.turns.mu.Unlock()
+		<-tick.C
+	}
+	go run(green, second)
+	select {
+	case err := <-second:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if record, err := read(green.config.Dir.PlaneRecord()); err != nil || len(record.Servers) != 1 {
+		t.Errorf("%+v, %v", record.Servers, err)
+	}
+	blue.place.Mend(component.APIServerName(1))
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Error(err)
 	}
 }
 
