@@ -87,9 +87,9 @@ func (t toolchain) command(ctx context.Context, s story, longest time.Duration) 
 	return cmd
 }
 
-// makeTarget builds what a story needs.
+// makeTarget builds what a story needs: a target of make, with its variables.
 func makeTarget(ctx context.Context, target string) error {
-	cmd := exec.CommandContext(ctx, "make", target)
+	cmd := exec.CommandContext(ctx, "make", strings.Fields(target)...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run() //nolint:wrapcheck // the caller says what it was
 }
