@@ -14,7 +14,7 @@ import (
 
 // TestUpgradeOfACluster takes a cluster from the default minor to the next one by an Update, as EKS's API makes it, while
 // the cluster is asked and watched: nothing fails. Its node stays as it is until its node group is taken to the new
-// minor, too. What cannot be is refused in words, and changes nothing.
+// minor, too. A way back is refused in words, and changes nothing.
 //
 //story:about plane/planerollout plane/clusterconfig cluster/serve cluster/updatecontroller machine/nodegroup platform/release
 //story:needs kubernetes MINOR=1.37

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/iam/iam"
@@ -31,6 +32,8 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/plane/runner/runnertest"
+	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/internal/platform/release/releasetest"
 )
 
 // newAccount is a service whose account has a default VPC, in a region.
@@ -133,6 +136,38 @@ func TestHost(t *testing.T) {
 	}
 	if dirs, err := hosts.cfg.State.ListClusters(); err != nil || len(dirs) != 1 {
 		t.Errorf("directories %v, %v", dirs, err)
+	}
+}
+
+// An upgrade takes programs that are built, and machines that are not too old for it.
+func TestUpgradeIsRefused(t *testing.T) {
+	hosts := newHosts(t)
+	hosts.account.BinDir = t.TempDir()
+	newest := release.All()[len(release.All())-1]
+	upgrade := hosts.upgrade(t.Context(), asked("blue"))
+	if err := upgrade(newest); err == nil || !strings.HasPrefix(err.Error(), "spec.version: Kubernetes "+newest.Minor()+" is not built here: run `make kubernetes MINOR=") {
+		t.Errorf("it is not built: %v", err)
+	}
+	for _, path := range slices.Concat(releasetest.Next().PlanePrograms(), releasetest.Next().MachinePrograms(), newest.PlanePrograms(), newest.MachinePrograms()) {
+		path = filepath.Join(hosts.account.BinDir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, of := range []string{"blue", "green"} {
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-of-" + of}, Spec: v1alpha1.MachineSpec{ClusterName: of, ImageID: ami.OfRelease(release.All()[0])}}
+		if err := hosts.api.Create(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := upgrade(newest); err != nil {
+		t.Errorf("%d minors newer than its machines: %v", newest.Distance(release.All()[0]), err)
+	}
+	if err := upgrade(releasetest.Next()); err == nil || !strings.Contains(err.Error(), "machine i-of-blue keeps the cluster from 1.99") {
+		t.Errorf("its machines are too old: %v", err)
+	}
+	if err := hosts.upgrade(t.Context(), asked("red"))(releasetest.Next()); err != nil {
+		t.Errorf("other clusters' machines are too old: %v", err)
 	}
 }
 

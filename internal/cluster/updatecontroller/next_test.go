@@ -42,6 +42,12 @@ func TestNext(t *testing.T) {
 			}
 		}
 	}
+	upgraded := func(is string) func(*v1alpha1.Update, *facts) {
+		return func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.cluster.Spec.Version, f.cluster.Status.Version = "1.37", is
+		}
+	}
 	refused := func(u *v1alpha1.Update, f *facts) {
 		applied(u, f)
 		ready := &f.cluster.Status.Conditions[0]
@@ -72,6 +78,8 @@ func TestNext(t *testing.T) {
 		"mode: the authenticator starts": {mode, moded, patience - 1, wait("the authenticator runs in mode CONFIG_MAP, and is to be started in mode API")},
 		"mode: never heard of":           {mode, func(u *v1alpha1.Update, f *facts) { moded(u, f); f.cluster.Status.AuthenticationMode = "" }, 0, wait("the authenticator runs in mode unknown, and is to be started in mode API")},
 		"mode: refused":                  {mode, refused, 0, fail(codeNotPermitted, "it runs on as it was")},
+		"version: in effect":             {v1alpha1.UpdateChange{Version: "1.37"}, upgraded("v1.37.2"), 0, decision{step: stepSucceed}},
+		"version: the one before serves": {v1alpha1.UpdateChange{Version: "1.37"}, upgraded("v1.36.4"), 0, wait("the API server is of version v1.36.4, and is to be of 1.37")},
 		"mode: refused before":           {mode, func(u *v1alpha1.Update, f *facts) { refused(u, f); f.cluster.Generation = 2 }, 0, wait("the control plane takes the change: it runs on as it was")},
 		"mode: in effect": {mode, func(u *v1alpha1.Update, f *facts) {
 			moded(u, f)
