@@ -6,6 +6,7 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,18 +16,16 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// slow is a management plane whose first patch waits until it may go on.
+// slow is a management plane whose first patch closes held, and waits until it may go on.
 type slow struct {
 	client.Client
+	hold       sync.Once
 	held, goOn chan struct{}
 }
 
 func (s *slow) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	select {
-	case s.held <- struct{}{}:
-		<-s.goOn
-	default:
-	}
+	s.hold.Do(func() { close(s.held) })
+	<-s.goOn // later patches come when it is closed
 	return s.Client.Patch(ctx, object, patch, options...)
 }
 
