@@ -54,8 +54,8 @@ func nextRelease(runs release.Release, recorded, wanted string, releases release
 	case newer < 0:
 		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is not taken back to %s: write %[1]s", runs.Minor(), next.Minor())
 	case newer > 1:
-		one := releases[slices.IndexFunc(releases, func(r release.Release) bool { return r.Distance(runs) == 1 })]
-		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is upgraded by one minor at a time: write %s, and %s after that", runs.Minor(), one.Minor(), next.Minor())
+		after := releases[slices.IndexFunc(releases, func(r release.Release) bool { return r.Distance(runs) > 0 })]
+		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is upgraded by one minor at a time: %s comes next, and %s after that", runs.Minor(), after.Minor(), next.Minor())
 	}
 	return next, nil
 }
