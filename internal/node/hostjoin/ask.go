@@ -88,7 +88,9 @@ func (h *Host) askOnce(ctx context.Context, client kubernetes.Interface, p *Plan
 	if err != nil {
 		return fmt.Errorf("asking the API server %s for its version: %w", p.Endpoint, err)
 	}
-	p.release = h.releaseFor(server.GitVersion)
+	if p.release, err = h.releaseFor(server.GitVersion); err != nil {
+		return err
+	}
 	if p.joined {
 		h.done("credential", "the node's certificate is accepted: %s", me.Status.UserInfo.Username)
 	} else {

@@ -3,27 +3,36 @@
 package hostjoin
 
 import (
+	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"muster.dev/muster/internal/platform/release"
 )
 
-// skew is how many minors a kubelet may be older than its API server. It may not be newer.
-const skew = 3
-
-// releaseFor returns the release that a node of an API server of a version runs: of its minor, or the newest older one
-// that a kubelet may be of, if programs of its minor are not there. Nodes of an API server of a minor that Muster does
-// not know get the default.
-func (h *Host) releaseFor(version string) release.Release {
-	at := slices.IndexFunc(h.Releases, func(r release.Release) bool { return r.Minor() == release.Minor(version) })
-	if at < 0 {
-		return h.Releases.Default()
+// releaseFor returns the release that a node of an API server of a version runs: the newest whose programs are there, of
+// those that a kubelet may be of. Without programs it is the newest that a kubelet may be of, whose absence is told. Nodes
+// of an API server that says no version of Kubernetes get the default.
+func (h *Host) releaseFor(version string) (release.Release, error) {
+	if !strings.HasPrefix(version, "v1.") {
+		return h.Releases.Default(), nil
 	}
-	for i := at; i >= max(0, at-skew); i-- {
-		if _, err := os.Stat(h.Releases[i].Program(h.Programs, "kubelet")); err == nil {
-			return h.Releases[i]
+	plane := release.Release{Version: version}
+	var newest release.Release
+	for _, r := range slices.Backward(h.Releases) {
+		if release.CheckSkew(r, plane) != nil {
+			continue
+		}
+		if _, err := os.Stat(r.Program(h.Programs, "kubelet")); err == nil {
+			return r, nil
+		}
+		if newest.Version == "" {
+			newest = r
 		}
 	}
-	return h.Releases[at]
+	if newest.Version == "" {
+		return newest, fmt.Errorf("the API server is of version %.40s: a kubelet may not be newer, and at most %d minors older, and Muster has %s", version, release.MaxSkew, strings.Join(h.Releases.Minors(), ", "))
+	}
+	return newest, nil
 }

@@ -18,19 +18,26 @@ import (
 // A kubelet is not newer than its API server.
 func TestTheHostRunsTheClustersRelease(t *testing.T) {
 	w := newWorld(t) // with programs of the default release
-	next, now := releasetest.Next(), release.Default()
+	now, empty := release.Default(), t.TempDir()
 	for _, c := range []struct{ programs, asked, want string }{
 		{w.programs, now.Version, now.Version},
 		{w.programs, "v" + now.Minor() + ".99-eks-1", now.Version},
-		{w.programs, "v1.20.1", now.Version},
+		{w.programs, "v1.37.2", now.Version}, // whose own are not there
+		{w.programs, "v1.39.0", now.Version},
 		{w.programs, "", now.Version},
-		{w.programs, next.Version, now.Version},
-		{t.TempDir(), next.Version, next.Version}, // it is missing, which is said
+		{w.programs, "v0.0.0-master", now.Version},
+		{w.programs, "v1.35.1", "v1.35.8"}, // they are missing, which is told; the default would be newer
+		{empty, "v1.37.0", "v1.37.2"},
+		{empty, "v1.38.0", "v1.37.2"},
+		{w.programs, "v1.33.13", ""},
+		{w.programs, "v1.20.1", ""},
+		{w.programs, "v1.41.0", ""},
 	} {
 		h := w.host()
-		h.Releases, h.Programs = release.List{now, next}, c.programs
-		if got := h.releaseFor(c.asked); got.Version != c.want {
-			t.Errorf("a node of %q runs %s, not %s", c.asked, got.Version, c.want)
+		h.Releases, h.Programs = release.All(), c.programs
+		got, err := h.releaseFor(c.asked)
+		if got.Version != c.want || (err != nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.asked+": a kubelet may not be newer, and at most 3 minors older, and Muster has 1.34, ") {
+			t.Errorf("a node of %q runs %s, not %s: %v", c.asked, got.Version, c.want, err)
 		}
 	}
 }
