@@ -43,7 +43,11 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	}
 	if h := c.cluster(object.Namespace); h != nil {
 		served, _ := c.State(object.Namespace)
-		if err := h.adopt(object, c.upgrade(ctx, object)); err != nil && !served { // its own controllers say so while it is served
+		err := h.adopt(object, c.upgrade(ctx, object))
+		if _, ok := errors.AsType[unasked](err); ok {
+			return err
+		}
+		if err != nil && !served { // its own controllers say so while it is served
 			return clustercontroller.ChangeRefused(err)
 		}
 		return nil
@@ -79,7 +83,7 @@ func (c clusterHosts) upgrade(ctx context.Context, object *v1alpha1.Cluster) fun
 		}
 		var machines v1alpha1.MachineList
 		if err := c.api.List(ctx, &machines); err != nil {
-			return fmt.Errorf("listing the machines of cluster %s: %w", object.Spec.Name, err)
+			return unasked{fmt.Errorf("listing the machines of cluster %s: %w", object.Spec.Name, err)}
 		}
 		for i := range machines.Items {
 			m := &machines.Items[i]

@@ -166,6 +166,16 @@ func TestUpgradeIsRefused(t *testing.T) {
 	if err := upgrade(releasetest.Next()); err == nil || !strings.Contains(err.Error(), "machine i-of-blue keeps the cluster from 1.99") {
 		t.Errorf("its machines are too old: %v", err)
 	}
+	h := hosts.host(t.Context(), hosts.cfg.State.Cluster("blue"))
+	if err := clustercontroller.Begin(h.dir, asked("blue")); err != nil {
+		t.Fatal(err)
+	}
+	newer := asked("blue")
+	newer.Spec.Version, h.followed.refusal = newest.Minor(), "as it was"
+	away := func(release.Release) error { return unasked{errors.New("the management plane is away")} }
+	if err := h.adopt(newer, away); err == nil || h.followed.refusal != "as it was" || len(h.reload) != 0 {
+		t.Errorf("the machines could not be asked for: %v, %q", err, h.followed.refusal)
+	}
 	if err := hosts.upgrade(t.Context(), asked("red"))(releasetest.Next()); err != nil {
 		t.Errorf("other clusters' machines are too old: %v", err)
 	}

@@ -5,6 +5,7 @@ package serve
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"strings"
 	"time"
 
@@ -29,9 +30,16 @@ type followed struct {
 	failed  string // why the control plane could not take the last change
 }
 
-// adopt keeps the record as people want the cluster to be, and has the cluster follow it.
+// unasked is that it could not be found out whether a change is possible. It is no refusal: the change is looked at again.
+type unasked struct{ error }
+
+// adopt keeps the record as people want the cluster to be, and has the cluster follow it. The function upgrade refuses
+// another minor; an error of the type unasked leaves everything as it is.
 func (h *hosted) adopt(object *v1alpha1.Cluster, upgrade func(to release.Release) error) error {
 	changed, err := clustercontroller.Change(h.dir, object.Spec, upgrade)
+	if _, ok := errors.AsType[unasked](err); ok {
+		return err
+	}
 	h.mu.Lock()
 	h.followed.refusal, h.followed.generation = "", object.Generation
 	if err != nil {
