@@ -69,7 +69,8 @@ func of(kubernetes release.Release, files string) Image {
 	}
 }
 
-// Find finds an image by its id. An image of an earlier patch is the one of the patch that is in its place now.
+// Find finds an image by its id. An image of an earlier patch has its own id, and is otherwise that of the patch which its
+// machines run now.
 func Find(id string) (Image, bool) { return find(id, release.All()) }
 
 func find(id string, list release.List) (Image, bool) {
@@ -77,7 +78,9 @@ func find(id string, list release.List) (Image, bool) {
 	if i < 0 {
 		return Image{}, false
 	}
-	return of(list[i], version.Release), true
+	image := of(list[i], version.Release)
+	image.ID = id
+	return image, true
 }
 
 // launches reports whether an image's machines run a release.

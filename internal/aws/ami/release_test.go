@@ -41,6 +41,7 @@ func TestImagesAreOfReleases(t *testing.T) {
 			t.Errorf("a machine of image %q runs %s, not %s", id, found.Version, want)
 		}
 	}
+	got.ID = earlier
 	if found, ok := find(earlier, list); !ok || found != got {
 		t.Errorf("the image of an earlier patch is %+v", found)
 	}

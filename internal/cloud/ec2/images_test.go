@@ -9,6 +9,7 @@ import (
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cloud/ec2/offering"
 	"muster.dev/muster/internal/machine/instancetype"
+	"muster.dev/muster/internal/platform/release"
 )
 
 func TestDescribeImages(t *testing.T) {
@@ -18,6 +19,13 @@ func TestDescribeImages(t *testing.T) {
 		"<imageId>"+newest.ID+"</imageId>", "<imageState>available</imageState>", "<imageOwnerId>602401143452</imageOwnerId>", "<rootDeviceName>/dev/xvda</rootDeviceName>",
 		"<volumeSize>20</volumeSize>", "<isPublic>true</isPublic>", "<creationDate>20", "<platformDetails>Linux/UNIX</platformDetails>", "<architecture>x86_64</architecture>")
 	w.ask("DescribeImages&ImageId.1="+newest.ID, 200, newest.Name)
+	const earlier = "ami-fb5f1b62ce26eafef" // of v1.36.3, which templates may name
+	if text := w.ask("DescribeImages&ImageId.1="+earlier+"&ImageId.2="+earlier, 200, "Kubernetes "+release.Default().Patch()); strings.Count(text, "<imageId>"+earlier+"</imageId>") != 1 {
+		t.Error(text)
+	}
+	if text := w.ask("DescribeImages", 200); strings.Contains(text, earlier) || strings.Count(text, "<imageId>") != len(release.All()) {
+		t.Error(text)
+	}
 	for _, request := range []string{"DescribeImages&Owner.1=self", "DescribeImages&Filter.1.Name=architecture&Filter.1.Value.1=arm64", "DescribeImages&ExecutableBy.1=self", "DescribeImages&Filter.1.Name=platform&Filter.1.Value.1=windows"} {
 		if text := w.ask(request, 200); strings.Contains(text, "ami-") {
 			t.Errorf("%s: %s", request, text)

@@ -79,32 +79,44 @@ type describeImagesOutput struct {
 func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeImagesOutput] {
 	return awsfront.Spec[describeImagesInput, describeImagesOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *describeImagesInput) (*describeImagesOutput, error) {
+			images, err := chosenImages(in.ImageIDs)
+			if err != nil {
+				return nil, err
+			}
 			all := []shownImage{}
 			owned := len(in.Owners) == 0 || slices.Contains(in.Owners, ami.OwnerAlias) || slices.Contains(in.Owners, ami.OwnerID)
 			executable := len(in.ExecutableUsers) == 0 || slices.Contains(in.ExecutableUsers, "all")
 			if owned && executable {
-				for _, i := range ami.All() {
+				for _, i := range images {
 					all = append(all, showImage(i))
 				}
 			}
-			wanted := map[string]bool{}
-			for _, id := range in.ImageIDs {
-				if err := ec2id.Image.Check(id); err != nil {
-					return nil, err
-				}
-				found, ok := ami.Find(id)
-				if !ok {
-					return nil, ec2id.Image.NotFound(id)
-				}
-				wanted[found.ID] = true
-			}
-			all = slices.DeleteFunc(all, func(i shownImage) bool { return len(wanted) > 0 && !wanted[i.ImageID] })
 			out := &describeImagesOutput{}
-			var err error
 			out.Images, out.NextToken, err = ec2resource.Choose(a.ec2, call, imageNoun(), all, nil, in.Paged)
 			return out, err
 		},
 	}
+}
+
+// chosenImages are the images of some ids, each once; all that machines are launched from if no id is given.
+func chosenImages(ids []string) ([]ami.Image, error) {
+	if len(ids) == 0 {
+		return ami.All(), nil
+	}
+	var chosen []ami.Image
+	for _, id := range ids {
+		if err := ec2id.Image.Check(id); err != nil {
+			return nil, err
+		}
+		found, ok := ami.Find(id)
+		if !ok {
+			return nil, ec2id.Image.NotFound(id)
+		}
+		if !slices.Contains(chosen, found) {
+			chosen = append(chosen, found)
+		}
+	}
+	return chosen, nil
 }
 
 func imageNoun() ec2resource.Noun[shownImage] {
