@@ -5,15 +5,19 @@ package stories
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/release"
 )
 
 // TestUpgradeOfACluster takes a cluster from the default minor to the next one by an Update, as EKS's API makes it, while
-// the cluster is asked and watched: nothing fails. Its node stays as it is until its node group is taken to the new
+// the cluster is asked and watched: nothing fails, though the service is killed meanwhile. An upgrade whose API server
+// does not start fails, and changes nothing. The cluster's node stays as it is until its node group is taken to the new
 // minor, too. A way back is refused in words, and changes nothing.
 //
 //story:about plane/planerollout plane/clusterconfig cluster/serve cluster/updatecontroller machine/nodegroup platform/release
@@ -28,6 +32,7 @@ func TestUpgradeOfACluster(t *testing.T) {
 		}
 	}
 	i.nodesAre(is)
+	i.failedUpgrade(is, next)
 	followers := i.processes()
 
 	p := i.probe()
@@ -57,19 +62,61 @@ func TestUpgradeOfACluster(t *testing.T) {
 	i.ready()
 }
 
-// update makes an Update of the cluster, and waits until it is Successful.
+// failedUpgrade asks for an upgrade whose API server cannot start: its folder is a file. The Update fails with why, the
+// cluster runs on as it was, and is Ready again once its version is what it runs.
+func (i *installation) failedUpgrade(is, next release.Release) {
+	i.t.Helper()
+	folder, before := i.cluster().Component(component.APIServerName(1)), i.processes()[component.APIServer]
+	if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
+		i.t.Fatal(err)
+	}
+	p := i.probe()
+	i.requestUpdate("fails", fmt.Sprintf("type: VersionUpdate, change: {version: %q}", next.Minor()))
+	i.updateIs("fails", `"phase":"Failed"`)
+	if said := i.mustKubectl(managementContext, "-n", "muster", "get", "update", "fails", "-o", "jsonpath={.status.errors}"); !strings.Contains(said, "the API server with the change did not serve") || !strings.Contains(said, filepath.Base(folder)) {
+		i.t.Errorf("the update failed with %s", said)
+	}
+	if said := i.mustKubectl(managementContext, "-n", "muster", "get", "cluster", "muster", "-o", "jsonpath={.status.version}"); said != is.Version {
+		i.t.Errorf("the cluster says that it is %s", said)
+	}
+	i.mustKubectl(managementContext, "-n", "muster", "patch", "cluster", "muster", "--type", "merge", "-p", fmt.Sprintf(`{"spec":{"version":%q}}`, is.Minor()))
+	i.saysReady("cluster/muster", "the API server answers")
+	i.failedNothing(p, "an upgrade failed")
+	if now := i.processes()[component.APIServer]; now.PID != before.PID {
+		i.t.Errorf("kube-apiserver was process %d and is %d", before.PID, now.PID)
+	}
+	if err := os.Remove(folder); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// update makes an Update of the cluster, and waits until it is Successful. The service is killed as soon as the Update
+// has changed the cluster.
 func (i *installation) update(name, spec string) {
 	i.t.Helper()
-	object := fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: Update, metadata: {namespace: muster, name: %s}, spec: {clusterName: muster, %s}}", name, spec)
-	i.apply(object, managementContext)
-	took := i.eventually("update "+name+" is successful", func() error {
+	i.requestUpdate(name, spec)
+	i.updateIs(name, `"appliedAt"`)
+	i.kill("serve")
+	took := i.updateIs(name, `"phase":"Successful"`)
+	i.t.Logf("update %s took %s", name, took)
+}
+
+// requestUpdate makes an Update of the cluster.
+func (i *installation) requestUpdate(name, spec string) {
+	i.t.Helper()
+	i.apply(fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: Update, metadata: {namespace: muster, name: %s}, spec: {clusterName: muster, %s}}", name, spec), managementContext)
+}
+
+// updateIs waits until the status of an Update has something.
+func (i *installation) updateIs(name, has string) (took time.Duration) {
+	i.t.Helper()
+	return i.eventually("update "+name+" has "+has, func() error {
 		said, err := i.kubectl(managementContext, "-n", "muster", "get", "update", name, "-o", "jsonpath={.status}")
-		if err == nil && !strings.Contains(said, `"phase":"Successful"`) {
+		if err == nil && !strings.Contains(said, has) {
 			err = errors.New(said)
 		}
 		return err
 	})
-	i.t.Logf("update %s took %s", name, took)
 }
 
 // saysReady waits until the condition Ready of an object says something.
