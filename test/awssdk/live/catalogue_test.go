@@ -44,7 +44,7 @@ func catalogueActions() []action {
 		}},
 		{"DescribeImages", func(w *world) {
 			out := need(w.ec2.DescribeImages(w.ctx(), &ec2.DescribeImagesInput{
-				Owners: []string{"amazon"}, Filters: []types.Filter{{Name: aws.String("name"), Values: []string{"amazon-eks-node-al2023-x86_64-standard-*"}}},
+				Owners: []string{"amazon"}, Filters: []types.Filter{{Name: aws.String("name"), Values: []string{"amazon-eks-node-al2023-x86_64-standard-" + w.notes["version"] + "-*"}}},
 			}))
 			w.has(out, "Images[].ImageId", "Images[].Name", "Images[].CreationDate", "Images[].RootDeviceName", "Images[].BlockDeviceMappings[].Ebs.VolumeSize", "Images[].State")
 			w.notes["ami"] = *out.Images[0].ImageId
@@ -86,7 +86,7 @@ func keyPairActions() []action {
 func ssmActions() []action {
 	return []action{
 		{"GetParametersByPath", func(w *world) {
-			out := need(w.ssm.GetParametersByPath(w.ctx(), &ssm.GetParametersByPathInput{Path: aws.String(images), Recursive: aws.Bool(true)}))
+			out := need(w.ssm.GetParametersByPath(w.ctx(), &ssm.GetParametersByPathInput{Path: aws.String(images + w.notes["version"]), Recursive: aws.Bool(true)}))
 			w.has(out, "Parameters[].Name", "Parameters[].ARN", "Parameters[].Value", "Parameters[].Version")
 			for _, p := range out.Parameters {
 				if strings.HasSuffix(*p.Name, "/recommended/image_id") {

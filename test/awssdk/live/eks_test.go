@@ -33,6 +33,11 @@ func eksActions() []action {
 		{"DescribeClusterVersions", func(w *world) {
 			out := need(w.eks.DescribeClusterVersions(w.ctx(), &eks.DescribeClusterVersionsInput{}))
 			w.has(out, "ClusterVersions[].ClusterVersion", "ClusterVersions[].DefaultPlatformVersion", "ClusterVersions[].Status")
+			first := need(w.eks.DescribeClusterVersions(w.ctx(), &eks.DescribeClusterVersionsInput{DefaultOnly: aws.Bool(true)}))
+			if len(first.ClusterVersions) != 1 {
+				w.Fatalf("%d versions are the default", len(first.ClusterVersions))
+			}
+			w.notes["version"] = *first.ClusterVersions[0].ClusterVersion // of which the programs are there
 		}},
 		{"CreateCluster", func(w *world) {
 			role := need(w.iam.CreateRole(w.ctx(), &iam.CreateRoleInput{RoleName: aws.String("live-eks"), AssumeRolePolicyDocument: aws.String(trust)})).Role
