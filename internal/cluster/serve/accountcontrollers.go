@@ -35,7 +35,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err := updatecontroller.Add(manager); err != nil {
 		return err
 	}
-	providers, err := providerlist.OfHost(account, s.cfg.Log)
+	providers, err := providerlist.OfHost(account, s.cfg.Log, nil)
 	if err != nil {
 		return err
 	}

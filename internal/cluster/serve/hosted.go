@@ -15,8 +15,10 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/machine/simulated"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
+	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/auditlog"
@@ -167,6 +169,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 			ports, err := h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
 			return ports.Places(), err
 		}),
+		steps.Into("simulated machines", &specs.Simulates, func() (bool, error) { return simulates(account, wanted) }),
 		steps.New("users", func() error { h.ensureUsers(); return nil }),
 		steps.Into("issuer", &specs.Issuer, func() (component.Issuer, error) { return issuer.EnsureCluster(account.State, h.dir) }),
 		steps.Into("network", &specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) }),
@@ -176,6 +179,19 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		steps.New("kubeconfig", func() error { return planeclient.WriteKubeconfig(specs) }),
 	)
 	return specs, err
+}
+
+// simulates reports whether a cluster needs the simulator: it is asked for simulated machines, or has some. Where there
+// is no VPC, others cannot be asked for.
+func simulates(account component.Account, wanted clusterconfig.Config) (bool, error) {
+	if !account.VPC || wanted.Simulates() {
+		return true, nil
+	}
+	store, err := providerlist.Store(account)
+	if err != nil {
+		return false, err
+	}
+	return simulated.Has(store, wanted.Cluster.Spec.Name)
 }
 
 // ensureKeys makes and renews what the cluster's components need.

@@ -37,7 +37,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err != nil {
 		return nil, err
 	}
-	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster}
+	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster, Simulates: !shared.VPC || wanted.Simulates()}
 	var ports portplan.Ports
 	if err := portplan.Read(c.Dir.Ports(), &ports); err != nil {
 		return nil, err

@@ -14,14 +14,15 @@ import (
 	"muster.dev/muster/internal/platform/userns"
 )
 
-// OfHost are the providers that this host can have, over the store of the account's instances.
-func OfHost(c component.Account, log *slog.Logger) (machine.Providers, error) {
+// OfHost are the providers that this host can have, over the store of the account's instances. Simulates is called
+// after the launch of each simulated machine, if it is not nil.
+func OfHost(c component.Account, log *slog.Logger, simulates func()) (machine.Providers, error) {
 	store, err := Store(c)
 	if err != nil {
 		return nil, err
 	}
 	providers := machine.Providers{}
-	if providers[v1alpha1.ProviderSimulated], err = simulated.New(simulated.Config{Store: store}); err != nil || !c.VPC {
+	if providers[v1alpha1.ProviderSimulated], err = simulated.New(simulated.Config{Store: store, Launched: simulates}); err != nil || !c.VPC {
 		return providers, err
 	}
 	providers[v1alpha1.ProviderLocal], err = local.New(local.Config{

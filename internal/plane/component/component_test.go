@@ -47,7 +47,7 @@ func fixed(vpc bool) Config {
 			Places:  AccountPlaces{Management: at(20004), ManagementEtcd: at(20008), ManagementEtcdPeer: at(20009), Identity: at(20010), Registry: at(20011)},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
-		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key, Network: clusternetworktest.Network(),
+		Dir: "/var/lib/muster/clusters/blue", Simulates: !vpc, EncryptionKey: key, Network: clusternetworktest.Network(),
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
 		Release: release.Release{Version: "v1.36.3", Folder: "../releases/1.36"},
 		Places: Places{

@@ -64,6 +64,8 @@ type Config struct {
 	Release release.Release
 	// Network is the cluster's as it was resolved: what its spec leaves out was chosen.
 	Network clusternetwork.Network
+	// Simulates says that machines of the cluster are simulated, now or soon.
+	Simulates bool
 	// HostMemory is the memory of the host in bytes; 0 if it is not known.
 	HostMemory int64
 }
@@ -106,7 +108,10 @@ func AccountSpecs(a Account) []Spec {
 // Specs are the processes of one cluster, in the order they are best started and shown, with one API server, in the
 // first slot.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, tokenSigner, webhookProxy, front, firstAPIServer, controllerManager, scheduler, certificateController, authenticator, simulator}
+	builders := []func(Config) (Spec, error){etcd, tokenSigner, webhookProxy, front, firstAPIServer, controllerManager, scheduler, certificateController, authenticator}
+	if c.Simulates {
+		builders = append(builders, simulator)
+	}
 	if c.VPC { // elsewhere no machine runs pods
 		builders = append(builders, podWebhook)
 	}

@@ -36,6 +36,7 @@ func apart(c *Config) map[string][]string {
 // that others are told is what a component listens on.
 func TestPlaces(t *testing.T) {
 	c := fixed(true)
+	c.Simulates = true
 	marks := apart(&c)
 	named := map[string][]string{}
 	find := func(where, text string) {

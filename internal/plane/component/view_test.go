@@ -17,6 +17,7 @@ var paths = regexp.MustCompile(`/var/lib/muster/[^\s",']+`)
 // another cluster's.
 func TestViews(t *testing.T) {
 	c := fixed(true)
+	c.Simulates = true
 	specs, err := Specs(c)
 	if err != nil {
 		t.Fatal(err)

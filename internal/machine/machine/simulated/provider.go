@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
@@ -15,10 +16,17 @@ import (
 const providerName = "simulated"
 
 // Config says where the records are kept.
-type Config struct{ Store *machine.Store }
+type Config struct {
+	Store *machine.Store
+	// Launched is told that there is a machine, or may be nil.
+	Launched func()
+}
 
 // Provider keeps records of machines. A simulated machine runs for as long as it has a record.
-type Provider struct{ store *machine.Store }
+type Provider struct {
+	store    *machine.Store
+	launched func()
+}
 
 var _ machine.Provider = (*Provider)(nil)
 
@@ -27,7 +35,10 @@ func New(config Config) (*Provider, error) {
 	if config.Store == nil {
 		return nil, errors.New("the simulated provider needs a store of records")
 	}
-	return &Provider{store: config.Store}, nil
+	if config.Launched == nil {
+		config.Launched = func() {}
+	}
+	return &Provider{store: config.Store, launched: config.Launched}, nil
 }
 
 // Launch implements [machine.Provider].
@@ -42,6 +53,7 @@ func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
+	p.launched()
 	return record.Instance(machine.Running), nil
 }
 
@@ -76,4 +88,13 @@ func (p *Provider) Terminate(_ context.Context, id string) error {
 		return fmt.Errorf("terminating machine %s: %w", id, err)
 	}
 	return nil
+}
+
+// Has reports whether a cluster has simulated machines.
+func Has(store *machine.Store, cluster string) (bool, error) {
+	records, err := store.List(providerName)
+	if err != nil && !errors.Is(err, machine.ErrDamaged) {
+		return false, err
+	}
+	return slices.ContainsFunc(records, func(r machine.Record) bool { return r.Cluster == cluster }), nil
 }

@@ -61,3 +61,30 @@ func TestListWithADamagedRecord(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A launch is told, once its machine is one that its cluster has.
+func TestLaunchIsTold(t *testing.T) {
+	store, err := machine.NewStore(machine.StoreConfig{Dir: t.TempDir(), Subnets: machinetest.Subnets, Region: machinetest.Region()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	p, err := simulated.New(simulated.Config{Store: store, Launched: func() {
+		if has, err := simulated.Has(store, "blue"); err != nil || !has {
+			t.Errorf("told of a machine, and the cluster has one: %t, %v", has, err)
+		}
+		told++
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has, err := simulated.Has(store, "blue"); err != nil || has {
+		t.Errorf("has machines before the first: %t, %v", has, err)
+	}
+	if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: machinetest.First, Cluster: "blue"}); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := simulated.Has(store, "green"); err != nil || has || told != 1 {
+		t.Errorf("told %d times, and another cluster has machines: %t, %v", told, has, err)
+	}
+}
