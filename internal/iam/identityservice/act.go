@@ -288,6 +288,8 @@ func storeError(err error) error {
 		return iamfault.Because(err, iamfault.EntityAlreadyExists, "an entity of that name already exists")
 	case errors.Is(err, ErrConflict):
 		return iamfault.Because(err, iamfault.ConcurrentModification, "the entity was changed by somebody else meanwhile: try again")
+	case errors.Is(err, ErrDeleted):
+		return iamfault.Because(err, iamfault.NoSuchEntity, "the entity was deleted by somebody else meanwhile")
 	case errors.Is(err, ErrRefused):
 		return err
 	case errors.Is(err, errAway):

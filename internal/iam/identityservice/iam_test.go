@@ -282,6 +282,7 @@ func TestTheManagementPlaneIsAway(t *testing.T) {
 	}{
 		{identityservice.ErrAway(), "ServiceUnavailable"},
 		{identityservice.ErrConflict, "ConcurrentModification"},
+		{identityservice.ErrDeleted, "NoSuchEntity"},
 		{identityservice.ErrExists, "EntityAlreadyExists"},
 		{identityservice.ErrRefused, "InternalFailure"},
 		{errors.New("x"), "InternalFailure"},

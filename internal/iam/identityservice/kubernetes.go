@@ -257,8 +257,11 @@ func (k *Kubernetes) create(ctx context.Context, o client.Object) error {
 // the old one counts no more, so that whatever happens in between the user has one name.
 func (k *Kubernetes) Update(ctx context.Context, from *State, e Entity) error {
 	old, ok := k.find(from, e)
-	if !ok {
+	if !ok && k.has(e) {
 		return ErrConflict
+	}
+	if !ok {
+		return ErrDeleted
 	}
 	if user, ok := old.(*v1alpha1.IAMUser); ok && objectKey(e).Name != user.Name {
 		return k.rename(ctx, user, e)
@@ -315,14 +318,10 @@ func (k *Kubernetes) leftover(wanted client.Object) (client.Object, bool) {
 // Delete removes an entity.
 func (k *Kubernetes) Delete(ctx context.Context, from *State, e Entity) error {
 	old, ok := k.find(from, e)
+	if !ok && k.has(e) {
+		return ErrConflict
+	}
 	if !ok {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		for _, r := range k.records {
-			if r.entity != nil && ID(r.entity) == ID(e) {
-				return ErrConflict
-			}
-		}
 		return nil
 	}
 	for _, other := range k.others(old, e) { // an old name that was left, by which the entity would come back
@@ -361,6 +360,18 @@ func (k *Kubernetes) remove(ctx context.Context, old client.Object) error {
 	return nil
 }
 
+// has reports whether there is an object with the unique id of an entity, in whatever state.
+func (k *Kubernetes) has(e Entity) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.records {
+		if r.entity != nil && ID(r.entity) == ID(e) {
+			return true
+		}
+	}
+	return false
+}
+
 // find is the object of an entity as it was in a state. An old name of a user has another object with the same unique
 // id.
 func (k *Kubernetes) find(from *State, e Entity) (client.Object, bool) {
@@ -384,8 +395,10 @@ func outcome(err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return ErrExists
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err):
 		return ErrConflict
+	case apierrors.IsNotFound(err):
+		return ErrDeleted
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}

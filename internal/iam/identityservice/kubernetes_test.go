@@ -222,6 +222,9 @@ func TestAChangeByOthersIsSeenAndNotOverwritten(t *testing.T) {
 	if err := store.Delete(ctx, state(t, store), alice); err != nil {
 		t.Errorf("deleting what is gone: %v", err)
 	}
+	if err := store.Update(ctx, before, alice); !errors.Is(err, identityservice.ErrDeleted) {
+		t.Errorf("updating what is gone: %v", err)
+	}
 }
 
 func TestErrorsOfThePlane(t *testing.T) {
@@ -230,6 +233,7 @@ func TestErrorsOfThePlane(t *testing.T) {
 	gr := v1alpha1.GroupVersion.WithResource("iamusers").GroupResource()
 	for _, test := range []struct{ err, want error }{
 		{apierrors.NewConflict(gr, "x", errors.New("x")), identityservice.ErrConflict},
+		{apierrors.NewNotFound(gr, "x"), identityservice.ErrDeleted},
 		{apierrors.NewAlreadyExists(gr, "x"), identityservice.ErrExists},
 		{apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("IAMUser").GroupKind(), "x", nil), identityservice.ErrRefused},
 		{apierrors.NewServiceUnavailable("x"), identityservice.ErrAway()},

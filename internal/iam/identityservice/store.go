@@ -23,7 +23,8 @@ type Store interface {
 
 	// Create keeps a new entity; ErrExists if one of that name is there.
 	Create(ctx context.Context, e Entity) error
-	// Update replaces an entity that was read from that state; ErrConflict if it has changed since, or is gone.
+	// Update replaces an entity that was read from that state; ErrConflict if it has changed since,
+	// ErrDeleted if it is gone.
 	Update(ctx context.Context, from *State, e Entity) error
 	// Delete removes an entity that was read from that state; ErrConflict if it has changed since. It is not an error
 	// if the entity is gone.
@@ -34,6 +35,7 @@ type Store interface {
 var (
 	ErrExists   = errors.New("an entity of that name exists")
 	ErrConflict = errors.New("the entity was changed meanwhile")
+	ErrDeleted  = errors.New("the entity was deleted meanwhile")
 	// ErrNotReady means that nothing is known yet: the store has not been read.
 	ErrNotReady = errors.New("the management plane has not been read yet")
 	// errAway means that the management plane did not answer, and nobody knows whether it wrote.

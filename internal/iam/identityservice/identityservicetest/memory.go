@@ -52,6 +52,9 @@ func (m *Memory) Create(_ context.Context, e identityservice.Entity) error {
 // Update replaces an entity.
 func (m *Memory) Update(_ context.Context, from *identityservice.State, e identityservice.Entity) error {
 	return m.write(e, func() error {
+		if _, ok := m.entities[identityservice.ID(e)]; !ok {
+			return identityservice.ErrDeleted
+		}
 		if m.stale(from, e) {
 			return identityservice.ErrConflict
 		}
