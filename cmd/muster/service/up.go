@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,14 +212,7 @@ func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 		return up.printSpecs(dir, wanted[0])
 	}
 	claimed := claims(servicestatus.ThisHost(), dir, wanted)
-	tell := sync.OnceFunc(func() { // not of machines that are refused
-		if text := claimed.WillBeOvercommitted(); text != "" {
-			fmt.Fprintln(up.Err, text)
-		}
-		for _, text := range tooFew(claimed.Nodes) {
-			fmt.Fprintf(up.Err, "Warning: %s\n", text)
-		}
-	})
+	tell := up.checked(claimed)
 	var sessions []session.Session
 	var outcomes []session.Outcome
 	for _, config := range wanted {

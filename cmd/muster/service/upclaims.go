@@ -3,9 +3,12 @@
 package service
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/stateconversion"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -37,6 +40,25 @@ func claims(here capacity.Host, dir statedir.Dir, wanted []clusterconfig.Config)
 		}
 	}
 	return here
+}
+
+// checked tells, once nothing keeps the sessions of `muster up` from it, what the service converts first and what nodes
+// will claim of this host. Of machines that are refused nothing is told.
+func (up *upOptions) checked(claimed capacity.Host) func(converts stateconversion.Plan) {
+	claims := sync.OnceFunc(func() {
+		if text := claimed.WillBeOvercommitted(); text != "" {
+			fmt.Fprintln(up.Err, text)
+		}
+		for _, text := range tooFew(claimed.Nodes) {
+			fmt.Fprintf(up.Err, "Warning: %s\n", text)
+		}
+	})
+	return func(converts stateconversion.Plan) {
+		if text := converts.String(); text != "" {
+			fmt.Fprintln(up.Err, text)
+		}
+		claims()
+	}
 }
 
 // tooFew says of what a host's kernel allows fewer than local machines may need, a line each. It is nothing if there

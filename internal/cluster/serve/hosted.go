@@ -30,6 +30,7 @@ import (
 	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/plane/supervise"
+	"muster.dev/muster/internal/plane/tokenkeys"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
@@ -175,7 +176,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		steps.Into("network", &specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) }),
 		steps.Into("encryption key", &specs.EncryptionKey, func() (string, error) { return encryptionkey.Ensure(h.dir.PKI(), h.dir.Etcd()) }),
 		steps.New("certificates", func() error { return h.ensureKeys(specs, time.Now()) }),
-		steps.New("keys and associations of service accounts", func() error { return serviceaccounts.HandOver(specs) }),
+		steps.New("keys of service accounts", func() error { return tokenkeys.Begin(specs) }),
 		steps.New("kubeconfig", func() error { return planeclient.WriteKubeconfig(specs) }),
 	)
 	return specs, err

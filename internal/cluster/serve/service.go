@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
+	"muster.dev/muster/internal/cluster/stateconversion"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/capacity"
@@ -183,7 +184,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	var account component.Account
 	var supervisor *supervise.Supervisor
 	err := steps.InOrder(s.cfg.Log,
-		steps.New("layout of the state directory", func() error { return statedir.CheckLayout(s.cfg.State) }),
+		steps.New("layout of the state directory", func() error { return stateconversion.Of(s.cfg.State).Run(s.cfg.Log) }),
 		steps.Into("account", &account, s.prepare),
 		steps.New("users of control planes", func() error {
 			if s.usersNote = planeid.Prepare(s.cfg.State, s.cfg.BinDir); s.usersNote != "" {

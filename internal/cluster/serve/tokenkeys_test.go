@@ -32,7 +32,7 @@ func runSigner(t *testing.T, h *hosted, c component.Config) component.Config {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := tokenkeys.HandOver(c, time.Now()); err != nil {
+	if err := tokenkeys.Begin(c); err != nil {
 		t.Fatal(err)
 	}
 	dir, err := os.MkdirTemp("", "ts-") //nolint:usetesting // the paths of sockets must be short

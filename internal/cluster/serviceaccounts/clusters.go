@@ -48,15 +48,6 @@ func (c Cluster) Run(ctx context.Context) {
 	c.Pods.Run(ctx)
 }
 
-// HandOver gives the token signer and the pod identity webhook of a cluster what an earlier version of the service kept
-// for them.
-func HandOver(specs component.Config) error {
-	if err := tokenkeys.HandOver(specs, time.Now()); err != nil {
-		return err
-	}
-	return podidentity.HandOver(specs)
-}
-
 func (c Cluster) name() string { return c.Specs.Cluster.Spec.Name }
 
 // Clusters are the clusters of an account. Its methods are safe for use by many at once.

@@ -25,7 +25,6 @@ func (s Session) check(binDir string, running bool) error {
 	var own account.Account
 	wantsLocal := s.wantsLocal()
 	return inOrder(
-		steps.New("layout", func() error { return statedir.CheckLayout(s.State) }),
 		steps.Option("host of issuers", "--issuer-host", func() error { return s.issuers().Check(s.State) }),
 		steps.Option("range of load balancers", "--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) }),
 		steps.New("release", func() error { return CheckRelease(binDir, s.Wanted.Cluster.Spec) }),

@@ -11,12 +11,12 @@ import (
 	"os"
 
 	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/cluster/stateconversion"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planerollout"
-	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
 )
 
@@ -34,7 +34,7 @@ func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err err
 	var own account.Account
 	err = inOrder(
 		steps.New("state directory", func() error { return makeDir("state directory", string(s.State)) }),
-		steps.New("layout", func() error { return statedir.MarkLayout(s.State) }).If(!s.State.Exists()),
+		steps.New("layout", func() error { return stateconversion.Of(s.State).Mark() }).If(!s.State.Exists()),
 		steps.Into("account", &own, func() (account.Account, error) { return account.Make(s.State, s.Region) }),
 		steps.Into("issuers", &outcome.Unnamed, func() (error, error) { return s.issuers().Record(ctx, s.State, own) }),
 		steps.New("default VPC", func() error {

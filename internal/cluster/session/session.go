@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/guard"
+	"muster.dev/muster/internal/cluster/stateconversion"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/network/balancerrange"
@@ -58,8 +59,9 @@ type Session struct {
 	// Running lists the components of the state directory that run, whether or not a service does.
 	Running func() ([]runner.Running, error)
 
-	// Checked, if not nil, is called when nothing keeps the session from it, and before anything is changed.
-	Checked func()
+	// Checked, if not nil, is called when nothing keeps the session from it, and before anything is changed, with what the
+	// service converts first.
+	Checked func(converts stateconversion.Plan)
 }
 
 // Outcome says what a session had to do.
@@ -133,11 +135,15 @@ func answers(ctx context.Context, service *controlsocket.Client) (bool, error) {
 
 // check finds what would keep the cluster from starting, and says that nothing does.
 func (s *start) check() error {
-	if err := s.Session.check(s.binDir, s.running); err != nil {
+	converts, err := stateconversion.Of(s.State).Check()
+	if err == nil {
+		err = s.Session.check(s.binDir, s.running)
+	}
+	if err != nil {
 		return err
 	}
 	if s.Checked != nil {
-		s.Checked()
+		s.Checked(converts)
 	}
 	s.outcome.Created = !s.State.Exists()
 	return nil

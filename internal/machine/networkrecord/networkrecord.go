@@ -112,12 +112,6 @@ func Ensure(c component.Config) (clusternetwork.Network, error) {
 	if err != nil {
 		return n, err
 	}
-	if n.SecurityGroupID == "" { // recorded by an earlier version
-		n.SecurityGroupID = newSecurityGroupID()
-		if err := write(c.Dir, n); err != nil {
-			return n, err
-		}
-	}
 	return n, setEndpoint(c, n)
 }
 

@@ -208,6 +208,49 @@ func TestRecordOfANetwork(t *testing.T) {
 	}
 }
 
+// A network that an earlier Muster recorded gets a security group, once; a new cluster and a damaged record are left alone.
+func TestConvert(t *testing.T) {
+	c := hasDirectory(t, numbered(newAccount(t), 1))
+	if convert, err := Convert(c.Dir); convert != nil || err != nil {
+		t.Errorf("a cluster without a network: %v", err)
+	}
+	before, err := Ensure(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if convert, err := Convert(c.Dir); convert != nil || err != nil {
+		t.Errorf("a network with a security group: %v", err)
+	}
+	before.SecurityGroupID = ""
+	if err := write(c.Dir, before); err != nil {
+		t.Fatal(err)
+	}
+	convert, err := Convert(c.Dir)
+	if err != nil || convert == nil {
+		t.Fatalf("a network without a security group: %v", err)
+	}
+	if now, err := read(c.Dir); err != nil || now.SecurityGroupID != "" {
+		t.Errorf("it is changed before it is to be: %+v, %v", now, err)
+	}
+	if err := convert(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := Ensure(c)
+	if err != nil || !strings.HasPrefix(after.SecurityGroupID, "sg-") {
+		t.Errorf("%q, %v", after.SecurityGroupID, err)
+	}
+	after.SecurityGroupID = ""
+	if diff := cmp.Diff(before, after, comparePrefixes); diff != "" {
+		t.Errorf("more was changed: %s", diff)
+	}
+	if err := os.WriteFile(c.Dir.Network(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Convert(c.Dir); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("a damaged record: %v", err)
+	}
+}
+
 // A cluster keeps the subnets that it has for its pods, and takes no address of them for itself; one that was deleted
 // meanwhile is refused.
 func TestPodSubnetsOfCluster(t *testing.T) {

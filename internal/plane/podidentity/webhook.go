@@ -97,21 +97,23 @@ func (w *Webhook) put(ctx context.Context, raw []byte) error {
 	return nil
 }
 
-// HandOver gives a webhook that was not told of anything yet the file that the service wrote before it told it by TLS,
-// if there is one.
-func HandOver(c component.Config) error {
+// Convert finds the file that the service wrote before it told the webhook of a cluster by TLS, and returns what copies
+// the file into the directory of the webhook; nil if there is no such file, or the webhook was told since.
+func Convert(c component.Config) (func() error, error) {
 	if _, err := os.Stat(c.PodAssociations()); !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
 	raw, err := os.ReadFile(c.PodAssociationsBefore())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading associations: %w", err)
+		return nil, fmt.Errorf("reading associations: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(c.PodAssociations()), 0o700); err != nil {
-		return fmt.Errorf("making directory of associations: %w", err)
-	}
-	return atomicfile.Write(c.PodAssociations(), raw, 0o600)
+	return func() error {
+		if err := os.MkdirAll(filepath.Dir(c.PodAssociations()), 0o700); err != nil {
+			return fmt.Errorf("making directory of associations: %w", err)
+		}
+		return atomicfile.Write(c.PodAssociations(), raw, 0o600)
+	}, nil
 }

@@ -105,10 +105,19 @@ func TestTell(t *testing.T) {
 	}
 }
 
+// handOver converts what there is to convert.
+func handOver(c component.Config) error {
+	convert, err := Convert(c)
+	if err != nil || convert == nil {
+		return err
+	}
+	return convert()
+}
+
 // TestAssociationsOfBefore has the list that the service wrote be the webhook's, until the webhook was told.
 func TestAssociationsOfBefore(t *testing.T) {
 	w := newWebhook(t)
-	if err := HandOver(w.cluster); err != nil {
+	if err := handOver(w.cluster); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(w.cluster.PodAssociations()); !errors.Is(err, os.ErrNotExist) {
@@ -123,7 +132,7 @@ func TestAssociationsOfBefore(t *testing.T) {
 	}
 	write(w.cluster.PodAssociationsBefore(), before)
 	for range 2 {
-		if err := HandOver(w.cluster); err != nil {
+		if err := handOver(w.cluster); err != nil {
 			t.Fatal(err)
 		}
 		if raw, err := os.ReadFile(w.cluster.PodAssociations()); err != nil || string(raw) != before {
@@ -132,7 +141,7 @@ func TestAssociationsOfBefore(t *testing.T) {
 	}
 	// A list that the webhook has been told since is not taken back.
 	write(w.cluster.PodAssociations(), "newer")
-	if err := HandOver(w.cluster); err != nil {
+	if err := handOver(w.cluster); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err := os.ReadFile(w.cluster.PodAssociations()); err != nil || string(raw) != "newer" {

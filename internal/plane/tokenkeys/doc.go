@@ -15,8 +15,8 @@
 // longer than verifiers keep the issuer's documents before it signs. Its private part leaves the file once another key
 // signs.
 //
-// The file is the signer's ([Keeper]). The service makes its directory, once ([HandOver]), and has lists of the public
-// keys ([ParsePublic]), which say all but the private parts.
+// The file is the signer's ([Keeper]). The service makes its directory, once ([Begin]; [Convert] in a cluster of an earlier
+// Muster), and has lists of the public keys ([ParsePublic]), which say all but the private parts.
 //
 // What happens if
 //

@@ -18,44 +18,66 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// HandOver makes the directory of a cluster's signer, once; from then on it is the signer's alone. That of a new
-// cluster allows it to make keys. A cluster of before goes on with the keys that it had: they are copied, and [Forget]
-// removes them where they were once the signer has told of them.
-func HandOver(c component.Config, now time.Time) error {
+// Begin makes the directory of the signer of a new cluster, once, and allows the signer to make keys; from then on the
+// directory is the signer's alone. A cluster in use has one ([Convert]).
+func Begin(c component.Config) error {
 	_, err := os.Stat(c.Dir.TokenSigner())
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	ring, isNew, err := before(c, now)
+	used, err := isUsed(c)
 	if err != nil {
 		return err
 	}
+	if used {
+		return lost(c.Dir.TokenSigner())
+	}
+	return makeDir(c, func(made string) error { return atomicfile.Write(filepath.Join(made, newName), nil, 0o600) })
+}
+
+// Convert finds the keys of a cluster that the service kept before the cluster's signer did, and returns what copies
+// them into a directory of the signer; nil if the cluster is new, or has that directory. [Forget] removes the keys where
+// they were once the signer has told of them.
+func Convert(c component.Config, now time.Time) (func() error, error) {
+	_, err := os.Stat(c.Dir.TokenSigner())
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	ring, found, err := before(c, now)
+	if err != nil || !found {
+		return nil, err
+	}
+	return func() error {
+		return makeDir(c, func(made string) error {
+			return errors.Join(Write(filepath.Join(made, keysName), ring), WritePublic(c.Dir.TokenKeys(), ring))
+		})
+	}, nil
+}
+
+// makeDir makes the directory of a signer with what fill puts there; whole or not at all.
+func makeDir(c component.Config, fill func(made string) error) error {
 	made := c.Dir.TokenSigner() + ".new"
 	if err := os.MkdirAll(made, 0o700); err != nil {
 		return fmt.Errorf("making the directory of the token signer: %w", err)
 	}
-	if isNew {
-		err = atomicfile.Write(filepath.Join(made, newName), nil, 0o600)
-	} else {
-		err = errors.Join(Write(filepath.Join(made, keysName), ring), WritePublic(c.Dir.TokenKeys(), ring))
-	}
-	if err != nil {
+	if err := fill(made); err != nil {
 		return err
 	}
 	return atomicfile.Move(made, c.Dir.TokenSigner())
 }
 
-// before are the keys that a cluster had before its signer kept them; isNew says that it never had any.
-func before(c component.Config, now time.Time) (ring Ring, isNew bool, err error) {
+// before are the keys that a cluster had before its signer kept them. A cluster of before there was a file of keys has
+// the key of tokens in Secrets. Nothing is found if the cluster is new, or a signer has run.
+func before(c component.Config, now time.Time) (ring Ring, found bool, err error) {
 	ring, err = Read(c.TokenKeysBefore())
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return ring, false, err
+		return ring, err == nil, err
 	}
-	if _, err := os.Stat(c.Dir.Component(component.TokenSigner)); err == nil { // a signer has run
-		return Ring{}, false, lost(c.Dir.TokenSigner())
+	if there, err := exists(c.Dir.Component(component.TokenSigner)); there || err != nil {
+		return Ring{}, false, err
 	}
-	if _, err := os.Stat(filepath.Join(c.Dir.Etcd(), "member")); errors.Is(err, fs.ErrNotExist) {
-		return Ring{}, true, nil
+	if used, err := isUsed(c); !used || err != nil {
+		return Ring{}, false, err
 	}
 	parsed, err := keyutil.PrivateKeyFromFile(c.SigningKey())
 	if err != nil {
@@ -66,7 +88,24 @@ func before(c component.Config, now time.Time) (ring Ring, isNew bool, err error
 		return Ring{}, false, fmt.Errorf("reading the key of service account tokens: %s is of type %T and must be an EC key", c.SigningKey(), parsed)
 	}
 	ring, err = Of(now, key)
-	return ring, false, err
+	return ring, err == nil, err
+}
+
+// isUsed reports whether the cluster has data, or its signer has run.
+func isUsed(c component.Config) (bool, error) {
+	used, err := exists(filepath.Join(c.Dir.Etcd(), "member"))
+	if used || err != nil {
+		return used, err
+	}
+	return exists(c.Dir.Component(component.TokenSigner))
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Forget removes the keys of a cluster of before, if its signer tells of each of them by which tokens are trusted still:

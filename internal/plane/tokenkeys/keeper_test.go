@@ -86,6 +86,18 @@ func use(t *testing.T, c component.Config) {
 	}
 }
 
+// handOver is what a cluster of before, or a new one, gets when its service starts.
+func handOver(c component.Config, now time.Time) error {
+	convert, err := Convert(c, now)
+	if err == nil && convert != nil {
+		err = convert()
+	}
+	if err != nil {
+		return err
+	}
+	return Begin(c)
+}
+
 // TestHandOver has a cluster of each kind get its keys, and keep them.
 func TestHandOver(t *testing.T) {
 	now := time.Now()
@@ -101,7 +113,7 @@ func TestHandOver(t *testing.T) {
 			if tc.used {
 				put(t, filepath.Join(c.Dir.Etcd(), "member"), "")
 			}
-			if err := HandOver(c, now); err != nil {
+			if err := handOver(c, now); err != nil {
 				t.Fatal(err)
 			}
 			signer := idOf(t, c, now)
@@ -125,7 +137,7 @@ func TestHandOver(t *testing.T) {
 				t.Errorf("the key of tokens in Secrets signs: %v", got)
 			}
 			use(t, c)
-			if err := HandOver(c, now); err != nil || idOf(t, c, now) != signer {
+			if err := handOver(c, now); err != nil || idOf(t, c, now) != signer {
 				t.Errorf("the second time it is another: %v", err)
 			}
 			if info, err := os.Stat(filepath.Join(c.Dir.TokenSigner(), keysName)); err != nil || info.Mode().Perm() != 0o600 {
@@ -139,7 +151,7 @@ func TestHandOver(t *testing.T) {
 func TestLostKeysAreNotMadeAnew(t *testing.T) {
 	now := time.Now()
 	c := newCluster(t, now)
-	if err := HandOver(c, now); err != nil {
+	if err := handOver(c, now); err != nil {
 		t.Fatal(err)
 	}
 	idOf(t, c, now)
@@ -147,7 +159,7 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 	if err := os.Remove(filepath.Join(c.Dir.TokenSigner(), keysName)); err != nil {
 		t.Fatal(err)
 	}
-	if err := HandOver(c, now); err != nil {
+	if err := handOver(c, now); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(c.Dir.TokenSigner(), now)
@@ -155,7 +167,7 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 	if err := os.Remove(c.Dir.TokenSigner()); err != nil {
 		t.Fatal(err)
 	}
-	says(t, HandOver(c, now), "is missing, and the cluster is in use")
+	says(t, handOver(c, now), "is missing, and the cluster is in use")
 	_, err = Open(c.Dir.TokenSigner(), now)
 	says(t, err, "is missing, and the cluster is in use")
 }
@@ -194,14 +206,14 @@ func TestKeysOfBefore(t *testing.T) {
 		},
 		"before the file is removed": func(t *testing.T, c component.Config) {
 			t.Helper()
-			if err := HandOver(c, now); err != nil {
+			if err := handOver(c, now); err != nil {
 				t.Fatal(err)
 			}
 			idOf(t, c, now)
 		},
 		"after the file was removed": func(t *testing.T, c component.Config) {
 			t.Helper()
-			if err := errors.Join(HandOver(c, now), Forget(c, old, now)); err != nil {
+			if err := errors.Join(handOver(c, now), Forget(c, old, now)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -213,7 +225,7 @@ func TestKeysOfBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			crash(t, c)
-			if err := HandOver(c, now); err != nil {
+			if err := handOver(c, now); err != nil {
 				t.Fatal(err)
 			}
 			k, err := Open(c.Dir.TokenSigner(), now)
@@ -268,7 +280,7 @@ func TestKeysOfBefore(t *testing.T) {
 	t.Run("a damaged file", func(t *testing.T) {
 		c := newCluster(t, now)
 		put(t, c.TokenKeysBefore(), "{")
-		says(t, HandOver(c, now), "is damaged")
+		says(t, handOver(c, now), "is damaged")
 		if _, err := os.Stat(c.Dir.TokenSigner()); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("it was handed over: %v", err)
 		}
@@ -279,7 +291,7 @@ func TestKeysOfBefore(t *testing.T) {
 func TestASignerThatDiesAsItMakesItsKeys(t *testing.T) {
 	now := time.Now()
 	c := newCluster(t, now)
-	if err := HandOver(c, now); err != nil {
+	if err := handOver(c, now); err != nil {
 		t.Fatal(err)
 	}
 	signer := idOf(t, c, now)
@@ -296,7 +308,7 @@ func TestASignerThatDiesAsItMakesItsKeys(t *testing.T) {
 func TestASignerThatDiesAsItWrites(t *testing.T) {
 	now := time.Now()
 	c := newCluster(t, now)
-	if err := HandOver(c, now); err != nil {
+	if err := handOver(c, now); err != nil {
 		t.Fatal(err)
 	}
 	k, err := Open(c.Dir.TokenSigner(), now)
@@ -324,7 +336,7 @@ func TestASignerThatDiesAsItWrites(t *testing.T) {
 func TestKeeperRotates(t *testing.T) {
 	now := time.Now()
 	c := newCluster(t, now)
-	if err := HandOver(c, now); err != nil {
+	if err := handOver(c, now); err != nil {
 		t.Fatal(err)
 	}
 	k, err := Open(c.Dir.TokenSigner(), now)

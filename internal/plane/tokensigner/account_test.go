@@ -145,7 +145,7 @@ func TestANewCluster(t *testing.T) {
 	if err := os.RemoveAll(w.cluster.Dir.TokenSigner()); err != nil {
 		t.Fatal(err)
 	}
-	if err := tokenkeys.HandOver(w.cluster, time.Now()); err != nil {
+	if err := tokenkeys.Begin(w.cluster); err != nil {
 		t.Fatal(err)
 	}
 	w.start()
@@ -169,7 +169,14 @@ func TestKeysOfBeforeAreForgotten(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(w.config.Keys), os.MkdirAll(filepath.Dir(w.cluster.TokenKeysBefore()), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(tokenkeys.Write(w.cluster.TokenKeysBefore(), old), tokenkeys.HandOver(w.cluster, time.Now())); err != nil {
+	if err := tokenkeys.Write(w.cluster.TokenKeysBefore(), old); err != nil {
+		t.Fatal(err)
+	}
+	convert, err := tokenkeys.Convert(w.cluster, time.Now())
+	if err == nil {
+		err = convert()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	w.start()
