@@ -4,9 +4,11 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
@@ -28,6 +30,9 @@ func (s *Service) control(ctx context.Context, account component.Account) {
 	}
 	close(s.managed)
 	var group sync.WaitGroup
+	group.Go(func() {
+		moveToStored(ctx, s.cfg.Log, func() (client.WithWatch, error) { return s.managementClient(account, scheme) })
+	})
 	group.Go(func() { s.serveIssuers(ctx, account) })
 	group.Go(func() {
 		_ = retry(ctx, "running the account's controllers", s.say, func(ctx context.Context) error { return s.runAccountControllers(ctx, scheme, account) })
@@ -47,4 +52,24 @@ func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, a
 		return err
 	}
 	return baseline.SetUpManagement(ctx, api)
+}
+
+// moveToStored moves the objects of muster's kinds to the versions that are stored now. The service does all else
+// meanwhile, and what cannot be moved is tried again.
+func moveToStored(ctx context.Context, log *slog.Logger, management func() (client.WithWatch, error)) {
+	for {
+		api, err := management()
+		if err == nil {
+			err = baseline.MoveManagementToStored(ctx, api)
+		}
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			log.Error("objects of the management plane", "error", err)
+		}
+		if pause(ctx, renewalInterval) != nil {
+			return
+		}
+	}
 }

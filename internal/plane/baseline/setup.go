@@ -38,6 +38,16 @@ func SetUpManagement(ctx context.Context, api client.Client) error {
 	return Apply(ctx, api, objects)
 }
 
+// MoveManagementToStored has the objects of muster's kinds be stored in the versions that the management plane stores
+// now.
+func MoveManagementToStored(ctx context.Context, api client.Client) error {
+	definitions, err := crds.All()
+	if err != nil {
+		return err
+	}
+	return kinddefinitions.MoveToStored(ctx, api, definitions)
+}
+
 // SetUpMembership makes the objects that a cluster has in the management plane for its components.
 func SetUpMembership(ctx context.Context, api client.Client, c component.Config) error {
 	objects, err := Membership(c)
