@@ -170,6 +170,39 @@ func linkTree(from, to string, place func(name string) string) error {
 	})
 }
 
+// Replace puts the files of one directory of programs at their places in another, each in one step, as an installer does
+// with programs that run. A file that is the same stays. Both directories are on one file system.
+func Replace(from, in string) error {
+	from, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(in, name)
+		is, err := os.Lstat(file)
+		if err != nil {
+			return err
+		}
+		if was, err := os.Lstat(to); err == nil && os.SameFile(was, is) {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // machines read it
+			return err
+		}
+		if err := os.Link(file, to+".new"); err != nil { //nolint:gosec // G122: both directories are this program's own
+			return err
+		}
+		return os.Rename(to+".new", to)
+	})
+}
+
 // git are the words that git prints.
 func (t tree) git(ctx context.Context, args ...string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)

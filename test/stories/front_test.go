@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
 	"muster.dev/muster/internal/plane/supervise"
@@ -145,26 +146,32 @@ func (i *installation) frontIs(wanted func(pid int) bool) error {
 	return errors.New("it is not the one that is waited for")
 }
 
-// probe starts a prober of the API server, with an object of its own.
+// probe starts a prober of the API server of the installation's one cluster.
 func (i *installation) probe() *prober.Prober {
 	i.t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", i.cluster().Kubeconfig())
+	return side{i, clusterconfig.DefaultClusterName}.probe()
+}
+
+// probe starts a prober of the cluster's API server, with an object of its own.
+func (s side) probe() *prober.Prober {
+	s.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.dir.Cluster(s.cluster).Kubeconfig())
 	if err != nil {
-		i.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	at, err := url.Parse(config.Host)
 	if err != nil {
-		i.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	secured, err := rest.TLSConfigFor(config)
 	if err != nil {
-		i.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	namespace := fmt.Sprintf("probed-%d", time.Now().UnixNano())
-	i.mustKubectl("create", "namespace", namespace)
-	i.mustKubectl("-n", namespace, "create", "configmap", "probed", "--from-literal=number=0")
+	s.mustKubectl("--context", s.cluster, "create", "namespace", namespace)
+	s.mustKubectl("--context", s.cluster, "-n", namespace, "create", "configmap", "probed", "--from-literal=number=0")
 	collection := "/api/v1/namespaces/" + namespace + "/configmaps"
-	p, err := prober.Start(i.t.Context(), prober.Config{
+	p, err := prober.Start(s.t.Context(), prober.Config{
 		URL: at, TLS: secured, Every: askedEach, Object: collection + "/probed", Collection: collection,
 		Body: func(number int) []byte {
 			return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"probed"},"data":{"number":"%d"}}`, number)
@@ -178,9 +185,9 @@ func (i *installation) probe() *prober.Prober {
 		},
 	})
 	if err != nil {
-		i.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	i.t.Cleanup(func() { p.Stop() })
+	s.t.Cleanup(func() { p.Stop() })
 	return p
 }
 
