@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -140,6 +142,7 @@ func TestUpgradedWithADatabase(t *testing.T) {
 	}
 	i.muster("up")
 	i.ready()
+	i.isConverted()
 	i.nothingIsLost(100)
 	if is := i.machines(); !sameMachines(is, machines) {
 		t.Errorf("machines were %v, and are %v", machines, is)
@@ -171,6 +174,26 @@ func TestUpgradedWithADatabase(t *testing.T) {
 	i.ready()
 	i.muster("delete", "machine", i.machineOfDatabase())
 	i.nothingIsLost(50)
+}
+
+// isConverted waits until the keys of service account tokens are the token signer's alone, and fails unless the records
+// of before are kept.
+func (i *installation) isConverted() {
+	i.t.Helper()
+	i.eventually("the keys of tokens are the signer's alone", func() error {
+		if _, err := os.Stat(filepath.Join(i.cluster().TokenSigner(), "keys.json")); err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(i.cluster().PKI(), "service-account", "keys.json")); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the service has them still: %w", err)
+		}
+		return nil
+	})
+	for _, record := range []string{"layout", "account.json", "clusters/muster/cluster.yaml", "clusters/muster/network.json"} {
+		if _, err := os.Stat(filepath.Join(string(i.dir), "saved", "layout-4", record)); err != nil {
+			i.t.Error(err)
+		}
+	}
 }
 
 // nothingIsLost waits until the database has acknowledged some rows more than now, and fails if one is not there.
