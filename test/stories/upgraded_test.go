@@ -21,8 +21,9 @@ import (
 	"muster.dev/muster/test/earlier"
 )
 
-// upgradedFrom is the last commit whose machines had no user namespaces by default, and whose control planes were root.
-const upgradedFrom = "adb4f7451a6fca4dd4086fa22e6b0d93c18a0851"
+// upgradedFrom is the oldest commit whose state is converted (layout 4). The service kept the keys of service account
+// tokens then, control planes were root and had no front, and machines had no user namespaces by default.
+const upgradedFrom = "2161fb0c187e5a374aa1a6a2261f79a23a0ac1ba"
 
 // keptDatabase is a PostgreSQL of the host's packages in a volume. It inserts numbers one by one, and writes down each
 // that was acknowledged.
@@ -91,11 +92,11 @@ spec:
 const lostRows = `acknowledged=$(grep -c . /data/acknowledged)
 echo $acknowledged $(comm -23 <(head -n $acknowledged /data/acknowledged | sort) <(psql -h /tmp -U postgres -d postgres -qAtc "SELECT n FROM rows" | sort))`
 
-// TestUpgradedWithADatabase upgrades an installation of before machines had user namespaces while a PostgreSQL writes,
-// with kill -9 of whatever does it in between. The database is not restarted by that; then each machine loses its
+// TestUpgradedWithADatabase upgrades an installation of the oldest Muster whose state is converted while a PostgreSQL
+// writes, with kill -9 of whatever does it in between. The database is not restarted by that; then each machine loses its
 // power, and boots with ids of its own, and no row that was acknowledged is lost.
 //
-//story:about cluster/serve machine/machine/local plane/supervise platform/subid
+//story:about cluster/stateconversion cluster/serve machine/machine/local plane/supervise platform/subid
 //story:needs postgresql
 func TestUpgradedWithADatabase(t *testing.T) {
 	t.Parallel()
