@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -73,9 +74,9 @@ func Begin(dir statedir.Cluster, object *v1alpha1.Cluster) error {
 	return err
 }
 
-// Change keeps in the record what is asked of a cluster, and reports whether anything is to be run in another way. An
-// upgrade is another minor, which the function upgrade may refuse.
-func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, upgrade func(to release.Release) error) (changed bool, err error) {
+// Change keeps in the record what is asked of a cluster, and reports whether anything is to be run in another way. The
+// function move may refuse another minor than the plane runs.
+func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, now time.Time, move func(to release.Release) error) (changed bool, err error) {
 	saved, err := clusterconfig.Read(dir.Record())
 	if err != nil {
 		return false, err
@@ -83,17 +84,17 @@ func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, upgrade func(to rel
 	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
 		return false, err // the API server refuses it; a management plane that was restored may not know
 	}
-	is, next, err := planerollout.Releases(dir, saved.Cluster.Spec, spec)
+	versions, err := planerollout.VersionsOf(dir, saved.Cluster.Spec, spec, now)
 	if err != nil {
 		return false, err
 	}
-	if next.Minor() != is.Minor() {
-		if err := upgrade(next); err != nil {
+	if versions.Moves() {
+		if err := move(versions.Next); err != nil {
 			return false, err
 		}
 	}
 	before := saved.Cluster.Spec
-	before.Version, spec.Version = is.Minor(), next.Minor()
+	before.Version, spec.Version = versions.Recorded.Minor(), versions.Next.Minor()
 	saved.Cluster.Spec = spec
 	changed, err = clusterconfig.Save(dir.Record(), saved)
 	before.Tags, before.EKS = spec.Tags, spec.EKS // nothing runs by them

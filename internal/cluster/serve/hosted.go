@@ -165,7 +165,9 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 			}
 			return nil
 		}),
-		steps.Into("release", &specs.Release, func() (release.Release, error) { return planerollout.ReleaseToRun(h.dir, wanted.Cluster.Spec) }),
+		steps.Into("release", &specs.Release, func() (release.Release, error) {
+			return planerollout.ReleaseToRun(h.dir, wanted.Cluster.Spec, time.Now())
+		}),
 		steps.Into("ports", &specs.Places, func() (component.Places, error) {
 			ports, err := h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
 			return ports.Places(), err

@@ -16,12 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
-	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/storage/volumedriver"
 )
@@ -43,7 +41,7 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	}
 	if h := c.cluster(object.Namespace); h != nil {
 		served, _ := c.State(object.Namespace)
-		err := h.adopt(object, c.upgrade(ctx, object))
+		err := h.adopt(object, func(to release.Release) error { return c.checkMove(ctx, c.api, object, to) })
 		if _, ok := errors.AsType[unasked](err); ok {
 			return err
 		}
@@ -73,29 +71,6 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	c.cfg.Log.Info("a cluster was asked for", "cluster", object.Namespace)
 	c.lookForNew()
 	return nil
-}
-
-// upgrade refuses a release that is not built, or that the cluster's machines are too old for.
-func (c clusterHosts) upgrade(ctx context.Context, object *v1alpha1.Cluster) func(to release.Release) error {
-	return func(to release.Release) error {
-		if missing := programs.Unbuilt(c.account.BinDir, to); missing != "" {
-			return fmt.Errorf("spec.version: %s", missing)
-		}
-		var machines v1alpha1.MachineList
-		if err := c.api.List(ctx, &machines); err != nil {
-			return unasked{fmt.Errorf("listing the machines of cluster %s: %w", object.Spec.Name, err)}
-		}
-		for i := range machines.Items {
-			m := &machines.Items[i]
-			if m.Spec.ClusterName != object.Spec.Name {
-				continue
-			}
-			if err := release.CheckSkew(ami.Release(m.Spec.ImageID), to); err != nil {
-				return fmt.Errorf("spec.version: machine %s keeps the cluster from %s, as %w: take its node group to a newer version first", m.Name, to.Minor(), err)
-			}
-		}
-		return nil
-	}
 }
 
 // State implements [clustercontroller.Hosts].

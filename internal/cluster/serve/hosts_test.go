@@ -142,14 +142,14 @@ func TestHost(t *testing.T) {
 // An upgrade takes programs that are built, and machines that are not too old for it.
 func TestUpgradeIsRefused(t *testing.T) {
 	hosts := newHosts(t)
-	hosts.account.BinDir = t.TempDir()
+	hosts.cfg.BinDir = t.TempDir()
 	newest := release.All()[len(release.All())-1]
-	upgrade := hosts.upgrade(t.Context(), asked("blue"))
+	upgrade := func(to release.Release) error { return hosts.checkMove(t.Context(), hosts.api, asked("blue"), to) }
 	if err := upgrade(newest); err == nil || !strings.HasPrefix(err.Error(), "spec.version: Kubernetes "+newest.Minor()+" is not built here: run `make kubernetes MINOR=") {
 		t.Errorf("it is not built: %v", err)
 	}
 	for _, path := range slices.Concat(releasetest.Next().PlanePrograms(), releasetest.Next().MachinePrograms(), newest.PlanePrograms(), newest.MachinePrograms()) {
-		path = filepath.Join(hosts.account.BinDir, path)
+		path = filepath.Join(hosts.cfg.BinDir, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o755)); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	if err := upgrade(newest); err != nil {
 		t.Errorf("%d minors newer than its machines: %v", newest.Distance(release.All()[0]), err)
 	}
-	if err := upgrade(releasetest.Next()); err == nil || !strings.Contains(err.Error(), "machine i-of-blue keeps the cluster from 1.99") {
+	if err := upgrade(releasetest.Next()); err == nil || !strings.Contains(err.Error(), "spec.version: machines keep the cluster from 1.99: machine i-of-blue: machines of 1.34 would be 65 minors older") {
 		t.Errorf("its machines are too old: %v", err)
 	}
 	h := hosts.host(t.Context(), hosts.cfg.State.Cluster("blue"))
@@ -176,7 +176,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	if err := h.adopt(newer, away); err == nil || h.followed.refusal != "as it was" || len(h.reload) != 0 {
 		t.Errorf("the machines could not be asked for: %v, %q", err, h.followed.refusal)
 	}
-	if err := hosts.upgrade(t.Context(), asked("red"))(releasetest.Next()); err != nil {
+	if err := hosts.checkMove(t.Context(), hosts.api, asked("red"), releasetest.Next()); err != nil {
 		t.Errorf("other clusters' machines are too old: %v", err)
 	}
 }

@@ -33,10 +33,10 @@ type followed struct {
 // unasked is that it could not be found out whether a change is possible. It is no refusal: the change is looked at again.
 type unasked struct{ error }
 
-// adopt keeps the record as people want the cluster to be, and has the cluster follow it. The function upgrade refuses
+// adopt keeps the record as people want the cluster to be, and has the cluster follow it. The function move refuses
 // another minor; an error of the type unasked leaves everything as it is.
-func (h *hosted) adopt(object *v1alpha1.Cluster, upgrade func(to release.Release) error) error {
-	changed, err := clustercontroller.Change(h.dir, object.Spec, upgrade)
+func (h *hosted) adopt(object *v1alpha1.Cluster, move func(to release.Release) error) error {
+	changed, err := clustercontroller.Change(h.dir, object.Spec, time.Now(), move)
 	if _, ok := errors.AsType[unasked](err); ok {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/cluster/stateconversion"
@@ -63,7 +64,7 @@ func (s Session) checkChange(saved clusterconfig.Config) error {
 	if !s.Explicit {
 		return nil
 	}
-	if _, _, err := planerollout.Releases(s.Cluster(), saved.Cluster.Spec, s.Wanted.Cluster.Spec); err != nil {
+	if _, err := planerollout.VersionsOf(s.Cluster(), saved.Cluster.Spec, s.Wanted.Cluster.Spec, time.Now()); err != nil {
 		return err
 	}
 	return clusterconfig.CheckChange(saved.Cluster.Spec, s.Wanted.Cluster.Spec)

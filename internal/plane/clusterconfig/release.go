@@ -40,7 +40,8 @@ func ReleaseOfRecord(recorded v1alpha1.ClusterSpec) (release.Release, error) {
 }
 
 // NextRelease is the release that a cluster is to run by its next record, whose control plane runs one. A cluster that is
-// asked for no version keeps that of its record.
+// asked for no version keeps that of its record. The release is one minor older or newer at most; whether the plane may
+// be taken back depends on how it came to what it runs, which the caller knows.
 func NextRelease(runs release.Release, recorded, wanted v1alpha1.ClusterSpec) (release.Release, error) {
 	return nextRelease(runs, recorded.Version, wanted.Version, release.All())
 }
@@ -51,8 +52,9 @@ func nextRelease(runs release.Release, recorded, wanted string, releases release
 		return release.Release{}, err
 	}
 	switch newer := next.Distance(runs); {
-	case newer < 0:
-		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is not taken back to %s: write %[1]s", runs.Minor(), next.Minor())
+	case newer < -1:
+		before := releases[slices.IndexFunc(releases, func(r release.Release) bool { return r.Distance(runs) >= 0 })-1]
+		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is taken back by one minor at most: to %s, not to %s", runs.Minor(), before.Minor(), next.Minor())
 	case newer > 1:
 		after := releases[slices.IndexFunc(releases, func(r release.Release) bool { return r.Distance(runs) > 0 })]
 		return release.Release{}, fmt.Errorf("spec.version: the control plane runs %s, and is upgraded by one minor at a time: %s comes next, and %s after that", runs.Minor(), after.Minor(), next.Minor())

@@ -25,8 +25,10 @@ func TestNextRelease(t *testing.T) {
 		{"1.36", "1.37", "1.36", "v1.36.", ""}, // before the API server of 1.37 serves, or if it never does
 		{"1.36", "1.37", "", "v1.37.", ""},
 		{"1.34", "1.34", "1.36", "", "spec.version: the control plane runs 1.34, and is upgraded by one minor at a time: 1.35 comes next, and 1.36 after that"},
-		{"1.37", "1.36", "1.36", "", "spec.version: the control plane runs 1.37, and is not taken back to 1.36: write 1.37"},
-		{"1.37", "1.37", "1.34", "", "spec.version: the control plane runs 1.37, and is not taken back to 1.34: write 1.37"},
+		{"1.37", "1.36", "1.36", "v1.36.", ""},
+		{"1.37", "1.37", "1.36", "v1.36.", ""},
+		{"1.37", "1.37", "1.34", "", "spec.version: the control plane runs 1.37, and is taken back by one minor at most: to 1.36, not to 1.34"},
+		{"1.37", "1.37", "1.35", "", "spec.version: the control plane runs 1.37, and is taken back by one minor at most: to 1.36, not to 1.35"},
 		{"1.36", "1.36", "1.98", "", `spec.version: unsupported Kubernetes version "1.98": there is`},
 		{"1.36", "1.98", "", "", `spec.version: unsupported Kubernetes version "1.98": there is`}, // of a later Muster
 	} {

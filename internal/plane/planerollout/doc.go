@@ -11,7 +11,12 @@
 //	                                                                └─(ends again and again, or is not Ready in time)──► ended; everything stays as it was
 //
 // Followers are the controller manager and the scheduler, which may not be newer than any API server: they have their new
-// specs once the new server is the only one. The components that API servers need are changed in place, as they come.
+// specs once the new server is the only one. On the way back to an older minor they go first: once the newcomer is Ready,
+// they are started in the older minor, and the newcomer serves once they are Ready, too. The components that API servers
+// need are changed in place, as they come.
+//
+// A plane can be taken back to the minor before by its [Move], which is how it came to the minor that it runs: once, and
+// within seven days after an upgrade. The data in etcd stays as it is.
 //
 // A program has changed if its file is another one than the one that runs, whatever is in it; a rollout looks when it
 // begins.
@@ -26,6 +31,7 @@
 //	                                      in its place: nothing is cut
 //	a newcomer does not become Ready      it ends, and the change is refused with its last words; the old spec is in the
 //	                                      record, so the old server is started again should it end
+//	a follower does not, on the way back  the newcomer ends, and the followers are started as they were
 //	the host has no memory for both       no newcomer is started, and the change is refused with what there is and what is needed
 //	several clusters of a host change     one after the other: each needs the memory of a newcomer
 //	an old server dies meanwhile          it is started again with its old spec, from the program that is there then, and

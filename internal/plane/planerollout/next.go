@@ -9,6 +9,7 @@ import (
 
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const (
@@ -17,10 +18,10 @@ const (
 	patience = 3 * time.Minute
 	// maxEnds is how many times a newcomer may end before it is Ready.
 	maxEnds = 3
-	// newcomerMemory is what the host must have for a newcomer beside the servers that serve, in bytes. Until it was Ready,
+	// NewcomerMemory is what the host must have for a newcomer beside the servers that serve, in bytes. Until it was Ready,
 	// with Kubernetes v1.36.3 and one node, 312 MiB were resident: 211 MiB of its own, and pages of the program, which
 	// servers share.
-	newcomerMemory int64 = 400 << 20
+	NewcomerMemory int64 = 400 << 20
 )
 
 // Phase is what an API server is for.
@@ -49,6 +50,10 @@ type Server struct {
 type Record struct {
 	Servers   []Server         `json:"servers"`
 	Followers []component.Spec `json:"followers"`
+	// Before are the followers as they were before a rollback, until a server that is older than they are serves.
+	Before []component.Spec `json:"before,omitempty"`
+	// Move is how the plane came to its minor; nil if it has always had it.
+	Move *Move `json:"move,omitempty"`
 }
 
 // Wanted is what a plane is to be made of.
@@ -106,7 +111,8 @@ type Facts struct {
 // Next returns what follows a record that has been carried out; the same record if nothing does for now. A reason says
 // that what is wanted is refused now, and why.
 func Next(is Record, wanted Wanted, facts Facts) (next Record, reason string) {
-	next = Record{Servers: without(is.Servers, Draining), Followers: is.Followers} // servers that drained have ended
+	next = is
+	next.Servers = without(is.Servers, Draining) // servers that drained have ended
 	serving := count(next.Servers, Serving)
 	newcomer := slices.IndexFunc(next.Servers, func(s Server) bool { return s.Phase == Newcomer })
 	switch {
@@ -114,24 +120,42 @@ func Next(is Record, wanted Wanted, facts Facts) (next Record, reason string) {
 	case newcomer < 0 && (serving == 0 || !facts.Refused && !wanted.met(next.Servers)):
 		next.Servers, reason = wanted.begin(next.Servers, facts)
 	case newcomer < 0: // nothing is to change
-	case wanted.met(next.Servers):
-		next.Servers = without(next.Servers, Newcomer)
-	case !wanted.current(next.Servers[newcomer]):
-		next.Servers[newcomer].Spec, next.Servers[newcomer].Since = wanted.Servers[next.Servers[newcomer].Slot], facts.Now
-	case facts.of(next.Servers[newcomer]).State == runner.Ready:
-		next.Servers[newcomer].Phase, next.Servers[newcomer].Since = Serving, facts.Now
-		if serving >= wanted.Replicas {
-			wanted.drain(next.Servers, facts)
-		}
-	case serving > 0:
-		if reason = facts.hopeless(next.Servers[newcomer]); reason != "" {
-			next.Servers = without(next.Servers, Newcomer)
-		}
+	default:
+		reason = wanted.take(&next, newcomer, serving, facts)
 	}
 	if len(next.Followers) == 0 || wanted.alone(next.Servers) {
-		next.Followers = wanted.Followers
+		next.Followers, next.Before = wanted.Followers, nil
 	}
+	next.Move = is.Move.moved(is.Servers, next.Servers, facts.Now)
 	return next, reason
+}
+
+// take decides about the newcomer of a record, which is one of its servers. A reason says that it is given up.
+func (w Wanted) take(next *Record, newcomer, serving int, facts Facts) (reason string) {
+	s := &next.Servers[newcomer]
+	ready := facts.of(s.Spec).State == runner.Ready
+	switch {
+	case w.met(next.Servers):
+		next.Servers = without(next.Servers, Newcomer)
+	case !w.current(*s):
+		s.Spec, s.Since = w.Servers[s.Slot], facts.Now
+	case ready && newer(next.Followers, s.Spec):
+		next.Before, next.Followers = next.Followers, w.Followers
+	case ready && (next.Before == nil || facts.ready(next.Followers)):
+		s.Phase, s.Since, next.Before = Serving, facts.Now, nil
+		if serving >= w.Replicas {
+			w.drain(next.Servers, facts)
+		}
+	case serving > 0:
+		if reason = facts.hopeless(*s, next.Followers, next.Before != nil); reason == "" {
+			return ""
+		}
+		next.Servers = without(next.Servers, Newcomer)
+		if next.Before != nil {
+			next.Followers, next.Before = next.Before, nil
+		}
+	}
+	return reason
 }
 
 // begin adds a newcomer to servers, unless the reason says that there is no memory for one.
@@ -148,7 +172,7 @@ func (w Wanted) begin(servers []Server, facts Facts) (with []Server, reason stri
 // drain has a server drain beside which another one is Ready: rather one that is not current, then one that is not Ready,
 // then the last one. It reports whether there was such a server.
 func (w Wanted) drain(servers []Server, facts Facts) bool {
-	ready := func(s Server) bool { return s.Phase == Serving && facts.of(s).State == runner.Ready }
+	ready := func(s Server) bool { return s.Phase == Serving && facts.of(s.Spec).State == runner.Ready }
 	worth := func(s Server) int {
 		switch {
 		case !w.current(s) && !ready(s):
@@ -181,23 +205,41 @@ func without(servers []Server, phase Phase) []Server {
 	return slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return s.Phase == phase })
 }
 
-// of is the status of a server; empty if it has none.
-func (f Facts) of(s Server) runner.Status {
+// of is the status of a component; empty if it has none.
+func (f Facts) of(spec component.Spec) runner.Status {
 	for _, status := range f.Statuses {
-		if status.Name == s.Spec.Name {
+		if status.Name == spec.Name {
 			return status
 		}
 	}
 	return runner.Status{}
 }
 
-// hopeless says why a newcomer is given up, or "".
-func (f Facts) hopeless(s Server) string {
-	status := f.of(s)
+// ready reports whether all components of a list are Ready.
+func (f Facts) ready(specs []component.Spec) bool {
+	return !slices.ContainsFunc(specs, func(spec component.Spec) bool { return f.of(spec).State != runner.Ready })
+}
+
+// hopeless says why a newcomer is given up, or "": because of itself, or of followers that were taken back for it.
+func (f Facts) hopeless(s Server, followers []component.Spec, back bool) string {
+	if reason := f.stuck(s.Spec, s.Since); reason != "" {
+		return reason
+	}
+	for _, spec := range followers {
+		if reason := f.stuck(spec, s.Since); back && reason != "" {
+			return fmt.Sprintf("%s of %s did not serve: %s", spec.Name, releaseOf(spec, release.All()).Minor(), reason)
+		}
+	}
+	return ""
+}
+
+// stuck says why a component will not become Ready that others wait for since a moment, or "".
+func (f Facts) stuck(spec component.Spec, since time.Time) string {
+	status := f.of(spec)
 	switch {
 	case status.State == runner.Backoff && status.Restarts >= maxEnds:
 		return fmt.Sprintf("it ended %d times: %s", status.Restarts, status.Message)
-	case f.Now.Sub(s.Since) > patience:
+	case status.State != runner.Ready && f.Now.Sub(since) > patience:
 		return fmt.Sprintf("it was not Ready within %s: %s", patience, status.Message)
 	}
 	return ""
@@ -205,9 +247,9 @@ func (f Facts) hopeless(s Server) string {
 
 // narrow says why a newcomer is not started beside servers that serve, or "".
 func (f Facts) narrow() string {
-	if f.Room < 0 || f.Room >= newcomerMemory {
+	if f.Room < 0 || f.Room >= NewcomerMemory {
 		return ""
 	}
 	return fmt.Sprintf("it was not started: the host has %d MiB of memory available, and one more kube-apiserver needs %d MiB while it takes over: "+
-		"stop other programs, or use a host with more memory", f.Room>>20, newcomerMemory>>20)
+		"stop other programs, or use a host with more memory", f.Room>>20, NewcomerMemory>>20)
 }

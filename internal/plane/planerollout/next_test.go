@@ -14,7 +14,12 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
+	"muster.dev/muster/internal/platform/release"
 )
+
+// minors are those of the versions that a plane of these tests is wanted to be of: an upgrade or a rollback is between the
+// first two, and a change of flags between the last two.
+var minors = []string{"1.36", "1.37", "1.37"}
 
 // version is what is wanted when the plane is to be of a version.
 func version(n int) Wanted { return replicas(n, 1) }
@@ -22,27 +27,28 @@ func version(n int) Wanted { return replicas(n, 1) }
 // replicas is the same with a number of API servers.
 func replicas(n, servers int) Wanted {
 	w := Wanted{Replicas: servers}
-	args := []string{fmt.Sprintf("--version=%d", n)}
+	args, folder := []string{fmt.Sprintf("--version=%d", n)}, "/bin/"+minors[n]
 	for slot := range component.APIServers {
-		w.Servers = append(w.Servers, component.Spec{Name: component.APIServerName(slot), Path: "/bin/kube-apiserver", Args: args})
+		w.Servers = append(w.Servers, component.Spec{Name: component.APIServerName(slot), Path: folder + "/kube-apiserver", Args: args})
 	}
-	w.Followers = []component.Spec{{Name: component.ControllerManager, Path: "/bin/kube-controller-manager", Args: args}}
+	w.Followers = []component.Spec{{Name: component.ControllerManager, Path: folder + "/kube-controller-manager", Args: args}}
 	return w
 }
 
-// state is where an exploration is: what is recorded and wanted, and how the API servers are, by slot.
+// state is where an exploration is: what is recorded and wanted, and how the API servers are, by slot, and the follower.
 type state struct {
 	record          Record
 	wanted, servers int
 	refused         bool
 	statuses        [component.APIServers]runner.Status
+	follower        runner.Status
 }
 
 func (s state) key() string {
 	var key strings.Builder
-	fmt.Fprint(&key, s.wanted, s.servers, s.refused)
-	if len(s.record.Followers) > 0 {
-		key.WriteString(s.record.Followers[0].Args[0])
+	fmt.Fprint(&key, s.wanted, s.servers, s.refused, s.follower.State)
+	for _, spec := range slices.Concat(s.record.Followers, s.record.Before) {
+		key.WriteString(spec.Args[0])
 	}
 	for _, status := range s.statuses {
 		key.WriteString(" " + string(status.State))
@@ -59,31 +65,47 @@ func (s state) in(phase Phase) (servers []Server) {
 
 // Every state that is reached by any order of changes of what is wanted, ends of servers, servers that become Ready or
 // never do, and restarts of the service, with a program that was replaced or without: as many API servers serve as
-// before until others are Ready, and each state comes to an end.
+// before until others are Ready, the follower is never newer than a server that serves, and each state comes to an end.
 func TestEveryState(t *testing.T) {
 	t.Parallel()
+	for name, versions := range map[string][2]int{"upgrade and rollback": {0, 1}, "flags": {1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			explore(t, versions)
+		})
+	}
+}
+
+// explore looks at every state of a plane that is wanted to be of one of two versions.
+func explore(t *testing.T, versions [2]int) {
+	t.Helper()
 	now := time.Unix(1000, 0)
-	seen, todo := map[string]bool{}, []state{{servers: 1}, {servers: 2}}
+	seen, todo := map[string]bool{}, []state{{servers: 1, wanted: versions[0]}, {servers: 2, wanted: versions[0]}}
 	reach := func(s state) {
 		if key := s.key(); !seen[key] {
 			seen[key] = true
 			todo = append(todo, s)
 		}
 	}
-	settled := [2]map[string]bool{{}, {}}
+	settled := [3]map[string]bool{{}, {}, {}}
 	for len(todo) > 0 {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		reach(step(t, s, now))
-		for wanted := range 2 {
+		for _, wanted := range versions {
 			for servers := range v1alpha1.MaxReplicas {
 				changed := s
 				changed.wanted, changed.servers, changed.refused = wanted, servers+1, false
 				reach(changed)
 			}
 		}
-		for _, server := range s.record.Servers { // whatever becomes of a server that runs
-			for _, status := range []runner.Status{{State: runner.Ready}, {State: runner.Backoff, Restarts: maxEnds}} {
+		for _, status := range []runner.Status{{State: runner.Ready}, {State: runner.Backoff, Restarts: maxEnds}} {
+			if s.record.Before != nil { // nothing else asks how the follower is
+				other := s
+				other.follower = status
+				reach(other)
+			}
+			for _, server := range s.record.Servers { // whatever becomes of a server that runs
 				if server.Phase != Draining {
 					other := s
 					other.statuses[server.Slot] = status
@@ -98,7 +120,9 @@ func TestEveryState(t *testing.T) {
 		}
 		reach(replaced)
 		settles(t, s, now, -1, settled[0])
-		settles(t, s, now, 1, settled[1])
+		for i, broken := range versions {
+			settles(t, s, now, broken, settled[i+1])
+		}
 	}
 	if len(seen) < 10000 {
 		t.Errorf("%d states were reached", len(seen))
@@ -114,8 +138,11 @@ func step(t *testing.T, s state, now time.Time) state {
 		status.Name = component.APIServerName(slot)
 		statuses = append(statuses, status)
 	}
+	follower := s.follower
+	follower.Name = component.ControllerManager
+	statuses = append(statuses, follower)
 	wanted := replicas(s.wanted, s.servers)
-	record, reason := Next(s.record, wanted, Facts{Statuses: statuses, Refused: s.refused, Room: newcomerMemory, Now: now})
+	record, reason := Next(s.record, wanted, Facts{Statuses: statuses, Refused: s.refused, Room: NewcomerMemory, Now: now})
 	next := s
 	next.record, next.refused = record, s.refused || reason != ""
 	before, after := s.in(Serving), next.in(Serving)
@@ -142,10 +169,9 @@ func step(t *testing.T, s state, now time.Time) state {
 			t.Fatalf("%s: a server ends that has not drained: %+v", s.key(), record)
 		}
 	}
-	for _, server := range record.Servers {
-		if !reflect.DeepEqual(record.Followers, s.record.Followers) && len(s.record.Followers) > 0 && !slices.Equal(server.Spec.Args, record.Followers[0].Args) {
-			t.Fatalf("%s: followers are %v beside %+v", s.key(), record.Followers, server)
-		}
+	follows(t, s, record)
+	if record.Before == nil || !reflect.DeepEqual(record.Followers, s.record.Followers) {
+		next.follower = runner.Status{}
 	}
 	for slot := range next.statuses { // a process that is new, or gone, is not Ready
 		if !slices.ContainsFunc(record.Servers, func(server Server) bool {
@@ -157,6 +183,45 @@ func step(t *testing.T, s state, now time.Time) state {
 	return next
 }
 
+// follows looks at what a step makes of the follower, and at how the plane says it came to its minor.
+func follows(t *testing.T, s state, record Record) {
+	t.Helper()
+	minor := func(spec component.Spec) string { return releaseOf(spec, release.All()).Minor() }
+	before, after := "", ""
+	for _, server := range s.in(Serving) {
+		before = max(before, minor(server.Spec))
+	}
+	for _, server := range s.in(Draining) {
+		before = max(before, minor(server.Spec))
+	}
+	for _, server := range record.Servers {
+		if server.Phase == Newcomer {
+			continue
+		}
+		after = max(after, minor(server.Spec))
+		if minor(record.Followers[0]) > minor(server.Spec) {
+			t.Fatalf("%s: the follower is %v beside %+v", s.key(), record.Followers, server)
+		}
+		if server.Phase == Serving && len(s.record.Followers) > 0 && minor(s.record.Followers[0]) > minor(server.Spec) {
+			t.Fatalf("%s: a server serves before the follower was taken back: %+v", s.key(), server)
+		}
+	}
+	switch moved := !reflect.DeepEqual(record.Move, s.record.Move); {
+	case moved != (before != "" && after != "" && before != after), moved && (record.Move.From != before || record.Move.To != after):
+		t.Fatalf("%s: %s became %s, and the plane says %+v", s.key(), before, after, record.Move)
+	case reflect.DeepEqual(record.Followers, s.record.Followers) || len(s.record.Followers) == 0:
+		return
+	}
+	is, was := record.Followers[0], s.record.Followers[0]
+	newcomers := slices.DeleteFunc(slices.Clone(record.Servers), func(server Server) bool { return server.Phase != Newcomer })
+	switch {
+	case reflect.DeepEqual(record.Followers, s.record.Before) && len(newcomers) == 0: // it is what it was before a rollback that failed
+	case minor(is) < minor(was) && len(newcomers) == 1 && slices.Equal(newcomers[0].Spec.Args, is.Args) && s.statuses[newcomers[0].Slot].State == runner.Ready:
+	case slices.ContainsFunc(record.Servers, func(server Server) bool { return !slices.Equal(server.Spec.Args, is.Args) }):
+		t.Fatalf("%s: the follower becomes %v beside %+v", s.key(), is.Args, record.Servers)
+	}
+}
+
 // settles takes steps in which every newcomer becomes Ready, unless it is of a version that is broken and ends again and
 // again. settled are states that are known to come to an end.
 func settles(t *testing.T, s state, now time.Time, broken int, settled map[string]bool) {
@@ -164,6 +229,7 @@ func settles(t *testing.T, s state, now time.Time, broken int, settled map[strin
 	walked := map[string]bool{}
 	for {
 		now = now.Add(time.Second)
+		s.follower = runner.Status{State: runner.Ready}
 		for _, server := range s.record.Servers {
 			s.statuses[server.Slot] = runner.Status{State: runner.Ready}
 			if server.Phase == Newcomer && server.Spec.Args[0] == fmt.Sprintf("--version=%d", broken) {
@@ -236,9 +302,9 @@ func TestRoom(t *testing.T) {
 		starts  bool
 		want    string
 	}{
-		"room":         {serving, newcomerMemory, false, true, ""},
+		"room":         {serving, NewcomerMemory, false, true, ""},
 		"not known":    {serving, -1, false, true, ""},
-		"no room":      {serving, newcomerMemory - 1, false, false, "it was not started: the host has 399 MiB of memory available, and one more kube-apiserver needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
+		"no room":      {serving, NewcomerMemory - 1, false, false, "it was not started: the host has 399 MiB of memory available, and one more kube-apiserver needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
 		"nothing":      {serving, 0, false, false, "it was not started: the host has 0 MiB of memory available, and one more kube-apiserver needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
 		"told already": {serving, 0, true, false, ""},
 		"the first":    {nil, 0, false, true, ""},

@@ -46,7 +46,7 @@ func newPlane(t *testing.T) *plane {
 	if err := os.MkdirAll(string(c.Dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return &plane{t: t, place: runnertest.NewPlace(), config: c, room: newcomerMemory, turns: new(Turns)}
+	return &plane{t: t, place: runnertest.NewPlace(), config: c, room: NewcomerMemory, turns: new(Turns)}
 }
 
 // rollout is one of the plane, by a runner.
@@ -136,4 +136,20 @@ func (p *plane) told() string {
 		told = append(told, text)
 	}
 	return strings.Join(told, ", ")
+}
+
+// failing is a runner in which a component ends again and again.
+type failing struct {
+	runner.Runner
+	name string
+}
+
+func (f failing) Status() []runner.Status {
+	statuses := f.Runner.Status()
+	for i, s := range statuses {
+		if s.Name == f.name {
+			statuses[i].State, statuses[i].Restarts = runner.Backoff, maxEnds
+		}
+	}
+	return statuses
 }

@@ -175,7 +175,7 @@ func TestRefusedForMemory(t *testing.T) {
 	p := newPlane(t)
 	for turn, want := range []string{"kube-apiserver new", "kube-apiserver old", "kube-apiserver-1 new"} {
 		p.change(min(turn, 1))
-		p.room = []int64{0, newcomerMemory - 1, newcomerMemory}[turn]
+		p.room = []int64{0, NewcomerMemory - 1, NewcomerMemory}[turn]
 		ctx, cancel := context.WithCancel(t.Context())
 		refusal, running, err := p.service(ctx)
 		if err != nil || (refusal != nil) != (turn == 1) || refusal != nil && (refusal.Server.Name != component.APIServerName(1) || !strings.Contains(refusal.Reason, "400 MiB")) {
