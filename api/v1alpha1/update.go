@@ -11,6 +11,9 @@ const AnnotationUpdate = "muster.dev/update"
 // AnnotationCancel with the value "true" on an Update cancels it. An update that has not started makes no change; a rollout stops.
 const AnnotationCancel = "muster.dev/cancel"
 
+// AnnotationForceVersion on a Cluster is the minor version that the cluster is taken to although insights with the status ERROR are against it.
+const AnnotationForceVersion = "muster.dev/force-version"
+
 // Update is one accepted change of a cluster, node group or add-on, and its progress. It is in the namespace of its cluster. Its name is
 // the id in the EKS API. A controller makes the change and waits until it has taken effect.
 //
@@ -78,7 +81,7 @@ type UpdateSpec struct {
 
 // UpdateType is the type of an update in the EKS API.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionUpdate;VpcConfigUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate
 type UpdateType string
 
 // The types of updates.
@@ -93,6 +96,7 @@ const (
 	UpdateUpgradePolicy      UpdateType = "UpgradePolicyUpdate"
 	UpdateEncryption         UpdateType = "AssociateEncryptionConfig"
 	UpdateVersion            UpdateType = "VersionUpdate" // of a cluster or a node group
+	UpdateRollback           UpdateType = "VersionRollback"
 	UpdateVPCConfig          UpdateType = "VpcConfigUpdate"
 )
 
@@ -117,6 +121,18 @@ type UpdateChange struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`^1\.[0-9]{1,6}$`
 	Version string `json:"version,omitempty"`
+
+	// Force takes the cluster to the version although insights with the status ERROR are against it.
+	//
+	// +optional
+	Force bool `json:"force,omitempty"`
+
+	// RollbackTimeoutMinutes is how long nodes of EKS Auto Mode have time to go back before the cluster. Muster has no such nodes and only keeps it.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=120
+	// +kubebuilder:validation:Maximum=10080
+	RollbackTimeoutMinutes *int32 `json:"rollbackTimeoutMinutes,omitempty"`
 
 	// DeletionProtection of the cluster.
 	//

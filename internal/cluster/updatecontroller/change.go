@@ -2,7 +2,11 @@
 
 package updatecontroller
 
-import "muster.dev/muster/api/v1alpha1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+)
 
 // changeCluster sets in a cluster what an update of a name asks for.
 func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChange) {
@@ -14,6 +18,10 @@ func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChang
 	}
 	if change.Version != "" {
 		c.Spec.Version = change.Version
+		delete(c.Annotations, v1alpha1.AnnotationForceVersion)
+		if change.Force {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationForceVersion, change.Version)
+		}
 	}
 	if change.DeletionProtection != nil {
 		c.Spec.DeletionProtection = *change.DeletionProtection
