@@ -2,6 +2,12 @@
 
 package component
 
+import "strconv"
+
+// EtcdQuota is how large the etcd of a cluster may become, in bytes: 5,000 machines with their leases and Events come near
+// the default of 2 GiB.
+const EtcdQuota int64 = 4 << 30
+
 // store is the etcd of one plane. Each has a process, a data directory, an authority and a quota of its own, so that a
 // plane can be restored, upgraded or lost without the other one, and no plane's certificate opens another plane's etcd.
 type store struct {
@@ -17,7 +23,7 @@ type store struct {
 func etcd(c Config) (Spec, error) {
 	own := store{
 		name: Etcd, program: c.program("etcd"), data: c.Dir.Etcd(), client: c.Places.Etcd, peer: c.Places.EtcdPeer,
-		quota:     "4294967296", // 4 GiB: 5,000 machines with their leases and Events come near the default of 2 GiB
+		quota:     strconv.FormatInt(EtcdQuota, 10),
 		authority: c.Authority(Etcd), credential: c.Credential(Etcd), probe: c.Credential(probeOf(Etcd)),
 	}
 	spec := own.spec()

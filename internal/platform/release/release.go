@@ -34,11 +34,17 @@ type Release struct {
 	// Flags are what the control plane's programs are given besides what they are given in every release, by program
 	// and flag without dashes. They win.
 	Flags map[string]map[string]string
+	// Kinds are those whose objects the minor serves by default and the minor before does not: what api/discovery of
+	// k8s.io/kubernetes has in a version without alpha or beta. Kinds that came before the first minor are not listed.
+	Kinds []Kind
 	// Kubelet are fields of the kubelet's configuration besides those of every release. They win, and lose to a user's.
 	Kubelet map[string]any
 	// Dates of the minor. Dates that are not known are not told.
 	Dates Dates
 }
+
+// Kind is a kind of objects.
+type Kind struct{ Group, Version, Kind string }
 
 // Dates are days of the life of a minor, in UTC; a zero day is not known.
 type Dates struct {
@@ -99,10 +105,17 @@ func All() List {
 		},
 		{
 			Version: "v1.36.4", Earlier: []string{"v1.36.3"}, Folder: "1.36", Default: true, First: true,
+			Kinds: []Kind{
+				{"admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy"}, {"admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding"},
+			},
 			Dates: Dates{day(2026, time.June, 2), day(2027, time.August, 2), day(2028, time.August, 2), EKS},
 		},
 		{
 			Version: "v1.37.2", Folder: "1.37",
+			Kinds: []Kind{
+				{"certificates.k8s.io", "v1", "ClusterTrustBundle"}, {"certificates.k8s.io", "v1", "PodCertificateRequest"},
+				{"resource.k8s.io", "v1", "DeviceTaintRule"}, {"storagemigration.k8s.io", "v1", "StorageVersionMigration"},
+			},
 			Dates: Dates{Released: day(2026, time.August, 26), EndOfStandardSupport: day(2027, time.October, 28), Source: Upstream},
 		},
 	}
@@ -182,6 +195,9 @@ func (r Release) number() int {
 	n, _ := strconv.Atoi(minor) // a test looks
 	return n
 }
+
+// After is the minor after the release's, whether or not there is one.
+func (r Release) After() string { return fmt.Sprintf("1.%d", r.number()+1) }
 
 // MaxSkew is how many minors a kubelet may be older than its API server (kubernetes.io/releases/version-skew-policy).
 const MaxSkew = 3

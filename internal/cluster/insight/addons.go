@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package insight
+
+import (
+	"fmt"
+	"slices"
+)
+
+// addons looks for add-ons whose version does not fit a minor. The add-on kube-proxy may be as old as kube-proxy itself.
+func addons(f Facts, minor string, category Category) Insight {
+	i := Insight{
+		Name: "EKS add-on version compatibility", Category: category, Minor: minor,
+		Description:    "Compares the versions of EKS add-ons with those that fit Kubernetes v" + minor,
+		Recommendation: "Update the add-ons to a version that fits both minors, or remove them: aws eks update-addon",
+	}
+	if f.Addons.Unknown != "" {
+		return i.unknown(f.Addons.Unknown)
+	}
+	to, _ := minorNumber(minor)
+	var resources []Resource
+	for _, a := range f.Addons.Is {
+		fit := a.Versions[minor]
+		i.Addons = append(i.Addons, Compatible{a.Name, fit})
+		is, numbered := minorNumber(a.Version)
+		switch {
+		case slices.Contains(fit, a.Version), a.Name == "kube-proxy" && numbered && is <= to:
+			continue
+		case !a.known():
+			resources = append(resources, Resource{Finding{Warning, fmt.Sprintf("Version %q of the add-on %s is not one of this Muster's", a.Version, a.Name)}, "addon/" + a.Name})
+		default:
+			resources = append(resources, Resource{Finding{Error, fmt.Sprintf("Version %s of the add-on %s does not fit %s: %q do", a.Version, a.Name, minor, fit)}, "addon/" + a.Name})
+		}
+	}
+	return i.of(resources, "All add-ons fit", fmt.Sprintf("%d of %d add-ons do not fit", len(resources), len(f.Addons.Is)))
+}
+
+// known reports whether the add-on's version is one that there is.
+func (a Addon) known() bool {
+	for _, versions := range a.Versions {
+		if slices.Contains(versions, a.Version) {
+			return true
+		}
+	}
+	return false
+}

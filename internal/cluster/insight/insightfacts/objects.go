@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package insightfacts
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cluster/insight"
+	"muster.dev/muster/internal/platform/release"
+)
+
+// page is how many objects of a resource are asked for: whether there are some matters, and not how many.
+const page = 100
+
+// list lists objects. The error says in EKS's words that they cannot be listed.
+func list(ctx context.Context, api client.Client, into client.ObjectList, what string, options ...client.ListOption) error {
+	if err := api.List(ctx, into, options...); err != nil {
+		return errors.New("The " + what + " of the cluster cannot be listed")
+	}
+	return nil
+}
+
+// nodes are the nodes of the cluster. A node that does not say which kube-proxy it has runs the one of its kubelet's release.
+func nodes(ctx context.Context, api client.Client) (found []insight.Node, err error) {
+	var all corev1.NodeList
+	if err := list(ctx, api, &all, "nodes"); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		kubelet := all.Items[i].Status.NodeInfo.KubeletVersion
+		found = append(found, insight.Node{Name: all.Items[i].Name, Kubelet: kubelet, KubeProxy: kubelet})
+	}
+	return found, nil
+}
+
+// webhooks are those that fail closed and are answered by a Service.
+func webhooks(ctx context.Context, api client.Client) (found []insight.Webhook, err error) {
+	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
+	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
+	if err := errors.Join(list(ctx, api, &validating, "webhooks"), list(ctx, api, &mutating, "webhooks")); err != nil {
+		return nil, errors.New("The webhooks of the cluster cannot be listed")
+	}
+	add := func(uri, name string, config admissionregistrationv1.WebhookClientConfig, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations) error {
+		if config.Service == nil || policy == nil || *policy != admissionregistrationv1.Fail {
+			return nil
+		}
+		ready, err := answered(ctx, api, config.Service.Namespace, config.Service.Name)
+		found = append(found, insight.Webhook{URI: uri, Name: name, Service: config.Service.Namespace + "/" + config.Service.Name, Ready: ready, Resources: asked(rules)})
+		return err
+	}
+	const path = "/apis/admissionregistration.k8s.io/v1/"
+	for i := range validating.Items {
+		for _, w := range validating.Items[i].Webhooks {
+			err = errors.Join(err, add(path+"validatingwebhookconfigurations/"+validating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.Rules))
+		}
+	}
+	for i := range mutating.Items {
+		for _, w := range mutating.Items[i].Webhooks {
+			err = errors.Join(err, add(path+"mutatingwebhookconfigurations/"+mutating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.Rules))
+		}
+	}
+	return found, err
+}
+
+// asked are the resources that rules are about.
+func asked(rules []admissionregistrationv1.RuleWithOperations) (resources []string) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				resources = append(resources, group+"/"+resource)
+			}
+		}
+	}
+	return resources
+}
+
+// answered reports whether a Service has an endpoint that is ready.
+func answered(ctx context.Context, api client.Client, namespace, service string) (bool, error) {
+	var slicesOf discoveryv1.EndpointSliceList
+	err := list(ctx, api, &slicesOf, "endpoints", client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service})
+	return slices.ContainsFunc(slicesOf.Items, func(s discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
+	}), err
+}
+
+// budgets are the PodDisruptionBudgets, with how many pods may be evicted if all are healthy.
+func budgets(ctx context.Context, api client.Client) (found []insight.Budget, err error) {
+	var all policyv1.PodDisruptionBudgetList
+	if err := list(ctx, api, &all, "PodDisruptionBudgets"); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		b := &all.Items[i]
+		pods := int(b.Status.ExpectedPods)
+		found = append(found, insight.Budget{URI: "/apis/policy/v1/namespaces/" + b.Namespace + "/poddisruptionbudgets/" + b.Name, Pods: pods, Allowed: evictable(b.Spec, pods)})
+	}
+	return found, nil
+}
+
+// evictable is how many of some healthy pods a budget lets go (kubernetes pkg/controller/disruption): percentages are
+// rounded up.
+func evictable(spec policyv1.PodDisruptionBudgetSpec, pods int) int {
+	switch {
+	case spec.MaxUnavailable != nil:
+		n, err := intstr.GetScaledValueFromIntOrPercent(spec.MaxUnavailable, pods, true)
+		if err != nil {
+			return pods
+		}
+		return n
+	case spec.MinAvailable != nil:
+		n, err := intstr.GetScaledValueFromIntOrPercent(spec.MinAvailable, pods, true)
+		if err != nil {
+			return pods
+		}
+		return pods - n
+	}
+	return pods - 1 // minAvailable is 1
+}
+
+// kinds are the CustomResourceDefinitions.
+func kinds(ctx context.Context, api client.Client) (found []insight.Kind, err error) {
+	var all apiextensionsv1.CustomResourceDefinitionList
+	if err := list(ctx, api, &all, "CustomResourceDefinitions"); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		k := insight.Kind{URI: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + all.Items[i].Name, Stored: all.Items[i].Status.StoredVersions, Served: map[string]bool{}}
+		for _, version := range all.Items[i].Spec.Versions {
+			k.Served[version.Name] = version.Served
+		}
+		found = append(found, k)
+	}
+	return found, nil
+}
+
+// stored counts the objects of resources that are new in a minor.
+func stored(ctx context.Context, api client.Client, minor string) (found []insight.Stored, err error) {
+	of, err := release.All().OfMinor(minor)
+	if err != nil {
+		return nil, errors.New("Which kinds are new in the version of the cluster is not known")
+	}
+	for _, one := range of.Kinds {
+		kind := schema.GroupVersionKind(one)
+		all := &metav1.PartialObjectMetadataList{}
+		all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := api.List(ctx, all, client.Limit(page))
+		switch {
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // the cluster does not serve it
+			continue
+		case err != nil:
+			return nil, errors.New("The objects of kind " + kind.Kind + " cannot be listed")
+		}
+		found = append(found, insight.Stored{URI: "/apis/" + kind.GroupVersion().String() + "/" + kind.Kind, Objects: len(all.Items)})
+	}
+	return found, nil
+}
