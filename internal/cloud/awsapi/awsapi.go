@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/autoscaling"
@@ -23,11 +24,11 @@ import (
 	"muster.dev/muster/internal/cloud/elasticfilesystem"
 	"muster.dev/muster/internal/cloud/kms"
 	"muster.dev/muster/internal/cloud/ssm"
+	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/image/registrystore"
 	"muster.dev/muster/internal/machine/machine"
-	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/storage/filestore"
 )
@@ -51,8 +52,10 @@ type Config struct {
 	Cluster func(namespace string) (client.Client, error)
 	// Pods knows which pods of the clusters have which identities.
 	Pods Pods
-	// Deprecated reads which deprecated APIs of a cluster that is served, by its namespace, were requested.
-	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
+	// Insights finds the insights about a cluster.
+	Insights func(context.Context, *v1alpha1.Cluster) []insight.Insight
+	// CheckVersion says what keeps a cluster from a release: a refusal, or insights with the status ERROR.
+	CheckVersion func(context.Context, *v1alpha1.Cluster, release.Release) (refusal string, against []insight.Insight, err error)
 	// Images is the directory of the image registry.
 	Images string
 	// FileSystems is the directory of the file systems.
@@ -111,7 +114,7 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	if err := eks.Register(front, eks.Config{
-		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
+		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, Cluster: c.Cluster, Insights: c.Insights, CheckVersion: c.CheckVersion, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
 		AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return err

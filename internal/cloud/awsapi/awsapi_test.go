@@ -16,12 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsactions"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/machine/machine"
-	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -62,7 +63,9 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Unbuilt: func(release.Release) string { return "" }, Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Deprecated: func(context.Context, string) (deprecation.Seen, error) { return deprecation.Seen{}, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }, HostRanges: func() ([]netip.Prefix, error) { return nil, nil }}
+	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Unbuilt: func(release.Release) string { return "" }, Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Insights: func(context.Context, *v1alpha1.Cluster) []insight.Insight { return nil }, CheckVersion: func(context.Context, *v1alpha1.Cluster, release.Release) (string, []insight.Insight, error) {
+		return "", nil, nil
+	}, Usage: func(string) ([]machine.Usage, error) { return nil, nil }, HostRanges: func() ([]netip.Prefix, error) { return nil, nil }}
 }
 
 func frontOf(t *testing.T, c Config) *awsfront.Front {

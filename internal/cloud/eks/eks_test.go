@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -28,6 +29,8 @@ import (
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cluster/insight"
+	"muster.dev/muster/internal/cluster/insight/insightfacts"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -49,6 +52,10 @@ type world struct {
 	cluster    client.Client
 	deprecated deprecation.Seen
 	built      map[string]bool // minors besides the default
+	back       string          // the minor that clusters can be taken back to
+	refusal    string          // of another version
+	against    []insight.Insight
+	away       error
 	front      *awsfront.Front
 	handler    http.Handler
 }
@@ -56,7 +63,7 @@ type world struct {
 func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, accessv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, accessv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -77,11 +84,15 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		}
 		return w.cluster, nil
 	}
-	config.Deprecated = func(_ context.Context, namespace string) (deprecation.Seen, error) {
-		if namespace != v1alpha1.ClusterSlug("Blue_1") {
-			return deprecation.Seen{}, fmt.Errorf("asked for %q", namespace)
-		}
-		return w.deprecated, nil
+	config.Insights = func(ctx context.Context, of *v1alpha1.Cluster) []insight.Insight {
+		facts := insightfacts.Gather(ctx, insightfacts.Sources{
+			Object: of, Management: management, Cluster: func() (client.Client, error) { return config.Cluster(of.Namespace) }, Back: w.back, Host: roomy(),
+			Deprecated: func(context.Context) (deprecation.Seen, error) { return w.deprecated, nil },
+		})
+		return append(insight.Upgrade(facts), insight.Rollback(facts)...)
+	}
+	config.CheckVersion = func(_ context.Context, of *v1alpha1.Cluster, to release.Release) (string, []insight.Insight, error) {
+		return config.Unbuilt(to) + w.refusal, w.against, w.away
 	}
 	config.Key = func(_ context.Context, of, arn string) error {
 		if of != account || arn != kmsKey {
@@ -109,6 +120,12 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		t.Fatal(err)
 	}
 	return w
+}
+
+// roomy is a host that keeps a cluster from nothing.
+func roomy() insight.Host {
+	much := insight.Fact[insight.Amount]{Is: insight.Amount{Is: 1 << 32, Of: 1 << 32}}
+	return insight.Host{Memory: much, Disk: much, Etcd: insight.Fact[insight.Amount]{Is: insight.Amount{Of: 1 << 32}}}
 }
 
 func subnet(n int, vpc, zone string) *v1alpha1.Subnet {

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/accessentries"
@@ -20,7 +21,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
 	"muster.dev/muster/internal/cloud/eks/podassociations"
 	"muster.dev/muster/internal/cloud/eks/updates"
-	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/platform/release"
 )
 
@@ -31,8 +32,10 @@ type Config struct {
 	LocalMachines bool
 	// Cluster reads and writes the objects of a cluster that is served, by its namespace.
 	Cluster func(namespace string) (client.Client, error)
-	// Deprecated reads which deprecated APIs of a cluster that is served, by its namespace, were requested.
-	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
+	// Insights finds the insights about a cluster.
+	Insights func(context.Context, *v1alpha1.Cluster) []insight.Insight
+	// CheckVersion says what keeps a cluster from a release: a refusal, or insights with the status ERROR.
+	CheckVersion func(context.Context, *v1alpha1.Cluster, release.Release) (refusal string, against []insight.Insight, err error)
 	// Key says why an account cannot use a KMS key, by its ARN.
 	Key func(ctx context.Context, account, arn string) error
 	// Unbuilt says what is to be done before a release of Kubernetes can run on this host; empty if nothing is.
@@ -46,8 +49,8 @@ type Config struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil || c.Unbuilt == nil {
-		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, key pairs, releases, and access policies")
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Insights == nil || c.CheckVersion == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil || c.Unbuilt == nil {
+		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters, their insights and versions, keys, key pairs, releases, and access policies")
 	}
 	store := &eksresource.Store{Account: c.Account}
 	groups := nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair, Unbuilt: c.Unbuilt})
@@ -55,8 +58,8 @@ func Register(f *awsfront.Front, c Config) error {
 	associations := podassociations.New(store)
 	entries := accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})
 	for _, noun := range []interface{ Register(f *awsfront.Front) }{
-		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt}), groups, added, associations, entries, authorities.New(store),
-		insights.New(store, insights.Config{Cluster: c.Cluster, Deprecated: c.Deprecated}),
+		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt, CheckVersion: c.CheckVersion}), groups, added, associations, entries, authorities.New(store),
+		insights.New(store, c.Insights),
 		updates.New(store, groups, added), ekstags.New(store, groups, added, associations, entries),
 	} {
 		noun.Register(f)

@@ -4,6 +4,8 @@ package eks
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
-	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/internal/cluster/insight"
 )
 
 func (w *world) storedUpdate(id string) *v1alpha1.Update {
@@ -120,12 +122,11 @@ func TestVersionsOfACluster(t *testing.T) {
 	w.served("Blue_1")
 	for version, says := range map[string]string{
 		"1.36": "already at version 1.36", "1.33": `unsupported Kubernetes version \"1.33\": there is 1.34, `, "": "unsupported Kubernetes version",
-		"1.34": "Unsupported Kubernetes minor version update from 1.36 to 1.34", "1.35": "and not taken back", "1.37": "make kubernetes MINOR=1.37",
+		"1.34": "Unsupported Kubernetes minor version update from 1.36 to 1.34", "1.37": "make kubernetes MINOR=1.37",
 	} {
 		w.ask("POST", "/clusters/Blue_1/updates", `{"version":"`+version+`"}`, 400, "InvalidParameterException", says)
 	}
 	w.built["1.37"] = true
-	old := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-old"}, Spec: v1alpha1.MachineSpec{ClusterName: "Blue_1", ImageID: ami.OfRelease(release.All()[0])}}
 	answer := w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37","clientRequestToken":"u1"}`, 200, `"type":"VersionUpdate"`, `{"type":"Version","value":"1.37"}`, `"PlatformVersion"`)
 	if again := w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37","clientRequestToken":"u1"}`, 200); again != answer {
 		t.Errorf("sent twice: %s\nwas %s", again, answer)
@@ -136,11 +137,33 @@ func TestVersionsOfACluster(t *testing.T) {
 	w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37"}`, 409, "ResourceInUseException")
 	w.ends(made(t, answer), v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed})
 
-	// Kubelets are of 1.34, and a cluster of 1.38 would be too new for them.
-	if err := w.api.Create(t.Context(), old); err != nil {
-		t.Fatal(err)
+	// A refusal is told; insights are overridden by force.
+	const path = "/clusters/Blue_1/updates"
+	w.refusal = "spec.version: machines keep the cluster from 1.37"
+	w.ask("POST", path, `{"version":"1.37","force":true}`, 400, "InvalidParameterException", `"message":"version: machines keep the cluster from 1.37"`)
+	w.refusal, w.away = "", errors.New("the management plane is away")
+	w.ask("POST", path, `{"version":"1.37","force":true}`, 503, "ServiceUnavailableException")
+	w.away, w.against = nil, []insight.Insight{{Name: "Disk space", Finding: insight.Finding{Status: insight.Error, Reason: "it is full"}, Resources: []insight.Resource{{Finding: insight.Finding{Status: insight.Error}, URI: "/api/v1/nodes/a"}}}}
+	w.ask("POST", path, `{"version":"1.37"}`, 400, "InvalidStateException", "Insights are against version 1.37: Disk space: it is full (/api/v1/nodes/a)", "force")
+	w.ask("POST", path, `{"version":"1.37","rollbackConfig":{"timeoutMinutes":720}}`, 400, "InvalidParameterException", "leave it out")
+	forced := made(t, w.ask("POST", path, `{"version":"1.37","force":true}`, 200, `"type":"VersionUpdate"`))
+	if u := w.storedUpdate(forced); !u.Spec.Change.Force || u.Spec.Change.RollbackTimeoutMinutes != nil {
+		t.Errorf("%+v", u.Spec.Change)
 	}
-	w.ends(made(t, w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37"}`, 200)), v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed})
+	w.ends(forced, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed})
+	w.against = nil
+
+	// The way back.
+	for minutes, says := range map[int]string{119: "timeoutMinutes is 119: it must be from 120 to 10080", 10081: "10081", 0: "is 0"} {
+		w.ask("POST", path, fmt.Sprintf(`{"version":"1.35","rollbackConfig":{"timeoutMinutes":%d}}`, minutes), 400, "InvalidParameterException", says)
+	}
+	for config, minutes := range map[string]int32{"": 720, `,"rollbackConfig":{}`: 720, `,"rollbackConfig":{"timeoutMinutes":120}`: 120, `,"rollbackConfig":{"timeoutMinutes":10080}`: 10080} {
+		id := made(t, w.ask("POST", path, `{"version":"1.35"`+config+`}`, 200, `"type":"VersionRollback"`, `{"type":"Version","value":"1.35"}`))
+		if u := w.storedUpdate(id); u.Spec.Change.Version != "1.35" || u.Spec.Change.RollbackTimeoutMinutes == nil || *u.Spec.Change.RollbackTimeoutMinutes != minutes {
+			t.Errorf("%+v", u.Spec.Change)
+		}
+		w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
+	}
 	protect := made(t, w.ask("POST", "/clusters/Blue_1/update-config", `{"deletionProtection":true}`, 200))
 	w.ends(protect, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateInProgress, AppliedAt: new(metav1.Now())})
 	w.ask("POST", "/clusters/Blue_1/updates/"+protect+"/cancel-update", `{}`, 400, "InvalidRequestException", "has been made")

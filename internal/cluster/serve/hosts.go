@@ -17,6 +17,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
@@ -41,7 +42,7 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	}
 	if h := c.cluster(object.Namespace); h != nil {
 		served, _ := c.State(object.Namespace)
-		err := h.adopt(object, func(to release.Release) error { return c.checkMove(ctx, c.api, object, to) })
+		err := h.adopt(object, c.move(ctx, object))
 		if _, ok := errors.AsType[unasked](err); ok {
 			return err
 		}
@@ -71,6 +72,22 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	c.cfg.Log.Info("a cluster was asked for", "cluster", object.Namespace)
 	c.lookForNew()
 	return nil
+}
+
+// move refuses a release that the control plane of a cluster cannot be taken to now, unless people have forced it.
+func (c clusterHosts) move(ctx context.Context, object *v1alpha1.Cluster) func(to release.Release) error {
+	return func(to release.Release) error {
+		refusal, against, err := versions{c.Service, c.api}.checkMove(ctx, object, to)
+		switch {
+		case err != nil:
+			return unasked{err}
+		case refusal != "":
+			return errors.New(refusal)
+		case len(against) > 0 && object.Annotations[v1alpha1.AnnotationForceVersion] != to.Minor():
+			return fmt.Errorf("spec.version: insights are against %s: %s: mend that, or go on all the same by the annotation %s=%[1]s of the Cluster", to.Minor(), insight.Summary(against), v1alpha1.AnnotationForceVersion)
+		}
+		return nil
+	}
 }
 
 // State implements [clustercontroller.Hosts].

@@ -144,7 +144,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	hosts := newHosts(t)
 	hosts.cfg.BinDir = t.TempDir()
 	newest := release.All()[len(release.All())-1]
-	upgrade := func(to release.Release) error { return hosts.checkMove(t.Context(), hosts.api, asked("blue"), to) }
+	upgrade := hosts.move(t.Context(), asked("blue"))
 	if err := upgrade(newest); err == nil || !strings.HasPrefix(err.Error(), "spec.version: Kubernetes "+newest.Minor()+" is not built here: run `make kubernetes MINOR=") {
 		t.Errorf("it is not built: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	if err := h.adopt(newer, away); err == nil || h.followed.refusal != "as it was" || len(h.reload) != 0 {
 		t.Errorf("the machines could not be asked for: %v, %q", err, h.followed.refusal)
 	}
-	if err := hosts.checkMove(t.Context(), hosts.api, asked("red"), releasetest.Next()); err != nil {
+	if err := hosts.move(t.Context(), asked("red"))(releasetest.Next()); err != nil {
 		t.Errorf("other clusters' machines are too old: %v", err)
 	}
 }

@@ -81,7 +81,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		}
 		group.Go(func() { reads.Run(ctx) })
 		if err := s.cfg.Services(front, Account{
-			Identity: service, Management: reads, Components: c, Pods: pods, Deprecated: s.deprecated,
+			Identity: service, Management: reads, Components: c, Pods: pods, Insights: versions{s, reads}.insights, CheckVersion: versions{s, reads}.check,
 			Cluster:    func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) },
 			HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(c.State) },
 		}); err != nil {

@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/guard"
+	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/cluster/stateconversion"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -35,7 +36,6 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
@@ -46,6 +46,7 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/readcache"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
 	"muster.dev/muster/internal/storage/filestore"
@@ -81,8 +82,10 @@ type Account struct {
 	Pods serviceaccounts.Pods
 	// Cluster makes a client of a cluster that is served, by its namespace, for access entries.
 	Cluster func(namespace string) (client.Client, error)
-	// Deprecated reads which deprecated APIs of a cluster, by its namespace, were requested.
-	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
+	// Insights finds the insights about a cluster.
+	Insights func(context.Context, *v1alpha1.Cluster) []insight.Insight
+	// CheckVersion says what keeps a cluster from a release: a refusal, or insights with the status ERROR.
+	CheckVersion func(context.Context, *v1alpha1.Cluster, release.Release) (refusal string, against []insight.Insight, err error)
 	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
 	HostRanges func() ([]netip.Prefix, error)
 }

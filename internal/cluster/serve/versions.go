@@ -11,40 +11,88 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/cluster/insight"
+	"muster.dev/muster/internal/cluster/insight/insightfacts"
 	"muster.dev/muster/internal/plane/clusterconfig"
+	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/release"
 )
 
-// checkVersion refuses a version that the control plane of a cluster cannot be taken to now.
-func (s *Service) checkVersion(ctx context.Context, management client.Reader, object *v1alpha1.Cluster, to release.Release) error {
-	dir := s.cfg.State.Cluster(object.Namespace)
-	saved, err := clusterconfig.Read(dir.Record())
-	if err != nil {
-		return unasked{err}
-	}
-	versions, err := planerollout.VersionsOf(dir, saved.Cluster.Spec, v1alpha1.ClusterSpec{Version: to.Minor()}, time.Now())
-	if err != nil || !versions.Moves() {
-		return err
-	}
-	return s.checkMove(ctx, management, object, to)
+// versions says which releases the control planes of clusters can be taken to, and finds the insights about them.
+type versions struct {
+	*Service
+	management client.Reader
 }
 
-// checkMove refuses a release that is not built, or that the cluster's machines do not fit.
-func (s *Service) checkMove(ctx context.Context, management client.Reader, object *v1alpha1.Cluster, to release.Release) error {
-	if missing := programs.Unbuilt(s.cfg.BinDir, to); missing != "" {
-		return fmt.Errorf("spec.version: %s", missing)
+// insights finds the insights about a cluster.
+func (v versions) insights(ctx context.Context, object *v1alpha1.Cluster) []insight.Insight {
+	facts := v.facts(ctx, object)
+	return append(insight.Upgrade(facts), insight.Rollback(facts)...)
+}
+
+// check says what keeps the control plane of a cluster from a release: a refusal, or insights with the status ERROR.
+func (v versions) check(ctx context.Context, object *v1alpha1.Cluster, to release.Release) (refusal string, against []insight.Insight, err error) {
+	dir := v.cfg.State.Cluster(object.Namespace)
+	saved, err := clusterconfig.Read(dir.Record())
+	if err != nil {
+		return "", nil, err
+	}
+	asked, err := planerollout.VersionsOf(dir, saved.Cluster.Spec, v1alpha1.ClusterSpec{Version: to.Minor()}, time.Now())
+	if err != nil {
+		return err.Error(), nil, nil
+	}
+	if !asked.Moves() {
+		return "", nil, nil
+	}
+	return v.checkMove(ctx, object, to)
+}
+
+// checkMove says the same of a release that follows the one that the plane runs.
+func (v versions) checkMove(ctx context.Context, object *v1alpha1.Cluster, to release.Release) (refusal string, against []insight.Insight, err error) {
+	if missing := programs.Unbuilt(v.cfg.BinDir, to); missing != "" {
+		return "spec.version: " + missing, nil, nil
 	}
 	var machines v1alpha1.MachineList
-	if err := management.List(ctx, &machines); err != nil {
-		return unasked{fmt.Errorf("listing the machines of cluster %s: %w", object.Spec.Name, err)}
+	if err := v.management.List(ctx, &machines); err != nil {
+		return "", nil, fmt.Errorf("listing the machines of cluster %s: %w", object.Spec.Name, err)
 	}
 	var groups v1alpha1.NodeGroupList
-	if err := management.List(ctx, &groups, client.InNamespace(object.Namespace)); err != nil {
-		return unasked{fmt.Errorf("listing the node groups of cluster %s: %w", object.Spec.Name, err)}
+	if err := v.management.List(ctx, &groups, client.InNamespace(object.Namespace)); err != nil {
+		return "", nil, fmt.Errorf("listing the node groups of cluster %s: %w", object.Spec.Name, err)
 	}
 	own := slices.DeleteFunc(machines.Items, func(m v1alpha1.Machine) bool { return m.Spec.ClusterName != object.Spec.Name })
-	return clustercontroller.CheckMachines(to, own, groups.Items)
+	if err := clustercontroller.CheckMachines(to, own, groups.Items); err != nil {
+		return err.Error(), nil, nil
+	}
+	facts := v.facts(ctx, object)
+	if to.Minor() == facts.Back {
+		return "", insight.Against(insight.Rollback(facts)), nil
+	}
+	return "", insight.Against(insight.Upgrade(facts)), nil
+}
+
+// facts are what insights about a cluster are found by.
+func (v versions) facts(ctx context.Context, object *v1alpha1.Cluster) insight.Facts {
+	dir, now := v.cfg.State.Cluster(object.Namespace), time.Now()
+	return insightfacts.Gather(ctx, insightfacts.Sources{
+		Object: object, Management: v.management, Now: now, Back: planerollout.Back(dir, now),
+		Host: insightfacts.Host(string(v.cfg.State), dir.Etcd(), authority.NewStore(dir.PKI()), v.memory),
+		Cluster: func() (client.Client, error) {
+			specs, err := v.specsOf(object.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			scheme, err := planeclient.Scheme()
+			if err != nil {
+				return nil, err
+			}
+			return client.New(planeclient.Cluster(specs), client.Options{Scheme: scheme})
+		},
+		Deprecated: func(ctx context.Context) (deprecation.Seen, error) { return v.deprecated(ctx, object.Namespace) },
+	})
 }

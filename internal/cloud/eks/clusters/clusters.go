@@ -6,8 +6,10 @@ package clusters
 import (
 	"context"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/platform/release"
 )
 
@@ -23,6 +25,8 @@ type Config struct {
 	Key func(ctx context.Context, account, arn string) error
 	// Unbuilt says what is to be done before a release can run; empty if nothing is.
 	Unbuilt func(release.Release) string
+	// CheckVersion says what keeps a cluster from a release: a refusal, or insights with the status ERROR.
+	CheckVersion func(context.Context, *v1alpha1.Cluster, release.Release) (refusal string, against []insight.Insight, err error)
 }
 
 // New has the actions over a store.

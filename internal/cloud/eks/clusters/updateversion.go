@@ -4,23 +4,34 @@ package clusters
 
 import (
 	"context"
-	"fmt"
+	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/platform/release"
 )
 
 type updateClusterVersionInput struct {
 	Name, Version, ClientRequestToken string
 	Force                             *bool
+	RollbackConfig                    *rollbackConfig
 }
 
-// updateClusterVersion begins an upgrade of the control plane by one minor.
+// rollbackConfig is EKS's: how long nodes of EKS Auto Mode have time to go back before their cluster.
+type rollbackConfig struct{ TimeoutMinutes *int32 }
+
+// The bounds of rollbackConfig.timeoutMinutes, and its default.
+const (
+	rollbackLeast   = 120
+	rollbackMost    = 10080
+	rollbackDefault = 720
+)
+
+// updateClusterVersion begins an upgrade of the control plane by one minor, or takes it back by one.
 func (a *API) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, change.Output] {
 	return awsfront.Spec[updateClusterVersionInput, change.Output]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) ([]awsfront.Target, error) {
@@ -35,43 +46,49 @@ func (a *API) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, ch
 				if err := checkActive(p.Of); err != nil {
 					return err
 				}
-				p.Type, p.Change.Version = v1alpha1.UpdateVersion, in.Version
+				p.Type, p.Change.Version, p.Change.Force = v1alpha1.UpdateVersion, in.Version, eksresource.Deref(in.Force, false)
 				p.Param("Version", in.Version)
 				p.Param("PlatformVersion", platformVersion)
-				return a.checkUpgrade(ctx, p.Of, in.Version)
+				return a.planVersion(ctx, in, p)
 			}))
 		},
 	}
 }
 
-// checkUpgrade refuses a version that a cluster cannot be upgraded to.
-func (a *API) checkUpgrade(ctx context.Context, of *v1alpha1.Cluster, version string) error {
-	refuse := eksfault.Invalid(of.Spec.Name, "")
-	is := eksresource.Release(of)
-	next, err := release.All().OfMinor(version)
+// planVersion refuses a version that a cluster cannot be taken to, and fills in what a rollback has.
+func (a *API) planVersion(ctx context.Context, in *updateClusterVersionInput, p *change.Plan) error {
+	refuse := eksfault.Invalid(in.Name, "")
+	is := eksresource.Release(p.Of)
+	next, err := release.All().OfMinor(in.Version)
 	switch {
 	case err != nil:
 		return refuse("%s", err)
 	case next.Minor() == is.Minor():
 		return refuse("Cluster is already at version %s", is.Minor())
-	case next.Distance(is) != 1:
-		return refuse("Unsupported Kubernetes minor version update from %s to %s: a control plane is upgraded by one minor at a time, and not taken back", is.Minor(), next.Minor())
+	case next.Distance(is) != 1 && next.Distance(is) != -1:
+		return refuse("Unsupported Kubernetes minor version update from %s to %s: a control plane is upgraded, and taken back, by one minor at a time", is.Minor(), next.Minor())
 	}
-	if missing := a.Unbuilt(next); missing != "" {
-		return refuse("%s", missing)
+	if next.Distance(is) == -1 {
+		p.Type, p.Change.RollbackTimeoutMinutes = v1alpha1.UpdateRollback, new(int32(rollbackDefault))
 	}
-	var machines v1alpha1.MachineList
-	if err := a.store.Management.List(ctx, &machines); err != nil {
-		return eksfault.Away(fmt.Errorf("listing the machines of cluster %s: %w", of.Spec.Name, err))
-	}
-	for i := range machines.Items {
-		m := &machines.Items[i]
-		if m.Spec.ClusterName != of.Spec.Name {
-			continue
+	if config := in.RollbackConfig; config != nil {
+		minutes := eksresource.Deref(config.TimeoutMinutes, rollbackDefault)
+		switch {
+		case p.Type != v1alpha1.UpdateRollback:
+			return refuse("rollbackConfig is of a rollback, and %s is newer than %s: leave it out", next.Minor(), is.Minor())
+		case minutes < rollbackLeast || minutes > rollbackMost:
+			return refuse("rollbackConfig.timeoutMinutes is %d: it must be from %d to %d", minutes, rollbackLeast, rollbackMost)
 		}
-		if err := release.CheckSkew(ami.Release(m.Spec.ImageID), next); err != nil {
-			return refuse("Kubelet version of instance %s must be updated to match cluster version %s before updating cluster version: %s", m.Name, is.Minor(), err)
-		}
+		p.Change.RollbackTimeoutMinutes = &minutes
+	}
+	refusal, against, err := a.CheckVersion(ctx, p.Of, next)
+	switch {
+	case err != nil:
+		return eksfault.Away(err)
+	case refusal != "":
+		return refuse("%s", strings.TrimPrefix(refusal, "spec."))
+	case len(against) > 0 && !p.Change.Force:
+		return eksfault.New(eksfault.InvalidState, in.Name, "", "Insights are against version %s: %s. See ListInsights, and pass force to update all the same", next.Minor(), insight.Summary(against))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 const (
 	InvalidParameter = "InvalidParameterException"
 	InvalidRequest   = "InvalidRequestException"
+	InvalidState     = "InvalidStateException"
 	InUse            = "ResourceInUseException"
 	NotFound         = "ResourceNotFoundException"
 	LimitExceeded    = "ResourceLimitExceededException"

@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package insights has EKS's actions about insights: whether a cluster is ready for its next version, by the versions
-// of its kubelets and by the deprecated APIs that were requested. Insights are computed anew for every request.
+// Package insights has EKS's actions about insights: whether a cluster is ready for its next version, or for the one
+// before. Package insight finds them, anew for every request.
 package insights
 
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
-	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/cluster/insight"
 )
-
-// Config is what the actions need beside the store.
-type Config struct {
-	// Cluster reads and writes the objects of a cluster that is served, by its namespace.
-	Cluster func(namespace string) (client.Client, error)
-	// Deprecated reads which deprecated APIs of a cluster that is served, by its namespace, were requested.
-	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
-}
 
 // API has the actions.
 type API struct {
-	store  *eksresource.Store
-	config Config
+	store *eksresource.Store
+	find  func(context.Context, *v1alpha1.Cluster) []insight.Insight
 }
 
-// New has the actions over a store.
-func New(store *eksresource.Store, c Config) *API { return &API{store, c} }
+// New has the actions over a store, with what finds the insights about a cluster.
+func New(store *eksresource.Store, find func(context.Context, *v1alpha1.Cluster) []insight.Insight) *API {
+	return &API{store, find}
+}
 
 // Register adds the actions to the front.
 func (a *API) Register(f *awsfront.Front) {

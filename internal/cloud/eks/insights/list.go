@@ -60,7 +60,7 @@ func (a *API) listInsights() awsfront.Spec[listInsightsInput, listInsightsOutput
 
 type describeInsightInput struct{ ClusterName, ID string }
 
-type describeInsightOutput struct{ Insight *insight }
+type describeInsightOutput struct{ Insight *shown }
 
 func (a *API) describeInsight() awsfront.Spec[describeInsightInput, describeInsightOutput] {
 	return awsfront.Spec[describeInsightInput, describeInsightOutput]{
