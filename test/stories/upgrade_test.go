@@ -18,19 +18,14 @@ import (
 // TestUpgradeOfACluster takes a cluster from the default minor to the next one by an Update, as EKS's API makes it, while
 // the cluster is asked and watched: nothing fails, though the service is killed meanwhile. An upgrade whose API server
 // does not start fails, and changes nothing. The cluster's node stays as it is until its node group is taken to the new
-// minor, too. A way back is refused in words, and changes nothing.
+// minor, too. A way back by more than a minor is refused in words, and changes nothing.
 //
 //story:about plane/planerollout plane/clusterconfig cluster/serve cluster/updatecontroller machine/nodegroup platform/release
 //story:needs kubernetes MINOR=1.37
 func TestUpgradeOfACluster(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "1", "--timeout", "3m")
-	is, next := release.Default(), release.Release{}
-	for _, r := range release.All() {
-		if r.Distance(is) == 1 {
-			next = r
-		}
-	}
+	is, next := release.Default(), minorAfter(release.Default())
 	i.nodesAre(is)
 	i.failedUpgrade(is, next)
 	followers := i.processes()
@@ -50,11 +45,9 @@ func TestUpgradeOfACluster(t *testing.T) {
 	}
 	i.nodesAre(is)
 
-	for _, back := range []release.Release{is, release.All()[0]} {
-		i.mustKubectl(managementContext, "-n", "muster", "patch", "cluster", "muster", "--type", "merge", "-p", fmt.Sprintf(`{"spec":{"version":%q}}`, back.Minor()))
-		i.saysReady("cluster/muster", fmt.Sprintf("the control plane runs %s, and is not taken back to %s", next.Minor(), back.Minor()))
-	}
-	i.mustKubectl(managementContext, "-n", "muster", "patch", "cluster", "muster", "--type", "merge", "-p", fmt.Sprintf(`{"spec":{"version":%q}}`, next.Minor()))
+	i.asksVersion(release.All()[0].Minor())
+	i.saysReady("cluster/muster", fmt.Sprintf("the control plane runs %s, and is taken back by one minor at most: to %s, not to %s", next.Minor(), is.Minor(), release.All()[0].Minor()))
+	i.asksVersion(next.Minor())
 	i.ready()
 
 	i.update("nodes", fmt.Sprintf("type: VersionUpdate, nodeGroup: default, change: {rollout: {version: %q}}", next.Minor()))
@@ -79,7 +72,7 @@ func (i *installation) failedUpgrade(is, next release.Release) {
 	if said := i.mustKubectl(managementContext, "-n", "muster", "get", "cluster", "muster", "-o", "jsonpath={.status.version}"); said != is.Version {
 		i.t.Errorf("the cluster says that it is %s", said)
 	}
-	i.mustKubectl(managementContext, "-n", "muster", "patch", "cluster", "muster", "--type", "merge", "-p", fmt.Sprintf(`{"spec":{"version":%q}}`, is.Minor()))
+	i.asksVersion(is.Minor())
 	i.saysReady("cluster/muster", "the API server answers")
 	i.failedNothing(p, "an upgrade failed")
 	if now := i.processes()[component.APIServer]; now.PID != before.PID {
@@ -88,6 +81,22 @@ func (i *installation) failedUpgrade(is, next release.Release) {
 	if err := os.Remove(folder); err != nil {
 		i.t.Fatal(err)
 	}
+}
+
+// minorAfter is the release of the minor after a release's.
+func minorAfter(is release.Release) release.Release {
+	for _, r := range release.All() {
+		if r.Distance(is) == 1 {
+			return r
+		}
+	}
+	return release.Release{}
+}
+
+// asksVersion asks for a version of the cluster as people do by kubectl edit.
+func (i *installation) asksVersion(minor string) {
+	i.t.Helper()
+	i.mustKubectl(managementContext, "-n", "muster", "patch", "cluster", "muster", "--type", "merge", "-p", fmt.Sprintf(`{"spec":{"version":%q}}`, minor))
 }
 
 // update makes an Update of the cluster, and waits until it is Successful. The service is killed as soon as the Update
