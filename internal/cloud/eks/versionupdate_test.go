@@ -73,12 +73,19 @@ func TestVersionsOfANodeGroup(t *testing.T) {
 	w.ask("POST", path, `{"force":true}`, 409, "ResourceInUseException")
 
 	cancel := "/clusters/Blue_1/updates/" + id + "/cancel-update"
-	w.ask("POST", cancel, `{}`, 200, id)
+	describe := strings.TrimSuffix(cancel, "/cancel-update") + "?nodegroupName=Web_1"
+	if said := w.ask("GET", describe, "", 200); strings.Contains(said, "cancellation") {
+		t.Error(said)
+	}
+	w.ask("POST", cancel, `{}`, 200, id, `"cancellation":{"status":"InProgress"`)
 	if u := w.storedUpdate(id); u.Annotations[v1alpha1.AnnotationCancel] != "true" {
 		t.Errorf("%+v", u.Annotations)
 	}
 	w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateCancelled})
-	w.ask("POST", cancel, `{}`, 400, "cannot be cancelled: it is Cancelled")
+	w.ask("POST", cancel, `{}`, 400, "InvalidRequestException", "cannot be cancelled: it is Cancelled")
+	w.ask("GET", describe, "", 200, `"status":"Cancelled"`, `"cancellation":{"status":"Successful"`)
+	w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed})
+	w.ask("GET", describe, "", 200, `"status":"Failed"`, `"cancellation":{"status":"Failed","reason":"The change was made before the update could be cancelled"}`)
 	w.ask("POST", "/clusters/Blue_1/updates/none/cancel-update", `{}`, 404, "No update found for ID: none")
 
 	// Machines of an earlier template are to be replaced without more ado, and others by force.

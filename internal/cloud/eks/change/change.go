@@ -27,7 +27,11 @@ type Update struct {
 	Params           []Param
 	CreatedAt        time.Time
 	Errors           []Error
+	Cancellation     *Cancellation
 }
+
+// Cancellation says what came of the wish to cancel an update. An update that nobody wished to cancel has none.
+type Cancellation struct{ Status, Reason string }
 
 // Param is a parameter of an update, as EKS tells of it.
 type Param struct{ Type, Value string }
@@ -61,7 +65,22 @@ func Show(u *v1alpha1.Update) *Update {
 	for _, e := range u.Status.Errors {
 		shown.Errors = append(shown.Errors, Error(e))
 	}
+	if u.Annotations[v1alpha1.AnnotationCancel] == "true" {
+		shown.Cancellation = cancellation(u.Phase())
+	}
 	return shown
+}
+
+// cancellation is what came of the wish to cancel an update that is in a phase.
+func cancellation(of v1alpha1.UpdatePhase) *Cancellation {
+	switch of {
+	case v1alpha1.UpdateCancelled:
+		return &Cancellation{"Successful", "The update was cancelled"}
+	case v1alpha1.UpdateSuccessful, v1alpha1.UpdateFailed:
+		return &Cancellation{"Failed", "The change was made before the update could be cancelled"}
+	case v1alpha1.UpdateInProgress:
+	}
+	return &Cancellation{"InProgress", "The update is being cancelled"}
 }
 
 // Of lists the updates of a cluster, or of a node group if there is one.
