@@ -23,6 +23,9 @@ import (
 	"muster.dev/muster/internal/platform/release"
 )
 
+// factsTimeout is how long facts about a cluster are asked for. Facts that are not known by then are told as that.
+const factsTimeout = 20 * time.Second
+
 // versions says which releases the control planes of clusters can be taken to, and finds the insights about them.
 type versions struct {
 	*Service
@@ -78,6 +81,8 @@ func (v versions) checkMove(ctx context.Context, object *v1alpha1.Cluster, to re
 
 // facts are what insights about a cluster are found by.
 func (v versions) facts(ctx context.Context, object *v1alpha1.Cluster) insight.Facts {
+	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
+	defer cancel()
 	dir, now := v.cfg.State.Cluster(object.Namespace), time.Now()
 	return insightfacts.Gather(ctx, insightfacts.Sources{
 		Object: object, Management: v.management, Now: now, Back: planerollout.Back(dir, now),
