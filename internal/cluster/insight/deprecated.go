@@ -30,6 +30,9 @@ func deprecated(f Facts) []Insight {
 		if removes, ok := minorNumber(minor); ok && removes <= is+1 && len(requests) > 0 {
 			one.Status = Error
 		}
+		for n := range one.Resources {
+			one.Resources[n].Status = one.Status
+		}
 		if minor == "" {
 			one.Minor = release.Minor(f.Server)
 		}
@@ -57,7 +60,7 @@ func removedIn(minor string, requests []Request, since time.Time) Insight {
 	for _, request := range requests {
 		count += request.Count
 		i.Deprecations = append(i.Deprecations, Deprecation{request.Path, request.Removed})
-		i.Resources = append(i.Resources, Resource{Finding{Error, fmt.Sprintf("%d requests", request.Count)}, request.Path})
+		i.Resources = append(i.Resources, Resource{Finding{Warning, fmt.Sprintf("%d requests", request.Count)}, request.Path})
 	}
 	if len(requests) > 0 {
 		i.Finding = Finding{Warning, fmt.Sprintf("%d requests to %d such APIs since the API server started, at %s", count, len(requests), since.Format(time.RFC3339))}

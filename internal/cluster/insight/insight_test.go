@@ -77,7 +77,7 @@ func TestRules(t *testing.T) {
 		"deprecated APIs": {func(f *Facts) {
 			f.Requests.Is.APIs = []Request{{"/apis/a/v1", "1.38", 3}, {"/apis/b/v1", "1.39", 1}, {"/apis/c/v1", "", 1}}
 		}, map[string]string{
-			"UPGRADE Deprecated APIs removed in Kubernetes v1.38": "ERROR /apis/a/v1=ERROR", "UPGRADE Deprecated APIs removed in Kubernetes v1.39": "WARNING /apis/b/v1=ERROR", "UPGRADE Deprecated APIs": "WARNING /apis/c/v1=ERROR",
+			"UPGRADE Deprecated APIs removed in Kubernetes v1.38": "ERROR /apis/a/v1=ERROR", "UPGRADE Deprecated APIs removed in Kubernetes v1.39": "WARNING /apis/b/v1=WARNING", "UPGRADE Deprecated APIs": "WARNING /apis/c/v1=WARNING",
 		}},
 		"a webhook for pods": {func(f *Facts) {
 			f.Webhooks.Is[0].Ready, f.Webhooks.Is[0].Resources = false, []string{"/pods", "apps/*"}
