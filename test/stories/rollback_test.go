@@ -68,7 +68,7 @@ func (i *installation) force(is, next release.Release) {
 	i.apply(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: nobody}, webhooks: [{name: nobody.muster.dev, failurePolicy: Fail, `+
 		`sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {namespace: default, name: nobody}}, objectSelector: {matchLabels: {nobody: has-it}}, `+
 		`rules: [{apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [clusterroles]}]}]}`, "--context", "muster")
-	const against = "Webhooks that nobody answers: 1 webhooks fail closed, and nobody answers (/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nobody)"
+	against := "spec.version: insights are against " + next.Minor() + ": Webhooks that nobody answers: 1 webhooks fail closed, and nobody answers (/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nobody)"
 	before := i.processes()[component.APIServer]
 	i.failsBecause("unforced", fmt.Sprintf("type: VersionUpdate, change: {version: %q}", next.Minor()), against+": mend that, or go on all the same by the annotation muster.dev/force-version="+next.Minor())
 	i.runsOn(is)
