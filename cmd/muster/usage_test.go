@@ -21,6 +21,8 @@ func TestWrongNumbersOfArguments(t *testing.T) {
 		"delete cluster":             `NAME is missing; usage: muster delete cluster NAME... [flags]`,
 		"create nodegroup a b c":     `"b" is one argument too many: muster create nodegroup takes NAME; usage: muster create nodegroup NAME [flags]`,
 		"scale nodegroup a 1 2":      `"2" is one argument too many: muster scale nodegroup takes NAME N; usage: muster scale nodegroup NAME [N] [flags]`,
+		"upgrade cluster a b":        `"b" is one argument too many: muster upgrade cluster takes NAME; usage: muster upgrade cluster [NAME] [flags]`,
+		"upgrade addon":              `NAME is missing; usage: muster upgrade addon NAME [flags]`,
 		"delete machine":             `NAME is missing; usage: muster delete machine NAME... [flags]`,
 		"exec":                       `MACHINE is missing; usage: muster exec MACHINE [-- COMMAND [ARG...]] [flags]`,
 		"join a:1 b:2":               `"b:2" is one argument too many: muster join takes HOST:PORT; usage: muster join [HOST:PORT] [flags]`,

@@ -12,7 +12,7 @@ import (
 
 // Updates is the kind Update.
 func Updates() Kind {
-	message := col(HeadingMessage, updateMessage)
+	message := col(HeadingMessage, UpdateMessage)
 	message.ifAny = true
 	return Kind{
 		Singular: "update", Plural: "updates", group: v1alpha1.GroupVersion.Group,
@@ -40,9 +40,9 @@ func updateTarget(u *v1alpha1.Update) string {
 	return "cluster/" + u.Spec.ClusterName
 }
 
-// updateMessage is why an update failed, what one that goes on waits for, or what there is to know of one that
+// UpdateMessage is why an update failed, what one that goes on waits for, or what there is to know of one that
 // succeeded.
-func updateMessage(u *v1alpha1.Update) string {
+func UpdateMessage(u *v1alpha1.Update) string {
 	if len(u.Status.Errors) == 0 {
 		return u.Status.Message
 	}
