@@ -28,6 +28,7 @@ const (
 // +kubebuilder:resource:scope=Namespaced,shortName=ng,categories=muster
 // +kubebuilder:printcolumn:name="NodeGroup",type=string,JSONPath=`.spec.name`
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.scalingConfig.desiredSize`
 // +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`

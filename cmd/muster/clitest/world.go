@@ -27,7 +27,7 @@ func World() []client.Object {
 	group.Spec = v1alpha1.NodeGroupSpec{
 		Name: "default", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{MaxSize: 5, DesiredSize: 2},
 	}
-	group.Status = v1alpha1.NodeGroupStatus{Replicas: 2, ReadyReplicas: 1, ObservedGeneration: 1}
+	group.Status = v1alpha1.NodeGroupStatus{Version: "1.36", Replicas: 2, ReadyReplicas: 1, ObservedGeneration: 1}
 
 	ready := &v1alpha1.Machine{ObjectMeta: MadeBefore(FirstMachine, 59*time.Minute)}
 	ready.Labels = map[string]string{v1alpha1.LabelCluster: "home", v1alpha1.LabelNodeGroup: "default"}

@@ -161,6 +161,7 @@ func NodeGroups() Kind {
 		columns: []column{
 			columnName(),
 			col("PROVIDER", func(g *v1alpha1.NodeGroup) string { return string(g.Spec.Provider) }),
+			col("VERSION", func(g *v1alpha1.NodeGroup) string { return terminal.Or(g.Status.Version, g.Spec.Version) }),
 			col("DESIRED", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.DesiredSize) }),
 			col("MACHINES", func(g *v1alpha1.NodeGroup) string { return number(g.Status.Replicas) }),
 			col("READY", func(g *v1alpha1.NodeGroup) string { return number(g.Status.ReadyReplicas) }),

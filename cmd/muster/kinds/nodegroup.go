@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // CheckRole refuses a group whose role does not exist: its machines would wait for the role, and nobody who does not
@@ -37,6 +38,30 @@ func (p *Client) CheckRole(ctx context.Context, group *v1alpha1.NodeGroup) error
 	}
 	return fmt.Errorf("--node-role: there is no IAM role %q%s; aws iam create-role makes one, aws iam list-roles shows those there are "+
 		"(`eval \"$(muster env)\"` lets aws speak to muster)", role, terminal.DidYouMean(role, names))
+}
+
+// CheckVersion refuses a group whose machines do not fit their cluster: only the group's condition would say so later. A
+// cluster that has not run yet is not known to fit or not.
+func (p *Client) CheckVersion(ctx context.Context, group *v1alpha1.NodeGroup) error {
+	cluster := &v1alpha1.Cluster{}
+	if group.Spec.Version == "" {
+		return nil
+	}
+	if err := p.ReadKey(ctx, client.ObjectKey{Namespace: group.Namespace, Name: group.Namespace}, cluster); err != nil {
+		return err
+	}
+	plane, err := release.All().OfMinor(release.Minor(cluster.Status.Version))
+	if err != nil {
+		return nil //nolint:nilerr // the cluster has not run, or is of a later Muster, whose service decides
+	}
+	machines, err := release.All().OfMinor(group.Spec.Version)
+	if err == nil {
+		err = release.CheckSkew(machines, plane)
+	}
+	if err != nil {
+		return fmt.Errorf("--version: %w", err)
+	}
+	return nil
 }
 
 // NodeGroup reads a node group of the cluster that --cluster names, or of the only one; if there is none of that name,

@@ -327,3 +327,45 @@ func TestWaitForAGroupThatGoes(t *testing.T) {
 	}, clitest.World()...)
 	clitest.WantErr(t, b.Run(t.Context(), scaleOf(b), "default", "3", "--wait"), `nodegroup "default" is gone`, false)
 }
+
+// The minor of machines is checked against the cluster's before a group is made.
+func TestCreateNodeGroupOfAVersion(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]struct {
+		says  string
+		usage bool
+	}{
+		"1.36": {}, "1.34": {},
+		"1.37": {"--version: machines of 1.37 would be newer than their cluster, which runs 1.36", false},
+		"1.98": {`--version: unsupported Kubernetes version "1.98": there is 1.34, 1.35, 1.36 or 1.37`, true},
+	} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
+			err := b.Run(t.Context(), createOf(b), "web", "--provider", "simulated", "--version", version)
+			group := &v1alpha1.NodeGroup{}
+			found := b.Client.Get(t.Context(), client.ObjectKey{Namespace: "home", Name: "web"}, group)
+			if want.says != "" {
+				clitest.WantErr(t, err, want.says, want.usage)
+				if found == nil {
+					t.Error("it was made all the same")
+				}
+				return
+			}
+			if err != nil || found != nil || group.Spec.Version != version {
+				t.Errorf("%v, %v, made with %q", err, found, group.Spec.Version)
+			}
+		})
+	}
+}
+
+// A cluster that has not run yet does not say what fits.
+func TestCreateNodeGroupOfACluster(t *testing.T) {
+	t.Parallel()
+	objects := clitest.World()
+	objects[0].(*v1alpha1.Cluster).Status.Version = ""
+	b := clitest.NewBench(t, interceptor.Funcs{}, objects...)
+	if err := b.Run(t.Context(), createOf(b), "web", "--provider", "simulated", "--version", "1.37"); err != nil {
+		t.Error(err)
+	}
+}

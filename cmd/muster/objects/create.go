@@ -5,6 +5,7 @@ package objects
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/nodegroupspec"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // NewCreateCommand returns "muster create".
@@ -61,7 +63,7 @@ type createCommand struct {
 	nodes, minimum, maximum int32
 	provider, cluster       string
 	nodeRole, bootstrap     string
-	isolation               string
+	isolation, version      string
 	labels, taints          []string
 	dryRun, output          string
 	wait                    bool
@@ -93,6 +95,9 @@ Made again with the same settings it stays as it is. To change a group: muster s
   # Machines whose root is root on this host, where muster up --allow-host-root names the cluster
   muster create nodegroup builders --isolation none
 
+  # Machines of an older minor than the cluster's
+  muster create nodegroup legacy --version 1.35
+
   # A hundred nodes that run no pods
   muster create nodegroup many --provider simulated --nodes 100
 
@@ -108,6 +113,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.Int32Var(&c.maximum, "max", 0, fmt.Sprintf("most machines the group may be scaled to (default: %d, or --nodes if that is more; %d for simulated ones)",
 		v1alpha1.DefaultLocalMaxSize, v1alpha1.MaxGroupSize))
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
+	flags.StringVar(&c.version, "version", "", "minor version of Kubernetes of the machines: not newer than the cluster's, and at most three minors older (default: the cluster's)")
 	flags.StringVar(&c.isolation, "isolation", "", "what separates local machines from the host: none, or user-namespace, in which root is nobody outside (default: user-namespace)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
 	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.ClusterNodeRole("CLUSTER")+")")
@@ -120,6 +126,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	terminal.AddFormatFlag(cmd, &c.output, terminal.FormatName, createFormats()...)
 	// The flags exist, so registering cannot fail.
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(v1alpha1.ProviderNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("version", cobra.FixedCompletions(release.All().Minors(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions(
 		[]string{string(v1alpha1.IsolationNone), string(v1alpha1.IsolationUserNamespace)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
@@ -151,7 +158,7 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.CheckRole(ctx, group); err != nil {
+	if err := errors.Join(p.CheckRole(ctx, group), p.CheckVersion(ctx, group)); err != nil {
 		return err
 	}
 	if c.dryRun == dryRunNone {
@@ -207,6 +214,9 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}
+	if _, err := release.All().OfMinor(c.version); c.version != "" && err != nil {
+		return nil, terminal.UsageError{Err: fmt.Errorf("--version: %w", err)}
+	}
 	taints, err := nodegroupspec.ParseTaints(c.taints)
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
@@ -230,6 +240,7 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 	group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{
 		Name:          name,
 		Provider:      v1alpha1.Provider(c.provider),
+		Version:       c.version,
 		ScalingConfig: v1alpha1.ScalingConfig{MinSize: c.minimum, MaxSize: c.maximum, DesiredSize: c.nodes},
 		Labels:        labels,
 		Taints:        taints,

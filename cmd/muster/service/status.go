@@ -110,9 +110,9 @@ func printCluster(o *terminal.Options, cluster servicestatus.Cluster, now time.T
 		return err
 	}
 	fmt.Fprintln(o.Out)
-	t := table.New(o.Out, "NODE GROUP", "PROVIDER", "ISOLATION", "DESIRED", "MACHINES", "READY", "MESSAGE")
+	t := table.New(o.Out, "NODE GROUP", "PROVIDER", "VERSION", "ISOLATION", "DESIRED", "MACHINES", "READY", "MESSAGE")
 	for _, g := range cluster.NodeGroups {
-		t.Row(g.Name, string(g.Provider), terminal.OrDash(string(g.Isolation)), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), terminal.OrDash(g.Message))
+		t.Row(g.Name, string(g.Provider), terminal.OrDash(g.Version), terminal.OrDash(string(g.Isolation)), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), terminal.OrDash(g.Message))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -54,15 +54,15 @@ func TestStatusOfNodeGroups(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	err := printCluster(&terminal.Options{Streams: terminal.Streams{Out: &out, Err: &out}}, servicestatus.Cluster{NodeGroups: []servicestatus.NodeGroup{
-		{Name: "default", Provider: "local", Isolation: "none", Desired: 2, Machines: 2, Ready: 1, Message: "1 of 2 machines is Ready"},
+		{Name: "default", Provider: "local", Version: "1.36", Isolation: "none", Desired: 2, Machines: 2, Ready: 1, Message: "1 of 2 machines is Ready"},
 		{Name: "many", Provider: "simulated", Desired: 100, Machines: 100, Ready: 100},
 		{Name: "tenants", Provider: "local", Isolation: "user-namespace"},
 	}}, clitest.Noon)
 	const want = `
-NODE GROUP   PROVIDER    ISOLATION        DESIRED   MACHINES   READY   MESSAGE
-default      local       none             2         2          1       1 of 2 machines is Ready
-many         simulated   -                100       100        100     -
-tenants      local       user-namespace   0         0          0       -
+NODE GROUP   PROVIDER    VERSION   ISOLATION        DESIRED   MACHINES   READY   MESSAGE
+default      local       1.36      none             2         2          1       1 of 2 machines is Ready
+many         simulated   -         -                100       100        100     -
+tenants      local       -         user-namespace   0         0          0       -
 `
 	if _, groups, _ := strings.Cut(out.String(), "\n"); err != nil || groups != want {
 		t.Errorf("%v, printed\n%s\nwant\n%s", err, &out, want)

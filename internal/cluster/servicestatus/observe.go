@@ -52,7 +52,7 @@ func Observe(ctx context.Context, reader client.Reader, status *Cluster) error {
 			continue
 		}
 		status.NodeGroups = append(status.NodeGroups, NodeGroup{
-			Name: g.Spec.Name, Provider: g.Spec.Provider, Isolation: nodegroupspec.Isolation(g.Spec.Provider, g.Spec.Isolation), Desired: g.Spec.ScalingConfig.DesiredSize,
+			Name: g.Spec.Name, Provider: g.Spec.Provider, Version: g.Status.Version, Isolation: nodegroupspec.Isolation(g.Spec.Provider, g.Spec.Isolation), Desired: g.Spec.ScalingConfig.DesiredSize,
 			Machines: g.Status.Replicas, Ready: g.Status.ReadyReplicas, Message: readiness.Message(g.Status.Conditions),
 		})
 	}

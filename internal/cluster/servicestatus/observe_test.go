@@ -28,7 +28,7 @@ func objects() []client.Object {
 	group := &v1alpha1.NodeGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: "workers", Generation: 3},
 		Spec:       v1alpha1.NodeGroupSpec{Name: "workers", Provider: v1alpha1.ProviderLocal, Isolation: v1alpha1.IsolationUserNamespace, ScalingConfig: v1alpha1.ScalingConfig{DesiredSize: 3}},
-		Status:     v1alpha1.NodeGroupStatus{ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 1, Conditions: condition(metav1.ConditionFalse, "2 of 3 machines")},
+		Status:     v1alpha1.NodeGroupStatus{Version: "1.36", ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 1, Conditions: condition(metav1.ConditionFalse, "2 of 3 machines")},
 	}
 	going := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x"}}}
 	made := func(id, node string, phase v1alpha1.MachinePhase, steps ...v1alpha1.JoinStep) *v1alpha1.Machine {
@@ -73,7 +73,7 @@ func TestObserve(t *testing.T) {
 	}
 	want := Cluster{
 		Settled: true, Name: "Blue", Version: "v1.36.3", Ready: true,
-		NodeGroups: []NodeGroup{{Name: "workers", Provider: v1alpha1.ProviderLocal, Isolation: v1alpha1.IsolationUserNamespace, Desired: 3, Machines: 2, Ready: 1, Message: "2 of 3 machines"}},
+		NodeGroups: []NodeGroup{{Name: "workers", Provider: v1alpha1.ProviderLocal, Version: "1.36", Isolation: v1alpha1.IsolationUserNamespace, Desired: 3, Machines: 2, Ready: 1, Message: "2 of 3 machines"}},
 		Machines: []Machine{
 			{Name: "i-1", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
 			{Name: "i-2", NodeGroup: "workers", Phase: v1alpha1.MachinePending},

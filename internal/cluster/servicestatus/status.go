@@ -87,6 +87,8 @@ type Cluster struct {
 type NodeGroup struct {
 	Name     string            `json:"name"`
 	Provider v1alpha1.Provider `json:"provider"`
+	// Version is the minor version of Kubernetes that new machines have.
+	Version string `json:"version,omitempty"`
 	// Isolation is that of machines which the group makes; empty for simulated machines.
 	Isolation v1alpha1.Isolation `json:"isolation,omitempty"`
 	Desired   int32              `json:"desired"`

@@ -24,6 +24,8 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	}
 	note("name", is.Name, asked.Name)
 	note("provider", is.Provider, asked.Provider)
+	version := cmp.Or(is.Version, there.Status.Version)
+	note("version", version, cmp.Or(asked.Version, version))
 	note("isolation", cmp.Or(Isolation(is.Provider, is.Isolation), "none"), cmp.Or(Isolation(asked.Provider, asked.Isolation), "none"))
 	note("bootstrap", Bootstrap(is), Bootstrap(asked))
 	note("nodeRole", cmp.Or(there.Role(), "none"), cmp.Or(wanted.Role(), "none"))

@@ -35,8 +35,9 @@ func TestRolesThatDiffer(t *testing.T) {
 func TestFieldsThatDiffer(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*v1alpha1.NodeGroupSpec){
-		"":                              func(*v1alpha1.NodeGroupSpec) {},
+		"":                              func(s *v1alpha1.NodeGroupSpec) { s.Version = "" }, // it asks for none
 		"name c, not other":             func(s *v1alpha1.NodeGroupSpec) { s.Name = "other" },
+		"version 1.36, not 1.35":        func(s *v1alpha1.NodeGroupSpec) { s.Version = "1.35" },
 		"minSize 1, not 2":              func(s *v1alpha1.NodeGroupSpec) { s.ScalingConfig.MinSize = 2 },
 		"maxSize 9, not 8":              func(s *v1alpha1.NodeGroupSpec) { s.ScalingConfig.MaxSize = 8 },
 		"desiredSize 3, not 4":          func(s *v1alpha1.NodeGroupSpec) { s.ScalingConfig.DesiredSize = 4 },
@@ -49,7 +50,7 @@ func TestFieldsThatDiffer(t *testing.T) {
 	} {
 		workers := func() *v1alpha1.NodeGroup {
 			return group(v1alpha1.NodeGroupSpec{
-				Name: "c", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 9, DesiredSize: 3},
+				Name: "c", Provider: v1alpha1.ProviderLocal, Version: "1.36", ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 9, DesiredSize: 3},
 				Labels: v1alpha1.NodeLabels{"a": "b"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
 			})
 		}
