@@ -326,6 +326,14 @@ type UpdateStatus struct {
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 
+	// Steps of the update that have started, in their order.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Steps []UpdateStep `json:"steps,omitempty"`
+
 	// Errors explain why the update failed.
 	//
 	// +optional

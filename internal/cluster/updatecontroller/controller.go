@@ -70,20 +70,26 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		d = fail(codeNotPermitted, "%s", err.Error())
 	}
+	write := func(change func(*v1alpha1.UpdateStatus)) error {
+		return r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
+			s.Steps = progress(u, is, d, r.now())
+			change(s)
+		})
+	}
 	switch d.step {
 	case stepWait:
-		return lookAgain(again, r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { s.Message = d.message }))
+		return lookAgain(again, write(func(s *v1alpha1.UpdateStatus) { s.Message = d.message }))
 	case stepNote:
-		return lookAgain(soon, r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { s.AppliedAt = new(metav1.NewTime(r.now())) }))
+		return lookAgain(soon, write(func(s *v1alpha1.UpdateStatus) { s.AppliedAt = new(metav1.NewTime(r.now())) }))
 	case stepSucceed:
-		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
+		return settle(write(func(s *v1alpha1.UpdateStatus) {
 			r.end(s, v1alpha1.UpdateSuccessful)
 			s.Message = d.message
 		}))
 	case stepCancel:
-		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateCancelled) }))
+		return settle(write(func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateCancelled) }))
 	case stepFail:
-		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
+		return settle(write(func(s *v1alpha1.UpdateStatus) {
 			r.end(s, v1alpha1.UpdateFailed)
 			resource := u.Spec.ClusterName
 			if target := cmp.Or(u.Spec.NodeGroup, u.Spec.Addon); target != "" {

@@ -7,7 +7,7 @@
 //	                                                               └─ refused, or the target is gone ────────────┴──► Failed
 //
 // The write that changes the target puts the name of the Update on it, [v1alpha1.AnnotationUpdate]. So the change is
-// made once: a size that somebody sets afterwards is not set back.
+// made once: a size that somebody sets afterwards is not set back. Status.steps has each step with its start and end.
 //
 // What happens if:
 //
@@ -23,4 +23,5 @@
 //	an add-on fails, or stays unhealthy          Failed, with the code and the message of the add-on's issue
 //	the API server of the cluster does not answer  Failed, ClusterUnreachable, after 20 minutes
 //	a cluster has more than 100 updates          the oldest that have ended are deleted
+//	the service is away while steps pass         these steps took no time; the update does not go back to an earlier step
 package updatecontroller
