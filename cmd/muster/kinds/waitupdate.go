@@ -32,7 +32,7 @@ func WaitForUpdate(ctx context.Context, talk io.Writer, p *Client, key client.Ob
 		if update.Phase() != v1alpha1.UpdateInProgress {
 			return true, nil
 		}
-		state = updateTarget(update) + Because(terminal.Shorten(UpdateMessage(update), widestMessage))
+		state = updateState(update)
 		progress.Show(state)
 		return false, nil
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -19,16 +20,35 @@ func newUpdate(name string, age time.Duration, spec v1alpha1.UpdateSpec, status 
 	return u
 }
 
+// steps follow one another by seconds; the last one goes on.
+func steps(names ...v1alpha1.UpdateStepName) []v1alpha1.UpdateStep {
+	all := make([]v1alpha1.UpdateStep, len(names))
+	for i, name := range names {
+		all[i] = v1alpha1.UpdateStep{Name: name, StartedAt: metav1.NewTime(clitest.Noon.Add(time.Duration(i) * time.Second))}
+		if i > 0 {
+			all[i-1].FinishedAt = &all[i].StartedAt
+		}
+	}
+	return all
+}
+
+// finished has the last step end after two minutes.
+func finished(all []v1alpha1.UpdateStep) []v1alpha1.UpdateStep {
+	last := &all[len(all)-1]
+	last.FinishedAt = new(metav1.NewTime(last.StartedAt.Add(2 * time.Minute)))
+	return all
+}
+
 func TestGetUpdates(t *testing.T) {
 	t.Parallel()
 	objects := append(
 		clitest.World(),
-		newUpdate("0a", time.Minute, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateLogging}, v1alpha1.UpdateStatus{Message: "the API server starts"}),
+		newUpdate("0a", time.Minute, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateLogging}, v1alpha1.UpdateStatus{Message: "the API server starts", Steps: steps(v1alpha1.UpdateStepChange, v1alpha1.UpdateStepControlPlane)}),
 		newUpdate("1b", time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateConfig, NodeGroup: "workers"}, v1alpha1.UpdateStatus{
-			Phase: v1alpha1.UpdateFailed, Message: "the machines are not Ready",
+			Phase: v1alpha1.UpdateFailed, Message: "the machines are not Ready", Steps: finished(steps(v1alpha1.UpdateStepChange, v1alpha1.UpdateStepNodes)),
 			Errors: []v1alpha1.UpdateError{{ErrorCode: "NodeCreationFailure", ErrorMessage: "1 of 2 machines is Ready"}},
 		}),
-		newUpdate("2c", 2*time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateAddon, Addon: "coredns"}, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful, Message: "done"}),
+		newUpdate("2c", 2*time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateAddon, Addon: "coredns"}, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful, Message: "done", Steps: finished(steps(v1alpha1.UpdateStepChange, v1alpha1.UpdateStepAddon))}),
 	)
 	other := newUpdate("3d", time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateLogging}, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
 	other.Namespace, other.Spec.ClusterName = v1alpha1.ClusterSlug("Home_2"), "Home_2"

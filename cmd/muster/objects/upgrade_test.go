@@ -66,7 +66,7 @@ func ends(status v1alpha1.UpdateStatus) interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 		err := c.Get(ctx, key, object, opts...)
 		if u, ok := object.(*v1alpha1.Update); ok && err == nil {
-			u.Status.Message = "the control plane takes the change"
+			u.Status.Message, u.Status.Steps = "the control plane takes the change", []v1alpha1.UpdateStep{{Name: v1alpha1.UpdateStepAPIServer}}
 			if looks++; looks > 3 {
 				u.Status = status
 			}
@@ -122,7 +122,7 @@ func TestUpgrade(t *testing.T) {
 		{
 			name: "waits", line: "cluster home --version 1.37 --force --wait", ends: successful, asked: "home 1.37 true",
 			says: "cluster.muster.dev/home upgrade from 1.36 to 1.37 began: update u1\ncluster.muster.dev/home upgraded from 1.36 to 1.37 in 42s\n",
-			talk: "cluster/home: the control plane takes the change\n",
+			talk: "cluster/home: APIServer: the control plane takes the change\n",
 		},
 		{
 			name: "fails", line: "cluster --wait", ends: failed, asked: "home 1.37 false", says: "cluster.muster.dev/home upgrade from 1.36 to 1.37 began: update u1\n",
@@ -259,7 +259,7 @@ func TestUpgradeTakesTooLong(t *testing.T) {
 	t.Parallel()
 	b, _, command := upgradeOf(t, ends(v1alpha1.UpdateStatus{Message: "etcd starts"}), upgradeWorld()...)
 	err := b.Run(t.Context(), command(), "cluster", "--wait", "--timeout", "100ms")
-	clitest.WantErr(t, err, "cluster/home: etcd starts: gave up after 100ms; it goes on: muster get updates", false)
+	clitest.WantErr(t, err, "cluster/home: InProgress: etcd starts: gave up after 100ms; it goes on: muster get updates", false)
 }
 
 func TestUpgradeCompletesVersions(t *testing.T) {
