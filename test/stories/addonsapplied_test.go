@@ -24,6 +24,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/api/v1alpha1/crds"
+	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/addoncontroller"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/addons/coredns"
@@ -150,7 +151,7 @@ func newAddonsWorld(t *testing.T, p *plane.Plane) *addonsWorld {
 		t.Fatal(err)
 	}
 	for _, definition := range definitions {
-		if definition.Spec.Names.Kind == "Addon" || definition.Spec.Names.Kind == "Machine" {
+		if slices.Contains([]string{"Addon", "Cluster", "Machine"}, definition.Spec.Names.Kind) {
 			w.write(definition)
 		}
 	}
@@ -158,7 +159,7 @@ func newAddonsWorld(t *testing.T, p *plane.Plane) *addonsWorld {
 		w.write(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	w.eventually("the kinds are served", func() error {
-		return errors.Join(api.List(t.Context(), &v1alpha1.AddonList{}), api.List(t.Context(), &v1alpha1.MachineList{}))
+		return errors.Join(api.List(t.Context(), &v1alpha1.AddonList{}), api.List(t.Context(), &v1alpha1.ClusterList{}), api.List(t.Context(), &v1alpha1.MachineList{}))
 	})
 	if err := baseline.Apply(t.Context(), api, w.objects()); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func newAddonsWorld(t *testing.T, p *plane.Plane) *addonsWorld {
 		t.Fatal(err)
 	}
 	if err := addoncontroller.Add(manager, addoncontroller.Config{
-		ClusterName: "blue", Cluster: api, Catalogue: catalogue.New(),
+		ClusterName: "blue", Cluster: api, Catalogue: func(string) addon.Catalogue { return catalogue.New() },
 		Objects: func(string) ([]*unstructured.Unstructured, error) { return w.objects(), nil },
 	}); err != nil {
 		t.Fatal(err)

@@ -46,8 +46,8 @@ type Config struct {
 	ClusterName string
 	// Cluster reads and writes the objects of the cluster, past any cache.
 	Cluster client.Client
-	// Catalogue are the add-ons that there are.
-	Catalogue addon.Catalogue
+	// Catalogue returns the add-ons for a cluster whose API server is of a version; "" if it never said which.
+	Catalogue func(version string) addon.Catalogue
 	// Objects are those that an add-on has without a configuration.
 	Objects func(name string) ([]*unstructured.Unstructured, error)
 	// Kinds are the CustomResourceDefinitions that an add-on brings along. They stay when it goes: whatever people made
@@ -127,7 +127,11 @@ func (r *addons) Reconcile(ctx context.Context, request reconcile.Request) (reco
 // look brings an add-on into the cluster if it is not there, and looks how it is. An error means that the cluster could
 // not be asked.
 func (r *addons) look(ctx context.Context, a *v1alpha1.Addon) (finding, error) {
-	known, ok := r.Catalogue.Find(a.Spec.AddonName)
+	version, err := r.version(ctx, a.Namespace)
+	if err != nil {
+		return finding{}, err
+	}
+	known, ok := r.Catalogue(version).Find(a.Spec.AddonName)
 	switch {
 	case !ok:
 		return failed("there is no add-on %s: `aws eks describe-addon-versions` lists those that there are", a.Spec.AddonName), nil
@@ -172,6 +176,17 @@ func (r *addons) kinds(name string) ([]*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	return r.Kinds(name)
+}
+
+// version is the version that the API server of the cluster says. While the cluster is upgraded it is the one before, so
+// that no add-on is newer than the API server.
+func (r *addons) version(ctx context.Context, namespace string) (string, error) {
+	cluster := &v1alpha1.Cluster{}
+	err := r.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: namespace}, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the cluster of namespace %s: %w", namespace, err)
+	}
+	return cluster.Status.Version, nil
 }
 
 // settled reports whether an add-on is in the cluster as its spec says.

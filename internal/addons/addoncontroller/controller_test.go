@@ -291,3 +291,33 @@ func TestAPIService(t *testing.T) {
 		t.Error("an outage is taken for health")
 	}
 }
+
+// An add-on of a cluster's minor follows the API server, not what the cluster is to become: it is never newer.
+func TestAnAddonFollowsTheAPIServer(t *testing.T) {
+	t.Parallel()
+	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "blue", Namespace: "blue"}, Spec: v1alpha1.ClusterSpec{Name: "blue", Version: "1.37"}}
+	cluster.Status.Version = "v1.36.4"
+	w := newWorld(t, cluster, newAddon("kube-proxy", nil))
+	has := func(want string) {
+		t.Helper()
+		known, _ := forVersion(want).Find("kube-proxy")
+		if a := w.step("kube-proxy"); a.Status.Version != known.Version || a.Status.Phase != v1alpha1.AddonActive {
+			t.Errorf("it is %s %s, want %s", a.Status.Phase, a.Status.Version, known.Version)
+		}
+	}
+	has("1.36")
+	cluster.Status.Version = "v1.37.2"
+	if err := w.api.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	has("1.37")
+	// An add-on whose version somebody chose keeps it whatever the API server becomes.
+	known, _ := forVersion("1.37").Find("kube-proxy")
+	w.wants("kube-proxy", func(s *v1alpha1.AddonSpec) { s.Version = known.Version })
+	has("1.37")
+	cluster.Status.Version = "v1.36.4"
+	if err := w.api.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	has("1.37")
+}

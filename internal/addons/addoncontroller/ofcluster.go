@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/machine/hostagent"
@@ -22,6 +23,7 @@ import (
 	"muster.dev/muster/internal/node/podidentityagent"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // ApplySelfManaged makes the add-ons that a cluster begins with, unless it was made without, or has them as Addons by
@@ -60,7 +62,13 @@ func AddOfCluster(mgr manager.Manager, connection *rest.Config, c component.Conf
 	return Add(mgr, Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,
-		Catalogue:   all,
+		Catalogue: func(version string) addon.Catalogue {
+			of, err := release.All().OfMinor(release.Minor(version))
+			if err != nil {
+				of = c.Release
+			}
+			return catalogue.For(of)
+		},
 		Objects: func(name string) ([]*unstructured.Unstructured, error) {
 			known, ok := all.Find(name)
 			if !ok {

@@ -57,7 +57,7 @@ func (r *addons) remove(ctx context.Context, a *v1alpha1.Addon) (reconcile.Resul
 // removeObjects deletes the objects that the add-on has applied, but for the kinds that it brought along, and reports
 // whether any is left.
 func (r *addons) removeObjects(ctx context.Context, name string) (left bool, err error) {
-	known, ok := r.Catalogue.Find(name)
+	known, ok := r.Catalogue("").Find(name)
 	if !ok || known.OnMachines != "" {
 		return false, nil
 	}

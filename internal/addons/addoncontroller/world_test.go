@@ -22,8 +22,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/plane/baseline"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const dns = `
@@ -51,6 +53,15 @@ func baseObjects(t *testing.T) []*unstructured.Unstructured {
 		objects = append(objects, &unstructured.Unstructured{Object: object})
 	}
 	return objects
+}
+
+// forVersion is the catalogue of a cluster of a version, or of the default.
+func forVersion(version string) addon.Catalogue {
+	of, err := release.All().OfMinor(release.Minor(version))
+	if err != nil {
+		of = release.Default()
+	}
+	return catalogue.For(of)
 }
 
 // world is a management plane and a cluster, without the controllers of Deployments.
@@ -102,7 +113,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		},
 	}).Build()
 	w.r = &addons{api: w.api, now: func() time.Time { return w.now }, answered: map[string]time.Time{}, Config: Config{
-		ClusterName: "blue", Cluster: w.cluster, Catalogue: catalogue.New(),
+		ClusterName: "blue", Cluster: w.cluster, Catalogue: forVersion,
 		Objects: func(string) ([]*unstructured.Unstructured, error) { return baseObjects(t), nil },
 	}}
 	return w
