@@ -99,6 +99,9 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}))
 	case stepNone, stepApply, stepStop:
 	}
+	if err := r.takeBack(ctx, u); err != nil {
+		return settle(err)
+	}
 	return reconcile.Result{}, r.prune(ctx, u.Namespace)
 }
 

@@ -16,6 +16,7 @@
 //	somebody else changes the target meanwhile   the write is refused by the API server and made again with what is there then
 //	the API server refuses the change            Failed, OperationNotPermitted, with its words
 //	the cluster runs on as it was, ChangeRefused Failed, OperationNotPermitted, with the reason
+//	an upgrade is refused so                     spec.version is set back, once, so that another update can ask for it
 //	the target is deleted, or made again         Failed, OperationNotPermitted
 //	a rollout is given up                        Failed, with the code of the rollout: PodEvictionFailure, NodeCreationFailure
 //	it is cancelled                              Cancelled before the change; a rollout stops first; other changes take effect all the same
