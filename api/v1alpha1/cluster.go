@@ -65,10 +65,26 @@ type ClusterSpec struct {
 	// +optional
 	ControlPlane ClusterControlPlane `json:"controlPlane,omitzero"`
 
-	// APIServer sets the address and the memory of the API server.
+	// APIServer sets the address, the memory and the settings of the API server.
 	//
 	// +optional
 	APIServer ClusterAPIServer `json:"apiServer,omitzero"`
+
+	// ControllerManager holds the settings of kube-controller-manager.
+	//
+	// +optional
+	ControllerManager ControllerManagerSettings `json:"controllerManager,omitzero"`
+
+	// Scheduler holds the settings of kube-scheduler.
+	//
+	// +optional
+	Scheduler SchedulerSettings `json:"scheduler,omitzero"`
+
+	// FeatureGates are set for all programs of the control plane. A gate that the minor's programs do not know, or that they have locked, is
+	// refused by its name.
+	//
+	// +optional
+	FeatureGates FeatureGates `json:"featureGates,omitempty"`
 
 	// Certificates sets the lifetime of kubelets' certificates.
 	//
@@ -232,7 +248,7 @@ func (c ClusterControlPlane) Servers() int {
 	return int(min(max(*c.Replicas, 1), MaxReplicas))
 }
 
-// ClusterAPIServer sets the address and the memory of the API server of a cluster.
+// ClusterAPIServer sets the address, the memory and the settings of the API server of a cluster.
 type ClusterAPIServer struct {
 	// Port on the loopback address. 0 means a free port, which is chosen once and does not change.
 	// +optional
@@ -249,15 +265,7 @@ type ClusterAPIServer struct {
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[1-9][0-9]{0,8}(Mi|Gi)$') && quantity(self).compareTo(quantity('512Mi')) >= 0 && quantity(self).compareTo(quantity('1024Gi')) <= 0",message="must be from 512Mi to 1024Gi, in whole Mi or Gi, as 4Gi; or left out"
 	MemoryLimit string `json:"memoryLimit,omitempty"`
 
-	// EventTTL is how long Events are kept. A change takes effect without a failed call: an API server with it takes the place of the one before.
-	// Defaults to 1h.
-	//
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be from 1m to 168h"
-	EventTTL *metav1.Duration `json:"eventTTL,omitempty"`
+	APIServerSettings `json:",inline"`
 }
 
 // ClusterCertificates sets the lifetime of kubelets' certificates. The pattern of a duration is what Go can

@@ -81,7 +81,7 @@ type UpdateSpec struct {
 
 // UpdateType is the type of an update in the EKS API.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;ControlPlaneComponentConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate
 type UpdateType string
 
 // The types of updates.
@@ -89,6 +89,7 @@ const (
 	UpdateAccessConfig       UpdateType = "AccessConfigUpdate"
 	UpdateAddon              UpdateType = "AddonUpdate"
 	UpdateAuthority          UpdateType = "CertificateAuthorityUpdate"
+	UpdateComponentConfig    UpdateType = "ControlPlaneComponentConfigUpdate"
 	UpdateConfig             UpdateType = "ConfigUpdate" // of a node group
 	UpdateDeletionProtection UpdateType = "DeletionProtectionUpdate"
 	UpdateEndpointAccess     UpdateType = "EndpointAccessUpdate"
@@ -133,6 +134,11 @@ type UpdateChange struct {
 	// +kubebuilder:validation:Minimum=120
 	// +kubebuilder:validation:Maximum=10080
 	RollbackTimeoutMinutes *int32 `json:"rollbackTimeoutMinutes,omitempty"`
+
+	// Components are new settings of the cluster's control plane.
+	//
+	// +optional
+	Components *UpdateComponents `json:"components,omitempty"`
 
 	// DeletionProtection of the cluster.
 	//

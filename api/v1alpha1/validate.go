@@ -68,6 +68,7 @@ func ValidateCluster(c *Cluster) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("apiServer", "port"), port, "must be from 1 to 65535, or 0 for any free port"))
 	}
 	errs = append(errs, validateMemoryLimit(spec.Child("apiServer", "memoryLimit"), c.Spec.APIServer.MemoryLimit)...)
+	errs = append(errs, validateSettings(spec, c.Spec)...)
 	certificates := spec.Child("certificates")
 	errs = append(errs, validateDuration(certificates.Child("clientDuration"), c.Spec.Certificates.ClientDuration)...)
 	errs = append(errs, validateDuration(certificates.Child("servingDuration"), c.Spec.Certificates.ServingDuration)...)

@@ -187,21 +187,19 @@ func refuse(generic map[string]any) field.ErrorList {
 // takeBadDurations removes durations that Go cannot read, whose decoder would report them without their path and stop
 // there.
 func takeBadDurations(generic map[string]any) field.ErrorList {
-	certificates, _, err := unstructured.NestedFieldNoCopy(generic, "spec", "certificates")
-	fields, ok := certificates.(map[string]any)
-	if err != nil || !ok {
-		return nil
-	}
 	var errs field.ErrorList
-	for _, name := range []string{"clientDuration", "servingDuration"} {
-		value, given := fields[name]
-		if !given || value == nil {
+	for _, path := range [][]string{
+		{"spec", "certificates", "clientDuration"}, {"spec", "certificates", "servingDuration"},
+		{"spec", "apiServer", "eventTTL"}, {"spec", "controllerManager", "horizontalPodAutoscalerSyncPeriod"},
+	} {
+		value, _, err := unstructured.NestedFieldNoCopy(generic, path...)
+		if err != nil || value == nil {
 			continue
 		}
 		text, ok := value.(string)
 		if _, err := time.ParseDuration(text); !ok || err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "certificates", name), value, "must be a duration as 168h or 90m"))
-			delete(fields, name)
+			errs = append(errs, field.Invalid(field.NewPath(path[0], path[1:]...), value, "must be a duration as 168h or 90m"))
+			unstructured.RemoveNestedField(generic, path...)
 		}
 	}
 	return errs
