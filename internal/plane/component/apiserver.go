@@ -116,7 +116,7 @@ func apiServer(c Config, slot int) (Spec, error) {
 		"tls-min-version":                      "VersionTLS12",
 		"tls-private-key-file":                 credential,
 	}
-	maps.Copy(values, settings(c.Cluster.Spec.APIServer))
+	maps.Copy(values, apiServerSettings(c.Cluster.Spec.APIServer.APIServerSettings))
 	maps.Copy(values, etcdFlags("/registry", c.etcdMembers(), c.Authority(Etcd), c.Credential(clientOf(Etcd))))
 	tokens, err := kubeconfig(webhook, c.Places.Authenticator.URL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
 	if err != nil {
@@ -164,17 +164,4 @@ func apiServer(c Config, slot int) (Spec, error) {
 		Probe:  &Probe{URL: place.URL() + "/readyz", CAFile: c.Authority("cluster")},
 		After:  []string{Etcd, TokenSigner, WebhookProxy},
 	}, nil
-}
-
-// settings are the flags of how an API server ends, and those that users choose.
-func settings(wanted v1alpha1.ClusterAPIServer) map[string]string {
-	values := map[string]string{
-		"shutdown-delay-duration":                 shutdownDelay.String(),
-		"shutdown-send-retry-after":               "true",
-		"shutdown-watch-termination-grace-period": watchGrace.String(),
-	}
-	if wanted.EventTTL != nil {
-		values["event-ttl"] = wanted.EventTTL.Duration.String()
-	}
-	return values
 }

@@ -119,6 +119,7 @@ func TestGolden(t *testing.T) {
 			golden(t, "specs-"+name+".yaml", redacted)
 		})
 	}
+	golden(t, "settings.yaml", changedBySettings(t))
 	golden(t, "credentials.yaml", credentials(t, fixed(true)))
 }
 

@@ -132,9 +132,14 @@ func (a Account) program(name string) string { return filepath.Join(a.BinDir, na
 // kubernetes is a program of the cluster's release.
 func (c Config) kubernetes(name string) string { return c.Release.Program(c.BinDir, name) }
 
-// kubernetesFlags are the arguments of a program of the cluster's release: those of every release, and its own.
+// kubernetesFlags are the arguments of a program of the cluster's release: those of every release, its own, and the
+// feature gates that the cluster sets.
 func (c Config) kubernetesFlags(name string, values map[string]string) []string {
+	const gates = "feature-gates"
 	maps.Copy(values, c.Release.Flags[name])
+	if set := FeatureGateFlag(c.Cluster.Spec.FeatureGates); set != "" {
+		values[gates] = strings.TrimPrefix(values[gates]+","+set, ",")
+	}
 	return flags(values)
 }
 

@@ -38,6 +38,7 @@ func controllerManager(c Config) (Spec, error) {
 		"use-service-account-credentials":  "true",
 	}
 	maps.Copy(args, podRanges(c))
+	maps.Copy(args, controllerManagerSettings(c.Cluster.Spec.ControllerManager))
 	return Spec{
 		Name:        ControllerManager,
 		Path:        c.kubernetes("kube-controller-manager"),
