@@ -74,9 +74,12 @@ func Begin(dir statedir.Cluster, object *v1alpha1.Cluster) error {
 	return err
 }
 
+// CheckSettings refuses settings of a cluster that is there, by its record and the release that it is to run.
+type CheckSettings func(is, wanted v1alpha1.ClusterSpec, next release.Release) error
+
 // Change keeps in the record what is asked of a cluster, and reports whether anything is to be run in another way. The
 // function move may refuse another minor than the plane runs.
-func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, now time.Time, move func(to release.Release) error) (changed bool, err error) {
+func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, now time.Time, move func(to release.Release) error, settings CheckSettings) (changed bool, err error) {
 	saved, err := clusterconfig.Read(dir.Record())
 	if err != nil {
 		return false, err
@@ -95,6 +98,9 @@ func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, now time.Time, move
 	}
 	before := saved.Cluster.Spec
 	before.Version, spec.Version = versions.Recorded.Minor(), versions.Next.Minor()
+	if err := settings(before, spec, versions.Next); err != nil {
+		return false, err
+	}
 	saved.Cluster.Spec = spec
 	changed, err = clusterconfig.Save(dir.Record(), saved)
 	before.Tags, before.EKS = spec.Tags, spec.EKS // nothing runs by them

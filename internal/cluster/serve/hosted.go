@@ -51,6 +51,7 @@ type hosted struct {
 	kubelets   *rotator.Kubelets // their authority
 	memoryTold apiservermemory.Notice
 	news       planerollout.News // of its API servers
+	asked      askedGates
 
 	mu          sync.Mutex
 	message     string
@@ -180,6 +181,10 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		steps.New("certificates", func() error { return h.ensureKeys(specs, time.Now()) }),
 		steps.New("keys of service accounts", func() error { return tokenkeys.Begin(specs) }),
 		steps.New("kubeconfig", func() error { return planeclient.WriteKubeconfig(specs) }),
+		steps.New("feature gates", func() error {
+			h.warnOfGates(specs.Release, account.BinDir, wanted.Cluster.Spec.FeatureGates)
+			return nil
+		}),
 	)
 	return specs, err
 }

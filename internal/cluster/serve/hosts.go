@@ -42,7 +42,7 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	}
 	if h := c.cluster(object.Namespace); h != nil {
 		served, _ := c.State(object.Namespace)
-		err := h.adopt(object, c.move(ctx, object))
+		err := h.adopt(object, c.move(ctx, object), c.settings(ctx, h))
 		if _, ok := errors.AsType[unasked](err); ok {
 			return err
 		}
@@ -55,6 +55,9 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 		return err // it is about to be run
 	}
 	if err := clustercontroller.Admit(component.Config{Account: c.account, Dir: dir, Cluster: *object.DeepCopy()}); err != nil {
+		return err
+	}
+	if err := c.admitGates(ctx, object); err != nil {
 		return err
 	}
 	c.making.Lock() // so that the next one knows that this one is about to need memory

@@ -173,7 +173,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	newer := asked("blue")
 	newer.Spec.Version, h.followed.refusal = newest.Minor(), "as it was"
 	away := func(release.Release) error { return unasked{errors.New("the management plane is away")} }
-	if err := h.adopt(newer, away); err == nil || h.followed.refusal != "as it was" || len(h.reload) != 0 {
+	if err := h.adopt(newer, away, anySettings); err == nil || h.followed.refusal != "as it was" || len(h.reload) != 0 {
 		t.Errorf("the machines could not be asked for: %v, %q", err, h.followed.refusal)
 	}
 	if err := hosts.move(t.Context(), asked("red"))(releasetest.Next()); err != nil {

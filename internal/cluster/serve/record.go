@@ -34,9 +34,9 @@ type followed struct {
 type unasked struct{ error }
 
 // adopt keeps the record as people want the cluster to be, and has the cluster follow it. The function move refuses
-// another minor; an error of the type unasked leaves everything as it is.
-func (h *hosted) adopt(object *v1alpha1.Cluster, move func(to release.Release) error) error {
-	changed, err := clustercontroller.Change(h.dir, object.Spec, time.Now(), move)
+// another minor, and the function settings other settings; an error of the type unasked leaves everything as it is.
+func (h *hosted) adopt(object *v1alpha1.Cluster, move func(to release.Release) error, settings clustercontroller.CheckSettings) error {
+	changed, err := clustercontroller.Change(h.dir, object.Spec, time.Now(), move, settings)
 	if _, ok := errors.AsType[unasked](err); ok {
 		return err
 	}

@@ -23,6 +23,8 @@ import (
 // back.
 func anyRelease(release.Release) error { return nil }
 
+func anySettings(_, _ v1alpha1.ClusterSpec, _ release.Release) error { return nil }
+
 func TestRecordFollowsTheObject(t *testing.T) {
 	h := newHosted(t.Context(), newService(t), newCluster(t))
 	wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
@@ -32,7 +34,7 @@ func TestRecordFollowsTheObject(t *testing.T) {
 	object := wanted.Cluster.DeepCopy()
 	expect := func(what string, want v1alpha1.ClusterSpec, reloads int) {
 		t.Helper()
-		err := h.adopt(object, anyRelease)
+		err := h.adopt(object, anyRelease, anySettings)
 		if refused := what == "a mode before"; (err != nil) != refused {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -64,8 +66,8 @@ func TestRefusedByTheControlPlane(t *testing.T) {
 	follow := func(generation int64) int {
 		t.Helper()
 		object.Generation = generation
-		object.Spec.APIServer.EventTTL = &metav1.Duration{Duration: time.Duration(generation) * time.Hour}
-		if err := h.adopt(object, anyRelease); err != nil {
+		object.Spec.APIServer.EventTTL = &metav1.Duration{Duration: time.Duration(generation) * 10 * time.Minute}
+		if err := h.adopt(object, anyRelease, anySettings); err != nil {
 			t.Fatal(err)
 		}
 		return h.begin()

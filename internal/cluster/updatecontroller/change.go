@@ -23,6 +23,9 @@ func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChang
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationForceVersion, change.Version)
 		}
 	}
+	if change.Components != nil {
+		change.Components.Change(&c.Spec)
+	}
 	if change.DeletionProtection != nil {
 		c.Spec.DeletionProtection = *change.DeletionProtection
 	}

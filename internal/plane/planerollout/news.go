@@ -89,6 +89,13 @@ func (n *News) Ended(o Outcome, refusal string) {
 	}
 }
 
+// Warn has an Event of another reason wait.
+func (n *News) Warn(reason, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.add(corev1.EventTypeWarning, reason, message)
+}
+
 // add has an Event wait. n.mu is held.
 func (n *News) add(kind, reason, message string) {
 	n.waiting = append(n.waiting, event{kind, reason, message})
