@@ -41,9 +41,14 @@ func (r NodePortRange) Validate(path *field.Path) field.ErrorList {
 func (s ControllerManagerSettings) validate(path *field.Path) field.ErrorList {
 	errs := validateRange(path.Child("horizontalPodAutoscalerSyncPeriod"), s.HorizontalPodAutoscalerSyncPeriod, MinAutoscalerPeriod, MaxAutoscalerPeriod)
 	if s.TerminatedPodGCThreshold != nil {
-		errs = append(errs, validateNumber(path.Child("terminatedPodGCThreshold"), *s.TerminatedPodGCThreshold, MinTerminatedPods, MaxTerminatedPods)...)
+		errs = append(errs, ValidateTerminatedPods(path.Child("terminatedPodGCThreshold"), *s.TerminatedPodGCThreshold)...)
 	}
 	return append(errs, validateLogLevel(path, s.LogLevel)...)
+}
+
+// ValidateTerminatedPods reports what is wrong with a threshold of terminated pods.
+func ValidateTerminatedPods(path *field.Path, threshold int32) field.ErrorList {
+	return validateNumber(path, threshold, MinTerminatedPods, MaxTerminatedPods)
 }
 
 func (s SchedulerSettings) validate(path *field.Path) field.ErrorList {

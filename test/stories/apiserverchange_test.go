@@ -29,7 +29,7 @@ func TestChangeOfTheAPIServer(t *testing.T) {
 
 	p := i.probe()
 	i.asks(p, 100)
-	i.eventTTL("2h")
+	i.eventTTL("20m")
 	i.serves(second, "2h")
 	i.asks(p, 200)
 	i.failedNothing(p, "a flag was changed")
@@ -39,7 +39,7 @@ func TestChangeOfTheAPIServer(t *testing.T) {
 
 	p = i.probe()
 	i.asks(p, 100)
-	i.eventTTL("3h")
+	i.eventTTL("30m")
 	i.eventually("the newcomer runs", func() error {
 		if _, runs := i.processes()[first]; !runs {
 			return errors.New("it does not")
@@ -70,7 +70,7 @@ func (i *installation) refusedChange(t *testing.T, serves, newcomer string) {
 		t.Fatal(err)
 	}
 	p := i.probe()
-	i.eventTTL("4h")
+	i.eventTTL("40m")
 	i.eventually("the change is refused", func() error {
 		said, err := i.kubectl(managementContext, "-n", "muster", "get", "cluster", "muster", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")]}`)
 		if err == nil && (!strings.Contains(said, "ChangeRefused") || !strings.Contains(said, "it runs on as it was: the API server with the change did not serve") || !strings.Contains(said, filepath.Base(folder))) {
@@ -86,7 +86,7 @@ func (i *installation) refusedChange(t *testing.T, serves, newcomer string) {
 	if err := os.Remove(folder); err != nil {
 		t.Fatal(err)
 	}
-	i.eventTTL("3h")
+	i.eventTTL("30m")
 	i.serves(serves, "3h")
 	if now := i.processes()[serves]; now.PID != before.PID {
 		t.Errorf("what was refused was taken back, and kube-apiserver was process %d and is %d", before.PID, now.PID)

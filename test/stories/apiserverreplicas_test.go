@@ -32,7 +32,7 @@ func TestTwoAPIServers(t *testing.T) {
 
 	p = i.probe()
 	i.asks(p, 50)
-	i.eventTTL("2h")
+	i.eventTTL("20m")
 	second := i.serve("2h", 2)
 	if slices.Equal(first, second) {
 		t.Errorf("%q serve before and after a flag was changed", first)

@@ -58,7 +58,7 @@ func Register(f *awsfront.Front, c Config) error {
 	associations := podassociations.New(store)
 	entries := accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})
 	for _, noun := range []interface{ Register(f *awsfront.Front) }{
-		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt, CheckVersion: c.CheckVersion}), groups, added, associations, entries, authorities.New(store),
+		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt, CheckVersion: c.CheckVersion, Cluster: c.Cluster}), groups, added, associations, entries, authorities.New(store),
 		insights.New(store, c.Insights),
 		updates.New(store, groups, added), ekstags.New(store, groups, added, associations, entries),
 	} {

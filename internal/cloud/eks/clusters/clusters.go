@@ -6,6 +6,8 @@ package clusters
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
@@ -23,6 +25,8 @@ type API struct {
 type Config struct {
 	// Key says why an account cannot use a KMS key, by its ARN.
 	Key func(ctx context.Context, account, arn string) error
+	// Cluster reads and writes the objects of a cluster that is served, by its namespace.
+	Cluster func(namespace string) (client.Client, error)
 	// Unbuilt says what is to be done before a release can run; empty if nothing is.
 	Unbuilt func(release.Release) string
 	// CheckVersion says what keeps a cluster from a release: a refusal, or insights with the status ERROR.

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/eks/componentconfig"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/passrole"
@@ -42,6 +43,8 @@ type createClusterInput struct {
 	EncryptionConfig                           []encryption
 	ComputeConfig, ZonalShiftConfig            *onOff
 	StorageConfig                              *struct{ BlockStorage *onOff }
+
+	componentconfig.Request
 }
 
 // onOff is a feature of EKS that clusters here do not have: off, if it is named at all.
@@ -216,6 +219,11 @@ func (a *API) wanted(in *createClusterInput) (*v1alpha1.Cluster, error) {
 			return nil, err
 		}
 	}
+	settings, wrong := in.Read()
+	if len(wrong) > 0 {
+		return refuse("%s", componentconfig.Wrong(wrong))
+	}
+	settings.Change(&c.Spec)
 	c.Default()
 	return c, nil
 }

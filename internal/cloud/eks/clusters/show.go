@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/eks/componentconfig"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 )
@@ -32,6 +33,8 @@ type cluster struct {
 	UpgradePolicy                                                  upgradePolicy
 	DeletionProtection                                             *bool
 	EncryptionConfig                                               []encryption
+
+	componentconfig.Request
 }
 
 // vpcRequest is what a request says of networks.
@@ -87,6 +90,7 @@ func (a *API) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 		AccessConfig:            accessConfig{AuthenticationMode: string(c.Spec.AccessConfig.AuthenticationMode)},
 		UpgradePolicy:           upgradePolicy{cmp.Or(eks.SupportType, extended)},
 		DeletionProtection:      new(c.Spec.DeletionProtection),
+		Request:                 componentconfig.Show(c.Spec),
 	}
 	if key := eks.EncryptionKeyARN; key != "" {
 		shown.EncryptionConfig = []encryption{{Resources: []string{secrets}, Provider: keyProvider{key}}}

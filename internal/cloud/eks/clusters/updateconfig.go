@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/change"
+	"muster.dev/muster/internal/cloud/eks/componentconfig"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
@@ -27,6 +28,8 @@ type updateClusterConfigInput struct {
 	AccessConfig             *struct{ AuthenticationMode string }
 	UpgradePolicy            *upgradePolicy
 	DeletionProtection       *bool
+
+	componentconfig.Request
 }
 
 func (a *API) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, change.Output] {
@@ -62,7 +65,7 @@ func (a *API) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in
 		if groups := p.Change.SecurityGroups; groups != nil {
 			return vpcconfig.CheckGroups(ctx, a.store.Management, p.Of.Status.VPCID, groups.IDs)
 		}
-		return nil
+		return a.checkNodePorts(ctx, p)
 	}))
 }
 
@@ -89,6 +92,7 @@ func (in *updateClusterConfigInput) plan(p *change.Plan) error {
 		plan  func(*change.Plan, eksfault.Refuse) error
 	}{
 		{in.Logging != nil, in.logging}, {in.AccessConfig != nil, in.access}, {in.UpgradePolicy != nil, in.support}, {in.DeletionProtection != nil, in.protection},
+		{in.Asked(), in.components},
 	} {
 		if part.asked {
 			all = append(all, part.plan)

@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/eks/componentconfig"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/platform/release"
@@ -34,6 +35,7 @@ type clusterVersion struct {
 	ClusterVersion, ClusterType, DefaultPlatformVersion, KubernetesPatchVersion, Status, VersionStatus string
 	DefaultVersion                                                                                     *bool
 	ReleaseDate, EndOfStandardSupportDate, EndOfExtendedSupportDate                                    time.Time
+	ControlPlaneComponentConfig                                                                        *componentconfig.Version
 }
 
 func (a *API) describeClusterVersions() awsfront.Spec[versionsInput, versionsOutput] {
@@ -71,6 +73,7 @@ func versions(releases release.List, now time.Time) []clusterVersion {
 			ClusterVersion: r.Minor(), ClusterType: eksresource.Service, DefaultPlatformVersion: platformVersion, KubernetesPatchVersion: r.Patch(),
 			Status: strings.ToLower(strings.ReplaceAll(string(support), "_", "-")), VersionStatus: string(support), DefaultVersion: new(r.Default),
 			ReleaseDate: r.Dates.Released, EndOfStandardSupportDate: r.Dates.EndOfStandardSupport, EndOfExtendedSupportDate: r.Dates.EndOfExtendedSupport,
+			ControlPlaneComponentConfig: componentconfig.OfVersions(),
 		})
 	}
 	return all
