@@ -11,6 +11,10 @@ const FinalizerCluster = "muster.dev/cluster"
 // the API server was ended at its limit.
 const ConditionAPIServerMemoryLimited = "APIServerMemoryLimited"
 
+// ConditionEtcdSpace on a Cluster is True while the file of its etcd is well below its quota, and False when it is nearly full or when etcd has
+// raised the alarm NOSPACE.
+const ConditionEtcdSpace = "EtcdSpace"
+
 // ConditionReady on a Cluster, NodeGroup or Machine is True while the object serves its purpose.
 const ConditionReady = "Ready"
 

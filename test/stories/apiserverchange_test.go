@@ -30,7 +30,7 @@ func TestChangeOfTheAPIServer(t *testing.T) {
 	p := i.probe()
 	i.asks(p, 100)
 	i.eventTTL("20m")
-	i.serves(second, "2h")
+	i.serves(second, "20m")
 	i.asks(p, 200)
 	i.failedNothing(p, "a flag was changed")
 	if scheduler := i.processes()[component.Scheduler]; scheduler.PID != before[component.Scheduler].PID {
@@ -47,7 +47,7 @@ func TestChangeOfTheAPIServer(t *testing.T) {
 		return nil
 	})
 	i.kill("serve")
-	i.serves(first, "3h")
+	i.serves(first, "30m")
 	i.asks(p, 200)
 	i.failedNothing(p, "a flag was changed and the service killed")
 
@@ -87,7 +87,7 @@ func (i *installation) refusedChange(t *testing.T, serves, newcomer string) {
 		t.Fatal(err)
 	}
 	i.eventTTL("30m")
-	i.serves(serves, "3h")
+	i.serves(serves, "30m")
 	if now := i.processes()[serves]; now.PID != before.PID {
 		t.Errorf("what was refused was taken back, and kube-apiserver was process %d and is %d", before.PID, now.PID)
 	}
@@ -115,7 +115,7 @@ func (i *installation) serves(name, ttl string) {
 		}
 		return i.isReady()
 	})
-	if arguments := i.mustCommandLine(name); !slices.Contains(arguments, "--event-ttl="+ttl+"0m0s") {
+	if arguments := i.mustCommandLine(name); !slices.Contains(arguments, "--event-ttl="+ttl+"0s") {
 		i.t.Errorf("%s has the arguments %q", name, arguments)
 	}
 	i.t.Logf("%s serves with the change after %s", name, took)

@@ -77,3 +77,9 @@ func clientOf(store string) string { return store + "-client" }
 
 // probeOf is the name of the certificate with which the supervisor asks an etcd whether it serves.
 func probeOf(store string) string { return store + "-probe" }
+
+// EtcdUpkeep are the file of the authority of a cluster's etcd, that of a certificate which opens it, and the common
+// name of the etcd's own certificate, for the upkeep of its space.
+func EtcdUpkeep(c Config) (authority, credential, server string) {
+	return c.Authority(Etcd), c.Credential(probeOf(Etcd)), Etcd
+}

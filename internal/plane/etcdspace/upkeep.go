@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdspace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/mutualclient"
+)
+
+const (
+	// patience is how long etcd may take to answer, but for a defragmentation, and maxPause how long for one.
+	patience = 10 * time.Second
+	maxPause = 5 * time.Minute
+	// maxAnswer is the size of an answer in bytes.
+	maxAnswer = 1 << 20
+	// alarmNoSpace is the alarm of an etcd whose file has reached its quota.
+	alarmNoSpace = "NOSPACE"
+)
+
+// Upkeep asks an etcd, by its gateway of JSON.
+type Upkeep struct {
+	URL string
+	// Client verifies the server. It has no timeout of its own.
+	Client *http.Client
+}
+
+// Of is the upkeep of a cluster's etcd.
+func Of(c component.Config) Upkeep {
+	authority, credential, server := component.EtcdUpkeep(c)
+	return Upkeep{URL: c.Places.Etcd.URL(), Client: mutualclient.New(authority, credential, server, 0)}
+}
+
+// Space asks for the space that etcd has.
+func (u Upkeep) Space(ctx context.Context) (Space, error) {
+	s, _, err := u.look(ctx)
+	return s, err
+}
+
+// look asks for the space, and the revision that comes last.
+func (u Upkeep) look(ctx context.Context) (s Space, revision int64, err error) {
+	var status struct {
+		Header struct {
+			Revision int64 `json:",string"`
+		}
+		DBSize, DBSizeInUse, DBSizeQuota int64 `json:",string"`
+	}
+	if err := u.ask(ctx, "/v3/maintenance/status", struct{}{}, &status, patience); err != nil {
+		return s, 0, err
+	}
+	var raised struct{ Alarms []alarm }
+	if err := u.ask(ctx, "/v3/maintenance/alarm", map[string]string{"action": "GET"}, &raised, patience); err != nil {
+		return s, 0, err
+	}
+	s = Space{Size: status.DBSize, InUse: status.DBSizeInUse, Quota: status.DBSizeQuota}
+	for _, a := range raised.Alarms {
+		s.NoSpace = s.NoSpace || a.Alarm == alarmNoSpace
+	}
+	return s, status.Header.Revision, nil
+}
+
+// alarm is an alarm of a member.
+type alarm struct {
+	MemberID string `json:"memberID"`
+	Alarm    string `json:"alarm"`
+}
+
+// Freed is what Free did.
+type Freed struct {
+	Before, After Space
+	// Defragmented says that etcd copied its file, which took Pause.
+	Defragmented bool
+	Pause        time.Duration
+}
+
+func (f Freed) String() string {
+	switch {
+	case !f.Defragmented && !f.Before.NoSpace:
+		return fmt.Sprintf("nothing was done: of %d MiB that are not in use none are worth a pause (more than %d MiB and than half of the file): %s",
+			(f.Before.Size-f.Before.InUse)>>20, worthBytes>>20, f.Before)
+	case f.Before.NoSpace:
+		return fmt.Sprintf("the alarm NOSPACE is disarmed, and %d MiB were freed: %s; etcd answered nobody for %s", (f.Before.Size-f.After.Size)>>20, f.After, f.Pause.Round(10*time.Millisecond))
+	}
+	return fmt.Sprintf("%d MiB were freed: %s; etcd answered nobody for %s", (f.Before.Size-f.After.Size)>>20, f.After, f.Pause.Round(10*time.Millisecond))
+}
+
+// Free gives space back: where there is the alarm, the history goes, the file is defragmented in any case, and the alarm
+// is disarmed; elsewhere the file is defragmented if that is worth it. An etcd that has no more space than before keeps
+// its alarm, and the error says so.
+func (u Upkeep) Free(ctx context.Context) (Freed, error) {
+	var f Freed
+	before, revision, err := u.look(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Before, f.After = before, before
+	if !before.NoSpace && !before.Worth() {
+		return f, nil
+	}
+	if before.NoSpace {
+		// An API server keeps five minutes of history, for lists in pages and watches that begin where they were. They
+		// begin anew.
+		err := u.ask(ctx, "/v3/kv/compaction", map[string]any{"revision": fmt.Sprint(revision), "physical": true}, nil, maxPause)
+		if err != nil && !isCompacted(err) {
+			return f, err
+		}
+	}
+	began := time.Now()
+	if err := u.ask(ctx, "/v3/maintenance/defragment", struct{}{}, nil, maxPause); err != nil {
+		return f, err
+	}
+	f.Defragmented, f.Pause = true, time.Since(began)
+	if f.After, _, err = u.look(ctx); err != nil || !before.NoSpace {
+		return f, err
+	}
+	if f.After.Size >= f.After.Quota {
+		return f, fmt.Errorf("nothing is left of the quota: %s. Delete objects, and free space again", f.After)
+	}
+	if err := u.disarm(ctx); err != nil {
+		return f, err
+	}
+	f.After.NoSpace = false
+	return f, nil
+}
+
+// disarm disarms the alarm of each member that raised it.
+func (u Upkeep) disarm(ctx context.Context) error {
+	var raised struct{ Alarms []alarm }
+	if err := u.ask(ctx, "/v3/maintenance/alarm", map[string]string{"action": "GET"}, &raised, patience); err != nil {
+		return err
+	}
+	for _, a := range raised.Alarms {
+		if a.Alarm != alarmNoSpace {
+			continue
+		}
+		if err := u.ask(ctx, "/v3/maintenance/alarm", map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": a.Alarm}, nil, patience); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal is what etcd says against a request.
+type refusal struct {
+	path, message string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("asking etcd for %s: %s", r.path, r.message) }
+
+// isCompacted reports whether etcd says that the history before a revision is gone already.
+func isCompacted(err error) bool {
+	said, ok := errors.AsType[*refusal](err)
+	return ok && strings.Contains(said.message, "has been compacted")
+}
+
+// ask asks etcd, and reads the answer into a value, unless that is nil.
+func (u Upkeep) ask(ctx context.Context, path string, request, into any, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("rendering a request to etcd: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("asking etcd for %s: %w", path, err)
+	}
+	answer, err := u.Client.Do(r)
+	if err != nil {
+		return fmt.Errorf("asking etcd for %s: %w", path, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("asking etcd for %s: %w", path, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		var said struct{ Message string }
+		if err := json.Unmarshal(raw, &said); err != nil || said.Message == "" {
+			said.Message = answer.Status
+		}
+		return &refusal{path, said.Message}
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("reading etcd's answer to %s: %w", path, err)
+	}
+	return nil
+}
