@@ -81,7 +81,7 @@ type UpdateSpec struct {
 
 // UpdateType is the type of an update in the EKS API.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;ControlPlaneComponentConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;ControlPlaneComponentConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;EtcdDefragmentation;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate
 type UpdateType string
 
 // The types of updates.
@@ -93,6 +93,7 @@ const (
 	UpdateConfig             UpdateType = "ConfigUpdate" // of a node group
 	UpdateDeletionProtection UpdateType = "DeletionProtectionUpdate"
 	UpdateEndpointAccess     UpdateType = "EndpointAccessUpdate"
+	UpdateEtcd               UpdateType = "EtcdDefragmentation" // Muster's own: EKS does it by itself
 	UpdateLogging            UpdateType = "LoggingUpdate"
 	UpdateUpgradePolicy      UpdateType = "UpgradePolicyUpdate"
 	UpdateEncryption         UpdateType = "AssociateEncryptionConfig"
@@ -139,6 +140,12 @@ type UpdateChange struct {
 	//
 	// +optional
 	Components *UpdateComponents `json:"components,omitempty"`
+
+	// DefragmentEtcd gives back the space of the cluster's etcd that is not in use, if that is worth the seconds in which the API does not
+	// answer, and disarms the alarm NOSPACE.
+	//
+	// +optional
+	DefragmentEtcd bool `json:"defragmentEtcd,omitempty"`
 
 	// DeletionProtection of the cluster.
 	//

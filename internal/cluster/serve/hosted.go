@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/encryptionkey"
+	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planerollout"
@@ -52,6 +53,7 @@ type hosted struct {
 	memoryTold apiservermemory.Notice
 	news       planerollout.News // of its API servers
 	asked      askedGates
+	etcd       etcdspace.Watch
 
 	mu          sync.Mutex
 	message     string
@@ -137,6 +139,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	for _, log := range security {
 		group.Go(func() { log.Run(ctx) })
 	}
+	group.Go(func() { h.etcd.Run(ctx, etcdspace.Of(specs), h.warnOfSpace, h.log) })
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })
 	group.Go(func() { h.control(ctx, wanted, specs) })

@@ -96,7 +96,7 @@ func (h *hosted) lastWords(of component.Spec, since time.Time) string {
 
 // running is how the cluster is run now.
 func (h *hosted) running() nodegroup.Run {
-	run := nodegroup.Run{Components: h.components()}
+	run := nodegroup.Run{Components: h.components(), EtcdSpace: h.etcd.Last()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if f := &h.followed; f.settled == f.changes+1 {

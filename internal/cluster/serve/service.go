@@ -37,6 +37,7 @@ import (
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/encryptionkey"
+	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/issuer"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planeid"
@@ -162,6 +163,9 @@ func (s *Service) Run(ctx context.Context) error {
 		auditlog.NewCollector(func() map[string]auditlog.State { return byCluster(s, (*hosted).securityState) }),
 		planerollout.NewCollector(func() map[string]planerollout.Figures {
 			return byCluster(s, func(h *hosted) planerollout.Figures { return h.news.Figures() })
+		}),
+		etcdspace.NewCollector(func() map[string]etcdspace.Space {
+			return byCluster(s, func(h *hosted) etcdspace.Space { return h.etcd.Last() })
 		}))
 
 	ctx, cancel := context.WithCancelCause(ctx)

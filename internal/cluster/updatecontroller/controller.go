@@ -5,6 +5,7 @@ package updatecontroller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/nodegroupspec"
+	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/readiness"
 )
 
@@ -27,13 +29,18 @@ const (
 	again = 500 * time.Millisecond
 	// soon is the time until a look with a newer cache.
 	soon = 50 * time.Millisecond
+	// freeing is how long etcd is asked again for its space.
+	freeing = 2 * time.Minute
 	// keptUpdates is how many updates of a cluster are kept.
 	keptUpdates = 100
 )
 
+// FreeEtcd gives back the space of the etcd of a cluster that is served, by its namespace, and says what was done.
+type FreeEtcd func(ctx context.Context, namespace string) (done string, err error)
+
 // Add adds the controller of Updates to a manager of the management plane.
-func Add(mgr manager.Manager) error {
-	err := builder.ControllerManagedBy(mgr).Named("updates").For(&v1alpha1.Update{}).Complete(&updates{api: mgr.GetClient(), now: time.Now})
+func Add(mgr manager.Manager, freeEtcd FreeEtcd) error {
+	err := builder.ControllerManagedBy(mgr).Named("updates").For(&v1alpha1.Update{}).Complete(&updates{api: mgr.GetClient(), freeEtcd: freeEtcd, now: time.Now})
 	if err != nil {
 		return fmt.Errorf("adding the controller of updates: %w", err)
 	}
@@ -42,8 +49,9 @@ func Add(mgr manager.Manager) error {
 
 // updates reconciles Updates.
 type updates struct {
-	api client.Client
-	now func() time.Time
+	api      client.Client
+	freeEtcd FreeEtcd
+	now      func() time.Time
 }
 
 // Reconcile implements [reconcile.Reconciler].
@@ -69,6 +77,9 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 			return settle(fmt.Errorf("making the change of update %s: %w", u.Name, err))
 		}
 		d = fail(codeNotPermitted, "%s", err.Error())
+	}
+	if d.step == stepFreeEtcd {
+		d = r.free(ctx, u)
 	}
 	write := func(change func(*v1alpha1.UpdateStatus)) error {
 		return r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
@@ -97,12 +108,26 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 			}
 			s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: readiness.Shorten(d.message), ResourceIDs: []string{resource}}}
 		}))
-	case stepNone, stepApply, stepStop:
+	case stepNone, stepApply, stepStop, stepFreeEtcd:
 	}
 	if err := r.takeBack(ctx, u); err != nil {
 		return settle(err)
 	}
 	return reconcile.Result{}, r.prune(ctx, u.Namespace)
+}
+
+// free gives back the space of the etcd of a cluster. It is done again if the service is killed before it is written
+// down, and for a while if etcd does not answer.
+func (r *updates) free(ctx context.Context, u *v1alpha1.Update) decision {
+	done, err := r.freeEtcd(ctx, u.Namespace)
+	_, full := errors.AsType[*etcdspace.FullError](err)
+	switch {
+	case err == nil:
+		return decision{step: stepSucceed, message: done}
+	case full || r.now().Sub(u.CreationTimestamp.Time) >= freeing:
+		return fail(codeUnreachable, "%s", err)
+	}
+	return wait("etcd is asked again: %s", err)
 }
 
 // look reads what the next step depends on.

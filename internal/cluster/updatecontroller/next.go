@@ -30,14 +30,15 @@ const patience = 20 * time.Minute
 type step int
 
 const (
-	stepNone    step = iota // it has ended
-	stepWait                // look again
-	stepApply               // change the target
-	stepNote                // write when the target was changed
-	stepSucceed             // write that it took effect
-	stepFail                // write that it did not
-	stepStop                // stop the rollout of the target
-	stepCancel              // write that it was cancelled
+	stepNone     step = iota // it has ended
+	stepWait                 // look again
+	stepApply                // change the target
+	stepNote                 // write when the target was changed
+	stepSucceed              // write that it took effect
+	stepFail                 // write that it did not
+	stepStop                 // stop the rollout of the target
+	stepCancel               // write that it was cancelled
+	stepFreeEtcd             // give back the space of the cluster's etcd, and write what was done
 )
 
 // facts are what the next step depends on.
@@ -85,6 +86,8 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 		return decision{step: stepCancel}
 	case u.Status.AppliedAt == nil && is.older != "":
 		return wait("update %s of %s comes first", is.older, what)
+	case u.Spec.Change.DefragmentEtcd:
+		return decision{step: stepFreeEtcd}
 	case u.Status.AppliedAt == nil:
 		return decision{step: stepApply}
 	}

@@ -87,7 +87,7 @@ func progress(u *v1alpha1.Update, is facts, d decision, now time.Time) []v1alpha
 		finish(d.message)
 	case stepFail, stepCancel:
 		finish(readiness.Shorten(d.message))
-	case stepWait, stepNone, stepApply, stepStop:
+	case stepWait, stepNone, stepApply, stepStop, stepFreeEtcd:
 		if n := len(steps) - 1; n >= 0 && steps[n].FinishedAt == nil {
 			steps[n].Message = readiness.Shorten(d.message)
 		}

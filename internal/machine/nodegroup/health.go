@@ -18,12 +18,15 @@ import (
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/runner"
 )
 
 // Run is how a cluster is run at a moment.
 type Run struct {
 	Components []runner.Status
+	// EtcdSpace is what its etcd said last of its space.
+	EtcdSpace etcdspace.Space
 	// Refused says why the cluster was not changed to what its object asks for; empty if it was.
 	Refused string
 	// Generation of the object that the cluster follows, or that was refused; 0 if it is not known yet.
@@ -56,6 +59,9 @@ func HealthOf(c component.Config, connection *rest.Config, run func() Run) (func
 			health.Err = fmt.Errorf("reading the cluster's authority: %w", err)
 		}
 		if condition, known := apiservermemory.Condition(apiservermemory.Of(now.Components)); known {
+			health.Conditions = append(health.Conditions, condition)
+		}
+		if condition, known := now.EtcdSpace.Condition(); known {
 			health.Conditions = append(health.Conditions, condition)
 		}
 		if summary := runner.Summary(needed(now.Components), time.Now()); summary != "" {

@@ -93,9 +93,16 @@ func (f Freed) String() string {
 	return fmt.Sprintf("%d MiB were freed: %s; etcd answered nobody for %s", (f.Before.Size-f.After.Size)>>20, f.After, f.Pause.Round(10*time.Millisecond))
 }
 
+// FullError says that there was nothing to give back: objects take all of the quota.
+type FullError struct{ Space Space }
+
+func (f *FullError) Error() string {
+	return fmt.Sprintf("nothing is left of the quota: %s. Delete objects, and free space again", f.Space)
+}
+
 // Free gives space back: where there is the alarm, the history goes, the file is defragmented in any case, and the alarm
-// is disarmed; elsewhere the file is defragmented if that is worth it. An etcd that has no more space than before keeps
-// its alarm, and the error says so.
+// is disarmed; elsewhere the file is defragmented if that is worth it. An etcd that is full of objects keeps its alarm, and
+// the error is a *FullError.
 func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 	var f Freed
 	before, revision, err := u.look(ctx)
@@ -123,7 +130,7 @@ func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 		return f, err
 	}
 	if f.After.Size >= f.After.Quota {
-		return f, fmt.Errorf("nothing is left of the quota: %s. Delete objects, and free space again", f.After)
+		return f, &FullError{f.After}
 	}
 	if err := u.disarm(ctx); err != nil {
 		return f, err

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdspace
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// look is the interval at which an etcd is asked for its space.
+const look = 10 * time.Second
+
+// Watch keeps what an etcd said last of its space. Its zero value has heard nothing. It is safe for use by many at once.
+type Watch struct {
+	mu   sync.Mutex
+	last Space
+}
+
+// Run asks until the context ends. The function warn is told once that etcd has raised its alarm.
+func (w *Watch) Run(ctx context.Context, u Upkeep, warn func(message string), log *slog.Logger) {
+	ticks := time.NewTicker(look)
+	defer ticks.Stop()
+	for {
+		now, err := u.Space(ctx)
+		switch {
+		case err == nil:
+			if before := w.keep(now); now.NoSpace && !before.NoSpace {
+				warn(NoSpace + ": " + now.String())
+			}
+		case ctx.Err() == nil:
+			log.Debug("asking etcd for its space", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// keep keeps what etcd said, and returns what it said before.
+func (w *Watch) keep(now Space) (before Space) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.last = w.last, now
+	return before
+}
+
+// Last is what etcd said last; a Quota of 0 if it has said nothing.
+func (w *Watch) Last() Space {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// collector reports at each scrape the space of each cluster's etcd.
+type collector struct{ spaces func() map[string]Space }
+
+// NewCollector reports the space of etcds by the namespace of their cluster.
+func NewCollector(spaces func() map[string]Space) prometheus.Collector { return collector{spaces} }
+
+var (
+	size    = prometheus.NewDesc("muster_etcd_size_bytes", "Size of the file of the cluster's etcd.", []string{"cluster"}, nil)
+	inUse   = prometheus.NewDesc("muster_etcd_in_use_bytes", "What of the file of the cluster's etcd holds objects and their history.", []string{"cluster"}, nil)
+	quota   = prometheus.NewDesc("muster_etcd_quota_bytes", "The most that the file of the cluster's etcd may have.", []string{"cluster"}, nil)
+	noSpace = prometheus.NewDesc("muster_etcd_no_space", "1 while the cluster's etcd has the alarm NOSPACE, and takes deletions alone.", []string{"cluster"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{size, inUse, quota, noSpace} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	for cluster, s := range c.spaces() {
+		if s.Quota == 0 {
+			continue
+		}
+		raised := 0.0
+		if s.NoSpace {
+			raised = 1
+		}
+		for d, value := range map[*prometheus.Desc]float64{size: float64(s.Size), inUse: float64(s.InUse), quota: float64(s.Quota), noSpace: raised} {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, cluster)
+		}
+	}
+}
