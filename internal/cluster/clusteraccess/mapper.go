@@ -18,5 +18,6 @@ func Mapper() meta.RESTMapper {
 	mapper.Add(iamv1alpha1.GroupVersion.WithKind("IAMIdentityMapping"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	return mapper
 }
