@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/apiservermemory"
+	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -46,7 +47,7 @@ func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 	h.mu.Unlock()
 	status := servicestatus.Cluster{
 		Name: cmp.Or(specs.Cluster.Spec.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,
-		Components: h.components(), NodeGroups: []servicestatus.NodeGroup{}, Machines: []servicestatus.Machine{}, Rotation: h.rotationStatus(),
+		Components: h.components(), NodeGroups: []servicestatus.NodeGroup{}, Machines: []servicestatus.Machine{}, Rotation: h.rotationStatus(), Etcd: h.etcd.Last(),
 	}
 	if specs.Places.Published.Reach.Port() != 0 {
 		status.Endpoint = specs.Places.Published.URL()
@@ -70,5 +71,8 @@ func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 		status.Notes = append(status.Notes, "its control plane runs as the user of the service: "+users)
 	}
 	status.Notes = append(status.Notes, apiservermemory.Notes(apiservermemory.Of(status.Components))...)
+	if status.Etcd.NoSpace {
+		status.Notes = append(status.Notes, etcdspace.NoSpace)
+	}
 	return status
 }

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/runner"
 )
 
@@ -76,6 +77,9 @@ type Cluster struct {
 	Rotation *Rotation `json:"kubeletAuthority,omitempty"`
 	// TokenKeys are the keys of service account tokens.
 	TokenKeys []TokenKey `json:"serviceAccountKeys,omitempty"`
+
+	// Etcd is the space that the cluster's etcd has, by what it said last.
+	Etcd etcdspace.Space `json:"etcd,omitzero"`
 
 	// Notes are what an operator should know of a cluster with which nothing is wrong.
 	Notes []string `json:"notes,omitempty"`

@@ -32,9 +32,11 @@ const nearly = 80
 type Space struct {
 	// Size is that of the file, InUse is what of it holds objects and their history, and Quota is the most that the file
 	// may have.
-	Size, InUse, Quota int64
+	Size  int64 `json:"sizeBytes"`
+	InUse int64 `json:"inUseBytes"`
+	Quota int64 `json:"quotaBytes"`
 	// NoSpace says that the alarm is raised: etcd takes deletions alone.
-	NoSpace bool
+	NoSpace bool `json:"noSpace"`
 }
 
 // Worth reports whether a defragmentation is worth its pause.
@@ -50,6 +52,17 @@ func (s Space) Pause() time.Duration {
 
 func (s Space) String() string {
 	return fmt.Sprintf("its file has %d MiB, %d MiB of them in use, of a quota of %d MiB", s.Size>>20, s.InUse>>20, s.Quota>>20)
+}
+
+// Forecast says what there is, and what giving space back would take.
+func (s Space) Forecast() string {
+	switch {
+	case s.NoSpace:
+		return fmt.Sprintf("%s; the alarm NOSPACE is raised. Compacting, defragmenting and disarming it keep etcd and the API from answering for up to %s", s, s.Pause().Round(time.Second))
+	case s.Worth():
+		return fmt.Sprintf("%s. Defragmenting it keeps etcd and the API from answering for up to %s", s, s.Pause().Round(time.Second))
+	}
+	return fmt.Sprintf("%s. A defragmentation is not worth its pause: that takes more than %d MiB, and more than half of the file, that are not in use", s, worthBytes>>20)
 }
 
 // Reasons of the condition EtcdSpace.
