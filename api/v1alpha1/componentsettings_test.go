@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// What an update leaves out stays; its feature gates are all that there are afterwards.
+// Settings that an update leaves out stay; its feature gates are all that there are afterwards.
 func TestChangeOfComponents(t *testing.T) {
 	t.Parallel()
 	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }

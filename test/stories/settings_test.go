@@ -12,7 +12,7 @@ import (
 )
 
 // TestSettings changes every setting of a control plane while it is asked and watched, by kubectl and by an Update:
-// nothing fails, and the programs have their flags. What is out of EKS's ranges is refused by kubectl, and a range of
+// nothing fails, and the programs have their flags. Values out of EKS's ranges are refused by kubectl, and a range of
 // ports that a Service stands against, and a feature gate that Kubernetes does not know, by the cluster: it runs on as it
 // was.
 //

@@ -32,7 +32,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err := clustercontroller.Add(manager, clusterHosts{Service: s, account: account, api: manager.GetClient()}); err != nil {
 		return err
 	}
-	if err := updatecontroller.Add(manager, s.freeEtcd); err != nil {
+	if err := updatecontroller.Add(manager, freeEtcd(s)); err != nil {
 		return err
 	}
 	providers, err := providerlist.OfHost(account, s.cfg.Log, nil)

@@ -5,17 +5,9 @@ package serve
 import (
 	"context"
 
+	"muster.dev/muster/internal/cluster/updatecontroller"
 	"muster.dev/muster/internal/plane/etcdspace"
 )
-
-// EtcdSpace is what the etcd of a cluster that is served, by its namespace, said last of its space; the Quota is 0 if it
-// has said nothing yet.
-func (s *Service) EtcdSpace(namespace string) etcdspace.Space {
-	if h := s.cluster(namespace); h != nil {
-		return h.etcd.Last()
-	}
-	return etcdspace.Space{}
-}
 
 // warnOfSpace tells by an Event that etcd takes no writes.
 func (h *hosted) warnOfSpace(message string) {
@@ -24,15 +16,17 @@ func (h *hosted) warnOfSpace(message string) {
 }
 
 // freeEtcd gives back the space of the etcd of a cluster, by its namespace, and says what was done.
-func (s *Service) freeEtcd(ctx context.Context, namespace string) (string, error) {
-	specs, err := s.specsOf(namespace)
-	if err != nil {
-		return "", err
+func freeEtcd(s *Service) updatecontroller.FreeEtcd {
+	return func(ctx context.Context, namespace string) (string, error) {
+		specs, err := s.specsOf(namespace)
+		if err != nil {
+			return "", err
+		}
+		freed, err := etcdspace.Of(specs).Free(ctx)
+		if err != nil {
+			return "", err
+		}
+		s.cfg.Log.Info("gave back space of etcd", "cluster", namespace, "done", freed.String())
+		return freed.String(), nil
 	}
-	freed, err := etcdspace.Of(specs).Free(ctx)
-	if err != nil {
-		return "", err
-	}
-	s.cfg.Log.Info("gave back space of etcd", "cluster", namespace, "done", freed.String())
-	return freed.String(), nil
 }

@@ -131,11 +131,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	defer group.Wait()
 	group.Go(func() { supervisor.Run(ctx) })
 	group.Go(func() { accounts.Run(ctx) })
-	group.Go(func() {
-		if outcome, err := plane.Run(ctx); err == nil {
-			h.settle(change, outcome)
-		}
-	})
+	group.Go(func() { h.roll(ctx, plane, change) })
 	for _, log := range security {
 		group.Go(func() { log.Run(ctx) })
 	}
@@ -150,6 +146,13 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	case <-h.reload:
 		h.log.Info("the configuration changed")
 		return nil
+	}
+}
+
+// roll brings the control plane to a change, or back.
+func (h *hosted) roll(ctx context.Context, plane *planerollout.Rollout, change int) {
+	if outcome, err := plane.Run(ctx); err == nil {
+		h.settle(change, outcome)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		etcd  etcd
 		asked []string
-		says  string // of what was done, or of the error
+		says  string // in its report, or the error
 		fails bool
 		alarm bool // afterwards
 	}{

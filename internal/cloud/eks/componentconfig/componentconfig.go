@@ -24,7 +24,7 @@ import (
 
 // The settings of a cluster, as requests and answers have them.
 type (
-	// Request is what a request asks of the settings. What it leaves out is not changed.
+	// Request is what a request asks of the settings. Settings that it leaves out are not changed.
 	Request struct {
 		KubeAPIServerConfig         *APIServer
 		KubeControllerManagerConfig *ControllerManager

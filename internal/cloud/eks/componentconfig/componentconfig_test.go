@@ -72,7 +72,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What a cluster is changed to is what it shows afterwards, and what a request leaves out stays.
+// A cluster shows afterwards the settings that it was changed to, and those that a request leaves out stay.
 func TestShowWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	var c v1alpha1.ClusterSpec
