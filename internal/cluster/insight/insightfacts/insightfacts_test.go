@@ -5,6 +5,7 @@ package insightfacts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -26,6 +28,7 @@ import (
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/planeclient"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // objects are those of a cluster; insights are about some of them.
@@ -105,6 +108,43 @@ func TestGather(t *testing.T) {
 	}
 	if away.Requests.Unknown != "The API server's metrics cannot be read" || away.Addons.Unknown != "" {
 		t.Errorf("%q, %q", away.Requests.Unknown, away.Addons.Unknown)
+	}
+}
+
+// Objects that people make count, and those that Kubernetes makes for itself do not.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	scheme, err := planeclient.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := release.All().OfMinor("1.37")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range of.Kinds { // client-go does not have all of them yet
+		gvk := schema.GroupVersionKind(kind)
+		scheme.AddKnownTypeWithName(gvk, &metav1.PartialObjectMetadata{})
+		scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &metav1.PartialObjectMetadataList{})
+	}
+	bundle := func(name string) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "certificates.k8s.io", Version: "v1", Kind: "ClusterTrustBundle"})
+		return o
+	}
+	own := bundle("kubernetes.io:kube-apiserver-serving:1387a1035cea1dc5e68ab46a") // of kube-controller-manager v1.37.2
+	for _, others := range []int{0, 2} {
+		objects := []client.Object{own.DeepCopy()}
+		for n := range others {
+			objects = append(objects, bundle(fmt.Sprintf("mine-%d", n)))
+		}
+		found, err := stored(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), "1.37")
+		if err != nil || len(found) != 4 || found[0] != (insight.Stored{URI: "/apis/certificates.k8s.io/v1/ClusterTrustBundle", Objects: others}) {
+			t.Errorf("%+v, %v", found, err)
+		}
+	}
+	if _, err := stored(t.Context(), fake.NewClientBuilder().WithScheme(scheme).Build(), "1.99"); err == nil {
+		t.Error("an unknown minor has no new kinds")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,10 @@ import (
 
 // page is how many objects of a resource are asked for: whether there are some matters, and not how many.
 const page = 100
+
+// ownPrefix begins the names of objects that Kubernetes makes for itself, such as the ClusterTrustBundle of the API server's
+// certificate that kube-controller-manager 1.37 publishes: it makes them again.
+const ownPrefix = "kubernetes.io:"
 
 // list lists objects. The error says in EKS's words that they cannot be listed.
 func list(ctx context.Context, api client.Client, into client.ObjectList, what string, options ...client.ListOption) error {
@@ -147,7 +152,7 @@ func kinds(ctx context.Context, api client.Client) (found []insight.Kind, err er
 	return found, nil
 }
 
-// stored counts the objects of resources that are new in a minor.
+// stored counts the objects of resources that are new in a minor, but for those that Kubernetes makes for itself.
 func stored(ctx context.Context, api client.Client, minor string) (found []insight.Stored, err error) {
 	of, err := release.All().OfMinor(minor)
 	if err != nil {
@@ -164,7 +169,8 @@ func stored(ctx context.Context, api client.Client, minor string) (found []insig
 		case err != nil:
 			return nil, errors.New("The objects of kind " + kind.Kind + " cannot be listed")
 		}
-		found = append(found, insight.Stored{URI: "/apis/" + kind.GroupVersion().String() + "/" + kind.Kind, Objects: len(all.Items)})
+		others := slices.DeleteFunc(all.Items, func(o metav1.PartialObjectMetadata) bool { return strings.HasPrefix(o.Name, ownPrefix) })
+		found = append(found, insight.Stored{URI: "/apis/" + kind.GroupVersion().String() + "/" + kind.Kind, Objects: len(others)})
 	}
 	return found, nil
 }
