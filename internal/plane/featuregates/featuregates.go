@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,8 +55,8 @@ func Check(ctx context.Context, programs []string, gates v1alpha1.FeatureGates) 
 		if err != nil {
 			return err
 		}
-		if len(alone) == 0 {
-			alone = []string{filepath.Base(program) + " refuses them together: " + whole}
+		if len(alone) == 0 { // the other programs say the same, in another order
+			return &Refusal{append(reasons, "they cannot be set together: "+whole)}
 		}
 		reasons = append(reasons, alone...)
 	}

@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 		"unknown":        {v1alpha1.FeatureGates{"Gang": true, "Nope": true}, "Nope cannot be true: unrecognized feature gate: Nope"},
 		"locked":         {v1alpha1.FeatureGates{"Fixed": false}, "Fixed cannot be false: cannot set feature gate Fixed to false, feature is locked to true"},
 		"both at once":   {v1alpha1.FeatureGates{"Fixed": false, "Nope": false}, "Fixed cannot be false: cannot set feature gate Fixed to false, feature is locked to true; Nope cannot be false: unrecognized feature gate: Nope"},
-		"needs another":  {v1alpha1.FeatureGates{"Needs": true}, "kube-apiserver refuses them together: Needs is enabled, but depends on features that are disabled: [Gang]; kube-scheduler refuses them together: Needs is enabled, but depends on features that are disabled: [Gang]"},
+		"needs another":  {v1alpha1.FeatureGates{"Needs": true}, "they cannot be set together: Needs is enabled, but depends on features that are disabled: [Gang]"},
 		"has the other":  {v1alpha1.FeatureGates{"Needs": true, "Gang": true}, ""},
 		"without an err": {v1alpha1.FeatureGates{"Silent": true}, "Silent cannot be true: it will not"},
 	} {
