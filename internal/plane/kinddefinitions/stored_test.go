@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,9 +95,13 @@ func TestMoveToStored(t *testing.T) {
 						return api.SubResource(sub).Update(ctx, o, options...)
 					},
 				})
+				begun := time.Now()
 				err := MoveToStored(t.Context(), api, []*apiextensionsv1.CustomResourceDefinition{things()})
 				if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 					t.Errorf("got the error %v, want %q", err, c.err)
+				}
+				if took := time.Since(begun); (took >= hears) != (len(c.patched) > 0) {
+					t.Errorf("it took %s; an API server needs %s to hear of another stored version", took, hears)
 				}
 				is := things()
 				if err := api.Get(t.Context(), client.ObjectKeyFromObject(is), is); err != nil {
