@@ -34,11 +34,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err != nil {
 		return fmt.Errorf("making a cache of the cluster for machines: %w", err)
 	}
-	providers, err := providerlist.OfHost(c.Account, h.log, func() {
-		if !c.Simulates {
-			h.requestReload() // for the simulator, which begins with the first of its machines
-		}
-	})
+	providers, err := providerlist.OfHost(c.Account, h.log, h.simulated(c))
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,8 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/machine/machine/local"
-	"muster.dev/muster/internal/machine/machine/simulated"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
-	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/network/clusternetwork"
 	"muster.dev/muster/internal/plane/apiservermemory"
 	"muster.dev/muster/internal/plane/auditlog"
@@ -193,19 +191,6 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 		}),
 	)
 	return specs, err
-}
-
-// simulates reports whether a cluster needs the simulator: it is asked for simulated machines, or has some. Where there
-// is no VPC, others cannot be asked for.
-func simulates(account component.Account, wanted clusterconfig.Config) (bool, error) {
-	if !account.VPC || wanted.Simulates() {
-		return true, nil
-	}
-	store, err := providerlist.Store(account)
-	if err != nil {
-		return false, err
-	}
-	return simulated.Has(store, wanted.Cluster.Spec.Name)
 }
 
 // ensureKeys makes and renews what the cluster's components need.

@@ -8,6 +8,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/machine/machine/simulated"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
@@ -37,7 +38,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err != nil {
 		return nil, err
 	}
-	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster, Simulates: !shared.VPC || wanted.Simulates()}
+	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster, Simulates: !shared.VPC || simulated.Asked(wanted.NodeGroups)}
 	var ports portplan.Ports
 	if err := portplan.Read(c.Dir.Ports(), &ports); err != nil {
 		return nil, err

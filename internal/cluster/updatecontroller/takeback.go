@@ -31,7 +31,8 @@ func (r *updates) takeBack(ctx context.Context, u *v1alpha1.Update) error {
 	}
 	before := c.DeepCopy()
 	c.Spec.Version = runs
-	delete(c.Annotations, v1alpha1.AnnotationUpdate) // once: the version may be asked for by kubectl, too
+	delete(c.Annotations, v1alpha1.AnnotationUpdate)       // once: the version may be asked for by kubectl, too,
+	delete(c.Annotations, v1alpha1.AnnotationForceVersion) // and is not forced then
 	if err := r.api.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("setting the version of cluster %s back after update %s: %w", u.Spec.ClusterName, u.Name, err)
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,11 +37,6 @@ type Config struct {
 	// DefaultMax holds the names of the node groups whose document leaves out maxSize. If such a group exists already,
 	// it keeps its maxSize.
 	DefaultMax map[string]bool
-}
-
-// Simulates reports whether one of the node groups is of simulated machines.
-func (c Config) Simulates() bool {
-	return slices.ContainsFunc(c.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderSimulated })
 }
 
 // Default returns the configuration of somebody who wrote none: one cluster and one group of that many nodes.

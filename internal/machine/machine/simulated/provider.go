@@ -90,6 +90,11 @@ func (p *Provider) Terminate(_ context.Context, id string) error {
 	return nil
 }
 
+// Asked reports whether one of the node groups is of simulated machines.
+func Asked(groups []*v1alpha1.NodeGroup) bool {
+	return slices.ContainsFunc(groups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderSimulated })
+}
+
 // Has reports whether a cluster has simulated machines.
 func Has(store *machine.Store, cluster string) (bool, error) {
 	records, err := store.List(providerName)
