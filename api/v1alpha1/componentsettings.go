@@ -12,12 +12,18 @@ import (
 // every minor (user guide, "Configure advanced Kubernetes control plane parameters"). EKS gives the two of the
 // controller manager to provisioned control planes alone; here every cluster has them.
 const (
-	MinEventTTL, MaxEventTTL                       = "10m", "60m"
-	MinNodePort, MaxNodePort                       = 10260, 32767
-	DefaultMinNodePort, DefaultMaxNodePort         = 30000, 32767
-	MinAutoscalerPeriod, MaxAutoscalerPeriod       = "10s", "15s"
-	MinTerminatedPods, MaxTerminatedPods     int32 = 10000, 12500
-	MinResourceWeight, MaxResourceWeight     int32 = 1, 100
+	MinEventTTL               = "10m"
+	MaxEventTTL               = "60m"
+	MinNodePort               = 10260
+	MaxNodePort               = 32767
+	DefaultMinNodePort        = 30000
+	DefaultMaxNodePort        = 32767
+	MinAutoscalerPeriod       = "10s"
+	MaxAutoscalerPeriod       = "15s"
+	MinTerminatedPods   int32 = 10000
+	MaxTerminatedPods   int32 = 12500
+	MinResourceWeight   int32 = 1
+	MaxResourceWeight   int32 = 100
 )
 
 // MaxLogLevel is the highest verbosity of a component's log. From 7 on client-go logs headers of requests, and from 8 on

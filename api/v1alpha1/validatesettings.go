@@ -13,7 +13,7 @@ import (
 )
 
 func validateSettings(spec *field.Path, c ClusterSpec) field.ErrorList {
-	errs := c.APIServer.APIServerSettings.validate(spec.Child("apiServer"))
+	errs := c.APIServer.validate(spec.Child("apiServer"))
 	errs = append(errs, c.ControllerManager.validate(spec.Child("controllerManager"))...)
 	errs = append(errs, c.Scheduler.validate(spec.Child("scheduler"))...)
 	return append(errs, c.FeatureGates.validate(spec.Child("featureGates"))...)

@@ -110,7 +110,7 @@ func newEtcd(t *testing.T, quota int64) etcdAlone {
 	}
 	t.Cleanup(func() { _ = cmd.Wait() })
 	e := etcdAlone{t, etcdspace.Upkeep{URL: urls[0], Client: http.DefaultClient}}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
 		_, err := e.upkeep.Space(t.Context())
 		if err == nil {
 			return e

@@ -47,7 +47,7 @@ func TestOwnUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(bin) })
-	if err := os.Chmod(bin, 0o755); err != nil { //nolint:gosec // machines read it
+	if err := os.Chmod(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	i := newInstallation(t)

@@ -215,6 +215,7 @@ func (c *upgradeCommand) finish(ctx context.Context, p *kinds.Client, u *upgrade
 		return fmt.Errorf("%s is not upgraded to %s: update %s failed: %s", u.name(), u.wanted, ended.Name, kinds.UpdateMessage(ended))
 	case v1alpha1.UpdateCancelled:
 		return fmt.Errorf("%s is not upgraded to %s: update %s was cancelled", u.name(), u.wanted, ended.Name)
+	case v1alpha1.UpdateInProgress, v1alpha1.UpdateSuccessful:
 	}
 	if ended.Status.Message != "" {
 		_, _ = fmt.Fprintln(c.Err, ended.Status.Message)

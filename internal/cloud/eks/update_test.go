@@ -77,8 +77,10 @@ func TestUpdatesOfACluster(t *testing.T) {
 		"both":             {`{"resourcesVpcConfig":{"securityGroupIds":["` + groupHere + `"],"endpointPrivateAccess":true}}`, "Only one type of update"},
 		"ranges":           {`{"resourcesVpcConfig":{"publicAccessCidrs":["10.0.0.0/8"]}}`, "publicAccessCidrs"},
 		"support":          {`{"upgradePolicy":{"supportType":"LONG"}}`, "STANDARD or EXTENDED"},
-		"out of ranges": {`{"kubeApiServerConfig":{"eventTtl":"61m","serviceNodePortRange":{"minPort":10259,"maxPort":32767}},"kubeControllerManagerConfig":{"podGcControllerConfig":{"terminatedPodGcThreshold":1}}}`,
-			`kubeApiServerConfig.eventTtl: Invalid value: \"61m\": must be from 10m to 60m, with one unit; kubeApiServerConfig.serviceNodePortRange.minPort: Invalid value: 10259: must be from 10260 to 32767; kubeControllerManagerConfig.podGcControllerConfig.terminatedPodGcThreshold: Invalid value: 1: must be from 10000 to 12500`},
+		"out of ranges": {
+			`{"kubeApiServerConfig":{"eventTtl":"61m","serviceNodePortRange":{"minPort":10259,"maxPort":32767}},"kubeControllerManagerConfig":{"podGcControllerConfig":{"terminatedPodGcThreshold":1}}}`,
+			`kubeApiServerConfig.eventTtl: Invalid value: \"61m\": must be from 10m to 60m, with one unit; kubeApiServerConfig.serviceNodePortRange.minPort: Invalid value: 10259: must be from 10260 to 32767; kubeControllerManagerConfig.podGcControllerConfig.terminatedPodGcThreshold: Invalid value: 1: must be from 10000 to 12500`,
+		},
 		"the same settings":   {`{"kubeApiServerConfig":{"eventTtl":"1h"},"kubeSchedulerConfig":{"nodeResourcesFit":{"scoringStrategy":{"type":"LeastAllocated"}}}}`, "No changes needed for the control plane component config provided"},
 		"no settings":         {`{"kubeApiServerConfig":{}}`, "No changes needed"},
 		"settings and others": {`{"kubeApiServerConfig":{"eventTtl":"30m"},"deletionProtection":true}`, "Only one type of update"},
@@ -97,8 +99,10 @@ func TestUpdatesOfACluster(t *testing.T) {
 		{`{"resourcesVpcConfig":{"endpointPrivateAccess":true}}`, "EndpointAccessUpdate", `{"type":"EndpointPrivateAccess","value":"true"}`},
 		{`{"resourcesVpcConfig":{"securityGroupIds":["` + groupHere + `"]}}`, "VpcConfigUpdate", `{"type":"SecurityGroups","value":"` + groupHere + `"}`},
 		{`{"upgradePolicy":{"supportType":"STANDARD"}}`, "UpgradePolicyUpdate", `{"type":"UpgradePolicy","value":"STANDARD"}`},
-		{`{"kubeApiServerConfig":{"eventTtl":"30m"},"kubeSchedulerConfig":{"nodeResourcesFit":{"scoringStrategy":{"type":"MostAllocated"}}}}`, "ControlPlaneComponentConfigUpdate",
-			`"params":[{"type":"KubeApiServerConfig","value":"{\"eventTtl\":\"30m\"}"},{"type":"KubeSchedulerConfig","value":"{\"nodeResourcesFit\":{\"scoringStrategy\":{\"type\":\"MostAllocated\"}}}"}]`},
+		{
+			`{"kubeApiServerConfig":{"eventTtl":"30m"},"kubeSchedulerConfig":{"nodeResourcesFit":{"scoringStrategy":{"type":"MostAllocated"}}}}`, "ControlPlaneComponentConfigUpdate",
+			`"params":[{"type":"KubeApiServerConfig","value":"{\"eventTtl\":\"30m\"}"},{"type":"KubeSchedulerConfig","value":"{\"nodeResourcesFit\":{\"scoringStrategy\":{\"type\":\"MostAllocated\"}}}"}]`,
+		},
 	} {
 		id := made(t, w.ask("POST", path, c.body, 200, `"type":"`+c.kind+`"`, c.param))
 		w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})

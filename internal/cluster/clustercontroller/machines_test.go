@@ -38,20 +38,23 @@ func TestCheckMachines(t *testing.T) {
 		"a newer machine":           {"1.36", []v1alpha1.Machine{machine("i-1", "1.37"), machine("i-2", "1.36")}, nil, "machine i-1: machines of 1.37 would be newer than their cluster, which runs 1.36"},
 		"a group that has machines": {"1.36", nil, []v1alpha1.NodeGroup{group("a", "", "1.37")}, "node group a: machines of 1.37 would be newer than their cluster, which runs 1.36"},
 		"a group that is to have":   {"1.36", nil, []v1alpha1.NodeGroup{group("a", "1.37", "1.36")}, "node group a: machines of 1.37 would be newer than their cluster, which runs 1.36"},
-		"all of it": {"1.35", []v1alpha1.Machine{machine("i-1", "1.37"), machine("i-2", "1.36")}, []v1alpha1.NodeGroup{group("a", "1.37", ""), group("b", "", "1.36")},
-			"machine i-1, node group a: machines of 1.37 would be newer than their cluster, which runs 1.35; machine i-2, node group b: machines of 1.36 would be newer than their cluster, which runs 1.35"},
+		"all of it": {
+			"1.35",
+			[]v1alpha1.Machine{machine("i-1", "1.37"), machine("i-2", "1.36")},
+			[]v1alpha1.NodeGroup{group("a", "1.37", ""), group("b", "", "1.36")},
+			"machine i-1, node group a: machines of 1.37 would be newer than their cluster, which runs 1.35; machine i-2, node group b: machines of 1.36 would be newer than their cluster, which runs 1.35",
+		},
 	} {
 		err, want := CheckMachines(of(c.to), c.machines, c.groups), ""
 		if c.says != "" {
 			want = "spec.version: machines keep the cluster from " + c.to + ": " + c.says + "; update the node groups first, by UpdateNodegroupVersion or spec.version of a NodeGroup"
 		}
-		if got := ""; err != nil {
+		got := ""
+		if err != nil {
 			got = err.Error()
-			if got != want {
-				t.Errorf("%s: %s", name, got)
-			}
-		} else if want != "" {
-			t.Errorf("%s: it is not refused", name)
+		}
+		if got != want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

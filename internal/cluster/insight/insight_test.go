@@ -156,7 +156,10 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	all := []Insight{
 		{Name: "A", Finding: Finding{Error, "two are wrong"}, Resources: []Resource{{Finding{Error, ""}, "/a"}, {Finding{Warning, ""}, "/b"}, {Finding{Error, ""}, "/c"}, {Finding{Error, ""}, "/d"}, {Finding{Error, ""}, "/e"}}},
-		{Name: "B", Finding: Finding{Warning, "perhaps"}}, {Name: "C", Finding: Finding{Error, "it is full"}}, {Name: "D", Finding: Finding{Unknown, "?"}}, {Name: "E", Finding: Finding{Passing, ""}},
+		{Name: "B", Finding: Finding{Warning, "perhaps"}},
+		{Name: "C", Finding: Finding{Error, "it is full"}},
+		{Name: "D", Finding: Finding{Unknown, "?"}},
+		{Name: "E", Finding: Finding{Passing, ""}},
 	}
 	against := Against(all)
 	if got := Summary(against); got != "A: two are wrong (/a, /c, /d, and 1 more); C: it is full" {

@@ -47,7 +47,7 @@ func (v versions) check(ctx context.Context, object *v1alpha1.Cluster, to releas
 	}
 	asked, err := planerollout.VersionsOf(dir, saved.Cluster.Spec, v1alpha1.ClusterSpec{Version: to.Minor()}, time.Now())
 	if err != nil {
-		return err.Error(), nil, nil
+		return err.Error(), nil, nil //nolint:nilerr // the error is the refusal
 	}
 	if !asked.Moves() {
 		return "", nil, nil
@@ -70,7 +70,7 @@ func (v versions) checkMove(ctx context.Context, object *v1alpha1.Cluster, to re
 	}
 	own := slices.DeleteFunc(machines.Items, func(m v1alpha1.Machine) bool { return m.Spec.ClusterName != object.Spec.Name })
 	if err := clustercontroller.CheckMachines(to, own, groups.Items); err != nil {
-		return err.Error(), nil, nil
+		return err.Error(), nil, nil //nolint:nilerr // the error is the refusal
 	}
 	facts := v.facts(ctx, object)
 	if to.Minor() == facts.Back {

@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/machine/capacity"
-	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/plane/etcdspace"
+	"muster.dev/muster/internal/plane/readiness"
 	"muster.dev/muster/internal/plane/runner"
 )
 

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,7 +99,7 @@ func TestCutShort(t *testing.T) {
 	three := []Step{counted(1), counted(2), counted(3)}
 	rounds := 0
 	for first := 0; ; first++ {
-		whole := false
+		var whole bool
 		for second := 0; ; second++ {
 			dir := begin(t)
 			c := Conversion{dir: dir, steps: three, release: "v0.2.0", wrote: func() {}}
@@ -110,7 +111,7 @@ func TestCutShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.release, c.steps = "v0.3.0", append(three[:3:3], counted(4))
+			c.release, c.steps = "v0.3.0", slices.Concat(three, []Step{counted(4)})
 			if ended, err = runs(c, second); err != nil {
 				t.Fatalf("after %d and %d writes: %v", first, second, err)
 			}

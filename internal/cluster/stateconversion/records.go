@@ -64,7 +64,7 @@ func saveRecords(from, to string) error {
 			continue
 		}
 		var content []byte
-		if content, err = os.ReadFile(filepath.Join(from, entry.Name())); err == nil { //nolint:gosec // G304: the directory is the caller's own
+		if content, err = os.ReadFile(filepath.Join(from, entry.Name())); err == nil {
 			err = atomicfile.Write(filepath.Join(to, entry.Name()), content, 0o600)
 		}
 	}

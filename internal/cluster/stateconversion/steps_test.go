@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	randv2 "math/rand/v2"
 	"os"
@@ -31,11 +30,11 @@ const envDir = "MUSTER_TEST_CONVERT"
 func TestMain(m *testing.M) {
 	dir := os.Getenv(envDir)
 	if dir == "" {
-		os.Exit(m.Run())
+		m.Run()
+		return
 	}
 	if err := Of(statedir.Dir(dir)).Run(silent); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		panic(err)
 	}
 }
 

@@ -189,8 +189,10 @@ func refuse(generic map[string]any) field.ErrorList {
 func takeBadDurations(generic map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	for _, path := range [][]string{
-		{"spec", "certificates", "clientDuration"}, {"spec", "certificates", "servingDuration"},
-		{"spec", "apiServer", "eventTTL"}, {"spec", "controllerManager", "horizontalPodAutoscalerSyncPeriod"},
+		{"spec", "certificates", "clientDuration"},
+		{"spec", "certificates", "servingDuration"},
+		{"spec", "apiServer", "eventTTL"},
+		{"spec", "controllerManager", "horizontalPodAutoscalerSyncPeriod"},
 	} {
 		value, _, err := unstructured.NestedFieldNoCopy(generic, path...)
 		if err != nil || value == nil {

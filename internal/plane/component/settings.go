@@ -51,7 +51,8 @@ func verbosity(level *int32) map[string]string {
 // schedulerConfiguration is the file that sets the strategy by which the scheduler ranks nodes. The scheduler takes its
 // kubeconfig and whether it serves profiles from such a file alone, if it has one.
 func schedulerConfiguration(strategy v1alpha1.ScoringStrategy, kubeconfig string) string {
-	text := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+	var text strings.Builder
+	_, _ = fmt.Fprintf(&text, `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: %q}
 enableProfiling: false
@@ -69,9 +70,9 @@ profiles:
 		resources = v1alpha1.DefaultScoringResources()
 	}
 	for _, r := range resources {
-		text += fmt.Sprintf("        - {name: %s, weight: %d}\n", r.Name, r.Weight)
+		_, _ = fmt.Fprintf(&text, "        - {name: %s, weight: %d}\n", r.Name, r.Weight)
 	}
-	return text
+	return text.String()
 }
 
 // FeatureGateFlag is the value of the flag feature-gates of all programs of a control plane; "" sets none.

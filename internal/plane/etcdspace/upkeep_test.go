@@ -68,19 +68,23 @@ func TestFree(t *testing.T) {
 		"much is unused":   {etcd{size: 500 * mib, inUse: 200 * mib, after: 200 * mib}, []string{"defragment"}, "300 MiB were freed: its file has 200 MiB, 200 MiB of them in use, of a quota of 1000 MiB; etcd answered nobody for", false, false},
 		"the alarm": {
 			etcd{size: 1000 * mib, inUse: 990 * mib, after: 100 * mib, alarm: true},
-			[]string{"compaction 42", "defragment", "alarm DEACTIVATE"}, "the alarm NOSPACE is disarmed, and 900 MiB were freed", false, false,
+			[]string{"compaction 42", "defragment", "alarm DEACTIVATE"},
+			"the alarm NOSPACE is disarmed, and 900 MiB were freed", false, false,
 		},
 		"the history is gone": {
 			etcd{size: 1000 * mib, inUse: 990 * mib, after: 900 * mib, alarm: true, compacted: true},
-			[]string{"compaction 42", "defragment", "alarm DEACTIVATE"}, "the alarm NOSPACE is disarmed", false, false,
+			[]string{"compaction 42", "defragment", "alarm DEACTIVATE"},
+			"the alarm NOSPACE is disarmed", false, false,
 		},
 		"full of objects": {
 			etcd{size: 1000 * mib, inUse: 1000 * mib, after: 1000 * mib, alarm: true},
-			[]string{"compaction 42", "defragment"}, "nothing is left of the quota: its file has 1000 MiB", true, true,
+			[]string{"compaction 42", "defragment"},
+			"nothing is left of the quota: its file has 1000 MiB", true, true,
 		},
 		"it cannot compact": {
 			etcd{size: 1000 * mib, alarm: true, refuses: "/v3/kv/compaction"},
-			[]string{"compaction 42"}, "asking etcd for /v3/kv/compaction: etcdserver: request timed out", true, true,
+			[]string{"compaction 42"},
+			"asking etcd for /v3/kv/compaction: etcdserver: request timed out", true, true,
 		},
 		"it says nothing": {etcd{refuses: "/v3/maintenance/status"}, nil, "asking etcd for /v3/maintenance/status", true, false},
 	} {

@@ -113,8 +113,10 @@ func All() List {
 		{
 			Version: "v1.37.2", Folder: "1.37",
 			Kinds: []Kind{
-				{"certificates.k8s.io", "v1", "ClusterTrustBundle"}, {"certificates.k8s.io", "v1", "PodCertificateRequest"},
-				{"resource.k8s.io", "v1", "DeviceTaintRule"}, {"storagemigration.k8s.io", "v1", "StorageVersionMigration"},
+				{"certificates.k8s.io", "v1", "ClusterTrustBundle"},
+				{"certificates.k8s.io", "v1", "PodCertificateRequest"},
+				{"resource.k8s.io", "v1", "DeviceTaintRule"},
+				{"storagemigration.k8s.io", "v1", "StorageVersionMigration"},
 			},
 			Dates: Dates{Released: day(2026, time.August, 26), EndOfStandardSupport: day(2027, time.October, 28), Source: Upstream},
 		},

@@ -91,7 +91,10 @@ func (in *updateClusterConfigInput) plan(p *change.Plan) error {
 		asked bool
 		plan  func(*change.Plan, eksfault.Refuse) error
 	}{
-		{in.Logging != nil, in.logging}, {in.AccessConfig != nil, in.access}, {in.UpgradePolicy != nil, in.support}, {in.DeletionProtection != nil, in.protection},
+		{in.Logging != nil, in.logging},
+		{in.AccessConfig != nil, in.access},
+		{in.UpgradePolicy != nil, in.support},
+		{in.DeletionProtection != nil, in.protection},
 		{in.Asked(), in.components},
 	} {
 		if part.asked {

@@ -39,9 +39,9 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := sigv4.Request{Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Header: r.Header, PayloadHash: hex.EncodeToString(hash[:])}
 	signed, err := sigv4.ReadHeader(request)
 	if err == nil {
-		err = signed.Verify(sigv4.Derive("secret", signed.Credential.Scope), request)
+		err = signed.Verify(sigv4.Derive("secret", signed.Scope), request)
 	}
-	if scope := signed.Credential.Scope; err != nil || scope.Service != "eks" || scope.Region != "eu-west-1" || signed.Credential.AccessKeyID != "AKIAEXAMPLE" {
+	if scope := signed.Scope; err != nil || scope.Service != "eks" || scope.Region != "eu-west-1" || signed.AccessKeyID != "AKIAEXAMPLE" {
 		a.t.Errorf("%s %s: %s, %v", r.Method, r.URL, signed.Credential, err)
 	}
 	a.asked = r.Method + " " + r.URL.EscapedPath() + " " + string(body)

@@ -24,7 +24,7 @@ func Host(state, etcd string, certificates authority.Store, memory func() (int64
 func room(memory func() (int64, error)) (insight.Amount, error) {
 	available, err := memory()
 	if err != nil {
-		return insight.Amount{}, errors.New("The memory of the host is not known")
+		return insight.Amount{}, errors.New("the memory of the host is not known")
 	}
 	return insight.Amount{Is: available, Of: planerollout.NewcomerMemory}, nil
 }
@@ -32,7 +32,7 @@ func room(memory func() (int64, error)) (insight.Amount, error) {
 func disk(path string) (insight.Amount, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(path, &stat); err != nil {
-		return insight.Amount{}, errors.New("The file system of the state directory cannot be looked at")
+		return insight.Amount{}, errors.New("the file system of the state directory cannot be looked at")
 	}
 	return insight.Amount{Is: int64(stat.Bavail) * stat.Bsize, Of: int64(stat.Blocks) * stat.Bsize}, nil //nolint:gosec // G115: no disk has 2^63 bytes
 }
@@ -41,7 +41,7 @@ func disk(path string) (insight.Amount, error) {
 func database(dir string) (insight.Amount, error) {
 	info, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
 	if err != nil {
-		return insight.Amount{}, errors.New("The file of etcd cannot be looked at")
+		return insight.Amount{}, errors.New("the file of etcd cannot be looked at")
 	}
 	return insight.Amount{Is: info.Size(), Of: component.EtcdQuota}, nil
 }
@@ -49,7 +49,7 @@ func database(dir string) (insight.Amount, error) {
 func ends(store authority.Store) (found []insight.Certificate, err error) {
 	entries, err := store.List()
 	if err != nil {
-		return nil, errors.New("The certificates of the control plane cannot be read")
+		return nil, errors.New("the certificates of the control plane cannot be read")
 	}
 	for _, e := range entries {
 		found = append(found, insight.Certificate{Name: e.Name, Ends: e.NotAfter, Renews: !e.Renewal.IsZero()})

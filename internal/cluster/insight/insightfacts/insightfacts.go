@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +61,7 @@ func Gather(ctx context.Context, s Sources) insight.Facts {
 // fact is one that is known unless there is an error.
 func fact[T any](is T, err error) insight.Fact[T] {
 	if err != nil {
-		return insight.Fact[T]{Unknown: err.Error()}
+		return insight.Fact[T]{Unknown: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]} // a sentence for people
 	}
 	return insight.Fact[T]{Is: is}
 }

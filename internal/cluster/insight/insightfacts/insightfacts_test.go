@@ -49,7 +49,8 @@ func objects() []client.Object {
 	return []client.Object{
 		node, budget, kind, slice("ready", nil), slice("unready", new(false)),
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{
-			{Name: "a.x.io", ClientConfig: of("ready"), FailurePolicy: fails, Rules: rules}, {Name: "b.x.io", ClientConfig: of("none"), FailurePolicy: ignores},
+			{Name: "a.x.io", ClientConfig: of("ready"), FailurePolicy: fails, Rules: rules},
+			{Name: "b.x.io", ClientConfig: of("none"), FailurePolicy: ignores},
 			{Name: "c.x.io", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://x.io")}, FailurePolicy: fails},
 		}},
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Webhooks: []admissionregistrationv1.MutatingWebhook{

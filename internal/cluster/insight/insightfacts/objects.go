@@ -34,7 +34,7 @@ const ownPrefix = "kubernetes.io:"
 // list lists objects. The error says in EKS's words that they cannot be listed.
 func list(ctx context.Context, api client.Client, into client.ObjectList, what string, options ...client.ListOption) error {
 	if err := api.List(ctx, into, options...); err != nil {
-		return errors.New("The " + what + " of the cluster cannot be listed")
+		return errors.New("the " + what + " of the cluster cannot be listed")
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func webhooks(ctx context.Context, api client.Client) (found []insight.Webhook, 
 	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
 	if err := errors.Join(list(ctx, api, &validating, "webhooks"), list(ctx, api, &mutating, "webhooks")); err != nil {
-		return nil, errors.New("The webhooks of the cluster cannot be listed")
+		return nil, errors.New("the webhooks of the cluster cannot be listed")
 	}
 	add := func(uri, name string, config admissionregistrationv1.WebhookClientConfig, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations) error {
 		if config.Service == nil || policy == nil || *policy != admissionregistrationv1.Fail {
@@ -156,7 +156,7 @@ func kinds(ctx context.Context, api client.Client) (found []insight.Kind, err er
 func stored(ctx context.Context, api client.Client, minor string) (found []insight.Stored, err error) {
 	of, err := release.All().OfMinor(minor)
 	if err != nil {
-		return nil, errors.New("Which kinds are new in the version of the cluster is not known")
+		return nil, errors.New("which kinds are new in the version of the cluster is not known")
 	}
 	for _, one := range of.Kinds {
 		kind := schema.GroupVersionKind(one)
@@ -167,7 +167,7 @@ func stored(ctx context.Context, api client.Client, minor string) (found []insig
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // the cluster does not serve it
 			continue
 		case err != nil:
-			return nil, errors.New("The objects of kind " + kind.Kind + " cannot be listed")
+			return nil, errors.New("the objects of kind " + kind.Kind + " cannot be listed")
 		}
 		others := slices.DeleteFunc(all.Items, func(o metav1.PartialObjectMetadata) bool { return strings.HasPrefix(o.Name, ownPrefix) })
 		found = append(found, insight.Stored{URI: "/apis/" + kind.GroupVersion().String() + "/" + kind.Kind, Objects: len(others)})
