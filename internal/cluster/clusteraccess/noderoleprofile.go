@@ -23,7 +23,7 @@ func (n *NodeRoles) makeProfile(ctx context.Context, role *v1alpha1.IAMRole) (st
 	switch {
 	case err == nil:
 		return name, nil
-	case errors.Is(err, identityservice.ErrNotReady), errors.Is(err, identityservice.ErrConflict), errors.Is(err, identityservice.ErrExists):
+	case errors.Is(err, identityservice.ErrNotReady), errors.Is(err, identityservice.ErrConflict), errors.Is(err, identityservice.ErrDeleted), errors.Is(err, identityservice.ErrExists):
 		return "", fmt.Errorf("making an instance profile for role %s: %w", role.Spec.Name, err) // it is tried again
 	}
 	return "", &nodegroup.RoleProblem{Reason: reasonNoProfile, Message: fmt.Sprintf("no instance profile carries the role %s, and none can be made: %v", role.Spec.Name, err)}

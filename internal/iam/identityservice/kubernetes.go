@@ -246,7 +246,11 @@ func (k *Kubernetes) Create(ctx context.Context, e Entity) error {
 func (k *Kubernetes) create(ctx context.Context, o client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if err := k.client.Create(ctx, o); err != nil {
+	err := k.client.Create(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err): // the kind, or its namespace
+		return fmt.Errorf("%w: %w", errAway, err)
+	case err != nil:
 		return outcome(err)
 	}
 	k.heard(o)

@@ -233,7 +233,7 @@ func TestErrorsOfThePlane(t *testing.T) {
 	gr := v1alpha1.GroupVersion.WithResource("iamusers").GroupResource()
 	for _, test := range []struct{ err, want error }{
 		{apierrors.NewConflict(gr, "x", errors.New("x")), identityservice.ErrConflict},
-		{apierrors.NewNotFound(gr, "x"), identityservice.ErrDeleted},
+		{apierrors.NewNotFound(gr, "x"), identityservice.ErrAway()},
 		{apierrors.NewAlreadyExists(gr, "x"), identityservice.ErrExists},
 		{apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("IAMUser").GroupKind(), "x", nil), identityservice.ErrRefused},
 		{apierrors.NewServiceUnavailable("x"), identityservice.ErrAway()},
