@@ -177,7 +177,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 			ports, err := h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port))
 			return ports.Places(), err
 		}),
-		steps.Into("simulated machines", &specs.Simulates, func() (bool, error) { return simulates(account, wanted) }),
+		steps.New("simulated machines", func() error { specs.Simulates = simulates(account, wanted); return nil }),
 		steps.New("users", func() error { h.ensureUsers(); return nil }),
 		steps.Into("issuer", &specs.Issuer, func() (component.Issuer, error) { return issuer.EnsureCluster(account.State, h.dir) }),
 		steps.Into("network", &specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) }),

@@ -64,6 +64,10 @@ func (h *hosted) begin() (change int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.followed.settled = 0
+	select {
+	case <-h.reload: // for the record that is about to be read
+	default:
+	}
 	return h.followed.changes + 1
 }
 

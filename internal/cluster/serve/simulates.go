@@ -10,16 +10,17 @@ import (
 )
 
 // simulates reports whether a cluster needs the simulator: it is asked for simulated machines, or has some. Where there
-// is no VPC, others cannot be asked for.
-func simulates(account component.Account, wanted clusterconfig.Config) (bool, error) {
+// is no VPC, others cannot be asked for, and where machines cannot be read it may have some.
+func simulates(account component.Account, wanted clusterconfig.Config) bool {
 	if !account.VPC || simulated.Asked(wanted.NodeGroups) {
-		return true, nil
+		return true
 	}
 	store, err := providerlist.Store(account)
 	if err != nil {
-		return false, err
+		return true
 	}
-	return simulated.Has(store, wanted.Cluster.Spec.Name)
+	has, err := simulated.Has(store, wanted.Cluster.Spec.Name)
+	return has || err != nil
 }
 
 // simulated returns what is to be called after the launch of a simulated machine: the simulator starts with the first

@@ -19,8 +19,8 @@
 //	it dies between two steps            the layout says which step is next
 //	it dies while records are saved      they are saved again: nothing was changed
 //	a newer release carries on           what the release before began; the records that were saved are those of before both
-//	an older release is started          it refuses the directory, also one whose conversion has only begun, and names the
-//	                                     release that wrote the directory
+//	an older release is started          it refuses the directory and names the release that wrote it; from v0.2.0 on, also
+//	                                     a directory whose conversion has only begun
 //
 // It trusts the state directory, which is private to its owner, and that one service runs on it.
 package stateconversion
