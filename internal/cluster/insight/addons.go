@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// addons looks for add-ons whose version does not fit a minor. The add-on kube-proxy may be as old as kube-proxy itself.
+// addons looks for add-ons whose version does not fit a minor. The add-on kube-proxy may be as old as kube-proxy itself,
+// and keeps no cluster from the minor before: it has no objects, and what machines run is looked at by itself.
 func addons(f Facts, minor string, category Category) Insight {
 	i := Insight{
 		Name: "EKS add-on version compatibility", Category: category, Minor: minor,
@@ -17,6 +18,9 @@ func addons(f Facts, minor string, category Category) Insight {
 	if f.Addons.Unknown != "" {
 		return i.unknown(f.Addons.Unknown)
 	}
+	if len(f.Addons.Is) > 0 && !slices.ContainsFunc(f.Addons.Is, func(a Addon) bool { return len(a.Versions[minor]) > 0 }) {
+		return i.unknown(fmt.Sprintf("This Muster knows no versions of add-ons for Kubernetes v%s", minor))
+	}
 	to, _ := minorNumber(minor)
 	var resources []Resource
 	for _, a := range f.Addons.Is {
@@ -24,7 +28,7 @@ func addons(f Facts, minor string, category Category) Insight {
 		i.Addons = append(i.Addons, Compatible{a.Name, fit})
 		is, numbered := minorNumber(a.Version)
 		switch {
-		case slices.Contains(fit, a.Version), a.Name == "kube-proxy" && numbered && is <= to:
+		case slices.Contains(fit, a.Version), a.Name == "kube-proxy" && (category == RollbackReadiness || numbered && is <= to):
 			continue
 		case !a.known():
 			resources = append(resources, Resource{Finding{Warning, fmt.Sprintf("Version %q of the add-on %s is not one of this Muster's", a.Version, a.Name)}, "addon/" + a.Name})

@@ -15,7 +15,7 @@ func etcd(f Facts) Insight {
 	i := Insight{
 		Name: "Size of etcd", Category: UpgradeReadiness, Minor: f.Next,
 		Description:    "Compares the size of etcd's file with its quota",
-		Recommendation: "Delete objects that nobody needs",
+		Recommendation: "Delete objects that nobody needs, and have the file shrink: muster defragment",
 	}
 	is := f.Host.Etcd.Is
 	said := fmt.Sprintf("etcd's file has %d of %d MiB", is.Is>>20, is.Of>>20)

@@ -62,8 +62,10 @@ type Webhook struct {
 	// Service that answers, as namespace/name, and whether it has an endpoint that is ready.
 	Service string
 	Ready   bool
-	// Resources that it is asked about, as group/resource; * stands for all.
+	// Resources that it is asked about when they are made or changed, as group/resource; * stands for all.
 	Resources []string
+	// Some says that labels or conditions choose the objects of them that it is asked about.
+	Some bool
 }
 
 // Budget is a PodDisruptionBudget.

@@ -68,12 +68,17 @@ func TestRules(t *testing.T) {
 			"ROLLBACK " + proxies:  "ERROR /api/v1/nodes/new=ERROR",
 		}},
 		"an add-on for this minor alone": {func(f *Facts) {
-			f.Addons.Is[0].Version, f.Addons.Is[0].Versions = "v2.0.0-eksbuild.1", map[string][]string{"1.37": {"v2.0.0-eksbuild.1"}, "1.36": {"v1.0.0-eksbuild.1"}}
+			f.Addons.Is[0].Version, f.Addons.Is[0].Versions = "v2.0.0-eksbuild.1", map[string][]string{"1.38": {"v3.0.0-eksbuild.1"}, "1.37": {"v2.0.0-eksbuild.1"}, "1.36": {"v1.0.0-eksbuild.1"}}
 		}, map[string]string{"UPGRADE " + addon: "ERROR addon/coredns=ERROR", "ROLLBACK " + addon: "ERROR addon/coredns=ERROR"}},
 		"an add-on of another Muster": {func(f *Facts) { f.Addons.Is[0].Version = "v1.13.0-eksbuild.1" }, map[string]string{"UPGRADE " + addon: "WARNING addon/coredns=WARNING", "ROLLBACK " + addon: "WARNING addon/coredns=WARNING"}},
 		"kube-proxy of this minor": {func(f *Facts) {
 			f.Addons.Is[1].Version, f.Addons.Is[1].Versions = "v1.37.2-eksbuild.1", map[string][]string{"1.37": {"v1.37.2-eksbuild.1"}, "1.36": {"v1.36.4-eksbuild.1"}}
-		}, map[string]string{"ROLLBACK " + addon: "ERROR addon/kube-proxy=ERROR"}},
+		}, nil},
+		"add-ons of the newest minor": {func(f *Facts) {
+			for i := range f.Addons.Is {
+				f.Addons.Is[i].Versions = map[string][]string{"1.37": {f.Addons.Is[i].Version}, "1.36": {f.Addons.Is[i].Version}}
+			}
+		}, map[string]string{"UPGRADE " + addon: "UNKNOWN"}},
 		"deprecated APIs": {func(f *Facts) {
 			f.Requests.Is.APIs = []Request{{"/apis/a/v1", "1.38", 3}, {"/apis/b/v1", "1.39", 1}, {"/apis/c/v1", "", 1}}
 		}, map[string]string{

@@ -16,7 +16,7 @@ var startup = []string{
 }
 
 // webhooks looks for webhooks that fail closed and that nobody answers: ERROR if an API server writes what they are asked
-// about when it starts.
+// about when it starts. Whether labels and conditions choose what it writes is not known: that is a WARNING.
 func webhooks(f Facts, minor string, category Category) Insight {
 	i := Insight{
 		Name: "Webhooks that nobody answers", Category: category, Minor: minor,
@@ -32,7 +32,7 @@ func webhooks(f Facts, minor string, category Category) Insight {
 			continue
 		}
 		found := Finding{Warning, fmt.Sprintf("Webhook %s fails closed, and Service %s has no endpoint that is ready", w.Name, w.Service)}
-		if at := slices.IndexFunc(startup, w.about); at >= 0 {
+		if at := slices.IndexFunc(startup, w.about); at >= 0 && !w.Some {
 			found = Finding{Error, found.Reason + ": it is asked about " + strings.TrimPrefix(startup[at], "/") + ", which an API server writes when it starts"}
 		}
 		resources = append(resources, Resource{found, w.URI})
@@ -45,6 +45,6 @@ func (w Webhook) about(resource string) bool {
 	group, name, _ := strings.Cut(resource, "/")
 	return slices.ContainsFunc(w.Resources, func(asked string) bool {
 		askedGroup, askedName, _ := strings.Cut(asked, "/")
-		return (askedGroup == "*" || askedGroup == group) && (askedName == "*" || askedName == name)
+		return (askedGroup == "*" || askedGroup == group) && (askedName == "*" || askedName == "*/*" || askedName == name)
 	})
 }

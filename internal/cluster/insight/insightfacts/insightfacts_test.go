@@ -39,7 +39,11 @@ func objects() []client.Object {
 	of := func(service string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "n", Name: service}}
 	}
-	rules := []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{APIGroups: []string{"", "apps"}, Resources: []string{"pods", "*"}}}}
+	rules := []admissionregistrationv1.RuleWithOperations{
+		{Operations: []admissionregistrationv1.OperationType{"CREATE"}, Rule: admissionregistrationv1.Rule{APIGroups: []string{"", "apps"}, Resources: []string{"pods", "*"}}},
+		{Operations: []admissionregistrationv1.OperationType{"DELETE", "CONNECT"}, Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, Resources: []string{"*/*"}}},
+	}
+	some := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	slice := func(service string, ready *bool) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: service}}, Endpoints: []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: ready}}}}
 	}
@@ -54,7 +58,7 @@ func objects() []client.Object {
 			{Name: "c.x.io", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://x.io")}, FailurePolicy: fails},
 		}},
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Webhooks: []admissionregistrationv1.MutatingWebhook{
-			{Name: "d.x.io", ClientConfig: of("unready"), FailurePolicy: fails}, {Name: "e.x.io", ClientConfig: of("none"), FailurePolicy: fails},
+			{Name: "d.x.io", ClientConfig: of("unready"), FailurePolicy: fails, ObjectSelector: some}, {Name: "e.x.io", ClientConfig: of("none"), FailurePolicy: fails},
 		}},
 	}
 }
@@ -87,7 +91,7 @@ func TestGather(t *testing.T) {
 		Requests: insight.Fact[insight.Requests]{Is: insight.Requests{Since: since, APIs: []insight.Request{{Path: "/apis/g/v1/r", Removed: "1.40", Count: 2}}}},
 		Webhooks: insight.Fact[[]insight.Webhook]{Is: []insight.Webhook{
 			{URI: "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/v", Name: "a.x.io", Service: "n/ready", Ready: true, Resources: []string{"/pods", "/*", "apps/pods", "apps/*"}},
-			{URI: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/m", Name: "d.x.io", Service: "n/unready"},
+			{URI: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/m", Name: "d.x.io", Service: "n/unready", Some: true},
 			{URI: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/m", Name: "e.x.io", Service: "n/none"},
 		}},
 		Budgets: insight.Fact[[]insight.Budget]{Is: []insight.Budget{{URI: "/apis/policy/v1/namespaces/n/poddisruptionbudgets/b", Pods: 3}}},

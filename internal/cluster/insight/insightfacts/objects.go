@@ -59,31 +59,47 @@ func webhooks(ctx context.Context, api client.Client) (found []insight.Webhook, 
 	if err := errors.Join(list(ctx, api, &validating, "webhooks"), list(ctx, api, &mutating, "webhooks")); err != nil {
 		return nil, errors.New("the webhooks of the cluster cannot be listed")
 	}
-	add := func(uri, name string, config admissionregistrationv1.WebhookClientConfig, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations) error {
-		if config.Service == nil || policy == nil || *policy != admissionregistrationv1.Fail {
+	add := func(uri string, w admissionregistrationv1.ValidatingWebhook) error {
+		service := w.ClientConfig.Service
+		if service == nil || w.FailurePolicy == nil || *w.FailurePolicy != admissionregistrationv1.Fail {
 			return nil
 		}
-		ready, err := answered(ctx, api, config.Service.Namespace, config.Service.Name)
-		found = append(found, insight.Webhook{URI: uri, Name: name, Service: config.Service.Namespace + "/" + config.Service.Name, Ready: ready, Resources: asked(rules)})
+		ready, err := answered(ctx, api, service.Namespace, service.Name)
+		found = append(found, insight.Webhook{
+			URI: uri, Name: w.Name, Service: service.Namespace + "/" + service.Name, Ready: ready, Resources: asked(w.Rules),
+			Some: chooses(w.NamespaceSelector) || chooses(w.ObjectSelector) || len(w.MatchConditions) > 0,
+		})
 		return err
 	}
 	const path = "/apis/admissionregistration.k8s.io/v1/"
 	for i := range validating.Items {
 		for _, w := range validating.Items[i].Webhooks {
-			err = errors.Join(err, add(path+"validatingwebhookconfigurations/"+validating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.Rules))
+			err = errors.Join(err, add(path+"validatingwebhookconfigurations/"+validating.Items[i].Name, w))
 		}
 	}
 	for i := range mutating.Items {
 		for _, w := range mutating.Items[i].Webhooks {
-			err = errors.Join(err, add(path+"mutatingwebhookconfigurations/"+mutating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.Rules))
+			err = errors.Join(err, add(path+"mutatingwebhookconfigurations/"+mutating.Items[i].Name, admissionregistrationv1.ValidatingWebhook{
+				Name: w.Name, ClientConfig: w.ClientConfig, FailurePolicy: w.FailurePolicy, Rules: w.Rules,
+				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions,
+			}))
 		}
 	}
 	return found, err
 }
 
-// asked are the resources that rules are about.
+// chooses reports whether a selector leaves something out.
+func chooses(s *metav1.LabelSelector) bool {
+	return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0
+}
+
+// asked are the resources that rules are about when they are made or changed.
 func asked(rules []admissionregistrationv1.RuleWithOperations) (resources []string) {
+	writes := []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll, admissionregistrationv1.Create, admissionregistrationv1.Update}
 	for _, rule := range rules {
+		if !slices.ContainsFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool { return slices.Contains(writes, o) }) {
+			continue
+		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				resources = append(resources, group+"/"+resource)
