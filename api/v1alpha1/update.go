@@ -40,6 +40,7 @@ type Update struct {
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an update cannot be changed; make a new one"
 // +kubebuilder:validation:XValidation:rule="has(self.nodeGroup) && size(self.nodeGroup) > 0 ? self.type in ['ConfigUpdate', 'VersionUpdate'] : self.type != 'ConfigUpdate'",message="an update of type ConfigUpdate names a node group, and one of type VersionUpdate may; the others do not",fieldPath=".nodeGroup"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'AddonUpdate') == (has(self.addon) && size(self.addon) > 0)",message="an update of type AddonUpdate names an add-on; the others do not",fieldPath=".addon"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'EtcdDefragmentation') == (has(self.change.defragmentEtcd) && self.change.defragmentEtcd)",message="an update of type EtcdDefragmentation sets defragmentEtcd; the others do not",fieldPath=".change"
 type UpdateSpec struct {
 	// ClusterName is the spec.name of the cluster.
 	//

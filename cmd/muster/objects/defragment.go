@@ -43,7 +43,7 @@ func (d *defragmentCommand) command() *cobra.Command {
 		Long: `Give back the space of a cluster's etcd that is not in use. The file of etcd never shrinks by itself, and an etcd whose file has
 reached its quota raises the alarm NOSPACE and takes deletions alone.
 
-  without the alarm  the file is defragmented if more than 200 MiB and more than half of it are not in use; otherwise nothing is done
+  without the alarm  the file is defragmented if more than 200 MiB of it are not in use, and more than half unless it is nearly full; otherwise nothing is done
   with the alarm     the history is compacted, the file defragmented, and the alarm disarmed; lists in pages and watches begin anew
 
 While etcd copies what is in use it answers nobody, so neither does the API of the cluster. How long that takes at most is told before.

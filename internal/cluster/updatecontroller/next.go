@@ -84,10 +84,10 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 		return decision{step: stepNote}
 	case u.Status.AppliedAt == nil && u.Annotations[v1alpha1.AnnotationCancel] == "true":
 		return decision{step: stepCancel}
+	case u.Spec.Change.DefragmentEtcd: // before older ones: an etcd without space may be what they wait for
+		return decision{step: stepFreeEtcd}
 	case u.Status.AppliedAt == nil && is.older != "":
 		return wait("update %s of %s comes first", is.older, what)
-	case u.Spec.Change.DefragmentEtcd:
-		return decision{step: stepFreeEtcd}
 	case u.Status.AppliedAt == nil:
 		return decision{step: stepApply}
 	}

@@ -17,8 +17,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// worthBytes is how much a file must have that is not in use, and more than half of itself, for a defragmentation to be
-// worth its pause.
+// worthBytes is how much a file must have that is not in use for a defragmentation to be worth its pause; also more than
+// half of itself, unless it is nearly full.
 const worthBytes = 200 << 20
 
 // perSecond is how many bytes in use a defragmentation copies in a second, at least: 14 MiB took 20 ms on two
@@ -42,8 +42,11 @@ type Space struct {
 // Worth reports whether a defragmentation is worth its pause.
 func (s Space) Worth() bool {
 	unused := s.Size - s.InUse
-	return unused > worthBytes && unused > s.Size/2
+	return unused > worthBytes && (unused > s.Size/2 || s.full())
 }
+
+// full reports whether the file is nearly full.
+func (s Space) full() bool { return s.Size*100 >= s.Quota*nearly }
 
 // Pause is how long a defragmentation may keep etcd, and so the API, from answering.
 func (s Space) Pause() time.Duration {
@@ -62,7 +65,7 @@ func (s Space) Forecast() string {
 	case s.Worth():
 		return fmt.Sprintf("%s. Defragmenting it keeps etcd and the API from answering for up to %s", s, s.Pause().Round(time.Second))
 	}
-	return fmt.Sprintf("%s. A defragmentation is not worth its pause: that takes more than %d MiB, and more than half of the file, that are not in use", s, worthBytes>>20)
+	return fmt.Sprintf("%s. A defragmentation is not worth its pause: that takes more than %d MiB that are not in use, and more than half of the file unless it has %d %% of its quota", s, worthBytes>>20, nearly)
 }
 
 // Reasons of the condition EtcdSpace.
@@ -87,7 +90,7 @@ func (s Space) Condition() (metav1.Condition, bool) {
 	switch {
 	case s.NoSpace:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNoSpace, NoSpace
-	case s.Size*100 >= s.Quota*nearly:
+	case s.full():
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNearly, text+": delete objects, or give space back by `muster defragment`"
 	}
 	return c, true

@@ -24,6 +24,8 @@ func TestWorth(t *testing.T) {
 		"much, and less than a half": {1000, 500, false},
 		"much, and more than a half": {1000, 499, true},
 		"a half of little":           {300, 100, false},
+		"nearly full of history":     {3300, 3099, true},
+		"nearly full of objects":     {3300, 3100, false},
 	} {
 		if got := (Space{Size: c.size * mib, InUse: c.inUse * mib, Quota: 4096 * mib}).Worth(); got != c.want {
 			t.Errorf("%s: %v", name, got)
