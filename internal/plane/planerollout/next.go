@@ -140,7 +140,7 @@ func (w Wanted) take(next *Record, newcomer, serving int, facts Facts) (reason s
 	case !w.current(*s):
 		s.Spec, s.Since = w.Servers[s.Slot], facts.Now
 	case ready && newer(next.Followers, s.Spec):
-		next.Before, next.Followers = next.Followers, w.Followers
+		next.Before, next.Followers, s.Since = next.Followers, w.Followers, facts.Now // followers have time of their own
 	case ready && (next.Before == nil || facts.ready(next.Followers)):
 		s.Phase, s.Since, next.Before = Serving, facts.Now, nil
 		if serving >= w.Replicas {
