@@ -14,6 +14,9 @@ const AnnotationCancel = "muster.dev/cancel"
 // AnnotationForceVersion on a Cluster is the minor version that the cluster is taken to although insights with the status ERROR are against it.
 const AnnotationForceVersion = "muster.dev/force-version"
 
+// AnnotationSettingsBefore on a Cluster has the settings of its control plane from before the update that changes them, as JSON, until that has ended.
+const AnnotationSettingsBefore = "muster.dev/settings-before"
+
 // Update is one accepted change of a cluster, node group or add-on, and its progress. It is in the namespace of its cluster. Its name is
 // the id in the EKS API. A controller makes the change and waits until it has taken effect.
 //

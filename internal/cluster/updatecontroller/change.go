@@ -24,7 +24,7 @@ func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChang
 		}
 	}
 	if change.Components != nil {
-		change.Components.Change(&c.Spec)
+		changeSettings(c, *change.Components)
 	}
 	if change.DeletionProtection != nil {
 		c.Spec.DeletionProtection = *change.DeletionProtection

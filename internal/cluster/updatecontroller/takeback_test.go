@@ -3,6 +3,7 @@
 package updatecontroller
 
 import (
+	"maps"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,61 @@ func TestWhatIsKept(t *testing.T) {
 		}
 		if change(is.cluster); keeps(u, is.cluster) != want {
 			t.Errorf("%s: it keeps %q", name, keeps(u, is.cluster))
+		}
+	}
+}
+
+// Force is of one upgrade: it ends with its update, and that of another stays.
+func TestForceEnds(t *testing.T) {
+	t.Parallel()
+	for by, left := range map[string]string{"u1": "", "u2": "1.37"} {
+		u, is := upgradeOf("1.37")
+		u.Spec.Change.Force, u.Status.Phase = true, v1alpha1.UpdateSuccessful
+		c := is.cluster
+		c.Spec.Version, c.Annotations = "1.37", map[string]string{v1alpha1.AnnotationUpdate: by, v1alpha1.AnnotationForceVersion: "1.37"}
+		w := newWorld(t, c, u)
+		if err := w.step("u1"); err != nil {
+			t.Fatal(err)
+		}
+		if w.get(c); c.Annotations[v1alpha1.AnnotationForceVersion] != left || c.Annotations[v1alpha1.AnnotationUpdate] != by || c.Spec.Version != "1.37" {
+			t.Errorf("changed by %s: %s, %v", by, c.Spec.Version, c.Annotations)
+		}
+	}
+}
+
+// Settings that were refused are set back, so that the next update is not refused for their sake; those of a cluster that
+// took them, or asks for others by now, stay.
+func TestRefusedSettingsAreTakenBack(t *testing.T) {
+	t.Parallel()
+	gates := v1alpha1.FeatureGates{"Nope": true}
+	for name, c := range map[string]struct {
+		meanwhile func(*v1alpha1.Cluster)
+		phase     v1alpha1.UpdatePhase
+		want      v1alpha1.FeatureGates
+		level     int32
+	}{
+		"refused":                {refuse, v1alpha1.UpdateFailed, v1alpha1.FeatureGates{"Old": true}, 2},
+		"taken":                  {func(*v1alpha1.Cluster) {}, v1alpha1.UpdateSuccessful, gates, 4},
+		"not heard of in time":   {func(*v1alpha1.Cluster) {}, v1alpha1.UpdateFailed, gates, 4},
+		"changed by kubectl":     {func(c *v1alpha1.Cluster) { c.Spec.FeatureGates = v1alpha1.FeatureGates{"X": true}; refuse(c) }, v1alpha1.UpdateFailed, v1alpha1.FeatureGates{"X": true}, 4},
+		"changed by another one": {func(c *v1alpha1.Cluster) { refuse(c); c.Annotations[v1alpha1.AnnotationUpdate] = "u2" }, v1alpha1.UpdateFailed, gates, 4},
+	} {
+		u, is := upgradeOf("1.37")
+		u.Spec.Type, u.Spec.Change = v1alpha1.UpdateComponentConfig, v1alpha1.UpdateChange{Components: &v1alpha1.UpdateComponents{
+			FeatureGates: &gates, Scheduler: &v1alpha1.SchedulerSettings{LogLevel: new(int32(4))},
+		}}
+		cluster := is.cluster
+		cluster.Spec.FeatureGates, cluster.Spec.Scheduler.LogLevel = v1alpha1.FeatureGates{"Old": true}, new(int32(2))
+		changeCluster(cluster, u.Name, u.Spec.Change)
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
+		c.meanwhile(cluster)
+		u.Status.Phase = c.phase
+		w := newWorld(t, cluster, u)
+		if err := w.step("u1"); err != nil {
+			t.Fatal(err)
+		}
+		if w.get(cluster); !maps.Equal(cluster.Spec.FeatureGates, c.want) || *cluster.Spec.Scheduler.LogLevel != c.level {
+			t.Errorf("%s: %v, %d", name, cluster.Spec.FeatureGates, *cluster.Spec.Scheduler.LogLevel)
 		}
 	}
 }
