@@ -149,7 +149,7 @@ func (c *Client) Load(ctx context.Context, request Load, archive io.Reader) erro
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
 	if response.StatusCode != http.StatusOK {
-		return refusal(response)
+		return refusal(ctx, response)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (c *Client) stream(ctx context.Context, name string, request any) (io.ReadW
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		defer func() { _ = response.Body.Close() }()
-		return nil, refusal(response)
+		return nil, refusal(ctx, response)
 	}
 	body, ok := response.Body.(io.ReadWriteCloser)
 	if !ok || response.Header.Get("Upgrade") != upgrade {
@@ -220,7 +220,7 @@ func ask[Q request, A any](ctx context.Context, c *Client, o operation[Q, A], re
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
 	if response.StatusCode != http.StatusOK {
-		return answer, refusal(response)
+		return answer, refusal(ctx, response)
 	}
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
@@ -257,8 +257,12 @@ func (c *Client) send(ctx context.Context, by *http.Client, name string, value a
 	return response, nil
 }
 
-// refusal is the error of an answer that is not what was asked for.
-func refusal(response *http.Response) error {
+// refusal is the error of an answer that is not what was asked for. A host that sees its caller go may still be heard, as
+// it closes: a caller that went is told so, whatever the host makes of it.
+func refusal(ctx context.Context, response *http.Response) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("asking a host: %w", err)
+	}
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxFault))
 	if err != nil {
 		return fmt.Errorf("reading the answer of a host: %w", err)
