@@ -222,7 +222,10 @@ func (w *planeStory) ofBefore() {
 			w.t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(w.cluster().TokenSigner()), os.RemoveAll(w.cluster().PodWebhook()), os.Remove(w.cluster().TokenKeys())); err != nil {
+	if err := errors.Join(
+		os.RemoveAll(w.cluster().TokenSigner()), os.RemoveAll(w.cluster().PodWebhook()), os.Remove(w.cluster().TokenKeys()),
+		os.WriteFile(w.dir.Layout(), []byte("4\n"), 0o600), os.Remove(filepath.Join(string(w.dir), "written.json")),
+	); err != nil {
 		w.t.Fatal(err)
 	}
 	w.muster("up")
