@@ -62,12 +62,13 @@ func TestRollbackOfACluster(t *testing.T) {
 	i.ready()
 }
 
-// force takes the cluster to the next minor although nobody answers a webhook, which is asked about nothing that there is.
+// force takes the cluster to the next minor although nobody answers a webhook. It is asked about new namespaces, and an
+// API server makes none where all of Kubernetes' are there.
 func (i *installation) force(is, next release.Release) {
 	i.t.Helper()
 	i.apply(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: nobody}, webhooks: [{name: nobody.muster.dev, failurePolicy: Fail, `+
-		`sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {namespace: default, name: nobody}}, objectSelector: {matchLabels: {nobody: has-it}}, `+
-		`rules: [{apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [clusterroles]}]}]}`, "--context", "muster")
+		`sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {namespace: default, name: nobody}}, `+
+		`rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}]}]}`, "--context", "muster")
 	against := "spec.version: insights are against " + next.Minor() + ": Webhooks that nobody answers: 1 webhooks fail closed, and nobody answers (/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nobody)"
 	before := i.processes()[component.APIServer]
 	i.failsBecause("unforced", fmt.Sprintf("type: VersionUpdate, change: {version: %q}", next.Minor()), against+": mend that, or go on all the same by the annotation muster.dev/force-version="+next.Minor())
