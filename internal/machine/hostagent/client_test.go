@@ -17,19 +17,21 @@ import (
 // A host that is heard saying that its caller went is not believed to have refused: the caller is told that it went.
 func TestRefusalOfACallerThatWent(t *testing.T) {
 	t.Parallel()
-	answer := func(err error) *http.Response {
-		raw, encoded := json.Marshal(faultOf(err))
-		if encoded != nil {
-			t.Fatal(encoded)
+	told := func(ctx context.Context, said error) error {
+		raw, err := json.Marshal(faultOf(said))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return &http.Response{StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(raw))}
+		answer := &http.Response{StatusCode: http.StatusConflict, Body: io.NopCloser(bytes.NewReader(raw))}
+		defer func() { _ = answer.Body.Close() }()
+		return refusal(ctx, answer)
 	}
-	if err := refusal(t.Context(), answer(machine.ErrSubnetFull)); !errors.Is(err, machine.ErrSubnetFull) {
+	if err := told(t.Context(), machine.ErrSubnetFull); !errors.Is(err, machine.ErrSubnetFull) {
 		t.Errorf("of a caller that waits: %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := refusal(gone, answer(context.Canceled)); !errors.Is(err, context.Canceled) {
+	if err := told(gone, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("of one that went: %v", err)
 	}
 }
