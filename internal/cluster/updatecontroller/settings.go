@@ -43,7 +43,7 @@ func settingsBefore(u *v1alpha1.Update, c *v1alpha1.Cluster) *settings {
 	return before
 }
 
-// set gives them to a cluster; none leave it as it is.
+// set gives the settings to a cluster; nil leaves the cluster as it is.
 func (s *settings) set(spec *v1alpha1.ClusterSpec) {
 	if s != nil {
 		spec.APIServer.APIServerSettings, spec.ControllerManager, spec.Scheduler, spec.FeatureGates = s.APIServer, s.ControllerManager, s.Scheduler, s.FeatureGates

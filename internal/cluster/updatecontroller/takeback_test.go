@@ -85,7 +85,7 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// Force is of one upgrade: it ends with its update, and that of another stays.
+// Force is of one upgrade: it ends with its update, and the force of another stays.
 func TestForceEnds(t *testing.T) {
 	t.Parallel()
 	for by, left := range map[string]string{"u1": "", "u2": "1.37"} {
@@ -103,8 +103,8 @@ func TestForceEnds(t *testing.T) {
 	}
 }
 
-// Settings that were refused are set back, so that the next update is not refused for their sake; those of a cluster that
-// took them, or asks for others by now, stay.
+// Settings that were refused are set back, so that the next update is not refused for their sake; settings of a cluster
+// that took them, or asks for others by now, stay.
 func TestRefusedSettingsAreTakenBack(t *testing.T) {
 	t.Parallel()
 	gates := v1alpha1.FeatureGates{"Nope": true}
