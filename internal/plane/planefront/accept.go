@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,8 @@ const (
 	// acceptPause is the time until another try when the kernel lets no connection be accepted, as while all file
 	// descriptors are taken.
 	acceptPause = 50 * time.Millisecond
+	// maxServers is how many servers a connection is passed to one after the other while each goes without a word.
+	maxServers = 4
 )
 
 // accept passes connections on until the listener is closed, which is not an error.
@@ -62,31 +65,52 @@ func (f *Front) accept(ctx context.Context, listener net.Listener) error {
 func (f *Front) serve(ctx context.Context, accepted net.Conn) {
 	client := accepted.(*net.TCPConn) //nolint:forcetypeassert // of a TCP listener
 	_ = client.SetKeepAlive(false)    // which net turns on for a listener that was passed
-	server, done := f.connect(ctx)
+	server, address := f.connect(ctx, netip.AddrPort{})
 	if server == nil {
 		f.metrics.refused.WithLabelValues(refusedNoServer).Inc()
 		reset(client)
 		return
 	}
-	defer done()
+	done := f.pool.took(address)
+	defer func() { done() }()
 	f.metrics.connections.Inc()
-	join(ctx, client, server, f.lookNow)
+	tried := 1
+	join(ctx, client, server, func() *net.TCPConn {
+		f.lookNow()
+		if tried == maxServers {
+			return nil
+		}
+		tried++
+		next, other := f.connect(ctx, address)
+		if next != nil {
+			f.metrics.repeated.Inc()
+			done()
+			address, done = other, f.pool.took(other)
+		}
+		return next
+	}, f.lookNow)
 }
 
-// connect offers a connection to servers until one accepts; nil if none does in time. Nothing of the client's has been
-// read yet, so any of them will do.
-func (f *Front) connect(ctx context.Context) (*net.TCPConn, func()) {
+// connect offers a connection to servers until one accepts; nil if none does in time. None has answered the client yet,
+// so any of them will do, the one at the address without a word only where there is no other.
+func (f *Front) connect(ctx context.Context, silent netip.AddrPort) (*net.TCPConn, netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()
 	late, toAll := time.After(patience), false
 	for {
 		order, ready, changed := f.pool.choose()
+		if i := slices.Index(order, silent); i >= 0 {
+			order = append(slices.Delete(order, i, i+1), silent)
+			if len(order) == 1 {
+				pause(ctx, retryEvery)
+			}
+		}
 		var again <-chan time.Time
 		if ready || toAll {
 			for _, address := range order {
 				server, err := dial(ctx, address)
 				if err == nil {
-					return server, f.pool.took(address)
+					return server, address
 				}
 				if errors.Is(err, unix.ECONNREFUSED) && f.pool.refused(address, time.Now()) {
 					f.tellServer(address, refuses)
@@ -96,7 +120,7 @@ func (f *Front) connect(ctx context.Context) (*net.TCPConn, func()) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil
+			return nil, netip.AddrPort{}
 		case <-late:
 			toAll = true
 		case <-changed:

@@ -50,7 +50,7 @@ func BenchmarkPass(b *testing.B) {
 							return
 						}
 						if server, err := dial(b.Context(), direct); err == nil {
-							join(b.Context(), client.(*net.TCPConn), server, func() {}) //nolint:forcetypeassert // of a TCP listener
+							join(b.Context(), client.(*net.TCPConn), server, func() *net.TCPConn { return nil }, func() {}) //nolint:forcetypeassert // of a TCP listener
 						}
 					}()
 				}

@@ -16,6 +16,8 @@
 //	                                stay until the server has answered them
 //	no server is ready              a connection waits for a moment, then goes to any server that accepts it: what an
 //	                                API server says of itself is worth more than a reset
+//	a server is killed              connections that it has not answered yet go to another one, or to it when it is back;
+//	                                those that it has answered break
 //	no server accepts               the connection is reset
 //	the front is replaced           the next one takes the listener over (SCM_RIGHTS), this one accepts nothing more and
 //	                                ends with its last connection, or after a day

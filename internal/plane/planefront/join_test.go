@@ -23,7 +23,7 @@ func joined(t *testing.T) (client, server *net.TCPConn, end func()) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		join(ctx, a, b, func() {})
+		join(ctx, a, b, func() *net.TCPConn { return nil }, func() {})
 	}()
 	t.Cleanup(func() {
 		cancel()

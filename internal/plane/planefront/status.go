@@ -26,6 +26,7 @@ const (
 type metrics struct {
 	registry    *prometheus.Registry
 	connections prometheus.Counter
+	repeated    prometheus.Counter
 	refused     *prometheus.CounterVec
 }
 
@@ -33,9 +34,10 @@ func newMetrics(p *pool) *metrics {
 	m := &metrics{
 		registry:    prometheus.NewRegistry(),
 		connections: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_plane_front_connections_total", Help: "Connections that were passed to a kube-apiserver."}),
+		repeated:    prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_plane_front_repeated_connections_total", Help: "Times a connection was passed to another kube-apiserver, or the same one again, because it went without a word."}),
 		refused:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_plane_front_refused_connections_total", Help: "Connections that were reset, by reason: limit or no_server."}, []string{"reason"}),
 	}
-	m.registry.MustRegister(m.connections, m.refused, servers{p})
+	m.registry.MustRegister(m.connections, m.repeated, m.refused, servers{p})
 	return m
 }
 
