@@ -57,6 +57,27 @@ func TestMountedVolumesAreNotEmptied(t *testing.T) {
 	}
 }
 
+// What is not there is gone, also where nothing can be removed: on some systems /usr is read-only, and programs of a node
+// have made nothing in it.
+func TestNothingToRemoveOnAReadOnlyFileSystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("this test mounts a directory: run it as root")
+	}
+	root := t.TempDir()
+	usr := filepath.Join(root, "usr")
+	if err := errors.Join(os.Mkdir(usr, 0o700), unix.Mount("none", usr, "tmpfs", unix.MS_RDONLY, "size=64k")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(usr, unix.MNT_DETACH) })
+	d := disk{root: root}
+	if err := errors.Join(d.remove("/usr/file"), d.removeTree(Tree{Path: "/usr/kubernetes"}), d.removeTree(Tree{Path: "/usr/libexec/kubernetes"})); err != nil {
+		t.Error(err)
+	}
+	if gone, err := d.removeDir("/usr/directory"); err != nil || !gone {
+		t.Errorf("%v, %v", gone, err)
+	}
+}
+
 // A pod may have nested directories deeper than this process can hold files open.
 func TestDeepDirectoriesAreRemoved(t *testing.T) {
 	root := t.TempDir()

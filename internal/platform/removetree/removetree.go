@@ -36,6 +36,9 @@ func RemoveAll(path string) error {
 		return nil
 	}
 	top, openErr := openDirectory(unix.AT_FDCWD, path)
+	if errors.Is(openErr, fs.ErrNotExist) { // a file system that is read-only refuses to remove what is not there
+		return nil
+	}
 	if openErr != nil {
 		return err
 	}
