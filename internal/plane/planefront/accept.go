@@ -91,8 +91,8 @@ func (f *Front) serve(ctx context.Context, accepted net.Conn) {
 	}, f.lookNow)
 }
 
-// connect offers a connection to servers until one accepts; nil if none does in time. None has answered the client yet,
-// so any of them will do, the one at the address without a word only where there is no other.
+// connect offers a connection to servers until one accepts; nil if none does in time. No server has answered the client
+// yet, so any of them will do, the silent one only where there is no other.
 func (f *Front) connect(ctx context.Context, silent netip.AddrPort) (*net.TCPConn, netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()

@@ -24,8 +24,8 @@ const maxSaid = 16 << 10
 
 // pair is a client's connection and that to a server.
 //
-// A kernel accepts connections for a process that is just being killed, and resets them when the process has gone. So what
-// the client says is kept until the server answers: a server that goes without a word is replaced, and the next one is
+// A kernel accepts connections for a process that is just being killed, and resets them when the process has gone. The client's
+// words are therefore kept until the server answers: a server that goes without a word is replaced, and the next server is
 // told the same. With TLS these bytes are a ClientHello, which has no effect at a server, however many get it.
 type pair struct {
 	client *net.TCPConn
@@ -119,8 +119,8 @@ func (p *pair) toClient(ctx context.Context) {
 	}
 }
 
-// replaced tells another server what a server was told that went without a word. One that ends a connection on which
-// nothing was said has its reasons; one that resets it is gone.
+// replaced tells another server what a server was told that went without a word. A server that ends a connection on
+// which nothing was said has its reasons; a server that resets it is gone.
 func (p *pair) replaced(ctx context.Context, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

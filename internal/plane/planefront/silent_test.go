@@ -56,8 +56,8 @@ func newSilent(t *testing.T, behind *backend, finish func(net.Conn)) *silent {
 	return s
 }
 
-// endings are how a killed process's connections end: one that it had not accepted is reset, and so is one with bytes
-// that it had not read; one whose bytes it had read ends.
+// endings are how a killed process's connections end: with a reset where it had not accepted the connection, or had not
+// read all bytes, and with an end otherwise.
 func endings(t *testing.T, test func(t *testing.T, finish func(net.Conn))) {
 	t.Helper()
 	t.Run("reset", func(t *testing.T) { test(t, reset) })
@@ -131,7 +131,7 @@ func TestOnlyServerThatGoesWithoutAWord(t *testing.T) {
 	})
 }
 
-// What a client says is told once to a server that has answered, and to none after one that was told too much.
+// A client's words are told once after a server has answered, and once if they are too many.
 func TestNobodyIsToldTwice(t *testing.T) {
 	other := func() *net.TCPConn {
 		t.Error("another server is asked for")
