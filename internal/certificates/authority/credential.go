@@ -79,3 +79,7 @@ func (c Credential) fits(cert *x509.Certificate) bool {
 func due(cert *x509.Certificate) time.Time {
 	return cert.NotAfter.Add(-cert.NotAfter.Sub(cert.NotBefore) / renewalShare)
 }
+
+// early reports whether a certificate is not valid yet: it was issued while the clock was ahead, and that was set back.
+// Under an authority that is not valid yet either, another certificate would be early as well.
+func early(cert *x509.Certificate, now time.Time) bool { return now.Before(cert.NotBefore) }

@@ -177,6 +177,20 @@ func TestRenewedWhenDue(t *testing.T) {
 	s.ensure(start.Add(365*day), credentials(), "server", "client", "both")
 }
 
+// Certificates that were issued while the clock was ahead are not valid once it is set back. Where the authority is not
+// valid either, certificates stay as they are.
+func TestClockSetBack(t *testing.T) {
+	s := newStore(t)
+	s.ensure(start, credentials(), everything()...)
+	s.ensure(start.Add(70*day), credentials(), "server", "client", "both")
+	s.ensure(start.Add(40*day), credentials(), "server", "client", "both")
+	s.ensure(start.Add(40*day), credentials())
+	if from := s.pair("server").Leaf.NotBefore; from.After(start.Add(40 * day)) {
+		t.Errorf("it is valid from %s", from)
+	}
+	s.ensure(start.Add(-30*day), credentials())
+}
+
 // A certificate that outlives its authority would be refused in the end, and nobody would know why.
 func TestNoLongerThanItsAuthority(t *testing.T) {
 	s := newStore(t)

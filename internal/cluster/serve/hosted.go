@@ -228,7 +228,7 @@ func (h *hosted) renew(ctx context.Context, specs component.Config) {
 func (h *hosted) requestReload() {
 	select {
 	case h.reload <- struct{}{}:
-	default: // one is on its way already
+	default: // a request is on its way already
 	}
 }
 

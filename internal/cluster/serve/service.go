@@ -54,8 +54,9 @@ import (
 )
 
 const (
-	// renewalInterval is how often certificates are looked at; they are due a month before they end.
-	renewalInterval = time.Hour
+	// renewalInterval is how often certificates are looked at. They are due a month before they end, but a host's clock may
+	// jump, and a host may sleep: what ended meanwhile is issued within a minute.
+	renewalInterval = time.Minute
 	// retryInterval is the pause after a step of the start that failed: mostly an API server that is not there yet.
 	retryInterval = 500 * time.Millisecond
 )
