@@ -16,12 +16,13 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/controlsocket"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/etcdspace"
 )
 
 // NewDefragmentCommand returns "muster defragment".
 func NewDefragmentCommand(o *terminal.Options) *cobra.Command {
-	return (&defragmentCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, space: spaceOf}).command()
+	return (&defragmentCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, space: spaceOf, management: newManagementEtcd}).command()
 }
 
 // defragmentCommand holds the flags of "muster defragment".
@@ -31,9 +32,12 @@ type defragmentCommand struct {
 	interval time.Duration
 	space    func(ctx context.Context, o *terminal.Options, namespace string) (etcdspace.Space, error)
 
-	cluster string
-	dryRun  bool
-	timeout time.Duration
+	management func(o *terminal.Options) (managementEtcd, error)
+
+	cluster      string
+	ofManagement bool
+	dryRun       bool
+	timeout      time.Duration
 }
 
 func (d *defragmentCommand) command() *cobra.Command {
@@ -47,22 +51,31 @@ reached its quota raises the alarm NOSPACE and takes deletions alone.
   with the alarm     the history is compacted, the file defragmented, and the alarm disarmed; lists in pages and watches begin anew
 
 While etcd copies what is in use it answers nobody, so neither does the API of the cluster. How long that takes at most is told before.
-It is done by an Update of the type EtcdDefragmentation: interrupted, this command leaves it to the service.`,
+It is done by an Update of the type EtcdDefragmentation: interrupted, this command leaves it to the service. The management plane's own
+etcd (--management) may have no room for an Update: the service frees it while this command waits.`,
 		Example: `  # What there is, and what it would take
   muster defragment --dry-run
 
-  muster defragment --cluster blue`,
+  muster defragment --cluster blue
+
+  # The etcd of Clusters, node groups, machines and IAM
+  muster defragment --management`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	kinds.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster whose etcd is meant (default: the only one there is)")
+	flags.BoolVar(&d.ofManagement, "management", false, "the management plane's etcd is meant")
+	cmd.MarkFlagsMutuallyExclusive("cluster", "management")
 	flags.BoolVar(&d.dryRun, "dry-run", false, "tell alone what there is, and what it would take")
 	flags.DurationVar(&d.timeout, "timeout", 10*time.Minute, "how long to wait for its end")
 	return cmd
 }
 
 func (d *defragmentCommand) run(ctx context.Context) error {
+	if d.ofManagement {
+		return d.runManagement(ctx)
+	}
 	p, err := d.planes.Management(d.Options)
 	if err != nil {
 		return err
@@ -86,6 +99,50 @@ func (d *defragmentCommand) run(ctx context.Context) error {
 		return err
 	}
 	return d.wait(ctx, p, u)
+}
+
+// managementEtcd is what the service says and does of the management plane's etcd.
+type managementEtcd interface {
+	Status(ctx context.Context) (servicestatus.Status, error)
+	FreeManagementEtcd(ctx context.Context) (done string, err error)
+}
+
+func newManagementEtcd(o *terminal.Options) (managementEtcd, error) {
+	dir, err := o.OpenExisting()
+	if err != nil {
+		return nil, err
+	}
+	return controlsocket.NewClient(dir), nil
+}
+
+func (d *defragmentCommand) runManagement(ctx context.Context) error {
+	service, err := d.management(d.Options)
+	if err != nil {
+		return err
+	}
+	status, err := service.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the space of etcd: %w", err)
+	}
+	space := status.Etcd
+	if space.Quota == 0 {
+		return errors.New("the management plane's etcd has not said yet how much space it has: see muster status, and try again")
+	}
+	fmt.Fprintln(d.Out, "etcd of the management plane: "+space.Forecast())
+	if d.dryRun || !space.NoSpace && !space.Worth() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	done, err := service.FreeManagementEtcd(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("--timeout: etcd is not done after %s; try again, and see how much space it has: muster defragment --management --dry-run", d.timeout)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(d.Out, done)
+	return nil
 }
 
 // wait returns when an update has ended, and says how.

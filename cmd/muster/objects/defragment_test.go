@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/plane/etcdspace"
 )
 
@@ -63,6 +64,57 @@ func TestDefragment(t *testing.T) {
 			}
 			if !strings.Contains(b.Out.String(), c.says) || (made == 1) != c.update {
 				t.Errorf("%d updates, and it says %q, want %q", made, b.Out.String(), c.says)
+			}
+		})
+	}
+}
+
+// aManagementEtcd is the service, as this command asks it.
+type aManagementEtcd struct {
+	space etcdspace.Space
+	slow  bool
+	freed int
+}
+
+func (e *aManagementEtcd) Status(context.Context) (servicestatus.Status, error) {
+	return servicestatus.Status{Etcd: e.space}, nil
+}
+
+func (e *aManagementEtcd) FreeManagementEtcd(ctx context.Context) (string, error) {
+	if e.freed++; e.slow {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return "the alarm NOSPACE is disarmed", nil
+}
+
+// The management plane's etcd is freed by the service itself: it may have no room for an Update.
+func TestDefragmentManagement(t *testing.T) {
+	const mib = 1 << 20
+	full := etcdspace.Space{Size: 2048 * mib, InUse: 100 * mib, Quota: 2048 * mib, NoSpace: true}
+	for name, c := range map[string]struct {
+		etcd  aManagementEtcd
+		args  []string
+		says  string
+		fails string
+		freed int
+	}{
+		"not asked yet": {aManagementEtcd{}, nil, "", "has not said yet", 0},
+		"not worth it":  {aManagementEtcd{space: etcdspace.Space{Size: 50 * mib, InUse: 20 * mib, Quota: 2048 * mib}}, nil, "etcd of the management plane: its file has 50 MiB", "", 0},
+		"to be told":    {aManagementEtcd{space: full}, []string{"--dry-run"}, "for up to 3s", "", 0},
+		"the alarm":     {aManagementEtcd{space: full}, nil, "the alarm NOSPACE is disarmed\n", "", 1},
+		"slow":          {aManagementEtcd{space: full, slow: true}, []string{"--timeout", "20ms"}, "", "--timeout: etcd is not done after 20ms", 1},
+		"both":          {aManagementEtcd{space: full}, []string{"--cluster", "home"}, "", "[cluster management]", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
+			d := &defragmentCommand{Options: b.O, planes: b.Planes, management: func(*terminal.Options) (managementEtcd, error) { return &c.etcd, nil }}
+			err := b.Run(t.Context(), d.command(), append(c.args, "--management")...)
+			if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+				t.Errorf("%v, want %q", err, c.fails)
+			}
+			if !strings.Contains(b.Out.String(), c.says) || c.etcd.freed != c.freed {
+				t.Errorf("freed %d times, and it says %q, want %q", c.etcd.freed, b.Out.String(), c.says)
 			}
 		})
 	}

@@ -108,6 +108,20 @@ func (c *Client) RotateTokenKeys(ctx context.Context, namespace string, notice t
 	return keys, nil
 }
 
+// FreeManagementEtcd has the space of the management plane's etcd given back, and returns what was done. It takes as long
+// as etcd does: the context bounds it.
+func (c *Client) FreeManagementEtcd(ctx context.Context) (done string, err error) {
+	patient := &Client{http.Client{Transport: c.http.Transport}}
+	body, err := patient.ask(ctx, http.MethodPost, "/management-etcd/defragment")
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(body, &done); err != nil {
+		return "", fmt.Errorf("reading the service's answer: %w", err)
+	}
+	return done, nil
+}
+
 // PodIdentity asks which identity a pod of the cluster with a namespace has, and why.
 func (c *Client) PodIdentity(ctx context.Context, cluster, namespace, pod string) (podidentity.Explanation, error) {
 	var explanation podidentity.Explanation

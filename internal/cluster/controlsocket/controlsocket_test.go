@@ -61,6 +61,13 @@ func (a *asked) RotateTokenKeys(_ string, notice time.Duration) ([]servicestatus
 	return []servicestatus.TokenKey{{ID: "1"}}, nil
 }
 
+func (a *asked) FreeManagementEtcd(context.Context) (string, error) {
+	if !a.ready.Load() {
+		return "", errors.New("nothing is left of the quota")
+	}
+	return "400 MiB were freed", nil
+}
+
 func (a *asked) ExplainPod(_ context.Context, _, _, name string) (podidentity.Explanation, error) {
 	switch name {
 	case "gone":
@@ -162,7 +169,12 @@ func TestSocket(t *testing.T) {
 	says(t, err, "404", "gone")
 	_, err = c.PodIdentity(t.Context(), "blue", "shop", "early")
 	says(t, err, "503", "does not run yet")
+	_, err = c.FreeManagementEtcd(t.Context())
+	says(t, err, "409", "nothing is left of the quota")
 	s.ready.Store(true)
+	if done, err := c.FreeManagementEtcd(t.Context()); err != nil || done != "400 MiB were freed" {
+		t.Errorf("%q, %v", done, err)
+	}
 	if body, err := c.ask(t.Context(), http.MethodGet, "/readyz"); err != nil || string(body) != "ok\n" {
 		t.Errorf("ready: %s, %v", body, err)
 	}

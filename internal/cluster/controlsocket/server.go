@@ -34,6 +34,8 @@ type Service interface {
 	Rotate(cluster string) (servicestatus.Rotation, error)
 	// RotateTokenKeys publishes another key of the service account tokens of a cluster, which signs after a notice.
 	RotateTokenKeys(cluster string, notice time.Duration) ([]servicestatus.TokenKey, error)
+	// FreeManagementEtcd gives back the space of the management plane's etcd, and says what was done.
+	FreeManagementEtcd(ctx context.Context) (done string, err error)
 	// ExplainPod says which identity a pod has, and why.
 	ExplainPod(ctx context.Context, cluster, namespace, name string) (podidentity.Explanation, error)
 }
@@ -79,6 +81,14 @@ func handler(service Service, metrics prometheus.Gatherer) http.Handler {
 			return
 		}
 		answer(w, http.StatusOK, keys)
+	})
+	mux.HandleFunc("POST /management-etcd/defragment", func(w http.ResponseWriter, r *http.Request) {
+		done, err := service.FreeManagementEtcd(r.Context())
+		if err != nil {
+			refuse(w, err, http.StatusConflict)
+			return
+		}
+		answer(w, http.StatusOK, done)
 	})
 	mux.HandleFunc("GET /pods/{namespace}/{name}/identity", func(w http.ResponseWriter, r *http.Request) {
 		explanation, err := service.ExplainPod(r.Context(), r.URL.Query().Get("cluster"), r.PathValue("namespace"), r.PathValue("name"))

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 
 	"muster.dev/muster/internal/cluster/updatecontroller"
 	"muster.dev/muster/internal/plane/etcdspace"
@@ -14,6 +15,32 @@ func (h *hosted) warnOfSpace(message string) {
 	h.log.Error("etcd", "problem", message)
 	h.news.Warn("EtcdNoSpace", message)
 }
+
+// warnOfManagementSpace tells that the management plane's etcd takes no writes. An Event would be such a write.
+func (s *Service) warnOfManagementSpace(message string) {
+	s.cfg.Log.Error("etcd of the management plane", "problem", message, "fix", "muster defragment --management")
+}
+
+// FreeManagementEtcd implements [controlsocket.Service]. A second call waits for the first one.
+func (c commands) FreeManagementEtcd(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	upkeep := c.managementEtcd
+	c.mu.Unlock()
+	if upkeep == nil {
+		return "", errNoAccount
+	}
+	c.freeing.Lock()
+	defer c.freeing.Unlock()
+	freed, err := upkeep.Free(ctx)
+	if err != nil {
+		return "", err
+	}
+	c.cfg.Log.Info("gave back space of the management plane's etcd", "done", freed.String())
+	return freed.String(), nil
+}
+
+// errNoAccount means that the account's own processes do not run yet.
+var errNoAccount = errors.New("the management plane does not run yet: see muster status")
 
 // freeEtcd gives back the space of the etcd of a cluster, by its namespace, and says what was done.
 func freeEtcd(s *Service) updatecontroller.FreeEtcd {

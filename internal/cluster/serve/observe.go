@@ -26,11 +26,15 @@ func (s *Service) Status(ctx context.Context) servicestatus.Status {
 	if note := local.DisksNote(s.cfg.State); note != "" {
 		notes = append(notes, note)
 	}
+	etcd := s.etcd.Last()
+	if etcd.NoSpace {
+		notes = append(notes, "the management plane's "+etcdspace.NoManagementSpace)
+	}
 	looking := !s.found // before clusters are listed
 	s.mu.Unlock()
 	status := servicestatus.Status{
 		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message, Notes: notes,
-		Components: s.components(), Clusters: []servicestatus.Cluster{}, Looking: looking, Host: servicestatus.ThisHost(),
+		Components: s.components(), Clusters: []servicestatus.Cluster{}, Looking: looking, Host: servicestatus.ThisHost(), Etcd: etcd,
 	}
 	for _, h := range s.clusters() {
 		status.Add(h.status(ctx))

@@ -109,16 +109,20 @@ type Service struct {
 	writes *readcache.Writes // of this process to the management plane
 	boots  *nodegroup.Boots  // of the local machines of all clusters
 
+	etcd    etcdspace.Watch // of the management plane
+	freeing sync.Mutex      // that etcd's space is given back once at a time
+
 	balancers *balancerstore.Store
 
-	mu         sync.Mutex
-	message    string
-	runner     runner.Runner         // of the account's own components
-	processes  *runner.List          // that it runs
-	identities identityservice.Store // while the identity service runs
-	hosted     map[statedir.Cluster]*hosted
-	found      bool                       // every cluster that has a record was hosted once
-	explainer  *serviceaccounts.Explainer // while the identity service runs
+	mu             sync.Mutex
+	message        string
+	runner         runner.Runner         // of the account's own components
+	processes      *runner.List          // that it runs
+	managementEtcd *etcdspace.Upkeep     // once it runs
+	identities     identityservice.Store // while the identity service runs
+	hosted         map[statedir.Cluster]*hosted
+	found          bool                       // every cluster that has a record was hosted once
+	explainer      *serviceaccounts.Explainer // while the identity service runs
 
 	metrics *prometheus.Registry
 
@@ -166,7 +170,9 @@ func (s *Service) Run(ctx context.Context) error {
 			return byCluster(s, func(h *hosted) planerollout.Figures { return h.news.Figures() })
 		}),
 		etcdspace.NewCollector(func() map[string]etcdspace.Space {
-			return byCluster(s, func(h *hosted) etcdspace.Space { return h.etcd.Last() })
+			spaces := byCluster(s, func(h *hosted) etcdspace.Space { return h.etcd.Last() })
+			spaces[""] = s.etcd.Last() // the management plane's
+			return spaces
 		}))
 
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -214,14 +220,16 @@ func (s *Service) runAccount(ctx context.Context) error {
 	if err := supervisor.Apply(ctx, processes); err != nil {
 		return err
 	}
+	upkeep := etcdspace.OfManagement(account)
 	s.mu.Lock()
-	s.runner, s.processes = supervisor, runner.NewList(supervisor, processes)
+	s.runner, s.processes, s.managementEtcd = supervisor, runner.NewList(supervisor, processes), &upkeep
 	s.mu.Unlock()
 
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
 	group.Go(func() { s.renew(ctx, account) })
+	group.Go(func() { s.etcd.Run(ctx, upkeep, s.warnOfManagementSpace, s.cfg.Log) })
 	group.Go(func() { s.control(ctx, account) })
 	group.Go(func() { s.runClusters(ctx, account) })
 	group.Go(func() { local.KeepBound(ctx, s.cfg.State, s.cfg.Log, s.noteBound) })

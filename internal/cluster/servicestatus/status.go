@@ -37,6 +37,8 @@ type Status struct {
 	// Components are the account's own; each cluster has its own besides.
 	Components []runner.Status `json:"components"`
 	Clusters   []Cluster       `json:"clusters"`
+	// Etcd is the space that the management plane's etcd has, by what it said last.
+	Etcd etcdspace.Space `json:"managementEtcd,omitzero"`
 	// Looking is true until the service has found every cluster that it is to run.
 	Looking bool `json:"looking,omitempty"`
 	// Host is what the local nodes of all clusters share.

@@ -83,3 +83,8 @@ func probeOf(store string) string { return store + "-probe" }
 func EtcdUpkeep(c Config) (authority, credential, server string) {
 	return c.Authority(Etcd), c.Credential(probeOf(Etcd)), Etcd
 }
+
+// ManagementEtcdUpkeep are the same of the management plane's etcd.
+func ManagementEtcdUpkeep(a Account) (authority, credential, server string) {
+	return a.Authority(ManagementEtcd), a.Credential(probeOf(ManagementEtcd)), Etcd
+}

@@ -76,7 +76,12 @@ const (
 )
 
 // NoSpace is what an operator is told of the alarm.
-const NoSpace = "etcd takes no write but deletions: its file has reached the quota, and the alarm NOSPACE is raised. Free space by `muster defragment`"
+const NoSpace = full + "Free space by `muster defragment`"
+
+// NoManagementSpace is what an operator is told of the alarm of the management plane's etcd.
+const NoManagementSpace = full + "Free space by `muster defragment --management`"
+
+const full = "etcd takes no write but deletions: its file has reached the quota, and the alarm NOSPACE is raised. "
 
 // Condition is the condition EtcdSpace; false while the quota is not known. Its message changes by whole tenths of the
 // quota.

@@ -40,6 +40,12 @@ func Of(c component.Config) Upkeep {
 	return Upkeep{URL: c.Places.Etcd.URL(), Client: mutualclient.New(authority, credential, server, 0)}
 }
 
+// OfManagement is the upkeep of the management plane's etcd.
+func OfManagement(a component.Account) Upkeep {
+	authority, credential, server := component.ManagementEtcdUpkeep(a)
+	return Upkeep{URL: a.Places.ManagementEtcd.URL(), Client: mutualclient.New(authority, credential, server, 0)}
+}
+
 // Space asks for the space that etcd has.
 func (u Upkeep) Space(ctx context.Context) (Space, error) {
 	s, _, err := u.look(ctx)

@@ -60,14 +60,14 @@ func (w *Watch) Last() Space {
 // collector reports at each scrape the space of each cluster's etcd.
 type collector struct{ spaces func() map[string]Space }
 
-// NewCollector reports the space of etcds by the namespace of their cluster.
+// NewCollector reports the space of etcds by the namespace of their cluster; the management plane's has none.
 func NewCollector(spaces func() map[string]Space) prometheus.Collector { return collector{spaces} }
 
 var (
-	size    = prometheus.NewDesc("muster_etcd_size_bytes", "Size of the file of the cluster's etcd.", []string{"cluster"}, nil)
-	inUse   = prometheus.NewDesc("muster_etcd_in_use_bytes", "What of the file of the cluster's etcd holds objects and their history.", []string{"cluster"}, nil)
-	quota   = prometheus.NewDesc("muster_etcd_quota_bytes", "The most that the file of the cluster's etcd may have.", []string{"cluster"}, nil)
-	noSpace = prometheus.NewDesc("muster_etcd_no_space", "1 while the cluster's etcd has the alarm NOSPACE, and takes deletions alone.", []string{"cluster"}, nil)
+	size    = prometheus.NewDesc("muster_etcd_size_bytes", "Size of the file of an etcd, the cluster's or, without one, the management plane's.", []string{"cluster"}, nil)
+	inUse   = prometheus.NewDesc("muster_etcd_in_use_bytes", "What of the file of an etcd holds objects and their history.", []string{"cluster"}, nil)
+	quota   = prometheus.NewDesc("muster_etcd_quota_bytes", "The most that the file of an etcd may have.", []string{"cluster"}, nil)
+	noSpace = prometheus.NewDesc("muster_etcd_no_space", "1 while an etcd has the alarm NOSPACE, and takes deletions alone.", []string{"cluster"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
