@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"muster.dev/muster/internal/cluster/updatecontroller"
 	"muster.dev/muster/internal/plane/etcdspace"
@@ -17,8 +18,10 @@ func (h *hosted) warnOfSpace(message string) {
 }
 
 // warnOfManagementSpace tells that the management plane's etcd takes no writes. An Event would be such a write.
-func (s *Service) warnOfManagementSpace(message string) {
-	s.cfg.Log.Error("etcd of the management plane", "problem", message, "fix", "muster defragment --management")
+func warnOfManagementSpace(log *slog.Logger) func(message string) {
+	return func(message string) {
+		log.Error("etcd of the management plane", "problem", message, "fix", "muster defragment --management")
+	}
 }
 
 // FreeManagementEtcd implements [controlsocket.Service]. A second call waits for the first one.

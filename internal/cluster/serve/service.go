@@ -229,7 +229,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	defer group.Wait()
 	defer cancel()
 	group.Go(func() { s.renew(ctx, account) })
-	group.Go(func() { s.etcd.Run(ctx, upkeep, s.warnOfManagementSpace, s.cfg.Log) })
+	group.Go(func() { s.etcd.Run(ctx, upkeep, warnOfManagementSpace(s.cfg.Log), s.cfg.Log) })
 	group.Go(func() { s.control(ctx, account) })
 	group.Go(func() { s.runClusters(ctx, account) })
 	group.Go(func() { local.KeepBound(ctx, s.cfg.State, s.cfg.Log, s.noteBound) })
