@@ -103,8 +103,9 @@ stories: build .build/testcount .build/stories ## every story but those of `make
 	@.build/testcount -log .build/logs/stories.log -- $(AS_BUILT) .build/stories -all
 
 .PHONY: soak
-soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, the key of service account tokens replaced for ten minutes under load, and an upgrade of Muster under a PostgreSQL, killed again and again (105 minutes)
-	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=145m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestTerraformTwoClusters|TestKilledWhileClustersComeAndGo|TestKilledBetweenRequestAndEffect|TestVolumes|TestIssuerKeyRotation|TestUpgradedWithADatabase" ./test/stories
+soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, the key of service account tokens replaced for ten minutes under load, an upgrade of Muster under a PostgreSQL, killed again and again, and a plane of which each process is killed at each step of a change (120 minutes)
+	@tools/build.sh kubernetes 1.37
+	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=165m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestTerraformTwoClusters|TestKilledWhileClustersComeAndGo|TestKilledBetweenRequestAndEffect|TestVolumes|TestIssuerKeyRotation|TestUpgradedWithADatabase|TestPlaneKilledAtEachStep" ./test/stories
 
 .PHONY: terraform-modules
 terraform-modules: build ## examples of terraform-aws-modules' eks, vpc and kms, made, changed and destroyed: MODULES=DIR has a checkout of each (PLUGINS=DIR, a mirror of providers)
