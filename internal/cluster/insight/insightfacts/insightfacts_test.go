@@ -33,7 +33,7 @@ import (
 
 // objects are those of a cluster; insights are about some of them.
 func objects() []client.Object {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-1"}}
 	node.Status.NodeInfo.KubeletVersion = "v1.36.4"
 	fails, ignores := new(admissionregistrationv1.Fail), new(admissionregistrationv1.Ignore)
 	of := func(service string) admissionregistrationv1.WebhookClientConfig {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -37,19 +36,6 @@ func list(ctx context.Context, api client.Client, into client.ObjectList, what s
 		return errors.New("the " + what + " of the cluster cannot be listed")
 	}
 	return nil
-}
-
-// nodes are the nodes of the cluster. A node that does not say which kube-proxy it has runs the one of its kubelet's release.
-func nodes(ctx context.Context, api client.Client) (found []insight.Node, err error) {
-	var all corev1.NodeList
-	if err := list(ctx, api, &all, "nodes"); err != nil {
-		return nil, err
-	}
-	for i := range all.Items {
-		kubelet := all.Items[i].Status.NodeInfo.KubeletVersion
-		found = append(found, insight.Node{Name: all.Items[i].Name, Kubelet: kubelet, KubeProxy: kubelet})
-	}
-	return found, nil
 }
 
 // webhooks are those that fail closed and are answered by a Service.
