@@ -32,6 +32,7 @@ import (
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/cluster/insight/insightfacts"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
 	"muster.dev/muster/internal/platform/release"
 )
 
@@ -51,6 +52,7 @@ type world struct {
 	api        client.Client
 	cluster    client.Client
 	deprecated deprecation.Seen
+	callers    deprecationlog.Seen
 	built      map[string]bool // minors besides the default
 	back       string          // the minor that clusters can be taken back to
 	refusal    string          // of another version
@@ -88,6 +90,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		facts := insightfacts.Gather(ctx, insightfacts.Sources{
 			Object: of, Management: management, Cluster: func() (client.Client, error) { return config.Cluster(of.Namespace) }, Back: w.back, Host: roomy(),
 			Deprecated: func(context.Context) (deprecation.Seen, error) { return w.deprecated, nil },
+			Callers:    func(context.Context) (deprecationlog.Seen, error) { return w.callers, nil },
 		})
 		return append(insight.Upgrade(facts), insight.Rollback(facts)...)
 	}

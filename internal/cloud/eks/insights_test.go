@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
 )
 
 func TestInsights(t *testing.T) {
@@ -77,7 +78,7 @@ func TestDeprecatedAPIs(t *testing.T) {
 	const path = "/clusters/Blue_1/insights"
 	w := newWorld(t, nil)
 	w.ask("POST", "/clusters", makeOne, 200)
-	w.ask("POST", path, `{}`, 200, `"name":"Deprecated APIs removed in Kubernetes vunknown"`, "metrics cannot be read")
+	w.ask("POST", path, `{}`, 200, `"name":"Deprecated APIs removed in Kubernetes vunknown"`, "audit log and metrics cannot be read")
 	w.served("Blue_1")
 	w.deprecated.Since = time.Unix(1800000000, 0).UTC()
 	type listed struct {
@@ -116,6 +117,13 @@ func TestDeprecatedAPIs(t *testing.T) {
 	if len(one) != 1 {
 		t.Fatalf("%+v", one)
 	}
-	w.ask("GET", path+"/"+one[0].ID, "", 200, "4 requests to 2 such APIs since the API server started, at 2027-01-15T08:00:00Z", `"recommendation":`,
+	w.ask("GET", path+"/"+one[0].ID, "", 200, "4 requests to 2 such APIs since 2027-01-15T08:00:00Z", `"recommendation":`,
 		`"categorySpecificSummary":{"deprecationDetails":[{"usage":"/apis/g.io/v1beta1/a","stopServingVersion":"1.37"},{"usage":"/apis/g.io/v1beta1/b","stopServingVersion":"1.37"}]`)
+	at := time.Unix(1800000000, 0).UTC()
+	w.callers = deprecationlog.Seen{Since: at, Asked: []deprecationlog.Asked{{
+		API:     deprecation.API{Group: "g.io", Version: "v1beta1", Resource: "a", Removed: "1.37", Requests: 7},
+		Clients: []deprecationlog.Client{{UserAgent: "kubectl/v1.30.0", Requests: 5, Last: at}, {UserAgent: "old", Requests: 2, Last: at}},
+	}}}
+	w.ask("GET", path+"/"+one[0].ID, "", 200, "8 requests to 2 such APIs", `7 requests, 5 of them by \"kubectl/v1.30.0\", last at 2027-01-15T08:00:00Z, and by 1 other clients`,
+		`"clientStats":[{"userAgent":"kubectl/v1.30.0","numberOfRequestsLast30Days":5,"lastRequestTime":1800000000},{"userAgent":"old","numberOfRequestsLast30Days":2,"lastRequestTime":1800000000}]`)
 }

@@ -18,7 +18,7 @@ func deprecated(f Facts) []Insight {
 	is, known := minorNumber(f.Server)
 	if f.Requests.Unknown != "" || !known {
 		unseen := removedIn(cmp.Or(release.Minor(f.Server), "unknown"), nil, time.Time{})
-		return []Insight{unseen.unknown(cmp.Or(f.Requests.Unknown, "The API server's metrics cannot be read"))}
+		return []Insight{unseen.unknown(cmp.Or(f.Requests.Unknown, "The API server's audit log and metrics cannot be read"))}
 	}
 	byMinor := map[string][]Request{fmt.Sprintf("1.%d", is+1): nil}
 	for _, request := range f.Requests.Is.APIs {
@@ -45,7 +45,7 @@ func deprecated(f Facts) []Insight {
 // removedIn is the insight about a minor that removes APIs, or about APIs that no minor removes yet.
 func removedIn(minor string, requests []Request, since time.Time) Insight {
 	i := Insight{
-		Finding:        Finding{Passing, "No such API was requested since the API server started, at " + since.Format(time.RFC3339)},
+		Finding:        Finding{Passing, "No such API was requested since " + since.UTC().Format(time.RFC3339)},
 		Name:           "Deprecated APIs removed in Kubernetes v" + minor,
 		Category:       UpgradeReadiness,
 		Minor:          minor,
@@ -59,11 +59,24 @@ func removedIn(minor string, requests []Request, since time.Time) Insight {
 	count := int64(0)
 	for _, request := range requests {
 		count += request.Count
-		i.Deprecations = append(i.Deprecations, Deprecation{request.Path, request.Removed})
-		i.Resources = append(i.Resources, Resource{Finding{Warning, fmt.Sprintf("%d requests", request.Count)}, request.Path})
+		i.Deprecations = append(i.Deprecations, Deprecation{request.Path, request.Removed, request.Clients})
+		i.Resources = append(i.Resources, Resource{Finding{Warning, request.said()}, request.Path})
 	}
 	if len(requests) > 0 {
-		i.Finding = Finding{Warning, fmt.Sprintf("%d requests to %d such APIs since the API server started, at %s", count, len(requests), since.Format(time.RFC3339))}
+		i.Finding = Finding{Warning, fmt.Sprintf("%d requests to %d such APIs since %s", count, len(requests), since.UTC().Format(time.RFC3339))}
 	}
 	return i
+}
+
+// said is how often an API was asked for, and by whom most.
+func (r Request) said() string {
+	said := fmt.Sprintf("%d requests", r.Count)
+	if len(r.Clients) == 0 {
+		return said
+	}
+	most := r.Clients[0]
+	if said += fmt.Sprintf(", %d of them by %q, last at %s", most.Requests, most.UserAgent, most.Last.UTC().Format(time.RFC3339)); len(r.Clients) > 1 {
+		said += fmt.Sprintf(", and by %d other clients", len(r.Clients)-1)
+	}
+	return said
 }

@@ -53,6 +53,16 @@ type Requests struct {
 type Request struct {
 	Path, Removed string
 	Count         int64
+	// Clients are those that asked for it in the last 30 days, those who asked most first. The control plane's own
+	// requests have none.
+	Clients []Client
+}
+
+// Client is who asked for a deprecated API.
+type Client struct {
+	UserAgent string
+	Requests  int64
+	Last      time.Time
 }
 
 // Webhook is a webhook that the API server refuses requests without.

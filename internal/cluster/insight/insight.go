@@ -51,6 +51,8 @@ type Resource struct {
 type Deprecation struct {
 	// Path of the API, and Removed, the minor that does not serve it; empty if that is not decided.
 	Path, Removed string
+	// Clients are those that asked for it, as far as they are known.
+	Clients []Client
 }
 
 // Compatible are the versions of an add-on that fit the minor that an insight is about.

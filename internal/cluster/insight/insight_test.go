@@ -80,7 +80,7 @@ func TestRules(t *testing.T) {
 			}
 		}, map[string]string{"UPGRADE " + addon: "UNKNOWN"}},
 		"deprecated APIs": {func(f *Facts) {
-			f.Requests.Is.APIs = []Request{{"/apis/a/v1", "1.38", 3}, {"/apis/b/v1", "1.39", 1}, {"/apis/c/v1", "", 1}}
+			f.Requests.Is.APIs = []Request{{"/apis/a/v1", "1.38", 3, nil}, {"/apis/b/v1", "1.39", 1, nil}, {"/apis/c/v1", "", 1, nil}}
 		}, map[string]string{
 			"UPGRADE Deprecated APIs removed in Kubernetes v1.38": "ERROR /apis/a/v1=ERROR", "UPGRADE Deprecated APIs removed in Kubernetes v1.39": "WARNING /apis/b/v1=WARNING", "UPGRADE Deprecated APIs": "WARNING /apis/c/v1=WARNING",
 		}},

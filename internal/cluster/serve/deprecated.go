@@ -4,9 +4,11 @@ package serve
 
 import (
 	"context"
+	"errors"
 
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/runner"
 )
@@ -35,4 +37,25 @@ func (s *Service) deprecated(ctx context.Context, namespace string) (deprecation
 		return deprecation.Ask(ctx, planeclient.Cluster(specs)) // which says why
 	}
 	return deprecation.Merge(all...), nil
+}
+
+// callersOfDeprecated counts who asks for deprecated APIs, by the audit log of each API server.
+func (h *hosted) callersOfDeprecated() *deprecationlog.Counter {
+	logs := map[string]string{}
+	for slot := range component.APIServers {
+		logs[component.APIServerName(slot)] = h.dir.Audit(slot)
+	}
+	return deprecationlog.New(deprecationlog.Config{Logs: logs, Path: h.dir.DeprecatedRequests(), Log: h.log})
+}
+
+// callers says who asked a cluster for deprecated APIs.
+func (s *Service) callers(ctx context.Context, namespace string) (deprecationlog.Seen, error) {
+	h := s.cluster(namespace)
+	if h == nil {
+		return deprecationlog.Seen{}, errors.New("the cluster is not served")
+	}
+	h.mu.Lock()
+	counter := h.callers
+	h.mu.Unlock()
+	return counter.Seen(ctx)
 }

@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/issuer"
@@ -61,6 +62,7 @@ type hosted struct {
 	specs       component.Config
 	accounts    serviceaccounts.Cluster // once it runs
 	securityLog []*auditlog.Splitter    // of each API server
+	callers     *deprecationlog.Counter // of deprecated APIs
 	reader      client.Reader           // the management plane, as far as it is about this cluster, once the controllers run
 }
 
@@ -121,14 +123,16 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
+	callers := h.callersOfDeprecated()
 	h.mu.Lock()
-	h.runner, h.specs, h.reader, h.securityLog, h.accounts = supervisor, specs, nil, security, accounts
+	h.runner, h.specs, h.reader, h.securityLog, h.callers, h.accounts = supervisor, specs, nil, security, callers, accounts
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { supervisor.Run(ctx) })
 	group.Go(func() { accounts.Run(ctx) })
+	group.Go(func() { callers.Run(ctx) })
 	group.Go(func() { h.roll(ctx, plane, change) })
 	for _, log := range security {
 		group.Go(func() { log.Run(ctx) })

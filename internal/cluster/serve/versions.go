@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/cluster/insight/insightfacts"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planerollout"
 	"muster.dev/muster/internal/platform/programs"
@@ -99,5 +100,6 @@ func (v versions) facts(ctx context.Context, object *v1alpha1.Cluster) insight.F
 			return client.New(planeclient.Cluster(specs), client.Options{Scheme: scheme})
 		},
 		Deprecated: func(ctx context.Context) (deprecation.Seen, error) { return v.deprecated(ctx, object.Namespace) },
+		Callers:    func(ctx context.Context) (deprecationlog.Seen, error) { return v.callers(ctx, object.Namespace) },
 	})
 }

@@ -119,6 +119,9 @@ func (c Cluster) SecurityLog(instance int) string {
 // SecurityLogs is the pattern of those of all instances.
 func (c Cluster) SecurityLogs() string { return c.join("audit", "*", "security.log") }
 
+// DeprecatedRequests has who asked the cluster's API servers for deprecated APIs, and how far their audit logs were read.
+func (c Cluster) DeprecatedRequests() string { return c.join("deprecated-requests.json") }
+
 // Images is what the cluster's machines see of the images that were loaded.
 func (c Cluster) Images() string { return c.join("images") }
 

@@ -4,6 +4,7 @@ package insights
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -37,7 +38,16 @@ type categorySummary struct {
 	AddonCompatibilityDetails []addonCompatibility
 }
 
-type deprecationDetail struct{ Usage, StopServingVersion string }
+type deprecationDetail struct {
+	Usage, StopServingVersion string
+	ClientStats               []clientStat
+}
+
+type clientStat struct {
+	UserAgent                  string
+	NumberOfRequestsLast30Days int32
+	LastRequestTime            time.Time
+}
 
 type addonCompatibility struct {
 	Name               string
@@ -81,7 +91,7 @@ func show(i insight.Insight, of *v1alpha1.Cluster, now time.Time) shown {
 		s.CategorySpecificSummary = &categorySummary{DeprecationDetails: []deprecationDetail{}, AddonCompatibilityDetails: []addonCompatibility{}}
 	}
 	for _, d := range i.Deprecations {
-		s.CategorySpecificSummary.DeprecationDetails = append(s.CategorySpecificSummary.DeprecationDetails, deprecationDetail{d.Path, d.Removed})
+		s.CategorySpecificSummary.DeprecationDetails = append(s.CategorySpecificSummary.DeprecationDetails, deprecationDetail{d.Path, d.Removed, statsOf(d.Clients)})
 	}
 	for _, c := range i.Addons {
 		s.CategorySpecificSummary.AddonCompatibilityDetails = append(s.CategorySpecificSummary.AddonCompatibilityDetails, addonCompatibility{c.Addon, append([]string{}, c.Versions...)})
@@ -90,3 +100,11 @@ func show(i insight.Insight, of *v1alpha1.Cluster, now time.Time) shown {
 }
 
 func status(f insight.Finding) insightStatus { return insightStatus{string(f.Status), f.Reason} }
+
+// statsOf tells of clients as EKS does.
+func statsOf(clients []insight.Client) (stats []clientStat) {
+	for _, c := range clients {
+		stats = append(stats, clientStat{c.UserAgent, int32(min(c.Requests, math.MaxInt32)), c.Last}) //nolint:gosec // G115: it fits
+	}
+	return stats
+}

@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
 	"muster.dev/muster/internal/platform/release"
 )
 
@@ -27,9 +28,11 @@ type Sources struct {
 	Management client.Reader
 	// Cluster makes a client of the cluster's API.
 	Cluster func() (client.Client, error)
-	// Deprecated reads which deprecated APIs were requested.
+	// Deprecated reads which deprecated APIs were requested of the API servers that run now.
 	Deprecated func(context.Context) (deprecation.Seen, error)
-	Host       insight.Host
+	// Callers reads who requested deprecated APIs, by the audit log.
+	Callers func(context.Context) (deprecationlog.Seen, error)
+	Host    insight.Host
 	// Back is the minor that the cluster can be taken back to; empty if it cannot.
 	Back string
 	Now  time.Time
@@ -82,17 +85,4 @@ func (s Sources) addons(ctx context.Context) (found []insight.Addon, err error) 
 		found = append(found, a)
 	}
 	return found, nil
-}
-
-// requests are the deprecated APIs that were asked for.
-func (s Sources) requests(ctx context.Context) (insight.Requests, error) {
-	seen, err := s.Deprecated(ctx)
-	if err != nil {
-		return insight.Requests{}, fmt.Errorf("The API server's metrics cannot be read") //nolint:staticcheck // ST1005: EKS's sentence
-	}
-	requests := insight.Requests{Since: seen.Since}
-	for _, api := range seen.APIs {
-		requests.APIs = append(requests.APIs, insight.Request{Path: api.Path(), Removed: api.Removed, Count: api.Requests})
-	}
-	return requests, nil
 }

@@ -27,6 +27,7 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/plane/deprecation"
+	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -80,6 +81,7 @@ func TestGather(t *testing.T) {
 		Deprecated: func(context.Context) (deprecation.Seen, error) {
 			return deprecation.Seen{Since: since, APIs: []deprecation.API{{Group: "g", Version: "v1", Resource: "r", Removed: "1.40", Requests: 2}}}, nil
 		},
+		Callers: func(context.Context) (deprecationlog.Seen, error) { return deprecationlog.Seen{}, errors.New("away") },
 	}
 	got := Gather(t.Context(), sources)
 	want := insight.Facts{
@@ -111,7 +113,7 @@ func TestGather(t *testing.T) {
 			t.Errorf("%q", unknown)
 		}
 	}
-	if away.Requests.Unknown != "The API server's metrics cannot be read" || away.Addons.Unknown != "" {
+	if away.Requests.Unknown != "The API server's audit log and metrics cannot be read" || away.Addons.Unknown != "" {
 		t.Errorf("%q, %q", away.Requests.Unknown, away.Addons.Unknown)
 	}
 }
