@@ -81,6 +81,11 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if d.step == stepFreeEtcd {
 		d = r.free(ctx, u)
 	}
+	if d.step == stepFail {
+		if err := r.setBack(ctx, u, is.cluster, d); err != nil {
+			return settle(err)
+		}
+	}
 	write := func(change func(*v1alpha1.UpdateStatus)) error {
 		return r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
 			s.Steps = progress(u, is, d, r.now())
@@ -110,7 +115,7 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}))
 	case stepNone, stepApply, stepStop, stepFreeEtcd:
 	}
-	if err := r.takeBack(ctx, u); err != nil {
+	if err := r.tidy(ctx, u); err != nil {
 		return settle(err)
 	}
 	return reconcile.Result{}, r.prune(ctx, u.Namespace)
@@ -225,6 +230,7 @@ func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts, stop 
 	before := is.cluster.DeepCopy()
 	changeCluster(is.cluster, u.Name, u.Spec.Change)
 	metav1.SetMetaDataAnnotation(&is.cluster.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
+	noteGeneration(is.cluster, before)
 	return r.api.Patch(ctx, is.cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 

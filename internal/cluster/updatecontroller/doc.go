@@ -16,7 +16,11 @@
 //	somebody else changes the target meanwhile   the write is refused by the API server and made again with what is there then
 //	the API server refuses the change            Failed, OperationNotPermitted, with its words
 //	the cluster runs on as it was, ChangeRefused Failed, OperationNotPermitted, with the reason
-//	an upgrade is refused so                     spec.version is set back, once, so that another update can ask for it
+//	an upgrade or settings fail so               they are set back, once, in a write that says so, before the Update is Failed
+//	the service is killed between the two        the cluster says which Update failed, and the next service writes it
+//	they have had no effect after 20 minutes     Failed, ClusterUnreachable, and set back likewise
+//	somebody changes the cluster meanwhile,      the Update waits, up to these 20 minutes, until that is mended: it is not the
+//	and that is refused                          Update's fault
 //	the target is deleted, or made again         Failed, OperationNotPermitted
 //	a rollout is given up                        Failed, with the code of the rollout: PodEvictionFailure, NodeCreationFailure
 //	it is cancelled                              Cancelled before the change; a rollout stops first; other changes take effect all the same

@@ -103,7 +103,7 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 	case u.Spec.Change.KubeletAuthority != nil:
 		return authorityEffect(u, is.cluster, late)
 	}
-	return clusterEffect(is.cluster, late)
+	return clusterEffect(u, is.cluster, late)
 }
 
 // target is the object that an update changes, and what it is called.
@@ -129,10 +129,20 @@ func (f facts) target(u *v1alpha1.Update) (object metav1.Object, what string) {
 // clusterEffect compares a cluster that was changed with what it is to be. Its condition Ready is about the generation
 // that it names, also where that is refused; the mode of its authenticator is a fact of its own, since components are
 // ready before and after they are started anew.
-func clusterEffect(c *v1alpha1.Cluster, late bool) decision {
+func clusterEffect(u *v1alpha1.Update, c *v1alpha1.Cluster, late bool) decision {
+	if why := setBackBy(u, c); why != nil {
+		return fail(why.Code, "%s", why.Message)
+	}
+	if asked := u.Spec.Change.Version; asked != "" && c.Spec.Version != asked {
+		return fail(codeNotPermitted, "somebody has asked for version %s of cluster %s meanwhile", cmp.Or(c.Spec.Version, "unset"), c.Spec.Name)
+	}
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 	current := ready != nil && ready.ObservedGeneration >= c.Generation && c.Status.ObservedGeneration >= c.Generation
 	switch is, wanted := c.Status.AuthenticationMode, c.Spec.AccessConfig.AuthenticationMode; {
+	case current && ready.Reason == readiness.ReasonChangeRefused && changedSince(u, c) && u.Spec.Change.Version != "" && u.Spec.Change.Components == nil && ofItsVersion(c):
+		return decision{step: stepSucceed, message: "somebody has changed the cluster since, and that is refused: " + messageOf(ready)}
+	case current && ready.Reason == readiness.ReasonChangeRefused && changedSince(u, c) && !late:
+		return wait("somebody has changed the cluster since, and what it is to be now is refused: %s", messageOf(ready))
 	case current && ready.Reason == readiness.ReasonChangeRefused:
 		return fail(codeNotPermitted, "%s", messageOf(ready))
 	case current && ready.Status == metav1.ConditionTrue && is == wanted && grouped(c) && ofItsVersion(c):

@@ -21,26 +21,81 @@ type settings struct {
 
 // changeSettings gives a cluster new settings, and keeps those that it has in an annotation.
 func changeSettings(c *v1alpha1.Cluster, change v1alpha1.UpdateComponents) {
-	is, err := json.Marshal(settings{c.Spec.APIServer.APIServerSettings, c.Spec.ControllerManager, c.Spec.Scheduler, c.Spec.FeatureGates})
+	is, err := json.Marshal(settingsOf(c.Spec))
 	if err == nil { // always, of these types
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationSettingsBefore, string(is))
 	}
 	change.Change(&c.Spec)
 }
 
-// settingsBefore are those that a cluster had before an update whose settings it was refused; nil if it was not, or asks
-// for others by now.
+// settingsBefore are the settings of a cluster without what an update changed in them, for an update that failed: settings
+// that somebody else has changed since stay. It is nil if there is nothing to set back.
 func settingsBefore(u *v1alpha1.Update, c *v1alpha1.Cluster) *settings {
-	if u.Spec.Change.Components == nil || !refused(c) {
-		return nil
-	}
-	asked := c.DeepCopy()
-	u.Spec.Change.Components.Change(&asked.Spec)
+	kept := c.Annotations[v1alpha1.AnnotationSettingsBefore]
 	before := &settings{}
-	if !equality.Semantic.DeepEqual(asked.Spec, c.Spec) || json.Unmarshal([]byte(c.Annotations[v1alpha1.AnnotationSettingsBefore]), before) != nil {
+	if u.Spec.Change.Components == nil || json.Unmarshal([]byte(kept), before) != nil {
 		return nil
 	}
-	return before
+	asked := v1alpha1.ClusterSpec{}
+	before.set(&asked)
+	u.Spec.Change.Components.Change(&asked)
+	is := settingsOf(c.Spec)
+	wanted := &settings{}
+	text, err := json.Marshal(undo(tree(before), tree(settingsOf(asked)), tree(is)))
+	if err != nil || json.Unmarshal(text, wanted) != nil || equality.Semantic.DeepEqual(wanted, is) {
+		return nil
+	}
+	return wanted
+}
+
+func settingsOf(spec v1alpha1.ClusterSpec) *settings {
+	return &settings{spec.APIServer.APIServerSettings, spec.ControllerManager, spec.Scheduler, spec.FeatureGates}
+}
+
+// tree is what settings are in JSON. Feature gates are one value, since an update replaces them all.
+func tree(s *settings) map[string]any {
+	is := map[string]any{}
+	gates := s.FeatureGates
+	rest := *s
+	rest.FeatureGates = nil
+	if text, err := json.Marshal(rest); err == nil { // always, of these types
+		_ = json.Unmarshal(text, &is)
+	}
+	if len(gates) > 0 {
+		is["featureGates"] = gates
+	}
+	return is
+}
+
+// undo is what there is, with each value that is still the one that was asked for as it was before.
+func undo(before, asked, is any) any {
+	if equality.Semantic.DeepEqual(asked, is) {
+		return before
+	}
+	was, known := branch(before)
+	wanted, asksFor := branch(asked)
+	has, there := branch(is)
+	if !known || !asksFor || !there {
+		return is
+	}
+	all := map[string]any{}
+	for _, from := range []map[string]any{was, wanted, has} {
+		for name := range from {
+			if value := undo(was[name], wanted[name], has[name]); value != nil {
+				all[name] = value
+			}
+		}
+	}
+	return all
+}
+
+// branch are the values below a value; none of one that is not there.
+func branch(value any) (below map[string]any, ok bool) {
+	if value == nil {
+		return nil, true
+	}
+	below, ok = value.(map[string]any)
+	return below, ok
 }
 
 // set gives the settings to a cluster; nil leaves the cluster as it is.
