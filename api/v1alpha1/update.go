@@ -20,7 +20,7 @@ const AnnotationSettingsBefore = "muster.dev/settings-before"
 // AnnotationSetBack on a Cluster says which update failed and was set back, and why, as JSON, until that update says so itself.
 const AnnotationSetBack = "muster.dev/set-back"
 
-// AnnotationUpdateGeneration on a Cluster is the generation that it has by the update that changed it last: a later one is somebody else's.
+// AnnotationUpdateGeneration on a Cluster is the generation that it has by the update that changed it last: a later generation is somebody else's.
 const AnnotationUpdateGeneration = "muster.dev/update-generation"
 
 // Update is one accepted change of a cluster, node group or add-on, and its progress. It is in the namespace of its cluster. Its name is

@@ -53,8 +53,8 @@ type Requests struct {
 type Request struct {
 	Path, Removed string
 	Count         int64
-	// Clients are those that asked for it in the last 30 days, those who asked most first. The control plane's own
-	// requests have none.
+	// Clients asked for it in the last 30 days; the most frequent come first. The control plane's own requests name no
+	// client.
 	Clients []Client
 }
 

@@ -51,7 +51,7 @@ type Resource struct {
 type Deprecation struct {
 	// Path of the API, and Removed, the minor that does not serve it; empty if that is not decided.
 	Path, Removed string
-	// Clients are those that asked for it, as far as they are known.
+	// Clients asked for it, as far as they are known.
 	Clients []Client
 }
 

@@ -49,8 +49,8 @@ func (h *hosted) callersOfDeprecated() *deprecationlog.Counter {
 }
 
 // callers says who asked a cluster for deprecated APIs.
-func (s *Service) callers(ctx context.Context, namespace string) (deprecationlog.Seen, error) {
-	h := s.cluster(namespace)
+func (v versions) callers(ctx context.Context, namespace string) (deprecationlog.Seen, error) {
+	h := v.cluster(namespace)
 	if h == nil {
 		return deprecationlog.Seen{}, errors.New("the cluster is not served")
 	}

@@ -105,14 +105,7 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case stepCancel:
 		return settle(write(func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateCancelled) }))
 	case stepFail:
-		return settle(write(func(s *v1alpha1.UpdateStatus) {
-			r.end(s, v1alpha1.UpdateFailed)
-			resource := u.Spec.ClusterName
-			if target := cmp.Or(u.Spec.NodeGroup, u.Spec.Addon); target != "" {
-				resource = target
-			}
-			s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: readiness.Shorten(d.message), ResourceIDs: []string{resource}}}
-		}))
+		return settle(write(func(s *v1alpha1.UpdateStatus) { r.failed(u, s, d) }))
 	case stepNone, stepApply, stepStop, stepFreeEtcd:
 	}
 	if err := r.tidy(ctx, u); err != nil {
@@ -232,6 +225,13 @@ func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts, stop 
 	metav1.SetMetaDataAnnotation(&is.cluster.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
 	noteGeneration(is.cluster, before)
 	return r.api.Patch(ctx, is.cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// failed ends an update that failed.
+func (r *updates) failed(u *v1alpha1.Update, s *v1alpha1.UpdateStatus, d decision) {
+	r.end(s, v1alpha1.UpdateFailed)
+	resource := cmp.Or(u.Spec.NodeGroup, u.Spec.Addon, u.Spec.ClusterName)
+	s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: readiness.Shorten(d.message), ResourceIDs: []string{resource}}}
 }
 
 // end ends an update.

@@ -103,6 +103,9 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 	case u.Spec.Change.KubeletAuthority != nil:
 		return authorityEffect(u, is.cluster, late)
 	}
+	if d, ended := overtaken(u, is.cluster); ended {
+		return d
+	}
 	return clusterEffect(u, is.cluster, late)
 }
 
@@ -130,21 +133,11 @@ func (f facts) target(u *v1alpha1.Update) (object metav1.Object, what string) {
 // that it names, also where that is refused; the mode of its authenticator is a fact of its own, since components are
 // ready before and after they are started anew.
 func clusterEffect(u *v1alpha1.Update, c *v1alpha1.Cluster, late bool) decision {
-	if why := setBackBy(u, c); why != nil {
-		return fail(why.Code, "%s", why.Message)
-	}
-	if asked := u.Spec.Change.Version; asked != "" && c.Spec.Version != asked {
-		return fail(codeNotPermitted, "somebody has asked for version %s of cluster %s meanwhile", cmp.Or(c.Spec.Version, "unset"), c.Spec.Name)
-	}
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 	current := ready != nil && ready.ObservedGeneration >= c.Generation && c.Status.ObservedGeneration >= c.Generation
 	switch is, wanted := c.Status.AuthenticationMode, c.Spec.AccessConfig.AuthenticationMode; {
-	case current && ready.Reason == readiness.ReasonChangeRefused && changedSince(u, c) && u.Spec.Change.Version != "" && u.Spec.Change.Components == nil && ofItsVersion(c):
-		return decision{step: stepSucceed, message: "somebody has changed the cluster since, and that is refused: " + messageOf(ready)}
-	case current && ready.Reason == readiness.ReasonChangeRefused && changedSince(u, c) && !late:
-		return wait("somebody has changed the cluster since, and what it is to be now is refused: %s", messageOf(ready))
 	case current && ready.Reason == readiness.ReasonChangeRefused:
-		return fail(codeNotPermitted, "%s", messageOf(ready))
+		return refusedEffect(u, c, late, messageOf(ready))
 	case current && ready.Status == metav1.ConditionTrue && is == wanted && grouped(c) && ofItsVersion(c):
 		return decision{step: stepSucceed}
 	case late:
@@ -157,6 +150,30 @@ func clusterEffect(u *v1alpha1.Update, c *v1alpha1.Cluster, late bool) decision 
 		return wait("the authenticator runs in mode %s, and is to be started in mode %s", cmp.Or(string(is), "unknown"), wanted)
 	}
 	return wait("the control plane takes the change: %s", messageOf(ready))
+}
+
+// overtaken says how an update ends whose change is not what the cluster asks for any more.
+func overtaken(u *v1alpha1.Update, c *v1alpha1.Cluster) (d decision, ended bool) {
+	if why := setBackBy(u, c); why != nil {
+		return fail(why.Code, "%s", why.Message), true
+	}
+	if asked := u.Spec.Change.Version; asked != "" && c.Spec.Version != asked {
+		return fail(codeNotPermitted, "somebody has asked for version %s of cluster %s meanwhile", cmp.Or(c.Spec.Version, "unset"), c.Spec.Name), true
+	}
+	return decision{}, false
+}
+
+// refusedEffect looks at a cluster that was refused and runs on as it was. Where somebody else has changed it since, the
+// refusal is not about the update alone.
+func refusedEffect(u *v1alpha1.Update, c *v1alpha1.Cluster, late bool, said string) decision {
+	change := u.Spec.Change
+	switch since := changedSince(u, c); {
+	case since && change.Version != "" && change.Components == nil && ofItsVersion(c):
+		return decision{step: stepSucceed, message: "somebody has changed the cluster since, and that is refused: " + said}
+	case since && !late:
+		return wait("somebody has changed the cluster since, and what it is to be now is refused: %s", said)
+	}
+	return fail(codeNotPermitted, "%s", said)
 }
 
 // ofItsVersion reports whether the API server says that it has the minor that the cluster's spec asks for.

@@ -67,7 +67,7 @@ func tree(s *settings) map[string]any {
 	return is
 }
 
-// undo is what there is, with each value that is still the one that was asked for as it was before.
+// undo is what there is, with each value that is still as it was asked for set to the value of before.
 func undo(before, asked, is any) any {
 	if equality.Semantic.DeepEqual(asked, is) {
 		return before
@@ -89,7 +89,7 @@ func undo(before, asked, is any) any {
 	return all
 }
 
-// branch are the values below a value; none of one that is not there.
+// branch are the values below a value; a value that is not there has nothing below it.
 func branch(value any) (below map[string]any, ok bool) {
 	if value == nil {
 		return nil, true

@@ -20,7 +20,7 @@ import (
 
 // settingBack is an update that has failed, and why. It is on its cluster from the moment at which what the update asked
 // for is set back: a service that is killed before the update says so itself must not take the cluster, as it is then, for
-// one that took the change.
+// a cluster that took the change.
 type settingBack struct {
 	Update  string `json:"update"`
 	Code    string `json:"code"`
@@ -81,7 +81,7 @@ func (r *updates) setBack(ctx context.Context, u *v1alpha1.Update, c *v1alpha1.C
 	forget(c)
 	err = r.api.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return nil // what was allowed before is not now: it stays as it is, and the update ends all the same
+		return nil // the cluster stays as it is, and the update ends all the same
 	}
 	if err != nil {
 		return fmt.Errorf("setting back what update %s asked of cluster %s: %w", u.Name, u.Spec.ClusterName, err)

@@ -68,7 +68,7 @@ var upgrade = v1alpha1.UpdateChange{Version: "1.37"}
 func unchanged(*v1alpha1.Cluster) {}
 
 // An upgrade that was refused can be asked for again: the version is set back once, before the update says that it failed.
-// A service that is killed at any write of it is followed by one that ends the update likewise.
+// A service that is killed at any write of it is followed by a service that ends the update likewise.
 func TestAFailedUpgradeIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for kill := range 5 {
@@ -128,7 +128,7 @@ func TestSettingBackIsRefused(t *testing.T) {
 	}
 }
 
-// An update that is queued behind one that fails finds the cluster as it was before that.
+// An update that is queued behind an update that fails finds the cluster as it was before that.
 func TestTheNextUpdateFindsNothingOfAFailedOne(t *testing.T) {
 	t.Parallel()
 	w, _, c := running(t, upgrade, unchanged)
@@ -154,7 +154,7 @@ func TestTheNextUpdateFindsNothingOfAFailedOne(t *testing.T) {
 	}
 }
 
-// How a running upgrade ends, by what becomes of the cluster meanwhile.
+// An upgrade ends by what becomes of the cluster meanwhile.
 func TestHowAnUpgradeEnds(t *testing.T) {
 	t.Parallel()
 	is := func(reason string, generation int64) func(*v1alpha1.Cluster) {

@@ -24,9 +24,9 @@ type Position struct {
 	Offset int64  `json:"offset"`
 }
 
-// Tail yields the whole lines of a log, and of its older parts, that follow a position, and returns the one after them.
+// Tail yields the whole lines of a log, and of its older parts, that follow a position, and returns the position after them.
 // Each call opens the files anew. Lost says that the part which was read last is gone, and perhaps others after it: then
-// reading begins with the oldest that is left. After an error the position is the one after the lines that were yielded.
+// reading begins with the oldest that is left. After an error the position is after the lines that were yielded.
 func Tail(ctx context.Context, path string, from Position, yield func(line []byte)) (to Position, lost bool, err error) {
 	found, err := parts(path)
 	if err != nil {

@@ -25,7 +25,7 @@ func (w *world) tailed(from Position) (to Position, numbers string, lost bool) {
 	return to, strings.Join(all, " "), lost
 }
 
-// Each line is yielded once, whatever becomes of the files; what is gone is told.
+// Each line is yielded once, whatever becomes of the files; parts that are gone are told.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +66,7 @@ func TestTail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	at = before // what was read last is gone
+	at = before // the part that was read last is gone
 	want("8", true)
 	want("", false)
 	w.rotate(4)
@@ -93,7 +93,7 @@ func TestDeprecated(t *testing.T) {
 		whole[:len(whole)-3]:                    false,
 		"":                                      false,
 		strings.Replace(whole, "Event", "X", 1): false,
-		of("ResponseComplete", "", `"requestObject":{"metadata":{`+strings.TrimSuffix(mark, ",")+`}},`): false, // what somebody wrote
+		of("ResponseComplete", "", `"requestObject":{"metadata":{`+strings.TrimSuffix(mark, ",")+`}},`): false, // somebody wrote that
 	} {
 		got, ok := Deprecated([]byte(line))
 		if ok != is || ok && got != want {

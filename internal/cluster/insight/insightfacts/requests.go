@@ -29,8 +29,8 @@ func (s Sources) requests(ctx context.Context) (insight.Requests, error) {
 	return together(callers, running, s.Now), nil
 }
 
-// together are the requests of the audit log, which knows who asked in the last 30 days, and those that the metrics of API
-// servers alone have: the control plane's own, and what the log has lost. Metrics do not forget, so those of an API
+// together are the requests of the audit log, which knows who asked in the last 30 days, and requests that the metrics of API
+// servers alone have: the control plane's own, and what the log has lost. Metrics do not forget, so the metrics of an API
 // server that runs for longer than 30 days say nothing of them.
 func together(callers deprecationlog.Seen, running deprecation.Seen, now time.Time) insight.Requests {
 	all := insight.Requests{Since: callers.Since}

@@ -23,7 +23,7 @@ const interval = 10 * time.Second
 
 // Config says which logs are read and where the counts are kept.
 type Config struct {
-	// Logs are those of the API servers of a cluster, by a name that stays.
+	// Logs of the API servers of a cluster, by a name that stays.
 	Logs map[string]string
 	// Path of the file of the counts. Its directory must be there.
 	Path string
@@ -112,7 +112,7 @@ func (c *Counter) look(ctx context.Context) error {
 	return nil
 }
 
-// read counts the lines that are new. What is written is the counts together with how far the logs were read; a position
+// read counts the lines that are new. The file gets the counts together with how far the logs were read; a position
 // after lines that count nothing need not be.
 func (c *Counter) read(ctx context.Context) error {
 	now := c.now()

@@ -5,7 +5,7 @@
 // The source is the audit log. The metric apiserver_requested_deprecated_apis does not name clients, and ends with its API
 // server: a rollout, an upgrade and each restart empty it. The audit log names the user agent of each request, is a file
 // that is there after all of these, and does not have the control plane's own requests, which nobody can mend. Reading it
-// again costs little: lines are in the page cache, and only those with the mark of a deprecated API are decoded.
+// again costs little: lines are in the page cache, and only lines with the mark of a deprecated API are decoded.
 //
 // What happens if
 //
@@ -13,7 +13,7 @@
 //	an API server is replaced                     each has a log of its own, and all are read
 //	the API server rotates its log meanwhile      its older parts are read, in their order
 //	it rotates away what was not read             these requests are not counted, and Since is when reading began anew
-//	clients have very many names                  the counts of those beyond the bounds are one client's, called [Others]
+//	clients have very many names                  clients beyond the bounds are counted together, as [Others]
 //	the disk is full, or the file cannot be read  it is said once, and counting goes on in a while with what the file says
 //	the file is damaged                           it is begun anew, and Since says so
 package deprecationlog
@@ -51,7 +51,7 @@ type Client struct {
 	Last      time.Time
 }
 
-// Asked is a deprecated API that was asked for, and by whom: those who asked most come first.
+// Asked is a deprecated API that was asked for, and by whom: the most frequent clients come first.
 type Asked struct {
 	API     deprecation.API
 	Clients []Client
@@ -135,14 +135,16 @@ func shorten(name string) string {
 }
 
 func (c *counts) find(wanted *count) *count {
-	i := slices.IndexFunc(c.Counts, func(is *count) bool { return is.Resource == wanted.Resource && is.UserAgent == wanted.UserAgent && is.api() == wanted.api() })
+	i := slices.IndexFunc(c.Counts, func(is *count) bool {
+		return is.Resource == wanted.Resource && is.UserAgent == wanted.UserAgent && is.api() == wanted.api()
+	})
 	if i < 0 {
 		return nil
 	}
 	return c.Counts[i]
 }
 
-// full reports whether another client of an API is one of the others.
+// full reports whether another client of an API is counted with others.
 func (c *counts) full(api deprecation.API) bool {
 	n := 0
 	for _, is := range c.Counts {

@@ -155,7 +155,7 @@ func TestDamagedCounts(t *testing.T) {
 	}
 }
 
-// What was rotated away unread is told by the moment from which on the counts are whole.
+// Lines that were rotated away unread are told by the moment from which on the counts are whole.
 func TestLostLines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +171,7 @@ func TestLostLines(t *testing.T) {
 	}
 }
 
-// Clients with many names do not make the counts grow without end, and none of their requests is left out.
+// Clients with many names do not make the counts grow without end, and all of their requests are counted.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	c := &counts{Since: noon}
