@@ -76,7 +76,19 @@ type shownInsight struct {
 		KubernetesResourceURI string
 		InsightStatus         struct{ Status string }
 	}
-	CategorySpecificSummary struct{ DeprecationDetails []struct{ Usage string } }
+	CategorySpecificSummary struct {
+		DeprecationDetails []struct {
+			Usage       string
+			ClientStats []shownClient
+		}
+	}
+}
+
+// shownClient is a client of a deprecated API.
+type shownClient struct {
+	UserAgent                  string
+	NumberOfRequestsLast30Days int
+	LastRequestTime            float64
 }
 
 // insights has a node with an old kubelet and a client of a deprecated API turn insights.
@@ -107,6 +119,7 @@ func (o *operations) insights() {
 	}
 	o.mustKubectl("delete", "node", "old")
 
+	var clients []shownClient
 	requests := func() (n int, used bool) {
 		deprecated := insight("Deprecated APIs")
 		n, err := strconv.Atoi(strings.Fields(deprecated.InsightStatus.Reason)[0])
@@ -114,7 +127,9 @@ func (o *operations) insights() {
 			o.t.Errorf("%+v, %v", deprecated, err)
 		}
 		for _, d := range deprecated.CategorySpecificSummary.DeprecationDetails {
-			used = used || d.Usage == "/api/v1/componentstatuses"
+			if d.Usage == "/api/v1/componentstatuses" {
+				used, clients = true, d.ClientStats
+			}
 		}
 		return n, used
 	}
@@ -122,9 +137,13 @@ func (o *operations) insights() {
 	if used {
 		o.t.Error("somebody asked for the statuses of components")
 	}
+	asked := time.Now().Truncate(time.Second)
 	o.mustKubectl("get", "componentstatuses")
 	if after, used := requests(); !used || after <= before {
 		o.t.Errorf("%d requests, and %d before; the API that was asked for is told of: %v", after, before, used)
+	}
+	if len(clients) != 1 || !strings.HasPrefix(clients[0].UserAgent, "kubectl/v") || clients[0].NumberOfRequestsLast30Days != 1 || clients[0].LastRequestTime < float64(asked.Unix()) {
+		o.t.Errorf("kubectl asked once, and that is told of clients: %+v", clients)
 	}
 	if next := insight("Deprecated APIs removed in Kubernetes v1.37"); next.InsightStatus.Status != "PASSING" {
 		o.t.Errorf("%+v", next)
