@@ -49,7 +49,7 @@ func TestCertificatesThatEnded(t *testing.T) {
 			}
 		}
 	}
-	time.Sleep(time.Until(ends))
+	<-time.After(time.Until(ends))
 	took := i.eventually("every certificate is issued anew", func() error {
 		for path, old := range ended {
 			if pair, err := tls.LoadX509KeyPair(path, path); err != nil || pair.Leaf.SerialNumber.Cmp(old.SerialNumber) == 0 {

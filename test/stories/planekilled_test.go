@@ -214,7 +214,7 @@ func (r planeRound) reached(step string) bool {
 		return true
 	}
 	begun := false
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); <-time.After(2 * time.Millisecond) {
 		is, err := r.record()
 		if err != nil {
 			r.t.Fatal(err)

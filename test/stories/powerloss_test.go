@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,7 +116,7 @@ func (i *installation) isBack(begun time.Time) error {
 		}
 	}
 	clusters, err := i.kubectl("--context", "muster-management", "get", "clusters", "-A", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
-	if err == nil && clusters != "True True" {
+	if err == nil && strings.Count(clusters, "True") != 2 {
 		err = fmt.Errorf("clusters are Ready: %s", clusters)
 	}
 	return err
@@ -239,8 +240,8 @@ func (i *installation) removeGroups(kind string) {
 			}
 			return nil
 		})
-		for at := len(groups) - 1; at >= 0; at-- { // the deepest first
-			err = errors.Join(err, os.Remove(groups[at]))
+		for _, group := range slices.Backward(groups) { // the deepest first
+			err = errors.Join(err, os.Remove(group))
 		}
 		return err
 	})

@@ -63,7 +63,7 @@ func endings(t *testing.T, test func(t *testing.T, finish func(net.Conn))) {
 	t.Run("reset", func(t *testing.T) { test(t, reset) })
 	t.Run("unread", func(t *testing.T) {
 		test(t, func(c net.Conn) {
-			time.Sleep(5 * time.Millisecond)
+			<-time.After(5 * time.Millisecond)
 			_ = c.Close()
 		})
 	})
@@ -88,6 +88,7 @@ func repeated(t *testing.T, f *Front) float64 {
 // A connection to a server that goes without a word is another server's, and the client sees nothing of it.
 func TestServerThatGoesWithoutAWord(t *testing.T) {
 	endings(t, func(t *testing.T, finish func(net.Conn)) {
+		t.Helper()
 		a := newBackend(t, "a")
 		s := newSilent(t, newBackend(t, "s"), finish)
 		w := newWorld(t, frontservers.Server{Address: s.address}, frontservers.Server{Address: a.address})
@@ -109,6 +110,7 @@ func TestServerThatGoesWithoutAWord(t *testing.T) {
 // A connection waits for the only server to come back, but not for one that does not want it.
 func TestOnlyServerThatGoesWithoutAWord(t *testing.T) {
 	endings(t, func(t *testing.T, finish func(net.Conn)) {
+		t.Helper()
 		s := newSilent(t, newBackend(t, "s"), finish)
 		w := newWorld(t, frontservers.Server{Address: s.address})
 		w.every = time.Hour

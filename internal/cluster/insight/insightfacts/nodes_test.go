@@ -44,8 +44,11 @@ func TestKubeProxies(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []insight.Node{
-		{Name: "digest", Kubelet: "v1.36.4", KubeProxy: "v1.34.10"}, {Name: "nothing-known", Kubelet: "v1.36.4"}, {Name: "of-a-machine", Kubelet: "v1.36.4", KubeProxy: "v1.36.4"},
-		{Name: "own", Kubelet: "v1.36.4", KubeProxy: "v1.35.8-eksbuild.1"}, {Name: "untagged", Kubelet: "v1.36.4"},
+		{Name: "digest", Kubelet: "v1.36.4", KubeProxy: "v1.34.10"},
+		{Name: "nothing-known", Kubelet: "v1.36.4"},
+		{Name: "of-a-machine", Kubelet: "v1.36.4", KubeProxy: "v1.36.4"},
+		{Name: "own", Kubelet: "v1.36.4", KubeProxy: "v1.35.8-eksbuild.1"},
+		{Name: "untagged", Kubelet: "v1.36.4"},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Error(diff)
