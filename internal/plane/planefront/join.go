@@ -135,7 +135,9 @@ func (p *pair) replaced(ctx context.Context, err error) bool {
 	if ctx.Err() != nil { // the other one may have been reset
 		return false
 	}
-	_, _ = next.Write(p.said) // a failure is one of the next read, too
+	if len(p.said) > 0 { // a write of nothing would take the error of a reset from the read that follows
+		_, _ = next.Write(p.said) // a failure is one of the next read, too
+	}
 	return true
 }
 
