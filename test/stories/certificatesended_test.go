@@ -31,7 +31,7 @@ func TestCertificatesThatEnded(t *testing.T) {
 	node := func() string { return i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.uid}") }
 	before, nodes := i.processes(), node()
 
-	ends := time.Now().Add(20 * time.Second)
+	ends := time.Now().Add(5 * time.Second) // a look that comes before renews them while they are good
 	stores := map[string]authority.Store{i.dir.PKI(): authority.NewAccountStore(i.dir.PKI()), i.cluster().PKI(): authority.NewStore(i.cluster().PKI())}
 	ended := map[string]*x509.Certificate{}
 	for dir, store := range stores {
