@@ -8,22 +8,27 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/sync/singleflight"
 )
 
 // kept asks by HTTP/2 over one connection, as long as the server keeps it. A server that leaves says so by GOAWAY, and
-// names the last request that it answers: then there is another connection for the next. A connection that ends without
-// a GOAWAY was cut, and the next request fails.
+// names the last request that it answers: then there is another connection for the next. A connection that has as many
+// requests under way as its server allows is full: the next ones go over another one beside it, as those of net/http and
+// client-go do, which ends when it has no requests any more. A connection that ends without a GOAWAY was cut, and the
+// next request fails.
 type kept struct {
 	config Config
+	dials  singleflight.Group // at most one at a time, for all requests that wait
 
-	mu         sync.Mutex
-	connection *connection
-	ended      bool
+	mu          sync.Mutex
+	connections []*connection
+	ended       bool
 }
 
 // errCut is of a connection that ended, and nobody said why.
@@ -35,7 +40,7 @@ type connection struct {
 	frames *frames
 }
 
-// dial makes a connection, which repeats nothing.
+// dial makes a connection, which repeats nothing. It knows how many requests its server allows.
 func dial(ctx context.Context, c Config) (*connection, error) {
 	config := c.TLS.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
@@ -48,29 +53,72 @@ func dial(ctx context.Context, c Config) (*connection, error) {
 	if err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
+	_ = client.Ping(ctx) // the settings come before its answer; that the connection ended is seen by who takes it
 	return &connection{client, frames}, nil
 }
 
-// take returns the connection for the next request.
+// take returns a connection with a place for the next request, which is reserved.
 func (k *kept) take(ctx context.Context) (*connection, error) {
+	for {
+		c, err := k.free()
+		if c != nil || err != nil {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case done := <-k.dials.DoChan("", k.more):
+			if done.Err != nil {
+				return nil, done.Err
+			}
+		}
+	}
+}
+
+// free returns the first connection that has a place, nil if they are full. It forgets those that ended, and ends those
+// beside the first that have no requests.
+func (k *kept) free() (free *connection, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.connection != nil && k.connection.CanTakeNewRequest() {
-		return k.connection, nil
-	}
 	if k.ended {
 		return nil, context.Canceled
 	}
-	before := k.connection
-	next, err := dial(ctx, k.config)
+	k.connections = slices.DeleteFunc(k.connections, func(c *connection) bool {
+		switch is := c.State(); {
+		case is.Closed && !c.frames.left.Load():
+			err = errCut
+			return true
+		case is.Closed || is.Closing:
+			return true
+		case free == nil:
+			if c.ReserveNewRequest() {
+				free = c
+			}
+			return false
+		case is.StreamsActive+is.StreamsReserved+is.StreamsPending == 0:
+			_ = c.Close()
+			return true
+		}
+		return false
+	})
+	return free, err
+}
+
+// more makes another connection.
+func (k *kept) more() (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := dial(ctx, k.config)
 	if err != nil {
 		return nil, err
 	}
-	k.connection = next
-	if before != nil && !before.frames.left.Load() {
-		return nil, errCut
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ended {
+		return nil, errors.Join(context.Canceled, c.Close())
 	}
-	return next, nil
+	k.connections = append(k.connections, c)
+	return nil, nil
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -88,13 +136,13 @@ func (k *kept) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// Close ends the connection.
+// Close ends the connections.
 func (k *kept) Close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = true
-	if k.connection != nil {
-		_ = k.connection.Close()
+	for _, c := range k.connections {
+		_ = c.Close()
 	}
 }
 

@@ -84,7 +84,7 @@ func Start(ctx context.Context, c Config) (*Prober, error) {
 		kept.Close()
 		watch.Close()
 	}}
-	_, err := kept.take(ctx)
+	_, err := kept.more()
 	if err == nil {
 		var events io.ReadCloser
 		if events, err = p.watch(ctx, watch, ""); err == nil {
