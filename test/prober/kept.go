@@ -75,33 +75,38 @@ func (k *kept) take(ctx context.Context) (*connection, error) {
 	}
 }
 
-// free returns the first connection that has a place, nil if they are full. It forgets those that ended, and ends those
-// beside the first that have no requests.
-func (k *kept) free() (free *connection, err error) {
+// free returns the first connection that has a place, which is reserved; nil if they are full. It forgets those that
+// ended, and ends those beside the first that have no requests.
+func (k *kept) free() (*connection, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
 		return nil, context.Canceled
 	}
+	var free *connection
+	cut := false
 	k.connections = slices.DeleteFunc(k.connections, func(c *connection) bool {
 		switch is := c.State(); {
-		case is.Closed && !c.frames.left.Load():
-			err = errCut
-			return true
 		case is.Closed || is.Closing:
+			cut = cut || is.Closed && !c.frames.left.Load()
 			return true
 		case free == nil:
-			if c.ReserveNewRequest() {
+			if c.CanTakeNewRequest() {
 				free = c
 			}
-			return false
 		case is.StreamsActive+is.StreamsReserved+is.StreamsPending == 0:
 			_ = c.Close()
 			return true
 		}
 		return false
 	})
-	return free, err
+	switch {
+	case cut:
+		return nil, errCut
+	case free == nil || !free.ReserveNewRequest():
+		return nil, nil
+	}
+	return free, nil
 }
 
 // more makes another connection.

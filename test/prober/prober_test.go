@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -25,12 +26,16 @@ type server struct {
 	once    atomic.Int32 // of the next answer alone
 	numbers chan int
 	leaves  chan struct{} // a watch ends
-	closing atomic.Int32  // of the next answers, so many say that their connection ends
+	left    atomic.Int32  // how often it has left; connections that are older are told that they end
 }
 
-// leave has the server say on its connections that they end, as one does that is about to go.
+// sinceLeft is the key of a connection's context for how often the server had left before.
+type sinceLeft struct{}
+
+// leave has the server say on its connections that they end, as one does that is about to go. Later ones are those of
+// the server that takes its place.
 func (s *server) leave() {
-	s.closing.Store(20)
+	s.left.Add(1)
 	s.leaves <- struct{}{}
 }
 
@@ -62,7 +67,7 @@ func newServer(t *testing.T) *server {
 			_ = json.NewDecoder(r.Body).Decode(&object)
 			s.numbers <- object.Number
 		}
-		if s.closing.Add(-1) > 0 {
+		if r.Context().Value(sinceLeft{}) != s.left.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		w.Header().Set("Retry-After", "1")
@@ -70,6 +75,9 @@ func newServer(t *testing.T) *server {
 		_, _ = io.WriteString(w, "{}")
 	}))
 	s.EnableHTTP2 = true
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, sinceLeft{}, s.left.Load())
+	}
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	t.Cleanup(s.Close)
@@ -95,19 +103,20 @@ func (s *server) seen(t *testing.T, do func()) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(t, p, 50)
+	wait(t, p, func(r Report) bool { return r.Asked >= 50 })
+	before := p.Report().Asked
 	do()
-	wait(t, p, 100)
+	wait(t, p, func(r Report) bool { return r.Asked >= before+100 && (s.left.Load() == 0 || r.Resumed > 0) })
 	return p.Stop()
 }
 
-func wait(t *testing.T, p *Prober, more int) {
+func wait(t *testing.T, p *Prober, until func(Report) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for before := p.Report().Asked; p.Report().Asked < before+more; {
+	for !until(p.Report()) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%+v after 20 s", p.Report())
