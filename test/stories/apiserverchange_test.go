@@ -21,7 +21,6 @@ import (
 //
 //story:about plane/planerollout plane/planefront plane/component plane/portplan plane/supervise cluster/serve
 func TestChangeOfTheAPIServer(t *testing.T) {
-	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--provider", "simulated", "--nodes", "1", "--timeout", "3m")
 	first, second := component.APIServerName(0), component.APIServerName(1)

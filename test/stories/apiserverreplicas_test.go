@@ -19,7 +19,6 @@ import (
 //
 //story:about plane/planerollout plane/planefront plane/component cluster/serve
 func TestTwoAPIServers(t *testing.T) {
-	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--provider", "simulated", "--nodes", "1", "--timeout", "3m")
 

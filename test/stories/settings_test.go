@@ -18,7 +18,6 @@ import (
 //
 //story:about plane/component plane/featuregates plane/nodeports cluster/clustercontroller
 func TestSettings(t *testing.T) {
-	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--provider", "simulated", "--nodes", "1", "--timeout", "3m")
 	first, second := component.APIServerName(0), component.APIServerName(1)
