@@ -65,7 +65,15 @@ func (f *Front) accept(ctx context.Context, listener net.Listener) error {
 func (f *Front) serve(ctx context.Context, accepted net.Conn) {
 	client := accepted.(*net.TCPConn) //nolint:forcetypeassert // of a TCP listener
 	_ = client.SetKeepAlive(false)    // which net turns on for a listener that was passed
-	server, address := f.connect(ctx, netip.AddrPort{})
+	left := hold
+	connect := func(silent netip.AddrPort) (*net.TCPConn, netip.AddrPort) {
+		began := time.Now()
+		defer func() { left -= time.Since(began) }()
+		ctx, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
+		return f.connect(ctx, silent)
+	}
+	server, address := connect(netip.AddrPort{})
 	if server == nil {
 		f.metrics.refused.WithLabelValues(refusedNoServer).Inc()
 		reset(client)
@@ -81,7 +89,7 @@ func (f *Front) serve(ctx context.Context, accepted net.Conn) {
 			return nil
 		}
 		tried++
-		next, other := f.connect(ctx, address)
+		next, other := connect(address)
 		if next != nil {
 			f.metrics.repeated.Inc()
 			done()
@@ -91,11 +99,9 @@ func (f *Front) serve(ctx context.Context, accepted net.Conn) {
 	}, f.lookNow)
 }
 
-// connect offers a connection to servers until one accepts; nil if none does in time. No server has answered the client
-// yet, so any of them will do, the silent one only where there is no other.
+// connect offers a connection to servers until one accepts; nil if none does before the context ends. No server has
+// answered the client yet, so any of them will do, the silent one only where there is no other.
 func (f *Front) connect(ctx context.Context, silent netip.AddrPort) (*net.TCPConn, netip.AddrPort) {
-	ctx, cancel := context.WithTimeout(ctx, hold)
-	defer cancel()
 	late, toAll := time.After(patience), false
 	for {
 		order, ready, changed := f.pool.choose()

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planefront
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/plane/frontservers"
+)
+
+// A connection waits for servers as long as the constant says, in all: not as long again for each that goes without a word.
+func TestHeldInAll(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := taken.Addr().String()
+	_ = taken.Close() // nothing listens there, yet
+	w := newWorld(t, frontservers.Server{Address: netip.MustParseAddrPort(address)})
+	w.every = time.Hour
+	w.start(t)
+	var client net.Conn
+	soon(t, "the front listens", func() bool {
+		client, err = net.Dial("tcp", w.config.Listen.String())
+		return err == nil
+	})
+	defer func() { _ = client.Close() }()
+	began := time.Now()
+	if _, err := io.WriteString(client, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(hold / 2)
+	server, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Close()
+	if _, err := io.ReadFull(c, make([]byte, len("hello"))); err != nil {
+		t.Fatal(err)
+	}
+	reset(c)
+	_, err = client.Read(make([]byte, 1))
+	if took := time.Since(began); !errors.Is(err, unix.ECONNRESET) || took > hold+hold/4 {
+		t.Errorf("%v after %v", err, took)
+	}
+}
