@@ -35,7 +35,7 @@ type pair struct {
 	answered atomic.Bool
 	mu       sync.Mutex // guards what follows, and writes to the server until it has answered
 	said     []byte
-	final    bool // no other server can take this one's place: the client has said too much, or has ended
+	final    bool // no other server takes this one's place: there is none, or the client has said too much, or has ended
 }
 
 // join passes bytes between a client and a server until both directions have ended or the context does, and closes them.
@@ -124,11 +124,12 @@ func (p *pair) toClient(ctx context.Context) {
 func (p *pair) replaced(ctx context.Context, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.final || err == nil && len(p.said) == 0 {
-		return false
+	var next *net.TCPConn
+	if !p.final && (err != nil || len(p.said) > 0) {
+		next = p.other()
 	}
-	next := p.other()
 	if next == nil {
+		p.final = true
 		return false
 	}
 	reset(p.server.Swap(next))

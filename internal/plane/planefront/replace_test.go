@@ -15,6 +15,25 @@ import (
 	"muster.dev/muster/internal/plane/frontservers"
 )
 
+// A client whose connection no server takes any more, and that speaks on, is reset like any other that speaks to nobody.
+func TestSpeakingAfterTheEnd(t *testing.T) {
+	client, server, _ := joined(t)
+	if _, err := io.WriteString(client, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, len("hello"))); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Close()
+	if got, err := io.ReadAll(client); len(got) > 0 || err != nil {
+		t.Fatalf("%q, %v", got, err)
+	}
+	soon(t, "the client is reset", func() bool {
+		_, err := io.WriteString(client, "more")
+		return errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+	})
+}
+
 // A connection waits for servers as long as the constant says, in all: not as long again for each that goes without a word.
 func TestHeldInAll(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
