@@ -89,18 +89,20 @@ func (p *pair) say(b []byte) error {
 		return err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.said)+len(b) > maxSaid {
-		p.said, p.final = nil, true
+	p.final = p.final || len(p.said)+len(b) > maxSaid
+	if p.final {
+		p.said = nil
+		p.mu.Unlock() // the server may take its time
+		_, err := p.server.Load().Write(b)
+		return err
 	}
-	if !p.final {
-		p.said = append(p.said, b...)
-	}
+	p.said = append(p.said, b...)
 	_, err := p.server.Load().Write(b)
-	if !p.final && !p.answered.Load() {
-		return nil // the other direction learns it too, and tells another server
+	p.mu.Unlock()
+	if p.answered.Load() {
+		return err
 	}
-	return err
+	return nil // the other direction learns it too, and tells another server
 }
 
 // toClient passes on what the server says, and its end as such.

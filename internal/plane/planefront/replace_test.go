@@ -34,6 +34,25 @@ func TestSpeakingAfterTheEnd(t *testing.T) {
 	})
 }
 
+// The end of a server is passed on though it takes nothing from the client.
+func TestEndOfAServerThatDoesNotRead(t *testing.T) {
+	client, server, _ := joined(t)
+	full := make(chan struct{})
+	go func() {
+		defer close(full)
+		_ = client.SetWriteDeadline(time.Now().Add(time.Second))
+		for err := error(nil); err == nil; _, err = client.Write(make([]byte, chunk)) {
+		}
+	}()
+	<-full
+	if err := server.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the client reads %v", err)
+	}
+}
+
 // A connection waits for servers as long as the constant says, in all: not as long again for each that goes without a word.
 func TestHeldInAll(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
