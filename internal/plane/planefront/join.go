@@ -113,7 +113,7 @@ func (p *pair) toClient(ctx context.Context) {
 		return err
 	}
 	err := pump(p.server.Load(), hear)
-	for !p.answered.Load() && ctx.Err() == nil && p.replaced(ctx, err) {
+	for !p.answered.Load() && ctx.Err() == nil && p.replaced(ctx) {
 		err = pump(p.server.Load(), hear)
 	}
 	if err != nil || ctx.Err() != nil || p.client.CloseWrite() != nil {
@@ -121,13 +121,12 @@ func (p *pair) toClient(ctx context.Context) {
 	}
 }
 
-// replaced tells another server what a server was told that went without a word. A server that ends a connection on
-// which nothing was said has its reasons; a server that resets it is gone.
-func (p *pair) replaced(ctx context.Context, err error) bool {
+// replaced tells another server what a server was told that went without a word.
+func (p *pair) replaced(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var next *net.TCPConn
-	if !p.final && (err != nil || len(p.said) > 0) {
+	if !p.final {
 		next = p.other()
 	}
 	if next == nil {

@@ -57,10 +57,11 @@ func newSilent(t *testing.T, behind *backend, finish func(net.Conn)) *silent {
 }
 
 // endings are how a killed process's connections end: with a reset where it had not accepted the connection, or had not
-// read all bytes, and with an end otherwise.
+// read all bytes, and with an end otherwise, also before the client has said anything.
 func endings(t *testing.T, test func(t *testing.T, finish func(net.Conn))) {
 	t.Helper()
 	t.Run("reset", func(t *testing.T) { test(t, reset) })
+	t.Run("at once", func(t *testing.T) { test(t, func(c net.Conn) { _ = c.Close() }) })
 	t.Run("unread", func(t *testing.T) {
 		test(t, func(c net.Conn) {
 			<-time.After(5 * time.Millisecond)
@@ -167,14 +168,6 @@ func TestNobodyIsToldTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 			reset(server)
-		},
-		"nothing": func(t *testing.T, client, server *net.TCPConn) {
-			t.Helper()
-			_ = server.Close()
-			if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-				t.Errorf("the end of a server is passed on as %v", err)
-			}
-			reset(client)
 		},
 		"ended": func(t *testing.T, client, server *net.TCPConn) {
 			t.Helper()
