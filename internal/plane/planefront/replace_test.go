@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,4 +93,60 @@ func TestHeldInAll(t *testing.T) {
 	if took := time.Since(began); !errors.Is(err, unix.ECONNRESET) || took > hold+hold/4 {
 		t.Errorf("%v after %v", err, took)
 	}
+}
+
+// Clients that end before they are answered, in whatever way, and clients that speak no TLS leave nothing behind, while a
+// server ends connections without a word; others are answered.
+func TestUnrulyClients(t *testing.T) {
+	a := newBackend(t, "a")
+	s := newSilent(t, newBackend(t, "s"), reset)
+	w := newWorld(t, frontservers.Server{Address: s.address}, frontservers.Server{Address: a.address})
+	f, _, _ := w.start(t)
+	soon(t, "both are ready", func() bool { return f.isReady(a.address) && f.isReady(s.address) })
+	var clients sync.WaitGroup
+	unruly := func(do func(c *net.TCPConn)) {
+		clients.Go(func() {
+			for range 50 {
+				c, err := dial(t.Context(), w.config.Listen)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+				do(c)
+				_ = c.Close()
+			}
+		})
+	}
+	hello := []byte("\x16\x03\x01\x02\x00\x01") // it begins like a ClientHello
+	unruly(func(c *net.TCPConn) { reset(c) })
+	unruly(func(c *net.TCPConn) {
+		_, _ = c.Write(hello)
+		reset(c)
+	})
+	unruly(func(c *net.TCPConn) {
+		_, _ = c.Write(hello)
+		_ = c.CloseWrite()
+		_, _ = io.ReadAll(c)
+	})
+	unruly(func(c *net.TCPConn) {
+		_, _ = io.WriteString(c, "SSH-2.0-client\r\n")
+		_, _ = io.ReadAll(c)
+	})
+	unruly(func(c *net.TCPConn) {
+		_, _ = c.Write(make([]byte, 2*maxSaid))
+		_, _ = io.ReadAll(c)
+	})
+	unruly(func(*net.TCPConn) { s.silent.Store(!s.silent.Load()) })
+	for range 50 {
+		if got, err := w.ask(); got != "a" && got != "s" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	clients.Wait()
+	soon(t, "nothing is left", func() bool {
+		f.pool.mu.Lock()
+		defer f.pool.mu.Unlock()
+		return len(f.slots) == 0 && len(f.pool.open) == 0
+	})
 }
