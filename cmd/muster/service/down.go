@@ -43,10 +43,11 @@ func down(ctx context.Context, o *terminal.Options, remove bool) error {
 	if err != nil {
 		return err
 	}
-	host, unit, err := hostAndUnit(dir)
+	unit, err := unitIn(dir)
 	if err != nil {
 		return err
 	}
+	host := unitHost()
 	running, err := supervise.New(supervise.Config{State: dir, Log: newLogger(o)}) // which starts nothing
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -62,10 +63,7 @@ installation is refused.`,
 				_, err = io.WriteString(o.Out, content)
 				return err
 			}
-			host, err := unitHost()
-			if err != nil {
-				return err
-			}
+			host := unitHost()
 			if host.IsRoot && !unit.State.Exists() {
 				return fmt.Errorf("nothing is set up in %s yet: run `muster up` once", unit.State)
 			}
@@ -108,10 +106,7 @@ reboot "muster up" is needed.`,
 			if err != nil {
 				return err
 			}
-			host, err := unitHost()
-			if err != nil {
-				return err
-			}
+			host := unitHost()
 			if !host.IsRoot {
 				return serviceunit.ErrNotRoot
 			}
@@ -171,26 +166,27 @@ func unitIn(dir statedir.Dir) (serviceunit.Unit, error) {
 	return serviceunit.Unit{State: dir, Program: filepath.Join(binDir, "muster")}, err
 }
 
-// hostAndUnit are this host and the unit of a state directory.
-func hostAndUnit(dir statedir.Dir) (serviceunit.Host, serviceunit.Unit, error) {
-	host, err := unitHost()
-	if err != nil {
-		return serviceunit.Host{}, serviceunit.Unit{}, err
+// unitHost is this host.
+func unitHost() serviceunit.Host {
+	host := serviceunit.Host{IsRoot: os.Geteuid() == 0}
+	if systemd.Booted("") {
+		host.Systemd = manager()
 	}
-	unit, err := unitIn(dir)
-	return host, unit, err
+	return host
 }
 
-// unitHost is this host.
-func unitHost() (serviceunit.Host, error) {
-	host := serviceunit.Host{IsRoot: os.Geteuid() == 0}
-	if !systemd.Booted("") {
-		return host, nil
-	}
+// manager is systemd. Where its program cannot be found, that is an error once there is something to tell it, and no reason
+// to leave an installation without a unit running.
+func manager() serviceunit.Manager {
 	control, err := systemd.New(systemd.Config{})
 	if err != nil {
-		return host, err
+		return lacking{err}
 	}
-	host.Systemd = control
-	return host, nil
+	return control
 }
+
+// lacking is a systemd that cannot be told anything, and says why.
+type lacking struct{ err error }
+
+// Do implements [serviceunit.Manager].
+func (l lacking) Do(context.Context, systemd.Verb, ...string) error { return l.err }
