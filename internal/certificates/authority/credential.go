@@ -80,6 +80,11 @@ func due(cert *x509.Certificate) time.Time {
 	return cert.NotAfter.Add(-cert.NotAfter.Sub(cert.NotBefore) / renewalShare)
 }
 
+// ends reports whether a certificate is due, and another one would last longer: no certificate outlives its authority.
+func ends(cert, ca *x509.Certificate, now time.Time) bool {
+	return !now.Before(due(cert)) && cert.NotAfter.Before(ca.NotAfter)
+}
+
 // early reports whether a certificate is not valid yet: it was issued while the clock was ahead, and that was set back.
 // Under an authority that is not valid yet either, another certificate would be early as well.
 func early(cert *x509.Certificate, now time.Time) bool { return now.Before(cert.NotBefore) }

@@ -186,7 +186,7 @@ func (s Store) ensureSigningKey(plane string) (bool, error) {
 func (s Store) ensureCredential(c Credential, ca pair, now time.Time) (bool, error) {
 	path := cmp.Or(c.Path, s.Path(c.Name))
 	if old, err := tls.LoadX509KeyPair(path, path); err == nil &&
-		c.fits(old.Leaf) && now.Before(due(old.Leaf)) && (!early(old.Leaf, now) || early(ca.cert, now)) && old.Leaf.CheckSignatureFrom(ca.cert) == nil {
+		c.fits(old.Leaf) && !ends(old.Leaf, ca.cert, now) && (!early(old.Leaf, now) || early(ca.cert, now)) && old.Leaf.CheckSignatureFrom(ca.cert) == nil {
 		return false, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

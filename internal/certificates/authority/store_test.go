@@ -206,7 +206,10 @@ func TestNoLongerThanItsAuthority(t *testing.T) {
 			t.Errorf("%s ends %s, its authority %s", e.Name, e.NotAfter, want)
 		}
 	}
-	s.ensure(late.Add(day), credentials()) // not renewed every time
+	for _, days := range []int{1, 19, 20, 400} { // nor is it renewed in vain, every time, as when the clock is years ahead
+		s.ensure(late.Add(time.Duration(days)*day), credentials())
+	}
+	s.ensure(start.Add(day), credentials(), "server", "client", "both") // the clock is right again
 }
 
 func TestMadeAnewWhenItDoesNotFit(t *testing.T) {
