@@ -13,6 +13,8 @@
 //	an API server is replaced                     each has a log of its own, and all are read
 //	the API server rotates its log meanwhile      its older parts are read, in their order
 //	it rotates away what was not read             these requests are not counted, and Since is when reading began anew
+//	the clock was ahead                           requests that were forgotten then are gone, and Since is now until the clock is as far again, or a request comes
+//	the clock is behind, as at a boot             what is known stays, also once the clock is right again
 //	clients have very many names                  clients beyond the bounds are counted together, as [Others]
 //	the disk is full, or the file cannot be read  it is said once, and counting goes on in a while with what the file says
 //	the file is damaged                           it is begun anew, and Since says so
@@ -93,12 +95,17 @@ type counts struct {
 	Counts []*count                     `json:"counts"`
 }
 
-func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
+const daySeconds = 24 * 60 * 60
+
+func dayOf(t time.Time) int64 { return t.Unix() / daySeconds }
+
+// firstDay is the first day of which requests are counted.
+func firstDay(now time.Time) int64 { return dayOf(now) - keptDays + 1 }
 
 // add counts a request, unless that is too old.
 func (c *counts) add(r auditlog.DeprecatedRequest, now time.Time) bool {
 	today := min(dayOf(r.At), dayOf(now)) // a clock that was ahead
-	if today <= dayOf(now)-keptDays {
+	if today < firstDay(now) {
 		return false
 	}
 	wanted := &count{Group: r.Group, Version: r.Version, Resource: r.Resource, Subresource: r.Subresource, Removed: r.Removed, UserAgent: shorten(r.UserAgent)}
@@ -155,33 +162,32 @@ func (c *counts) full(api deprecation.API) bool {
 	return n >= mostClients || len(c.Counts) >= mostCounts
 }
 
-// forget removes what is older than 30 days, and reports whether there was something.
+// forget removes what is older than 30 days, and reports whether there was something. Since comes after what is forgotten,
+// also if that was because the clock was ahead.
 func (c *counts) forget(now time.Time) (changed bool) {
 	for _, is := range c.Counts {
 		before := len(is.Days)
-		is.Days = slices.DeleteFunc(is.Days, func(d day) bool { return d.Day <= dayOf(now)-keptDays })
+		is.Days = slices.DeleteFunc(is.Days, func(d day) bool { return d.Day < firstDay(now) })
 		changed = changed || len(is.Days) != before
 	}
 	c.Counts = slices.DeleteFunc(c.Counts, func(is *count) bool { return len(is.Days) == 0 })
+	if begin := time.Unix(firstDay(now)*daySeconds, 0).UTC(); c.Since.Before(begin) {
+		c.Since = begin
+	}
 	return changed
 }
 
 // seen is what the counts say.
 func (c *counts) seen(now time.Time) Seen {
 	seen := Seen{Since: c.Since}
-	if begin := now.Add(-Window); seen.Since.Before(begin) {
-		seen.Since = begin
+	if seen.Since.After(now) {
+		seen.Since = now.UTC()
 	}
 	by := map[deprecation.API]*Asked{}
 	for _, is := range c.Counts {
 		requests := int64(0)
 		for _, d := range is.Days {
-			if d.Day > dayOf(now)-keptDays {
-				requests += d.Requests
-			}
-		}
-		if requests == 0 {
-			continue
+			requests += d.Requests
 		}
 		one := by[is.api()]
 		if one == nil {

@@ -104,11 +104,11 @@ func TestCounts(t *testing.T) {
 		t.Error(got)
 	}
 	w.now = noon.Add(30 * 24 * time.Hour)
-	if seen := w.seen(running); told(seen) != "r old 1/1" || !seen.Since.Equal(noon) {
+	if seen := w.seen(running); told(seen) != "r old 1/1" || !seen.Since.Equal(noon.Add(12*time.Hour)) { // the day of the others is forgotten
 		t.Errorf("%s, since %s", told(seen), seen.Since)
 	}
 	w.now = noon.Add(70 * 24 * time.Hour)
-	if seen := w.seen(w.counter()); told(seen) != "" || !seen.Since.Equal(w.now.Add(-Window)) {
+	if seen := w.seen(w.counter()); told(seen) != "" || !seen.Since.Equal(w.now.Add(12*time.Hour-Window)) {
 		t.Errorf("%s, since %s", told(seen), seen.Since)
 	}
 }
@@ -137,6 +137,34 @@ func TestKilledCounter(t *testing.T) {
 	c.config.Path = filepath.Join(w.dir, "counts.json")
 	if got := told(w.seen(c)); got != "r old 3/3" {
 		t.Error(got)
+	}
+}
+
+// Since comes after requests that were forgotten while the clock was ahead; a clock that is behind for a while has nothing
+// forgotten, and claims no more than was known.
+func TestClockThatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask(0, "old", "r")
+	w.seen(w.counter())
+	w.now = noon.Add(-100 * 24 * time.Hour)
+	if seen := w.seen(w.counter()); told(seen) != "r old 1/1" || !seen.Since.Equal(w.now) {
+		t.Errorf("behind: %s, since %s", told(seen), seen.Since)
+	}
+	w.now = noon.Add(time.Hour)
+	if seen := w.seen(w.counter()); told(seen) != "r old 1/1" || !seen.Since.Equal(noon) {
+		t.Errorf("right again: %s, since %s", told(seen), seen.Since)
+	}
+	w.now = noon.Add(100 * 24 * time.Hour)
+	w.seen(w.counter())
+	w.now = noon.Add(2 * time.Hour)
+	if seen := w.seen(w.counter()); told(seen) != "" || !seen.Since.Equal(w.now) {
+		t.Errorf("it was ahead: %s, since %s", told(seen), seen.Since)
+	}
+	w.ask(0, "new", "r")
+	w.now = noon.Add(3 * time.Hour)
+	if seen := w.seen(w.counter()); told(seen) != "r new 1/1" || !seen.Since.Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("later: %s, since %s", told(seen), seen.Since)
 	}
 }
 
