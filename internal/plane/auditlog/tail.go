@@ -22,11 +22,13 @@ const beginning = 256
 type Position struct {
 	Part   string `json:"part"`
 	Offset int64  `json:"offset"`
+	// Before is the part before it: where the part is gone and this one is not, somebody emptied or removed the log.
+	Before string `json:"before,omitempty"`
 }
 
 // Tail yields the whole lines of a log, and of its older parts, that follow a position, and returns the position after them.
 // Each call opens the files anew. Lost says that the part which was read last is gone, and perhaps others after it: then
-// reading begins with the oldest that is left. After an error the position is after the lines that were yielded.
+// reading begins with the oldest that is left and was not read. After an error the position is after the lines that were yielded.
 func Tail(ctx context.Context, path string, from Position, yield func(line []byte)) (to Position, lost bool, err error) {
 	found, err := parts(path)
 	if err != nil {
@@ -40,8 +42,10 @@ func Tail(ctx context.Context, path string, from Position, yield func(line []byt
 	}
 	at := 0
 	if from.Part != "" {
-		at = max(0, slices.Index(sums, from.Part))
-		lost = len(sums) > 0 && sums[at] != "" && sums[at] != from.Part
+		if at = slices.Index(sums, from.Part); at < 0 {
+			at = 1 + slices.IndexFunc(sums, func(sum string) bool { return sum != "" && sum == from.Before })
+			lost = at < len(sums) && sums[at] != ""
+		}
 	}
 	to = from
 	for i := at; i < len(found); i++ {
@@ -49,6 +53,9 @@ func Tail(ctx context.Context, path string, from Position, yield func(line []byt
 			return to, lost, nil
 		}
 		here := Position{Part: sums[i]}
+		if i > 0 {
+			here.Before = sums[i-1]
+		}
 		if sums[i] == from.Part {
 			here.Offset = from.Offset
 		}
@@ -72,7 +79,8 @@ func tailPart(ctx context.Context, p part, from Position, yield func(line []byte
 		yield(line)
 		return nil
 	})
-	return Position{from.Part, r.offset}, err
+	from.Offset = r.offset
+	return from, err
 }
 
 // openPart opens a part; nil if another file has its name by now.

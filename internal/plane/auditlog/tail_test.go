@@ -75,6 +75,37 @@ func TestTail(t *testing.T) {
 	want("8 9", false) // from the beginning
 }
 
+// A log that somebody empties or removes, as on a full disk, begins anew; its older parts are not yielded again.
+func TestTailOfALogThatIsEmptied(t *testing.T) {
+	t.Parallel()
+	for name, empty := range map[string]func(path string) error{
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
+		"removed": os.Remove,
+	} {
+		w := newWorld(t)
+		w.write(podRead(1))
+		w.rotate(1)
+		w.write(podRead(2))
+		w.rotate(2)
+		w.write(podRead(3))
+		at, _, _ := w.tailed(Position{})
+		if err := empty(w.log); err != nil {
+			t.Fatal(err)
+		}
+		if to, got, lost := w.tailed(at); got != "" || lost || to != at {
+			t.Errorf("%s: %q, lost %v", name, got, lost)
+		}
+		w.write(podRead(4))
+		at, got, lost := w.tailed(at)
+		if got != "4" || !lost {
+			t.Errorf("%s, and begun anew: %q, lost %v", name, got, lost)
+		}
+		if _, got, lost := w.tailed(at); got != "" || lost {
+			t.Errorf("%s, and read: %q, lost %v", name, got, lost)
+		}
+	}
+}
+
 func TestDeprecated(t *testing.T) {
 	t.Parallel()
 	const mark = `"annotations":{"k8s.io/deprecated":"true","k8s.io/removed-release":"1.40"},`
