@@ -47,17 +47,23 @@ func down(ctx context.Context, o *terminal.Options, remove bool) error {
 	if err != nil {
 		return err
 	}
-	host := unitHost()
+	return takeDown(ctx, o, dir, unitHost(), unit, remove)
+}
+
+// takeDown is down of a state directory with a unit. Systemd is told first: a unit that has not come up yet is started again
+// every few seconds, and would bring back what has just ended.
+func takeDown(ctx context.Context, o *terminal.Options, dir statedir.Dir, host serviceunit.Host, unit serviceunit.Unit, remove bool) error {
 	running, err := supervise.New(supervise.Config{State: dir, Log: newLogger(o)}) // which starts nothing
 	if err != nil {
 		return err
 	}
+	told := host.Stopped(ctx, unit)
 	count := 0
 	if err := takedown.Stop(ctx, dir, running, func(what string, n int) {
 		count += n
 		fmt.Fprintf(o.Err, "Stopped %s (%d)\n", what, n)
 	}); err != nil {
-		return err
+		return errors.Join(told, err)
 	}
 	if remove {
 		return errors.Join(removeUnit(ctx, o, host, unit), removeState(ctx, o, dir))
@@ -65,7 +71,7 @@ func down(ctx context.Context, o *terminal.Options, remove bool) error {
 	if count == 0 {
 		fmt.Fprintln(o.Err, "Nothing was running.")
 	}
-	return host.Stopped(ctx, unit)
+	return told
 }
 
 // removeState removes the state directory of an installation that has stopped, and its contexts in kubeconfigs.
