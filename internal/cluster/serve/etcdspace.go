@@ -12,15 +12,16 @@ import (
 )
 
 // warnOfSpace tells by an Event that etcd takes no writes.
-func (h *hosted) warnOfSpace(message string) {
+func (h *hosted) warnOfSpace(s etcdspace.Space) {
+	message := etcdspace.NoSpace + ": " + s.String()
 	h.log.Error("etcd", "problem", message)
 	h.news.Warn("EtcdNoSpace", message)
 }
 
 // warnOfManagementSpace tells that the management plane's etcd takes no writes. An Event would be such a write.
-func warnOfManagementSpace(log *slog.Logger) func(message string) {
-	return func(message string) {
-		log.Error("etcd of the management plane", "problem", message, "fix", "muster defragment --management")
+func warnOfManagementSpace(log *slog.Logger) func(etcdspace.Space) {
+	return func(s etcdspace.Space) {
+		log.Error("etcd of the management plane", "problem", etcdspace.NoManagementSpace+": "+s.String())
 	}
 }
 

@@ -21,7 +21,7 @@ type Watch struct {
 }
 
 // Run asks until the context ends. The function warn is told once that etcd has raised its alarm.
-func (w *Watch) Run(ctx context.Context, u Upkeep, warn func(message string), log *slog.Logger) {
+func (w *Watch) Run(ctx context.Context, u Upkeep, warn func(Space), log *slog.Logger) {
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()
 	for {
@@ -29,7 +29,7 @@ func (w *Watch) Run(ctx context.Context, u Upkeep, warn func(message string), lo
 		switch {
 		case err == nil:
 			if before := w.keep(now); now.NoSpace && !before.NoSpace {
-				warn(NoSpace + ": " + now.String())
+				warn(now)
 			}
 		case ctx.Err() == nil:
 			log.Debug("asking etcd for its space", "error", err)
