@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -56,13 +56,20 @@ func TestEndOfAServerThatDoesNotRead(t *testing.T) {
 
 // A connection waits for servers as long as the constant says, in all: not as long again for each that goes without a word.
 func TestHeldInAll(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := taken.Addr().String()
-	_ = taken.Close() // nothing listens there, yet
-	w := newWorld(t, frontservers.Server{Address: netip.MustParseAddrPort(address)})
+	file := os.NewFile(uintptr(fd), "server")
+	defer func() { _ = file.Close() }()
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil { // it refuses connections until it listens
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, frontservers.Server{Address: at(uint16(name.(*unix.SockaddrInet4).Port))}) //nolint:forcetypeassert // of a TCP socket
 	w.every = time.Hour
 	w.start(t)
 	var client net.Conn
@@ -76,7 +83,10 @@ func TestHeldInAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-time.After(hold / 2)
-	server, err := net.Listen("tcp", address)
+	if err := unix.Listen(fd, 1); err != nil {
+		t.Fatal(err)
+	}
+	server, err := net.FileListener(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +94,7 @@ func TestHeldInAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = server.Close()
+	_, _ = server.Close(), file.Close()
 	if _, err := io.ReadFull(c, make([]byte, len("hello"))); err != nil {
 		t.Fatal(err)
 	}
