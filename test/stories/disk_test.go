@@ -3,7 +3,6 @@
 package stories
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,13 +12,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/diskreserve"
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
-// TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is
-// there when there is room again.
+// TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: control planes are read
+// meanwhile, what was written is there when there is room again, and writes are taken by themselves.
 //
-//story:about plane/supervise platform/atomicfile cluster/serve
+//story:about plane/supervise plane/diskreserve plane/etcdspace platform/atomicfile cluster/serve
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -32,32 +33,62 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("it left %v (%v)", found, err)
 	}
 	i.unmount()
-	i.onDiskOf("1280m")
+	i.onDiskOf("1500m")
 	i.muster("up", "--provider", "simulated", "--nodes", "2")
 	i.ready()
 	i.mustKubectl("create", "configmap", "before", "--from-literal=a=b")
 
 	filler := filepath.Join(string(i.dir), ".new-filler")
-	large := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(large, bytes.Repeat([]byte("x"), 900<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	fill(t, filler)
-	i.eventually("writes fail on the full disk", func() error {
-		// etcd has room in files that are there already; large objects use it up.
-		_, err := i.kubectl("create", "configmap", "large"+time.Now().Format("150405.000"), "--from-file="+large, "--request-timeout=5s")
-		if err == nil {
-			return errors.New("it still writes")
+	took := i.eventually("the cluster's etcd says that the disk is full", func() error {
+		out, _, err := i.try("status", "-o", "json")
+		if err == nil && !strings.Contains(out, `"diskFull": true`) {
+			err = errors.New(out)
 		}
-		return nil
+		return err
 	})
+	t.Logf("control planes take no writes %s after the disk was full", took)
+	for end := time.Now().Add(readWhileFull); time.Now().Before(end); <-time.After(500 * time.Millisecond) {
+		i.mustKubectl("get", "configmap", "before", "--request-timeout=5s")
+		i.mustKubectl(managementContext, "get", "clusters", "-A", "--request-timeout=5s")
+		if _, err := i.kubectl("create", "configmap", "meanwhile", "--request-timeout=5s"); err == nil {
+			t.Fatal("a write was taken while the disk was full")
+		}
+	}
+	if out, _, _ := i.try("status"); strings.Count(out, "the disk of the state directory is full") != 2 {
+		t.Errorf("muster status does not say so of both planes: %s", out)
+	}
+	i.kill(component.Etcd)
+	i.eventually("the cluster is read by an etcd that started on the full disk", func() error {
+		_, err := i.kubectl("get", "configmap", "before", "--request-timeout=5s")
+		return err
+	})
+	i.kill("serve")
+	i.eventually("a service that started on the full disk says so", func() error {
+		out, talk, err := i.try("status", "-o", "json")
+		if strings.Contains(out, `"diskFull": true`) {
+			return nil
+		}
+		return errors.Join(err, errors.New(out+talk))
+	})
+	i.mustKubectl("get", "configmap", "before", "--request-timeout=5s")
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("everything was ready again %s after there was room", i.ready())
+	took = i.eventually("writes are taken again", func() error {
+		_, err := i.kubectl("create", "configmap", "after", "--from-literal=a=b", "--request-timeout=5s")
+		return err
+	})
+	t.Logf("writes were taken %s after there was room, and everything was ready %s later", took, i.ready())
 	i.mustKubectl("get", "configmap", "before")
-	i.mustKubectl("create", "configmap", "after", "--from-literal=a=b")
+	i.mustKubectl(managementContext, "label", "cluster", "-n", "muster", "muster", "after=full")
+	if _, err := os.Stat(diskreserve.Path(i.dir)); err != nil {
+		t.Errorf("no part of the disk is held back again: %v", err)
+	}
 }
+
+// readWhileFull is how long a full disk is looked at.
+const readWhileFull = 20 * time.Second
 
 // onDiskOf mounts a small file system on the state directory.
 func (i *installation) onDiskOf(size string) {

@@ -8,12 +8,13 @@ import (
 	"log/slog"
 
 	"muster.dev/muster/internal/cluster/updatecontroller"
+	"muster.dev/muster/internal/plane/diskreserve"
 	"muster.dev/muster/internal/plane/etcdspace"
 )
 
 // warnOfSpace tells by an Event that etcd takes no writes.
 func (h *hosted) warnOfSpace(s etcdspace.Space) {
-	message := etcdspace.NoSpace + ": " + s.String()
+	message := s.Problem()
 	h.log.Error("etcd", "problem", message)
 	h.news.Warn("EtcdNoSpace", message)
 }
@@ -21,7 +22,7 @@ func (h *hosted) warnOfSpace(s etcdspace.Space) {
 // warnOfManagementSpace tells that the management plane's etcd takes no writes. An Event would be such a write.
 func warnOfManagementSpace(log *slog.Logger) func(etcdspace.Space) {
 	return func(s etcdspace.Space) {
-		log.Error("etcd of the management plane", "problem", etcdspace.NoManagementSpace+": "+s.String())
+		log.Error("etcd of the management plane", "problem", s.ManagementProblem())
 	}
 }
 
@@ -35,13 +36,23 @@ func (c commands) FreeManagementEtcd(ctx context.Context) (string, error) {
 	}
 	c.freeing.Lock()
 	defer c.freeing.Unlock()
-	freed, err := upkeep.Free(ctx)
+	freed, err := free(ctx, c.disk, *upkeep)
 	if err != nil {
 		return "", err
 	}
 	c.cfg.Log.Info("gave back space of the management plane's etcd", "done", freed.String())
 	return freed.String(), nil
 }
+
+// free gives back the space of an etcd. A defragmentation writes the file anew, so the disk must have room for it.
+func free(ctx context.Context, disk *diskreserve.Reserve, u etcdspace.Upkeep) (etcdspace.Freed, error) {
+	if state, _ := disk.State(); state == diskreserve.Full {
+		return etcdspace.Freed{}, errDiskFull
+	}
+	return u.Free(ctx)
+}
+
+var errDiskFull = errors.New("the disk of the state directory is full: free space there first")
 
 // errNoAccount means that the account's own processes do not run yet.
 var errNoAccount = errors.New("the management plane does not run yet: see muster status")
@@ -53,7 +64,7 @@ func freeEtcd(s *Service) updatecontroller.FreeEtcd {
 		if err != nil {
 			return "", err
 		}
-		freed, err := etcdspace.Of(specs).Free(ctx)
+		freed, err := free(ctx, s.disk, etcdspace.Of(specs))
 		if err != nil {
 			return "", err
 		}

@@ -137,7 +137,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	for _, log := range security {
 		group.Go(func() { log.Run(ctx) })
 	}
-	group.Go(func() { h.etcd.Run(ctx, etcdspace.Of(specs), h.warnOfSpace, h.log) })
+	group.Go(func() { h.etcd.Run(ctx, etcdspace.Of(specs), h.service.disk, h.warnOfSpace, h.log) })
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })
 	group.Go(func() { h.control(ctx, wanted, specs) })

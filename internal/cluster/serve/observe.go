@@ -11,7 +11,6 @@ import (
 	"muster.dev/muster/internal/cluster/servicestatus"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/plane/apiservermemory"
-	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -28,7 +27,7 @@ func (s *Service) Status(ctx context.Context) servicestatus.Status {
 	}
 	etcd := s.etcd.Last()
 	if etcd.NoSpace {
-		notes = append(notes, "the management plane's "+etcdspace.NoManagementSpace)
+		notes = append(notes, "the management plane's "+etcd.ManagementProblem())
 	}
 	looking := !s.found // before clusters are listed
 	s.mu.Unlock()
@@ -76,7 +75,7 @@ func (h *hosted) status(ctx context.Context) servicestatus.Cluster {
 	}
 	status.Notes = append(status.Notes, apiservermemory.Notes(apiservermemory.Of(status.Components))...)
 	if status.Etcd.NoSpace {
-		status.Notes = append(status.Notes, etcdspace.NoSpace)
+		status.Notes = append(status.Notes, status.Etcd.Problem())
 	}
 	return status
 }

@@ -36,6 +36,7 @@ import (
 	"muster.dev/muster/internal/network/egresspolicy"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/diskreserve"
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/issuer"
@@ -110,7 +111,8 @@ type Service struct {
 	boots  *nodegroup.Boots  // of the local machines of all clusters
 
 	etcd    etcdspace.Watch // of the management plane
-	freeing sync.Mutex      // that etcd's space is given back once at a time
+	disk    *diskreserve.Reserve
+	freeing sync.Mutex // that etcd's space is given back once at a time
 
 	balancers *balancerstore.Store
 
@@ -143,7 +145,7 @@ func NewService(cfg Config) (*Service, error) {
 		memory: host.MemoryRoom, ports: portplan.New(cfg.State, func() ([]runner.Running, error) { return supervise.Running(cfg.State) }),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuers: issuer.NewServing(cfg.Log),
 		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
-		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())),
+		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())), disk: diskreserve.New(cfg.State, cfg.Log),
 	}
 	s.balancers = balancerstore.New(s.balancerProcesses)
 	return s, nil
@@ -180,6 +182,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
+	group.Go(func() { s.disk.Run(ctx) })
 	group.Go(func() { cancel(controlsocket.Serve(ctx, s.cfg.State.Socket(), commands{s}, s.metrics)) })
 
 	if err := s.runAccount(ctx); err != nil {
@@ -229,7 +232,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	defer group.Wait()
 	defer cancel()
 	group.Go(func() { s.renew(ctx, account) })
-	group.Go(func() { s.etcd.Run(ctx, upkeep, warnOfManagementSpace(s.cfg.Log), s.cfg.Log) })
+	group.Go(func() { s.etcd.Run(ctx, upkeep, s.disk, warnOfManagementSpace(s.cfg.Log), s.cfg.Log) })
 	group.Go(func() { s.control(ctx, account) })
 	group.Go(func() { s.runClusters(ctx, account) })
 	group.Go(func() { local.KeepBound(ctx, s.cfg.State, s.cfg.Log, s.noteBound) })

@@ -35,8 +35,10 @@ type Space struct {
 	Size  int64 `json:"sizeBytes"`
 	InUse int64 `json:"inUseBytes"`
 	Quota int64 `json:"quotaBytes"`
-	// NoSpace says that the alarm is raised: etcd takes deletions alone.
-	NoSpace bool `json:"noSpace"`
+	// NoSpace says that the alarm is raised: etcd takes deletions alone. DiskFull says that this is because of the disk of
+	// the state directory, not of the quota.
+	NoSpace  bool `json:"noSpace"`
+	DiskFull bool `json:"diskFull,omitempty"`
 }
 
 // Worth reports whether a defragmentation is worth its pause.
@@ -47,6 +49,10 @@ func (s Space) Worth() bool {
 
 // full reports whether the file is nearly full.
 func (s Space) full() bool { return s.Size*100 >= s.Quota*nearly }
+
+// reached reports whether the file has no room for a write below its quota. The largest that an API server makes has
+// less than 2 MiB.
+func (s Space) reached() bool { return s.Size+2<<20 > s.Quota }
 
 // Pause is how long a defragmentation may keep etcd, and so the API, from answering.
 func (s Space) Pause() time.Duration {
@@ -75,13 +81,18 @@ const (
 	reasonNoSpace = "NoSpace"
 )
 
-// NoSpace is what an operator is told of the alarm.
-const NoSpace = full + "Free space by `muster defragment`"
+// Problem is what an operator is told of the alarm of a cluster's etcd.
+func (s Space) Problem() string { return s.problem("muster defragment") }
 
-// NoManagementSpace is what an operator is told of the alarm of the management plane's etcd.
-const NoManagementSpace = full + "Free space by `muster defragment --management`"
+// ManagementProblem is what an operator is told of the alarm of the management plane's etcd.
+func (s Space) ManagementProblem() string { return s.problem("muster defragment --management") }
 
-const full = "etcd takes no write but deletions: its file has reached the quota, and the alarm NOSPACE is raised. "
+func (s Space) problem(command string) string {
+	if s.DiskFull {
+		return "etcd takes no write but deletions: the disk of the state directory is full. Free space there: writes are taken again by themselves"
+	}
+	return "etcd takes no write but deletions: its file has reached the quota, and the alarm NOSPACE is raised: " + s.String() + ". Free space by `" + command + "`"
+}
 
 // Condition is the condition EtcdSpace; false while the quota is not known. Its message changes by whole tenths of the
 // quota.
@@ -94,7 +105,7 @@ func (s Space) Condition() (metav1.Condition, bool) {
 	c := metav1.Condition{Type: v1alpha1.ConditionEtcdSpace, Status: metav1.ConditionTrue, Reason: reasonEnough, Message: text}
 	switch {
 	case s.NoSpace:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNoSpace, NoSpace
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNoSpace, s.Problem()
 	case s.full():
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNearly, text+": delete objects, or give space back by `muster defragment`"
 	}

@@ -47,7 +47,8 @@ func TestCondition(t *testing.T) {
 		"new":         {Space{Size: 1, InUse: 1, Quota: 100 * mib}, metav1.ConditionTrue, "Enough", "the file of etcd has at most 10 % of its quota of 100 MiB, and at most 10 % are in use"},
 		"below":       {Space{Size: 80*mib - 1, InUse: 20 * mib, Quota: 100 * mib}, metav1.ConditionTrue, "Enough", "at most 80 % of its quota of 100 MiB, and at most 20 % are in use"},
 		"nearly full": {Space{Size: 80 * mib, InUse: 20 * mib, Quota: 100 * mib}, metav1.ConditionFalse, "NearlyFull", "muster defragment"},
-		"the alarm":   {Space{Size: 10 * mib, InUse: 10 * mib, Quota: 100 * mib, NoSpace: true}, metav1.ConditionFalse, "NoSpace", "takes no write but deletions"},
+		"the alarm":   {Space{Size: 10 * mib, InUse: 10 * mib, Quota: 100 * mib, NoSpace: true}, metav1.ConditionFalse, "NoSpace", "its file has reached the quota"},
+		"a full disk": {Space{Size: 10 * mib, InUse: 10 * mib, Quota: 100 * mib, NoSpace: true, DiskFull: true}, metav1.ConditionFalse, "NoSpace", "the disk of the state directory is full"},
 	} {
 		got, known := c.space.Condition()
 		if !known || got.Status != c.status || got.Reason != c.reason || !strings.Contains(got.Message, c.message) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/diskreserve"
 	"muster.dev/muster/internal/platform/mutualclient"
 )
 
@@ -52,33 +53,64 @@ func (u Upkeep) Space(ctx context.Context) (Space, error) {
 	return s, err
 }
 
-// look asks for the space, and the revision that comes last.
-func (u Upkeep) look(ctx context.Context) (s Space, revision int64, err error) {
+// follow asks for the space, and raises or disarms the alarm as the disk wants it. An alarm whose file has reached its
+// quota stays.
+func (u Upkeep) follow(ctx context.Context, disk diskreserve.State) (Space, error) {
+	s, of, err := u.look(ctx)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case disk == diskreserve.Full && !s.NoSpace:
+		err = u.ask(ctx, alarmPath, alarmRequest{"ACTIVATE", alarm{of.MemberID, alarmNoSpace}}, nil, patience)
+		s.NoSpace = err == nil
+	case disk == diskreserve.Plenty && s.NoSpace && !s.reached():
+		err = u.disarm(ctx)
+		s.NoSpace = err != nil
+	}
+	s.DiskFull = s.NoSpace && disk != diskreserve.Plenty && !s.reached()
+	return s, err
+}
+
+// header is of each answer of etcd.
+type header struct {
+	MemberID string `json:"member_id"`
+	Revision int64  `json:",string"`
+}
+
+// look asks for the space, and who says so.
+func (u Upkeep) look(ctx context.Context) (s Space, of header, err error) {
 	var status struct {
-		Header struct {
-			Revision int64 `json:",string"`
-		}
+		Header                           header
 		DBSize, DBSizeInUse, DBSizeQuota int64 `json:",string"`
 	}
 	if err := u.ask(ctx, "/v3/maintenance/status", struct{}{}, &status, patience); err != nil {
-		return s, 0, err
+		return s, of, err
 	}
 	var raised struct{ Alarms []alarm }
-	if err := u.ask(ctx, "/v3/maintenance/alarm", map[string]string{"action": "GET"}, &raised, patience); err != nil {
-		return s, 0, err
+	if err := u.ask(ctx, alarmPath, alarmRequest{Action: "GET"}, &raised, patience); err != nil {
+		return s, of, err
 	}
 	s = Space{Size: status.DBSize, InUse: status.DBSizeInUse, Quota: status.DBSizeQuota}
 	for _, a := range raised.Alarms {
 		s.NoSpace = s.NoSpace || a.Alarm == alarmNoSpace
 	}
-	return s, status.Header.Revision, nil
+	return s, status.Header, nil
 }
 
 // alarm is an alarm of a member.
 type alarm struct {
-	MemberID string `json:"memberID"`
-	Alarm    string `json:"alarm"`
+	MemberID string `json:"memberID,omitempty"`
+	Alarm    string `json:"alarm,omitempty"`
 }
+
+// alarmRequest is what is to be done about an alarm; alarmPath is where it is asked.
+type alarmRequest struct {
+	Action string `json:"action"`
+	alarm
+}
+
+const alarmPath = "/v3/maintenance/alarm"
 
 // Freed is what Free did.
 type Freed struct {
@@ -111,7 +143,7 @@ func (f *FullError) Error() string {
 // the error is a *FullError.
 func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 	var f Freed
-	before, revision, err := u.look(ctx)
+	before, of, err := u.look(ctx)
 	if err != nil {
 		return f, err
 	}
@@ -122,7 +154,7 @@ func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 	if before.NoSpace {
 		// An API server keeps five minutes of history, for lists in pages and watches that begin where they were. They
 		// begin anew.
-		err := u.ask(ctx, "/v3/kv/compaction", map[string]any{"revision": fmt.Sprint(revision), "physical": true}, nil, maxPause)
+		err := u.ask(ctx, "/v3/kv/compaction", map[string]any{"revision": fmt.Sprint(of.Revision), "physical": true}, nil, maxPause)
 		if err != nil && !isCompacted(err) {
 			return f, err
 		}
@@ -148,14 +180,14 @@ func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 // disarm disarms the alarm of each member that raised it.
 func (u Upkeep) disarm(ctx context.Context) error {
 	var raised struct{ Alarms []alarm }
-	if err := u.ask(ctx, "/v3/maintenance/alarm", map[string]string{"action": "GET"}, &raised, patience); err != nil {
+	if err := u.ask(ctx, alarmPath, alarmRequest{Action: "GET"}, &raised, patience); err != nil {
 		return err
 	}
 	for _, a := range raised.Alarms {
 		if a.Alarm != alarmNoSpace {
 			continue
 		}
-		if err := u.ask(ctx, "/v3/maintenance/alarm", map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": a.Alarm}, nil, patience); err != nil {
+		if err := u.ask(ctx, alarmPath, alarmRequest{"DEACTIVATE", a}, nil, patience); err != nil {
 			return err
 		}
 	}

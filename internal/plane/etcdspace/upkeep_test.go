@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.dev/muster/internal/plane/diskreserve"
 )
 
 // etcd answers as etcd 3.6.16 does, whose numbers are texts in JSON.
@@ -38,9 +40,12 @@ func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, `{"code":14,"message":"etcdserver: request timed out"}`)
 	case name == "status":
-		_, _ = fmt.Fprintf(w, `{"header":{"revision":"42"},"version":"3.6.16","dbSize":"%d","dbSizeInUse":"%d","dbSizeQuota":"%d"}`, e.size, e.inUse, 1000*mib)
+		_, _ = fmt.Fprintf(w, `{"header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","revision":"42","raft_term":"2"},"version":"3.6.16","dbSize":"%d","dbSizeInUse":"%d","dbSizeQuota":"%d"}`, e.size, e.inUse, 1000*mib)
 	case name == "alarm GET" && e.alarm:
 		_, _ = io.WriteString(w, `{"header":{},"alarms":[{"memberID":"13803658152347727308","alarm":"CORRUPT"},{"memberID":"13803658152347727309","alarm":"NOSPACE"}]}`)
+	case name == "alarm ACTIVATE":
+		e.alarm = request.MemberID == "10276657743932975437" && request.Alarm == "NOSPACE"
+		_, _ = io.WriteString(w, `{}`)
 	case name == "alarm DEACTIVATE":
 		e.alarm = request.MemberID != "13803658152347727309" || request.Alarm != "NOSPACE"
 		_, _ = io.WriteString(w, `{}`)
@@ -107,6 +112,44 @@ func TestFree(t *testing.T) {
 	}
 }
 
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	alarm := func(asked ...string) []string { return asked }
+	for name, c := range map[string]struct {
+		disk  diskreserve.State
+		etcd  etcd
+		asked []string
+		alarm bool // afterwards
+		full  bool // the disk is
+	}{
+		"room":                              {diskreserve.Plenty, etcd{size: 100 * mib}, nil, false, false},
+		"the disk is full":                  {diskreserve.Full, etcd{size: 100 * mib}, alarm("alarm ACTIVATE"), true, true},
+		"it is still full":                  {diskreserve.Full, etcd{size: 100 * mib, alarm: true}, nil, true, true},
+		"room again":                        {diskreserve.Plenty, etcd{size: 100 * mib, alarm: true}, alarm("alarm DEACTIVATE"), false, false},
+		"little room, and the alarm":        {diskreserve.Narrow, etcd{size: 100 * mib, alarm: true}, nil, true, true},
+		"little room":                       {diskreserve.Narrow, etcd{size: 100 * mib}, nil, false, false},
+		"the quota's alarm":                 {diskreserve.Plenty, etcd{size: 1000 * mib, alarm: true}, nil, true, false},
+		"the quota's alarm on a full disk":  {diskreserve.Full, etcd{size: 1000 * mib, alarm: true}, nil, true, false},
+		"it does not take the alarm":        {diskreserve.Full, etcd{size: 100 * mib, refuses: alarmPath}, nil, false, false},
+		"a full disk and a file near quota": {diskreserve.Full, etcd{size: 900 * mib}, alarm("alarm ACTIVATE"), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(&c.etcd)
+			defer server.Close()
+			s, err := Upkeep{URL: server.URL, Client: server.Client()}.follow(t.Context(), c.disk)
+			if (err != nil) != (c.etcd.refuses != "") || c.etcd.alarm != c.alarm || err == nil && s.NoSpace != c.alarm || s.DiskFull != c.full {
+				t.Errorf("%+v, %v; the alarm is %v", s, err, c.etcd.alarm)
+			}
+			if c.etcd.refuses == "" {
+				if diff := cmp.Diff(c.asked, c.etcd.asked); diff != "" {
+					t.Errorf("asked (-want +got)\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
 // An alarm is told once, and what was heard last is kept.
 func TestWatch(t *testing.T) {
 	t.Parallel()
@@ -115,9 +158,10 @@ func TestWatch(t *testing.T) {
 	defer server.Close()
 	var w Watch
 	var told []Space
+	disk := diskreserve.New("", slog.New(slog.DiscardHandler)) // which is not known
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
-		w.Run(ctx, Upkeep{URL: server.URL, Client: &http.Client{Transport: endsWith{server.Client().Transport, cancel}}}, func(s Space) { told = append(told, s) }, slog.New(slog.DiscardHandler))
+		w.Run(ctx, Upkeep{URL: server.URL, Client: &http.Client{Transport: endsWith{server.Client().Transport, cancel}}}, disk, func(s Space) { told = append(told, s) }, slog.New(slog.DiscardHandler))
 	}
 	if s := w.Last(); s != (Space{Size: 1000 * mib, InUse: 500 * mib, Quota: 1000 * mib, NoSpace: true}) || len(told) != 1 || told[0] != s {
 		t.Errorf("%+v, %+v", s, told)

@@ -9,10 +9,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.dev/muster/internal/plane/diskreserve"
 )
 
 // look is the interval at which an etcd is asked for its space.
 const look = 10 * time.Second
+
+// soon is the pause before an etcd is asked again that did not answer while the disk is full: it may have ended of that,
+// and ends again unless it is told to take no writes.
+const soon = 200 * time.Millisecond
 
 // Watch keeps what an etcd said last of its space. Its zero value has heard nothing. It is safe for use by many at once.
 type Watch struct {
@@ -20,12 +26,14 @@ type Watch struct {
 	last Space
 }
 
-// Run asks until the context ends. The function warn is told once that etcd has raised its alarm.
-func (w *Watch) Run(ctx context.Context, u Upkeep, warn func(Space), log *slog.Logger) {
+// Run asks until the context ends, and has etcd take no writes while the disk is full. The function warn is told once that
+// etcd has raised its alarm.
+func (w *Watch) Run(ctx context.Context, u Upkeep, disk *diskreserve.Reserve, warn func(Space), log *slog.Logger) {
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()
 	for {
-		now, err := u.Space(ctx)
+		state, changed := disk.State()
+		now, err := u.follow(ctx, state)
 		switch {
 		case err == nil:
 			if before := w.keep(now); now.NoSpace && !before.NoSpace {
@@ -34,10 +42,15 @@ func (w *Watch) Run(ctx context.Context, u Upkeep, warn func(Space), log *slog.L
 		case ctx.Err() == nil:
 			log.Debug("asking etcd for its space", "error", err)
 		}
+		again := ticks.C
+		if err != nil && state == diskreserve.Full {
+			again = time.After(soon)
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks.C:
+		case <-changed:
+		case <-again:
 		}
 	}
 }
