@@ -23,8 +23,9 @@ import (
 // client-go do, which ends when it has no requests any more. A connection that ends without a GOAWAY was cut, and the
 // next request fails.
 type kept struct {
-	config Config
-	dials  singleflight.Group // at most one at a time, for all requests that wait
+	tls   *tls.Config
+	door  Door
+	dials singleflight.Group // at most one at a time, for all requests that wait
 
 	mu          sync.Mutex
 	connections []*connection
@@ -41,10 +42,8 @@ type connection struct {
 }
 
 // dial makes a connection, which repeats nothing. It knows how many requests its server allows.
-func dial(ctx context.Context, c Config) (*connection, error) {
-	config := c.TLS.Clone()
-	config.NextProtos = []string{http2.NextProtoTLS}
-	raw, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", c.URL.Host)
+func (k *kept) dial(ctx context.Context) (*connection, error) {
+	raw, err := k.door.connect(ctx, k.tls, http2.NextProtoTLS)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ func (k *kept) free() (*connection, error) {
 func (k *kept) more() (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := dial(ctx, k.config)
+	c, err := k.dial(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (s *held) kept(t *testing.T) *kept {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kept{config: Config{URL: at, TLS: s.Client().Transport.(*http.Transport).TLSClientConfig}} //nolint:forcetypeassert // httptest's
+	k := &kept{door: Door{Address: at.Host}, tls: s.Client().Transport.(*http.Transport).TLSClientConfig} //nolint:forcetypeassert // httptest's
 	t.Cleanup(k.Close)
 	return k
 }

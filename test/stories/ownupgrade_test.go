@@ -38,21 +38,10 @@ func TestOwnUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build, err := filepath.Abs(filepath.Join(root, ".build"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := os.MkdirTemp(build, "own-upgrade-") //nolint:usetesting // programs are linked within one file system
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(bin) })
-	if err := os.Chmod(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	bin := ownPrograms(t, before)
 	i := newInstallation(t)
 	now := i.bin
-	i.replacePrograms(before, bin)
+	i.bin = bin
 	i.muster("up", "--nodes", "2", "--timeout", "3m")
 	muster, blue := side{i, "muster"}, side{i, "blue"}
 	muster.startNeighbours()
