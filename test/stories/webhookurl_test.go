@@ -187,8 +187,8 @@ func (i *installation) withoutCertificate(address string) error {
 	return err
 }
 
-// webhookIn serves a webhook in a namespace until the test ends. It refuses everything, and says who asked.
-func webhookIn(t *testing.T, namespace *os.File, address string) (url string, ca []byte) {
+// webhookIn serves a webhook in a namespace until the test ends. It allows or refuses everything, and says who asked.
+func webhookIn(t *testing.T, namespace *os.File, address string, allows bool) (url string, ca []byte) {
 	t.Helper()
 	var listener net.Listener
 	if err := host.InNetwork(namespace, func() (err error) {
@@ -209,7 +209,7 @@ func webhookIn(t *testing.T, namespace *os.File, address string) (url string, ca
 		}
 		from := netip.MustParseAddrPort(r.RemoteAddr).Addr()
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":false,"status":{"message":"asked by %s"}}}`, review.Request.UID, from)
+		_, _ = fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":%t,"status":{"message":"asked by %s"}}}`, review.Request.UID, allows, from)
 	}))
 	_ = server.Listener.Close()
 	server.Listener = listener
@@ -259,7 +259,7 @@ func webhooksInTheVPC(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = namespace.Close() })
-	url, ca := webhookIn(t, namespace, i.mustKubectl("get", "pod", "pod", "-o", "jsonpath={.status.podIP}"))
+	url, ca := webhookIn(t, namespace, i.mustKubectl("get", "pod", "pod", "-o", "jsonpath={.status.podIP}"), false)
 	i.webhookSays(url, ca, "asked by "+i.endpoint())
 	i.kill(i.vpcProcess())
 	if _, err := i.kubectl("-n", "by-url", "create", "configmap", "asked", "--dry-run=server"); err == nil || !strings.Contains(err.Error(), "asked by "+i.endpoint()) {
