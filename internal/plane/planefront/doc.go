@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planefront is the front of a cluster's API servers: the process that owns the published address of a plane,
-// and passes each connection to a kube-apiserver that is ready. Kube-apiservers come and go behind it, at ports of their
-// own, and no client sees it.
+// Package planefront is the front of the API servers of a plane, a cluster's or the account's: the process that owns the
+// published address, and passes each connection to an API server that is ready. API servers come and go behind it, at
+// ports of their own, and no client sees it.
 //
 //	client ──► front 127.0.0.1:PORT ──┬─► kube-apiserver, ready            gets new connections
 //	                                  ├─► kube-apiserver, draining         keeps those that it has
 //	                                  └─► kube-apiserver, not ready (yet)  gets none while another server is ready
 //
 // Which servers there are is a file, which the service replaces and the front follows (package frontservers). The front
-// asks each server once a second for /readyz. It knows nothing else and keeps nothing, so planes answer while the service
+// asks each server once a second for /readyz, and ten times a second while none is ready. It knows nothing else and keeps nothing, so planes answer while the service
 // is away.
 //
 //	a server ends                   /readyz fails from the SIGTERM on: new connections go to others, those there are

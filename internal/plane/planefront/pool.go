@@ -98,6 +98,13 @@ func (p *pool) probed(address netip.AddrPort, reason string, now time.Time) bool
 	return true
 }
 
+// hasReady reports whether a server is ready.
+func (p *pool) hasReady() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.servers, func(m member) bool { return m.ready })
+}
+
 // refuses is the reason of a server that refuses connections.
 const refuses = "it refuses connections"
 

@@ -50,6 +50,9 @@ func (f *Front) keepProbing(ctx context.Context) {
 		}
 		next := time.After(f.probeEvery)
 		pause(ctx, probePause)
+		if !f.pool.hasReady() && ctx.Err() == nil {
+			continue // connections wait
+		}
 		select {
 		case <-ctx.Done():
 			return
