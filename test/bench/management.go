@@ -64,7 +64,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	}()
 	c := component.Account{
 		State: dir, BinDir: bin,
-		Places:        portplan.AccountPorts{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081}.Places(),
+		Places:        portplan.AccountPorts{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081, ManagementServer0: 19082}.Places(),
 		EncryptionKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	}
 	credentials, err := component.AccountCredentials(c)
@@ -74,7 +74,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	if _, err := authority.NewAccountStore(dir.PKI()).Ensure(credentials, time.Now()); err != nil {
 		return 0, 0, err
 	}
-	specs := component.AccountSpecs(c) // etcd and the management plane
+	specs := []component.Spec{component.ManagementSpecs(c)[0], component.ManagementPlane(c).Servers[0]} // etcd and the API server
 	specs[1].Path = release.Default().Program(bin, program)
 	if program == "kube-apiserver" {
 		specs[1].Args = append(specs[1].Args, "--service-cluster-ip-range=10.100.0.0/16")

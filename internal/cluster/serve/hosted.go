@@ -112,7 +112,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	plane, err := planerollout.New(planerollout.Config{Runner: supervisor, Cluster: specs, Room: h.service.memory, Turns: &h.service.turns, Began: h.news.Began, Log: h.log})
+	plane, err := h.newRollout(specs, supervisor)
 	if err != nil {
 		return err
 	}
@@ -149,6 +149,15 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 		h.log.Info("the configuration changed")
 		return nil
 	}
+}
+
+// newRollout prepares what brings the control plane to a configuration.
+func (h *hosted) newRollout(specs component.Config, running runner.Runner) (*planerollout.Rollout, error) {
+	wanted, err := component.ClusterPlane(specs)
+	if err != nil {
+		return nil, err
+	}
+	return planerollout.New(planerollout.Config{Runner: running, Plane: wanted, Room: h.service.memory, Turns: &h.service.turns, Began: h.news.Began, Log: h.log})
 }
 
 // roll brings the control plane to a change, or back.

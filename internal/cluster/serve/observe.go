@@ -22,6 +22,9 @@ func (s *Service) Status(ctx context.Context) servicestatus.Status {
 	if s.boundNote != "" {
 		notes = append(notes, s.boundNote)
 	}
+	if s.planeNote != "" {
+		notes = append(notes, s.planeNote)
+	}
 	if note := local.DisksNote(s.cfg.State); note != "" {
 		notes = append(notes, note)
 	}

@@ -5,7 +5,9 @@ package serve
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/logs"
 	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // followed is how far a cluster follows its object.
@@ -73,27 +76,35 @@ func (h *hosted) begin() (change int) {
 
 // settle notes that the control plane has taken a change, or runs on as it was before if that was refused.
 func (h *hosted) settle(change int, outcome planerollout.Outcome) {
-	failed := ""
-	if refusal := outcome.Refusal; refusal != nil {
-		failed = "the API server with the change did not serve: " + refusal.Reason
-		if said := h.lastWords(refusal.Server, refusal.Since); said != "" {
-			failed += "; its last words: " + said
-		}
-		h.log.Error("the control plane runs on as it was", "component", refusal.Server.Process(), "reason", failed)
-	}
+	failed := refusal(h.ctx, h.service.cfg.State, outcome, h.log)
 	h.news.Ended(outcome, failed)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.followed.settled, h.followed.failed = change, failed
 }
 
+// refusal says why a control plane runs on as it was, with the last words of the API server that did not serve; "" if it
+// is as wanted.
+func refusal(ctx context.Context, state statedir.Dir, outcome planerollout.Outcome, log *slog.Logger) string {
+	refusal := outcome.Refusal
+	if refusal == nil {
+		return ""
+	}
+	failed := "the API server with the change did not serve: " + refusal.Reason
+	if said := lastWords(ctx, state, refusal.Server, refusal.Since, log); said != "" {
+		failed += "; its last words: " + said
+	}
+	log.Error("the control plane runs on as it was", "component", refusal.Server.Process(), "reason", failed)
+	return failed
+}
+
 // lastWords are the last lines of the log of a component that are not older than a moment.
-func (h *hosted) lastWords(of component.Spec, since time.Time) string {
+func lastWords(ctx context.Context, state statedir.Dir, of component.Spec, since time.Time, log *slog.Logger) string {
 	const lines = 3
 	var words bytes.Buffer
-	source := logs.Source{Name: of.Name, Path: supervise.LogOf(h.service.cfg.State, of), Location: time.Local}
-	if err := logs.Copy(h.ctx, &words, logs.Config{Sources: []logs.Source{source}, Since: since, Tail: lines}); err != nil {
-		h.log.Error("reading the log of a component", "component", of.Process(), "error", err)
+	source := logs.Source{Name: of.Name, Path: supervise.LogOf(state, of), Location: time.Local}
+	if err := logs.Copy(ctx, &words, logs.Config{Sources: []logs.Source{source}, Since: since, Tail: lines}); err != nil {
+		log.Error("reading the log of a component", "component", of.Process(), "error", err)
 	}
 	return strings.ReplaceAll(strings.TrimSpace(words.String()), "\n", "; ")
 }

@@ -102,7 +102,8 @@ type Service struct {
 	managed chan struct{} // closed when the management plane serves muster's kinds
 	making  sync.Mutex    // one cluster is decided about at a time
 	memory  func() (available int64, err error)
-	turns   planerollout.Turns // of clusters whose API servers are replaced
+	turns   planerollout.Turns // of planes whose API servers are replaced
+	news    planerollout.News  // of the management plane's API servers, for metrics
 	ports   *portplan.Planes
 	files   *filestore.Store // of all clusters
 	issuers *issuer.Serving  // of all clusters
@@ -118,8 +119,10 @@ type Service struct {
 
 	mu             sync.Mutex
 	message        string
-	runner         runner.Runner         // of the account's own components
+	runner         runner.Runner         // of the account's own components, without the management plane's
 	processes      *runner.List          // that it runs
+	plane          runner.Runner         // of the management plane's components
+	planeNote      string                // why the management plane runs on as it was
 	managementEtcd *etcdspace.Upkeep     // once it runs
 	identities     identityservice.Store // while the identity service runs
 	hosted         map[statedir.Cluster]*hosted
@@ -169,7 +172,9 @@ func (s *Service) Run(ctx context.Context) error {
 		supervise.NewCollector(s.allComponents), filestore.NewCollector(s.files),
 		auditlog.NewCollector(func() map[string]auditlog.State { return byCluster(s, (*hosted).securityState) }),
 		planerollout.NewCollector(func() map[string]planerollout.Figures {
-			return byCluster(s, func(h *hosted) planerollout.Figures { return h.news.Figures() })
+			figures := byCluster(s, func(h *hosted) planerollout.Figures { return h.news.Figures() })
+			figures[""] = s.news.Figures() // the management plane's
+			return figures
 		}),
 		etcdspace.NewCollector(func() map[string]etcdspace.Space {
 			spaces := byCluster(s, func(h *hosted) etcdspace.Space { return h.etcd.Last() })
@@ -200,6 +205,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	defer cancel()
 	var account component.Account
 	var supervisor *supervise.Supervisor
+	var plane managementPlane
 	err := steps.InOrder(s.cfg.Log,
 		steps.New("layout of the state directory", func() error { return stateconversion.Of(s.cfg.State).Run(s.cfg.Log) }),
 		steps.Into("account", &account, s.prepare),
@@ -212,6 +218,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 		steps.Into("supervisor", &supervisor, func() (*supervise.Supervisor, error) {
 			return supervise.New(supervise.Config{State: s.cfg.State, Log: s.cfg.Log})
 		}),
+		steps.Into("management plane", &plane, func() (managementPlane, error) { return newManagementPlane(ctx, s, account) }),
 	)
 	if err != nil {
 		return err
@@ -225,12 +232,13 @@ func (s *Service) runAccount(ctx context.Context) error {
 	}
 	upkeep := etcdspace.OfManagement(account)
 	s.mu.Lock()
-	s.runner, s.processes, s.managementEtcd = supervisor, runner.NewList(supervisor, processes), &upkeep
+	s.runner, s.processes, s.plane, s.managementEtcd = supervisor, runner.NewList(supervisor, processes), plane.supervisor, &upkeep
 	s.mu.Unlock()
 
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
+	group.Go(func() { plane.run(ctx) })
 	group.Go(func() { s.renew(ctx, account) })
 	group.Go(func() { s.etcd.Run(ctx, upkeep, s.disk, warnOfManagementSpace(s.cfg.Log), s.cfg.Log) })
 	group.Go(func() { s.control(ctx, account) })
@@ -367,12 +375,17 @@ func (s *Service) accountRunner() runner.Runner {
 	return s.runner
 }
 
-func (s *Service) components() []runner.Status {
-	running := s.accountRunner()
-	if running == nil {
-		return nil
+// components are those of the management plane, and the account's other ones.
+func (s *Service) components() (statuses []runner.Status) {
+	s.mu.Lock()
+	runners := []runner.Runner{s.plane, s.runner}
+	s.mu.Unlock()
+	for _, running := range runners {
+		if running != nil {
+			statuses = append(statuses, running.Status()...)
+		}
 	}
-	return running.Status()
+	return statuses
 }
 
 // allComponents are the processes of the account, whose namespace is empty, and of the clusters.

@@ -4,6 +4,7 @@ package session
 
 import (
 	"cmp"
+	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
@@ -52,5 +53,5 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 		return nil, err
 	}
 	hosted, err := component.Specs(c)
-	return append(component.AccountSpecs(c.Account), hosted...), err
+	return slices.Concat(component.ManagementSpecs(c.Account), component.AccountSpecs(c.Account), hosted), err
 }

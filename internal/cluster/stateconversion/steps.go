@@ -27,6 +27,8 @@ func Steps() []Step {
 		{"pod identity associations, which are the pod identity webhook's", ofClusters(func(dir statedir.Cluster) (func() error, error) {
 			return podidentity.Convert(component.Config{Dir: dir})
 		})},
+		// The service makes the front when it starts. An earlier Muster would start an API server at the front's address.
+		{"front of the management plane", func(statedir.Dir) (func() error, error) { return nil, nil }},
 	}
 }
 

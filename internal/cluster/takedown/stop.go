@@ -47,7 +47,8 @@ func isAnyComponent(names ...string) func(string) bool {
 
 func isAPIServer(process string) bool {
 	_, name := component.SplitProcess(process)
-	return component.IsAPIServer(name) || name == component.Management
+	_, found := component.ServerSlot(name)
+	return found
 }
 
 // Stop has a runner end every process of a state directory, reports how many it ended, removes their control groups, and

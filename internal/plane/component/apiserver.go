@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,24 +28,47 @@ const (
 	watchGrace    = 10 * time.Second
 	lastGrace     = 10 * time.Second
 	requestGrace  = time.Minute
+	serverGrace   = shutdownDelay + requestGrace + watchGrace + lastGrace
 )
 
-// APIServerName is the name of the API server in a slot.
-func APIServerName(slot int) string {
-	if slot == 0 {
-		return APIServer
+// endFlags are the flags of how an API server ends.
+func endFlags() map[string]string {
+	return map[string]string{
+		"shutdown-delay-duration":                 shutdownDelay.String(),
+		"shutdown-send-retry-after":               "true",
+		"shutdown-watch-termination-grace-period": watchGrace.String(),
 	}
-	return fmt.Sprintf("%s-%d", APIServer, slot)
+}
+
+// APIServerName is the name of the API server in a slot.
+func APIServerName(slot int) string { return inSlot(APIServer, slot) }
+
+// inSlot is the name of a server in a slot; in the first one it is that of its kind.
+func inSlot(name string, slot int) string {
+	if slot == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s-%d", name, slot)
 }
 
 // IsAPIServer reports whether a component is an API server of a cluster, in whichever slot.
-func IsAPIServer(name string) bool {
-	for slot := range APIServers {
-		if name == APIServerName(slot) {
-			return true
-		}
+func IsAPIServer(name string) bool { return slices.Contains(apiServerNames(), name) }
+
+func apiServerNames() []string { return inSlots(APIServer, APIServers) }
+
+// inSlots are the names of servers in all slots.
+func inSlots(name string, slots int) []string {
+	names := make([]string, slots)
+	for slot := range names {
+		names[slot] = inSlot(name, slot)
 	}
-	return false
+	return names
+}
+
+// ServerSlot is the slot of an API server, of a cluster or of the management plane; found is false for other components.
+func ServerSlot(name string) (slot int, found bool) {
+	slot = max(slices.Index(apiServerNames(), name), slices.Index(managementNames(), name))
+	return slot, slot >= 0
 }
 
 // APIServerSpec is the spec of the API server in a slot.
@@ -160,7 +184,7 @@ func apiServer(c Config, slot int) (Spec, error) {
 			Connects: sorted(c.State.TokenSocket(c.Dir.Namespace()), dialled.ControlPlane, dialled.Cluster),
 		},
 		Memory: c.Cluster.Spec.APIServer.MemoryBytes(c.HostMemory),
-		Grace:  metav1.Duration{Duration: shutdownDelay + requestGrace + watchGrace + lastGrace},
+		Grace:  metav1.Duration{Duration: serverGrace},
 		Probe:  &Probe{URL: place.URL() + "/readyz", CAFile: c.Authority("cluster")},
 		After:  []string{Etcd, TokenSigner, WebhookProxy},
 	}, nil

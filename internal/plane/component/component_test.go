@@ -44,7 +44,7 @@ func fixed(vpc bool) Config {
 	c := Config{
 		Account: Account{
 			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCs: []VPC{{ID: clusternetworktest.VPCID, CIDR: netip.MustParsePrefix("172.31.0.0/16"), Egress: true}, {ID: "vpc-0fedcba9876543210", CIDR: netip.MustParsePrefix("10.0.0.0/16"), Balancers: true}},
-			Places:  AccountPlaces{Management: at(20004), ManagementEtcd: at(20008), ManagementEtcdPeer: at(20009), Identity: at(20010), Registry: at(20011)},
+			Places:  AccountPlaces{Management: at(20004), ManagementServer0: at(20022), ManagementServer1: at(20023), ManagementEtcd: at(20008), ManagementEtcdPeer: at(20009), Identity: at(20010), Registry: at(20011)},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
 		Dir: "/var/lib/muster/clusters/blue", Simulates: !vpc, EncryptionKey: key, Network: clusternetworktest.Network(),
@@ -71,7 +71,7 @@ func specs(t *testing.T, c Config) []Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(AccountSpecs(c.Account), own...)
+	return slices.Concat(ManagementSpecs(c.Account), AccountSpecs(c.Account), own)
 }
 
 // credentials are all that the account and its one cluster have.

@@ -74,6 +74,7 @@ type Config struct {
 const (
 	Etcd                  = "etcd"
 	ManagementEtcd        = "management-etcd"
+	ManagementFront       = "management-front"
 	Management            = "management-apiserver"
 	Registry              = "registry"
 	Front                 = "front"
@@ -88,9 +89,15 @@ const (
 	Simulator             = "simulator"
 )
 
-// AccountSpecs are the account's own processes, in the order they are best started and shown.
+// ManagementSpecs are the processes of the management plane, in the order they are best started and shown, with one API
+// server, in the first slot.
+func ManagementSpecs(a Account) []Spec {
+	return []Spec{managementEtcd(a), managementFront(a), managementServer(a, 0)}
+}
+
+// AccountSpecs are the account's own processes beside its management plane, in the order they are best started and shown.
 func AccountSpecs(a Account) []Spec {
-	specs := []Spec{managementEtcd(a), management(a), registry(a)}
+	specs := []Spec{registry(a)}
 	if a.VPC {
 		for _, network := range a.VPCs {
 			specs = append(specs, VPCSpec(a, network.ID))
@@ -146,8 +153,8 @@ func (c Config) kubernetesFlags(name string, values map[string]string) []string 
 // etcdMembers are the URLs of the members of the cluster's etcd.
 func (c Config) etcdMembers() []string { return []string{c.Places.Etcd.URL()} }
 
-func (a Account) managementFile(name string) string {
-	return filepath.Join(a.State.Component(Management), name)
+func (a Account) file(component, name string) string {
+	return filepath.Join(a.State.Component(component), name)
 }
 
 func (c Config) file(component, name string) string {

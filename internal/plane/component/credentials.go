@@ -65,7 +65,7 @@ func AccountCredentials(a Account) ([]authority.Credential, error) {
 		{Name: clientOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "management-apiserver", Client: true},
 		{Name: probeOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "probe", Client: true},
 
-		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost(), Addresses: reached(a.Places.Management)},
+		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost(), Addresses: reached(a.Places.Management, a.Places.ManagementServer0, a.Places.ManagementServer1)},
 		{Name: "management-service", Authority: authority.Management, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "management-administrator", Authority: authority.Management, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
 

@@ -37,9 +37,17 @@ func (p Places) APIServer(slot int) Place {
 	return [APIServers]Place{p.APIServer0, p.APIServer1, p.APIServer2}[slot]
 }
 
+// ManagementServer is the place of the management plane's API server in a slot.
+func (p AccountPlaces) ManagementServer(slot int) Place {
+	return [ManagementServers]Place{p.ManagementServer0, p.ManagementServer1}[slot]
+}
+
 // AccountPlaces are the places of the account's own components.
 type AccountPlaces struct {
+	// Management is where the management plane is reached: at the front of its API servers, which have places of their own.
 	Management                         Place
+	ManagementServer0                  Place
+	ManagementServer1                  Place
 	ManagementEtcd, ManagementEtcdPeer Place
 	Identity                           Place // STS and IAM, answered by the service itself
 	Registry                           Place // images, for people

@@ -14,18 +14,14 @@ import (
 
 // apiServerSettings are the flags of how an API server ends, and those that users choose.
 func apiServerSettings(wanted v1alpha1.APIServerSettings) map[string]string {
-	values := map[string]string{
-		"shutdown-delay-duration":                 shutdownDelay.String(),
-		"shutdown-send-retry-after":               "true",
-		"shutdown-watch-termination-grace-period": watchGrace.String(),
-	}
+	values := endFlags()
+	maps.Copy(values, verbosity(wanted.LogLevel))
 	if wanted.EventTTL != nil {
 		values["event-ttl"] = wanted.EventTTL.Duration.String()
 	}
 	if ports := wanted.ServiceNodePortRange; ports != nil {
 		values["service-node-port-range"] = fmt.Sprintf("%d-%d", ports.MinPort, ports.MaxPort)
 	}
-	maps.Copy(values, verbosity(wanted.LogLevel))
 	return values
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planerollout brings the control plane of a cluster from one configuration to another without a call that
-// fails: a kube-apiserver of the new configuration is started beside the one that serves, and takes its place.
+// Package planerollout brings a control plane, of a cluster or of the account, from one configuration to another without
+// a call that fails: an API server of the new configuration is started beside the one that serves, and takes its place.
 //
 //	newcomer   in the free slot    gets no connection until it is Ready (the first one of a cluster does)
 //	serving                        gets new connections
@@ -21,8 +21,10 @@
 // A program has changed if its file is another one than the one that runs, whatever is in it; a rollout looks when it
 // begins.
 //
-// [Next] decides, and changes nothing. A [Rollout] keeps the [Record] that Next gave last in the directory of the cluster,
-// with whole specs, and carries it out: it tells the front its servers, and the runner its list.
+// The management plane of the account has no followers, and is taken to what a newer Muster wants of it.
+//
+// [Next] decides, and changes nothing. A [Rollout] keeps the [Record] that Next gave last beside what else is kept of the
+// plane, with whole specs, and carries it out: it tells the front its servers, and the runner its list.
 //
 // What happens if
 //
@@ -33,7 +35,7 @@
 //	                                      record, so the old server is started again should it end
 //	a follower does not, on the way back  the newcomer ends, and the followers are started as they were
 //	the host has no memory for both       no newcomer is started, and the change is refused with what there is and what is needed
-//	several clusters of a host change     one after the other: each needs the memory of a newcomer
+//	several planes of a host change       one after the other: each needs the memory of a newcomer
 //	an old server dies meanwhile          it is started again with its old spec, from the program that is there then, and
 //	                                      the newcomer goes on
 //	the spec changes again meanwhile      the newcomer is started anew, as nobody uses it yet
@@ -42,5 +44,5 @@
 //	                                      the end of its connections, and the front passes new ones to the other
 //	fewer servers are to serve            the last one drains once another is Ready
 //	no server serves yet                  there is nothing to keep: the newcomer has all the time it takes
-//	there is no record                    the cluster is new, or of a Muster from before: its one API server is the newcomer
+//	there is no record                    the plane is new, or of a Muster from before: its one API server is the newcomer
 package planerollout

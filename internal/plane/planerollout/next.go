@@ -250,6 +250,6 @@ func (f Facts) narrow() string {
 	if f.Room < 0 || f.Room >= NewcomerMemory {
 		return ""
 	}
-	return fmt.Sprintf("it was not started: the host has %d MiB of memory available, and one more kube-apiserver needs %d MiB while it takes over: "+
+	return fmt.Sprintf("it was not started: the host has %d MiB of memory available, and one more API server needs %d MiB while it takes over: "+
 		"stop other programs, or use a host with more memory", f.Room>>20, NewcomerMemory>>20)
 }

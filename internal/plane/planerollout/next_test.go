@@ -304,8 +304,8 @@ func TestRoom(t *testing.T) {
 	}{
 		"room":         {serving, NewcomerMemory, false, true, ""},
 		"not known":    {serving, -1, false, true, ""},
-		"no room":      {serving, NewcomerMemory - 1, false, false, "it was not started: the host has 399 MiB of memory available, and one more kube-apiserver needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
-		"nothing":      {serving, 0, false, false, "it was not started: the host has 0 MiB of memory available, and one more kube-apiserver needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
+		"no room":      {serving, NewcomerMemory - 1, false, false, "it was not started: the host has 399 MiB of memory available, and one more API server needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
+		"nothing":      {serving, 0, false, false, "it was not started: the host has 0 MiB of memory available, and one more API server needs 400 MiB while it takes over: stop other programs, or use a host with more memory"},
 		"told already": {serving, 0, true, false, ""},
 		"the first":    {nil, 0, false, true, ""},
 	} {

@@ -52,7 +52,11 @@ func newPlane(t *testing.T) *plane {
 // rollout is one of the plane, by a runner.
 func (p *plane) rollout(running runner.Runner) *Rollout {
 	p.t.Helper()
-	r, err := New(Config{Runner: running, Cluster: p.config, Room: func() (int64, error) { return p.room, nil }, Turns: p.turns, Began: func(message string) { p.began = append(p.began, message) }, Log: slog.New(slog.DiscardHandler)})
+	wanted, err := component.ClusterPlane(p.config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r, err := New(Config{Runner: running, Plane: wanted, Room: func() (int64, error) { return p.room, nil }, Turns: p.turns, Began: func(message string) { p.began = append(p.began, message) }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -83,17 +87,9 @@ func (p *plane) service(ctx context.Context) (*Refusal, runner.Runner, error) {
 // version is the flag that the components of a list have that run.
 func (p *plane) version(running runner.Runner, name string) string {
 	p.t.Helper()
-	specs, err := component.Specs(p.config)
+	wanted, err := component.ClusterPlane(p.config)
 	if err != nil {
 		p.t.Fatal(err)
-	}
-	var servers []component.Spec
-	for slot := range component.APIServers {
-		spec, err := component.APIServerSpec(p.config, slot)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		servers = append(servers, spec)
 	}
 	processes, err := running.Running()
 	if err != nil {
@@ -102,7 +98,7 @@ func (p *plane) version(running runner.Runner, name string) string {
 	var found []string
 	for _, process := range processes {
 		_, of := component.SplitProcess(process.Process)
-		for _, spec := range append(servers, specs...) {
+		for _, spec := range append(wanted.Servers, wanted.Specs...) {
 			if (of == name || name == component.APIServer && component.IsAPIServer(of)) && spec.Name == of {
 				state := "old"
 				if spec.Hash() == process.Spec {

@@ -33,8 +33,8 @@ const (
 // Config is what a rollout works with.
 type Config struct {
 	Runner runner.Runner
-	// Cluster is what the specs of the plane are made from.
-	Cluster component.Config
+	// Plane is what is wanted.
+	Plane component.Plane
 	// Room returns how many bytes of memory new programs can have.
 	Room func() (int64, error)
 	// Turns lets the rollouts of a host replace servers one after the other: each needs the memory of a newcomer.
@@ -65,7 +65,6 @@ type Refusal struct {
 // Rollout brings one plane to what is wanted.
 type Rollout struct {
 	config  Config
-	specs   []component.Spec // that are wanted, with one API server
 	wanted  Wanted
 	record  Record
 	carried bool      // the record has been carried out
@@ -77,24 +76,13 @@ type Rollout struct {
 
 // New prepares a rollout. It starts nothing.
 func New(c Config) (*Rollout, error) {
-	specs, err := component.Specs(c.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	r := &Rollout{config: c, specs: specs, wanted: Wanted{Replicas: c.Cluster.Cluster.Spec.ControlPlane.Servers()}}
-	for slot := range component.APIServers {
-		spec, err := component.APIServerSpec(c.Cluster, slot)
-		if err != nil {
-			return nil, err
-		}
-		r.wanted.Servers = append(r.wanted.Servers, spec)
-	}
-	for _, spec := range specs {
+	r := &Rollout{config: c, wanted: Wanted{Servers: c.Plane.Servers, Replicas: c.Plane.Replicas}}
+	for _, spec := range c.Plane.Specs {
 		if isFollower(spec) {
 			r.wanted.Followers = append(r.wanted.Followers, spec)
 		}
 	}
-	record, err := read(c.Cluster.Dir.PlaneRecord())
+	record, err := read(c.Plane.Record)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +94,12 @@ func New(c Config) (*Rollout, error) {
 		r.changes = time.Now() // a service before has told that it began
 	}
 	return r, nil
+}
+
+// isServer reports whether a component is an API server, in whichever slot.
+func isServer(name string) bool {
+	_, found := component.ServerSlot(name)
+	return found
 }
 
 func isFollower(spec component.Spec) bool {
@@ -255,7 +249,7 @@ func (r *Rollout) save() error {
 	if err != nil {
 		return fmt.Errorf("rendering what the plane is made of: %w", err)
 	}
-	return atomicfile.Write(r.config.Cluster.Dir.PlaneRecord(), raw, 0o600)
+	return atomicfile.Write(r.config.Plane.Record, raw, 0o600)
 }
 
 // carryOut makes a record true: the front knows its servers, those that drain have ended, and all others run.
@@ -296,9 +290,9 @@ func (r *Rollout) tellFront(servers []Server) error {
 		if s.Phase == Newcomer && serves {
 			continue
 		}
-		told = append(told, frontservers.Server{Address: r.config.Cluster.Places.APIServer(s.Slot).Reach, Draining: s.Phase == Draining})
+		told = append(told, frontservers.Server{Address: r.config.Plane.Places[s.Slot].Reach, Draining: s.Phase == Draining})
 	}
-	path := r.config.Cluster.FrontServers()
+	path := r.config.Plane.FrontServers
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making the folder of the front: %w", err)
 	}
@@ -321,8 +315,8 @@ func (r *Rollout) list(is Record, running []Server) []component.Spec {
 	}
 	needed := running[max(serving, 0)].Spec.Name // which components wait for when they start; they ask the front
 	var list []component.Spec
-	for _, spec := range r.specs {
-		if component.IsAPIServer(spec.Name) {
+	for _, spec := range r.config.Plane.Specs {
+		if isServer(spec.Name) {
 			list = append(list, servers...)
 			continue
 		}
@@ -332,7 +326,7 @@ func (r *Rollout) list(is Record, running []Server) []component.Spec {
 		}
 		spec.After = slices.Clone(spec.After)
 		for i, name := range spec.After {
-			if component.IsAPIServer(name) {
+			if isServer(name) {
 				spec.After[i] = needed
 			}
 		}
@@ -378,8 +372,9 @@ func (is Record) check() error {
 		return errors.New("servers has no entry, or those alone that drain")
 	}
 	for i, s := range is.Servers {
+		slot, found := component.ServerSlot(s.Spec.Name)
 		switch {
-		case s.Slot < 0 || s.Slot >= component.APIServers || s.Spec.Name != component.APIServerName(s.Slot):
+		case !found || s.Slot != slot:
 			return fmt.Errorf("servers[%d] is %q in slot %d", i, s.Spec.Name, s.Slot)
 		case slices.ContainsFunc(is.Servers[:i], func(other Server) bool { return other.Slot == s.Slot || other.Phase == s.Phase && s.Phase != Serving }):
 			return fmt.Errorf("servers[%d] is in slot %d as %s, and so is another", i, s.Slot, s.Phase)

@@ -15,7 +15,9 @@ const loopback = "127.0.0.1"
 type AccountPorts struct {
 	ManagementEtcd     int `json:"managementEtcd"`
 	ManagementEtcdPeer int `json:"managementEtcdPeer"`
-	Management         int `json:"management"`
+	Management         int `json:"management"`        // of the front
+	ManagementServer0  int `json:"managementServer0"` // behind it
+	ManagementServer1  int `json:"managementServer1"`
 	Identity           int `json:"identity"` // STS and IAM, answered by the service itself
 	Registry           int `json:"registry"` // images, for people
 }
@@ -52,6 +54,8 @@ func OnLoopback(port int) component.Place {
 func (p AccountPorts) Places() component.AccountPlaces {
 	return component.AccountPlaces{
 		Management:         OnLoopback(p.Management),
+		ManagementServer0:  OnLoopback(p.ManagementServer0),
+		ManagementServer1:  OnLoopback(p.ManagementServer1),
 		ManagementEtcd:     OnLoopback(p.ManagementEtcd),
 		ManagementEtcdPeer: OnLoopback(p.ManagementEtcdPeer),
 		Identity:           OnLoopback(p.Identity),

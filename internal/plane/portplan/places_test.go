@@ -4,11 +4,14 @@ package portplan
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"testing"
 
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/runner"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // The file of ports keeps its form, in which installations of before have written theirs, and each port is the place of
@@ -20,7 +23,7 @@ func TestPlacesOfPorts(t *testing.T) {
 		places func(ports any) any
 	}{
 		"the account": {
-			`{"managementEtcd":20001,"managementEtcdPeer":20002,"management":20003,"identity":20004,"registry":20005}`,
+			`{"managementEtcd":20001,"managementEtcdPeer":20002,"management":20003,"managementServer0":20006,"managementServer1":20007,"identity":20004,"registry":20005}`,
 			&AccountPorts{}, func(ports any) any { return ports.(*AccountPorts).Places() },
 		},
 		"a cluster": {
@@ -52,5 +55,33 @@ func TestPlacesOfPorts(t *testing.T) {
 	}
 	if at := OnLoopback(20001); at.Listen.String() != "127.0.0.1:20001" || at.Reach != at.Listen || at.URL() != "https://127.0.0.1:20001" {
 		t.Errorf("%+v", at)
+	}
+}
+
+// An installation of before, whose management plane had no front, gets ports for API servers behind it and keeps the
+// others. The API server of before listens at the port that is the front's.
+func TestPortsOfAManagementPlaneWithoutAFront(t *testing.T) {
+	state := statedir.Dir(t.TempDir())
+	planes := opened(t, state)
+	first, err := planes.Account()
+	planes.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	occupy(t, first.Management)
+	write(t, state.Ports(), fmt.Sprintf(`{"managementEtcd":%d,"managementEtcdPeer":%d,"management":%d,"identity":%d,"registry":%d}`,
+		first.ManagementEtcd, first.ManagementEtcdPeer, first.Management, first.Identity, first.Registry))
+	planes = New(state, func() ([]runner.Running, error) { return []runner.Running{{Process: component.Management}}, nil })
+	defer planes.Close()
+	second, err := planes.Account()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.ManagementServer0 < Min || second.ManagementServer1 < Min || second.ManagementServer0 == second.ManagementServer1 {
+		t.Errorf("%+v", second)
+	}
+	second.ManagementServer0, second.ManagementServer1 = first.ManagementServer0, first.ManagementServer1
+	if second != first {
+		t.Errorf("ports were %+v, and are %+v", first, second)
 	}
 }

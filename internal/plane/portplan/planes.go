@@ -50,10 +50,13 @@ func (p *Planes) Account() (AccountPorts, error) {
 	if err := Read(path, &ports); err != nil {
 		return ports, err
 	}
+	// In a Muster from before there was no front, and the API server listened at the published port.
 	err := p.choose(path, &ports, []wish{
 		{port: &ports.ManagementEtcd, processes: []string{component.ManagementEtcd}},
 		{port: &ports.ManagementEtcdPeer, processes: []string{component.ManagementEtcd}},
-		{port: &ports.Management, processes: []string{component.Management}},
+		{port: &ports.Management, processes: []string{component.ManagementFront, component.Management}},
+		{port: &ports.ManagementServer0, processes: []string{component.ManagementName(0)}},
+		{port: &ports.ManagementServer1, processes: []string{component.ManagementName(1)}},
 		{port: &ports.Identity},
 		{port: &ports.Registry, processes: []string{component.Registry}},
 	})

@@ -10,7 +10,8 @@ import (
 // contents are the names of all that Muster keeps in a state directory, and of what earlier versions kept there.
 var contents = []string{
 	"account.json", "audit", "clusters", "components", "etcd", "filesystems", "host-root.json", "iam", "ids.json", "images", "issuers.json", "kubeconfig", "layout",
-	"loadbalancers.json", "lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "proxy.json", "registries.yaml", "registry", "reserve", "run", "saved", "vpc", "written.json",
+	"loadbalancers.json", "lock", "logs", "machines", "management-etcd", "management-plane.json", "muster.yaml", "pki", "ports.json", "proxy.json",
+	"registries.yaml", "registry", "reserve", "run", "saved", "vpc", "written.json",
 }
 
 // Owns reports whether what has a name in a state directory is Muster's: one of its names, or a file that a crash kept

@@ -23,7 +23,12 @@ func TestOwns(t *testing.T) {
 // is below one that is.
 func TestOwnsEachPath(t *testing.T) {
 	t.Parallel()
-	d := reflect.ValueOf(statedir.Dir("/d"))
+	eachPath(t, reflect.ValueOf(statedir.Dir("/d")))
+	eachPath(t, reflect.ValueOf(statedir.Management("/d")))
+}
+
+func eachPath(t *testing.T, d reflect.Value) {
+	t.Helper()
 	for i := range d.NumMethod() {
 		method, arguments := d.Method(i), []reflect.Value(nil)
 		for in := range method.Type().Ins() {
