@@ -65,7 +65,7 @@ func TestCertificatesThatEnded(t *testing.T) {
 	if now := node(); now != nodes {
 		t.Errorf("the nodes were %s and are %s", nodes, now)
 	}
-	for _, name := range []string{component.Etcd, component.APIServer, component.Front, component.ManagementEtcd, component.Management} {
+	for _, name := range []string{component.Etcd, component.APIServer, component.Front, component.ManagementEtcd, component.ManagementFront, component.Management} {
 		if now := i.processes()[name]; now.PID != before[name].PID {
 			t.Errorf("%s was process %d and is %d", name, before[name].PID, now.PID)
 		}

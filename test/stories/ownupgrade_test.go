@@ -24,7 +24,7 @@ const ownUpgradeFrom = "a3a093b99d96175f9f2cc69aa3c67d26efb747ad"
 
 // planeComponents are the processes of control planes that are not Muster's own programs.
 var planeComponents = []string{
-	component.ManagementEtcd, component.Management, component.Etcd, component.APIServerName(0), component.APIServerName(1), component.ControllerManager, component.Scheduler,
+	component.ManagementEtcd, component.ManagementName(0), component.ManagementName(1), component.Etcd, component.APIServerName(0), component.APIServerName(1), component.ControllerManager, component.Scheduler,
 }
 
 // TestOwnUpgrade replaces an earlier Muster by this one, in its own directory, under two clusters with nodes, pods that

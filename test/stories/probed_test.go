@@ -23,34 +23,42 @@ func (i *installation) probe() *prober.Prober {
 // probe starts a small prober of the cluster's API server.
 func (s side) probe() *prober.Prober {
 	s.t.Helper()
-	return s.startProber(prober.Config{Every: 100 * time.Millisecond, Watches: 4})
+	return s.startProber(small)
 }
+
+var small = prober.Config{Every: 100 * time.Millisecond, Watches: 4}
 
 // startProber starts a prober that comes by the front's port, and by other doors that are given, in a namespace of its
 // own. A story that ends before it has stopped the prober says what that saw.
 func (s side) startProber(c prober.Config) *prober.Prober {
 	s.t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.dir.Cluster(s.cluster).Kubeconfig())
+	return s.startProberBy(s.dir.Cluster(s.cluster).Kubeconfig(), "--context="+s.cluster, c)
+}
+
+// startProberBy is startProber of the API server of a kubeconfig, to which a context of the user's leads, too.
+func (i *installation) startProberBy(kubeconfig, context string, c prober.Config) *prober.Prober {
+	i.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		s.t.Fatal(err)
+		i.t.Fatal(err)
 	}
 	at, err := url.Parse(config.Host)
 	if err != nil {
-		s.t.Fatal(err)
+		i.t.Fatal(err)
 	}
 	if c.TLS, err = rest.TLSConfigFor(config); err != nil {
-		s.t.Fatal(err)
+		i.t.Fatal(err)
 	}
 	c.Namespace = fmt.Sprintf("probed-%d", time.Now().UnixNano())
-	s.mustKubectl("--context", s.cluster, "create", "namespace", c.Namespace)
+	i.mustKubectl(context, "create", "namespace", c.Namespace)
 	c.Doors = append([]prober.Door{{Name: "front", Address: at.Host}}, c.Doors...)
-	p, err := prober.Start(s.t.Context(), c)
+	p, err := prober.Start(i.t.Context(), c)
 	if err != nil {
-		s.t.Fatal(err)
+		i.t.Fatal(err)
 	}
-	s.t.Cleanup(func() {
+	i.t.Cleanup(func() {
 		if !p.Stopped() {
-			s.t.Log(p.Stop())
+			i.t.Log(p.Stop())
 		}
 	})
 	return p

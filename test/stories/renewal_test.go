@@ -48,7 +48,7 @@ func renewal(t *testing.T, i *installation) {
 	c.Issuer = component.Issuer{URL: of.String(), Keys: of.Keys(), ID: of.ID}
 	old := map[string]string{}
 	servers := map[string]component.Place{
-		"etcd": c.Places.Etcd, "management-etcd": c.Account.Places.ManagementEtcd, "kube-apiserver": c.Places.APIServer0, "management-apiserver": c.Account.Places.Management,
+		"etcd": c.Places.Etcd, "management-etcd": c.Account.Places.ManagementEtcd, "kube-apiserver": c.Places.APIServer0, "management-apiserver": c.Account.Places.ManagementServer0,
 		"kube-controller-manager": c.Places.ControllerManager, "kube-scheduler": c.Places.Scheduler,
 	}
 	for name, server := range servers {

@@ -261,7 +261,7 @@ func replaceMachine(t *testing.T, i *installation) {
 func killEach(t *testing.T, i *installation) {
 	i.mustKubectl("create", "configmap", "keepsake", "--from-literal=a=b")
 	for _, name := range []string{
-		"etcd", "management-etcd", "front", "kube-apiserver", "management-apiserver", "kube-controller-manager", "kube-scheduler", "certificate-controller", "authenticator", i.vpcProcess(),
+		"etcd", "management-etcd", "front", "kube-apiserver", "management-front", "management-apiserver", "kube-controller-manager", "kube-scheduler", "certificate-controller", "authenticator", i.vpcProcess(),
 	} {
 		old := i.kill(name)
 		took := i.eventually(name+" is back", func() error {
