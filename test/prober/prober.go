@@ -166,7 +166,7 @@ func (p *Prober) plan() (leases []*lease) {
 func (p *Prober) prepare(ctx context.Context, leases []*lease) error {
 	for _, w := range p.ways {
 		if k, ok := w.RoundTripper.(*kept); ok {
-			if _, err := k.more(); err != nil {
+			if _, err := k.more(); err != nil { //nolint:contextcheck // a connection is for all that wait for one
 				return fmt.Errorf("%s: %w", w.door.Name, err)
 			}
 		}

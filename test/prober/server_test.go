@@ -78,10 +78,10 @@ func newServer(t *testing.T) *server {
 	s := &server{leases: map[string]event{}, changed: make(chan struct{}), leaving: make(chan struct{})}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
-	s.Server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
 		return context.WithValue(ctx, sinceLeft{}, s.left.Load())
 	}
-	s.Server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s

@@ -105,7 +105,7 @@ func (w *watch) begin(ctx context.Context) error {
 	query := url.Values{"watch": {"true"}, "labelSelector": {"watch=" + strconv.Itoa(w.number)}, "resourceVersion": {w.version}}
 	call := Call{Method: http.MethodGet, Path: w.collection + "?" + query.Encode()}
 	repeated, err := onceMore(ctx, func() error {
-		response, err := call.begin(ctx, w.way)
+		response, err := call.begin(ctx, w.way) //nolint:bodyclose // read closes it, at the end of the watch
 		if err == nil {
 			w.events = response.Body
 		}

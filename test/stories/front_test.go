@@ -21,7 +21,6 @@ import (
 //
 //story:about plane/planefront plane/frontservers plane/supervise plane/component
 func TestFront(t *testing.T) {
-	t.Parallel()
 	bin := ownPrograms(t, programs(t))
 	i := newInstallation(t)
 	i.bin = bin

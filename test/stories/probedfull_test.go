@@ -130,8 +130,10 @@ func (i *installation) fullProber() prober.Config {
 			return connection, err
 		}}},
 		More: []prober.Call{
-			{Name: "TokenReview", Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/tokenreviews", Says: `"authenticated":true`,
-				Body: fmt.Sprintf(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":%q}}`, strings.TrimSpace(token))},
+			{
+				Name: "TokenReview", Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/tokenreviews", Says: `"authenticated":true`,
+				Body: fmt.Sprintf(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":%q}}`, strings.TrimSpace(token)),
+			},
 			{Name: "logs", Method: http.MethodGet, Path: "/api/v1/namespaces/default/pods/logs/log", Says: "KUBERNETES_SERVICE_HOST"},
 			{Name: "aggregated API", Method: http.MethodGet, Path: "/apis/metrics.k8s.io/v1beta1/nodes", Says: `"NodeMetrics`},
 			{Name: "webhook", Method: http.MethodPost, Path: "/api/v1/namespaces/by-url/configmaps?dryRun=All", Body: name, Says: `"asked-`},
