@@ -16,9 +16,9 @@ import (
 // look is the interval at which an etcd is asked for its space.
 const look = 10 * time.Second
 
-// soon is the pause before an etcd is asked again that did not answer while the disk is full: it may have ended of that,
-// and ends again unless it is told to take no writes.
-const soon = 200 * time.Millisecond
+// soon is the pause before an etcd is asked again that did not answer: it may be about to start, or to end on a full disk
+// unless it is told to take no writes.
+const soon = 500 * time.Millisecond
 
 // Watch keeps what an etcd said last of its space. Its zero value has heard nothing. It is safe for use by many at once.
 type Watch struct {
@@ -43,7 +43,7 @@ func (w *Watch) Run(ctx context.Context, u Upkeep, disk *diskreserve.Reserve, wa
 			log.Debug("asking etcd for its space", "error", err)
 		}
 		again := ticks.C
-		if err != nil && state == diskreserve.Full {
+		if err != nil {
 			again = time.After(soon)
 		}
 		select {
