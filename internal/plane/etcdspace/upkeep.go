@@ -53,9 +53,9 @@ func (u Upkeep) Space(ctx context.Context) (Space, error) {
 	return s, err
 }
 
-// follow asks for the space, and raises or disarms the alarm as the disk wants it. An alarm whose file has reached its
-// quota stays.
-func (u Upkeep) follow(ctx context.Context, disk diskreserve.State) (Space, error) {
+// follow asks for the space, raises the alarm while the disk is full, and disarms it afterwards, if disks says that it may
+// be the disk's. An alarm whose file has reached its quota stays.
+func (u Upkeep) follow(ctx context.Context, disk diskreserve.State, disks bool) (Space, error) {
 	s, of, err := u.look(ctx)
 	if err != nil {
 		return s, err
@@ -64,11 +64,11 @@ func (u Upkeep) follow(ctx context.Context, disk diskreserve.State) (Space, erro
 	case disk == diskreserve.Full && !s.NoSpace:
 		err = u.ask(ctx, alarmPath, alarmRequest{"ACTIVATE", alarm{of.MemberID, alarmNoSpace}}, nil, patience)
 		s.NoSpace = err == nil
-	case disk == diskreserve.Plenty && s.NoSpace && !s.reached():
+	case disk == diskreserve.Plenty && s.NoSpace && disks && !s.reached():
 		err = u.disarm(ctx)
 		s.NoSpace = err != nil
 	}
-	s.DiskFull = s.NoSpace && disk != diskreserve.Plenty && !s.reached()
+	s.DiskFull = s.NoSpace && disk != diskreserve.Plenty && disks && !s.reached()
 	return s, err
 }
 

@@ -127,6 +127,7 @@ func TestFollow(t *testing.T) {
 		"it is still full":                  {diskreserve.Full, etcd{size: 100 * mib, alarm: true}, nil, true, true},
 		"room again":                        {diskreserve.Plenty, etcd{size: 100 * mib, alarm: true}, alarm("alarm DEACTIVATE"), false, false},
 		"little room, and the alarm":        {diskreserve.Narrow, etcd{size: 100 * mib, alarm: true}, nil, true, true},
+		"an alarm of somebody else":         {diskreserve.Plenty, etcd{size: 100 * mib, alarm: true}, nil, true, false},
 		"little room":                       {diskreserve.Narrow, etcd{size: 100 * mib}, nil, false, false},
 		"the quota's alarm":                 {diskreserve.Plenty, etcd{size: 1000 * mib, alarm: true}, nil, true, false},
 		"the quota's alarm on a full disk":  {diskreserve.Full, etcd{size: 1000 * mib, alarm: true}, nil, true, false},
@@ -137,7 +138,7 @@ func TestFollow(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(&c.etcd)
 			defer server.Close()
-			s, err := Upkeep{URL: server.URL, Client: server.Client()}.follow(t.Context(), c.disk)
+			s, err := Upkeep{URL: server.URL, Client: server.Client()}.follow(t.Context(), c.disk, name != "an alarm of somebody else")
 			if (err != nil) != (c.etcd.refuses != "") || c.etcd.alarm != c.alarm || err == nil && s.NoSpace != c.alarm || s.DiskFull != c.full {
 				t.Errorf("%+v, %v; the alarm is %v", s, err, c.etcd.alarm)
 			}

@@ -31,11 +31,14 @@ type Watch struct {
 func (w *Watch) Run(ctx context.Context, u Upkeep, disk *diskreserve.Reserve, warn func(Space), log *slog.Logger) {
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()
+	// An alarm may be the disk's that was full, also before this service began, but not if it came up while there was room.
+	disks := true
 	for {
 		state, changed := disk.State()
-		now, err := u.follow(ctx, state)
+		now, err := u.follow(ctx, state, disks)
 		switch {
 		case err == nil:
+			disks = state == diskreserve.Full || disks && (state != diskreserve.Plenty || now.NoSpace)
 			if before := w.keep(now); now.NoSpace && !before.NoSpace {
 				warn(now)
 			}
