@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,5 +60,20 @@ func TestManagementPlane(t *testing.T) {
 	}
 	if _, err := os.Stat(statedir.Management(account.State).PlaneRecord()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The record of a cluster's plane is none of the management plane's.
+func TestRecordOfAnotherPlane(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{component.APIServerName(0), component.APIServerName(2)} {
+		plane := component.ManagementPlane(component.Account{State: statedir.Dir(t.TempDir()), BinDir: "/bin"})
+		slot, _ := component.ServerSlot(name)
+		if err := os.WriteFile(plane.Record, fmt.Appendf(nil, `{"servers":[{"slot":%d,"phase":"Serving","spec":{"name":%q}}]}`, slot, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(Config{Plane: plane}); err == nil || !strings.Contains(err.Error(), "another plane") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

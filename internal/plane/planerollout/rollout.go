@@ -86,7 +86,10 @@ func New(c Config) (*Rollout, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range record.Servers {
+	for i, s := range record.Servers {
+		if s.Slot >= len(c.Plane.Servers) || s.Spec.Name != c.Plane.Servers[s.Slot].Name {
+			return nil, damaged(c.Plane.Record, fmt.Errorf("servers[%d] is %q, which is of another plane", i, s.Spec.Name))
+		}
 		record.Servers[i].Since = time.Now() // a newcomer is given all its time by each service
 	}
 	r.record = record
@@ -361,9 +364,13 @@ func read(path string) (Record, error) {
 		err = record.check()
 	}
 	if err != nil {
-		return Record{}, fmt.Errorf("reading what the plane is made of: %s is damaged (%w): remove the file, and the API server is started again once", path, err)
+		return Record{}, damaged(path, err)
 	}
 	return record, nil
+}
+
+func damaged(path string, err error) error {
+	return fmt.Errorf("reading what the plane is made of: %s is damaged (%w): remove the file, and the API server is started again once", path, err)
 }
 
 // check refuses a record that no rollout writes.
