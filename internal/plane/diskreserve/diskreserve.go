@@ -53,6 +53,8 @@ type Reserve struct {
 	dir string
 	log *slog.Logger
 
+	unable bool // the file system sets no blocks aside
+
 	mu      sync.Mutex
 	state   State
 	changed chan struct{}
@@ -106,8 +108,9 @@ func (r *Reserve) look() error {
 	switch {
 	case held && !hold:
 		err = os.Remove(r.path())
-	case hold && !held:
+	case hold && !held && !r.unable:
 		err = r.take()
+		r.unable = errors.Is(err, unix.EOPNOTSUPP)
 	}
 	r.set(is, free)
 	return err

@@ -100,7 +100,7 @@ func (f *Front) serve(ctx context.Context, accepted net.Conn) {
 }
 
 // connect offers a connection to servers until one accepts; nil if none does before the context ends. No server has
-// answered the client yet, so any of them will do, the silent one only where there is no other.
+// answered the client yet, so every server will do; the silent one is offered it if there is no other.
 func (f *Front) connect(ctx context.Context, silent netip.AddrPort) (*net.TCPConn, netip.AddrPort) {
 	late, toAll := time.After(patience), false
 	for {
