@@ -5,20 +5,24 @@ package stories
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/release"
 )
 
 // TestUpgradeOfACluster takes a cluster from the default minor to the next one by an Update, as EKS's API makes it, while
 // the cluster is asked and watched: nothing fails, though the service is killed meanwhile. An upgrade whose API server
-// does not start fails, and changes nothing. The cluster's node stays as it is until its node group is taken to the new
-// minor, too. A way back by more than a minor is refused in words, and changes nothing.
+// does not start fails, and changes nothing. Workloads as upstream's upgrade suite has them live through it. The cluster's
+// node stays as it is until its node group is taken to the new minor, too. A way back by more than a minor is refused in
+// words, and changes nothing.
 //
 //story:about plane/planerollout plane/clusterconfig cluster/serve cluster/updatecontroller machine/nodegroup platform/release
 //story:needs kubernetes MINOR=1.37
@@ -28,13 +32,22 @@ func TestUpgradeOfACluster(t *testing.T) {
 	is, next := release.Default(), minorAfter(release.Default())
 	i.nodesAre(is)
 	i.failedUpgrade(is, next)
-	followers := i.processes()
+	i.startWorkloads()
+	followers, containers, counted := i.processes(), i.workloadContainers(), i.workloadsGoOn(0)
+	machines := i.namespacesOf(clusterconfig.DefaultClusterName)
 
+	stop := i.keepAsking(machines[slices.Sorted(maps.Keys(machines))[0]])
 	p := i.probe()
 	i.asks(p, 100)
 	i.update("upgrade", fmt.Sprintf("type: VersionUpdate, change: {version: %q}", next.Minor()))
 	i.asks(p, 200)
 	i.failedNothing(p, "the control plane was upgraded")
+	stop()
+	counted = i.workloadsGoOn(counted)
+	if is := i.workloadContainers(); is != containers {
+		t.Errorf("containers were\n%s\nand are\n%s", containers, is)
+	}
+	i.jobEnds()
 	if said := i.mustKubectl("--context", "muster", "get", "--raw", "/version"); !strings.Contains(said, next.Version) {
 		t.Errorf("it says that it is %s", said)
 	}
@@ -53,6 +66,8 @@ func TestUpgradeOfACluster(t *testing.T) {
 	i.update("nodes", fmt.Sprintf("type: VersionUpdate, nodeGroup: default, change: {rollout: {version: %q}}", next.Minor()))
 	i.nodesAre(next)
 	i.ready()
+	i.workloadsAreReady()
+	i.workloadsGoOn(counted)
 }
 
 // failedUpgrade asks for an upgrade whose API server cannot start: its folder is a file. The Update fails with why, the
