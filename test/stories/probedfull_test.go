@@ -7,10 +7,12 @@ package stories
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +24,7 @@ import (
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/test/earlier"
 	"muster.dev/muster/test/prober"
 )
 
@@ -35,25 +38,53 @@ const (
 // logs is a pod that says something.
 const logs = `{apiVersion: v1, kind: Pod, metadata: {name: logs}, spec: {restartPolicy: Never, containers: [{name: logs, image: muster.dev/workload:v1, imagePullPolicy: IfNotPresent, args: [env]}]}}`
 
+// patchBefore is the last commit that built Kubernetes 1.36.3.
+const patchBefore = "3bd22292853eaa6100094be51d54828f4152e0dd"
+
 // TestProbedInFull asks by the front's port and by the private endpoint, over new connections and kept ones, 240 times a
-// second, besides 50 watches, logs of a pod, an aggregated API, a webhook and the review of tokens: while a flag is
-// changed and the service killed, while Kubernetes' program is replaced, and while the front is, nothing fails. That the
-// prober sees failures is shown by a front and a kube-apiserver that are killed.
+// second, besides 50 watches, logs of a pod, an aggregated API, a webhook and the review of tokens: while an earlier
+// Muster is replaced by this one, Kubernetes by its next patch, a flag is changed and the service killed, the front is
+// replaced, and the cluster is taken to the next minor and back, nothing fails. That the prober sees failures is shown by
+// a front and a kube-apiserver that are killed.
 //
-//story:about plane/planefront plane/planerollout plane/component
+//story:about plane/planefront plane/planerollout plane/component cluster/updatecontroller cluster/session
+//story:needs kubernetes MINOR=1.37
 func TestProbedInFull(t *testing.T) {
-	bin := ownPrograms(t, programs(t))
+	root, kubernetes := filepath.Join("..", ".."), filepath.Join(release.Default().Minor(), "kubernetes")
+	before, err := earlier.Programs(t.Context(), root, ownUpgradeFrom, programs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, patched, err := earlier.Kubernetes(t.Context(), root, patchBefore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, now := ownPrograms(t, before), ownPrograms(t, programs(t))
+	for _, dir := range []string{bin, now} {
+		linkProgram(t, patch, filepath.Join(dir, kubernetes))
+	}
 	i := newInstallation(t)
 	i.bin = bin
 	i.muster("up", "--nodes", "1", "--timeout", "3m")
+	i.isVersion(patched)
 	full := i.fullProber()
-	first, second := component.APIServerName(0), component.APIServerName(1)
 
+	i.window(full, "Muster was replaced", func() {
+		i.replacePrograms(now, bin)
+		i.muster("up", "--timeout", "5m")
+		i.isVersion(patched)
+	})
+	i.window(full, "Kubernetes was replaced by its next patch", func() {
+		linkProgram(t, filepath.Join(programs(t), kubernetes), filepath.Join(bin, kubernetes))
+		i.muster("up", "--timeout", "5m")
+		i.isVersion(release.Default().Version)
+	})
 	i.window(full, "a flag was changed and the service killed", func() {
+		_, other := i.slots()
 		i.eventTTL("20m")
-		i.eventually("the newcomer runs", func() error { return i.runs(second) })
+		i.eventually("the newcomer runs", func() error { return i.runs(other) })
 		i.kill("serve")
-		i.serves(second, "20m")
+		i.serves(other, "20m")
 	})
 	i.window(full, "the front was replaced", func() {
 		before := i.fronts()
@@ -61,10 +92,14 @@ func TestProbedInFull(t *testing.T) {
 		i.kill("serve")
 		i.eventually("the next front serves", func() error { return i.frontIs(func(pid int) bool { return pid != before[0].PID }) })
 	})
-	i.window(full, "Kubernetes' program was replaced", func() {
-		i.replaceProgram(filepath.Join(release.Default().Minor(), "kubernetes"))
-		i.muster("up", "--timeout", "5m")
-		i.serves(first, "20m")
+	next := minorAfter(release.Default())
+	i.window(full, "the cluster was taken to the next minor", func() {
+		i.update("upgrade", fmt.Sprintf("type: VersionUpdate, change: {version: %q}", next.Minor()))
+		i.isVersion(next.Version)
+	})
+	i.window(full, "the cluster was taken back", func() {
+		i.update("back", fmt.Sprintf("type: VersionRollback, change: {version: %q}", release.Default().Minor()))
+		i.isVersion(release.Default().Version)
 	})
 
 	i.control(full, "connections were cut", func() {
@@ -74,7 +109,46 @@ func TestProbedInFull(t *testing.T) {
 			}
 		}
 	})
-	i.control(full, "kube-apiserver was killed", func() { i.kill(first) })
+	serving, _ := i.slots()
+	i.control(full, "kube-apiserver was killed", func() { i.kill(serving) })
+}
+
+// linkProgram puts a program at a path, in one step, as a link to its file.
+func linkProgram(t *testing.T, program, path string) {
+	t.Helper()
+	if err := errors.Join(os.Link(program, path+".new"), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isVersion waits until the cluster is Ready and its API server says that it is a version.
+func (i *installation) isVersion(version string) {
+	i.t.Helper()
+	i.ready()
+	i.eventually("the cluster is "+version, func() error {
+		said, err := i.kubectl("--context", "muster", "get", "--raw", "/version")
+		if err == nil && !strings.Contains(said, `"`+version+`"`) {
+			err = errors.New(said)
+		}
+		return err
+	})
+}
+
+// slots are the API server that runs alone, and the one that is next.
+func (i *installation) slots() (serving, other string) {
+	i.t.Helper()
+	serving, other = component.APIServerName(0), component.APIServerName(1)
+	i.eventually("one API server runs", func() error {
+		running, err := i.running()
+		if _, first := running[serving]; err == nil && !first {
+			serving, other = other, serving
+		}
+		if _, both := running[other]; err == nil && both {
+			err = errors.New("both run")
+		}
+		return err
+	})
+	return serving, other
 }
 
 // window has the full prober ask before, while and after something is done. Nothing may fail.
