@@ -119,23 +119,25 @@ func (w *watch) begin(ctx context.Context) error {
 	return err
 }
 
-// follow reads events, and begins the watch again each time that the server has ended it.
+// follow reads events, and begins the watch again each time that the server has ended it. That the watch failed is
+// counted before it is said to have ended, after which nobody waits for it.
 func (w *watch) follow(ctx context.Context) {
 	err := w.read()
 	for errors.Is(err, io.EOF) && ctx.Err() == nil {
-		if err = w.begin(ctx); err == nil {
-			w.mu.Lock()
-			w.resumed++
-			w.mu.Unlock()
-			err = w.read()
+		if err = w.begin(ctx); err != nil {
+			break // by a connection that ended before an answer, too
 		}
+		w.mu.Lock()
+		w.resumed++
+		w.mu.Unlock()
+		err = w.read()
+	}
+	if ctx.Err() == nil {
+		w.fail(cause(err), err.Error())
 	}
 	w.mu.Lock()
 	w.ended = true
 	w.mu.Unlock()
-	if ctx.Err() == nil {
-		w.fail(cause(err), err.Error())
-	}
 }
 
 // read reads events until there are no more. Its error is io.EOF if the server ended the watch.
