@@ -46,13 +46,16 @@ func (r *row) loop(asking, all context.Context, first time.Time) {
 	}
 }
 
-// once asks, and counts how that went.
+// once asks, and counts how that went. An answer that comes too late is none, whatever the request has waited for.
 func (r *row) once(ctx context.Context, due time.Time) {
 	got, err := r.ask(ctx, r.way)
 	if ctx.Err() != nil {
 		return // it is over
 	}
 	took := time.Since(due)
+	if err == nil && !got.repeated && took > patience {
+		err = fmt.Errorf("the answer came too late: %w", context.DeadlineExceeded)
+	}
 	r.mu.Lock()
 	r.took = append(r.took, took)
 	if got.repeated {

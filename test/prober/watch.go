@@ -41,17 +41,20 @@ func newLease(collection string, n, watches int) *lease {
 func (l *lease) path() string { return l.collection + "/" + l.name }
 
 // write writes the next number. The first one makes the Lease.
-func (l *lease) write(ctx context.Context, w *way) (answer, error) {
+func (l *lease) write(ctx context.Context, w *way) (got answer, err error) {
+	read := answer{}
 	if l.version == "" && l.number.Load() > 0 {
-		if got, err := l.take(Call{Method: http.MethodGet, Path: l.path()}.ask(ctx, w)); err != nil {
-			return got, err
+		if read, err = l.take(Call{Method: http.MethodGet, Path: l.path()}.ask(ctx, w)); err != nil {
+			return read, err
 		}
 	}
 	next := Call{Method: http.MethodPut, Path: l.path(), Body: fmt.Sprintf(
 		`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"labels":{"watch":%q},"resourceVersion":%q},"spec":{"leaseTransitions":%d}}`,
 		l.name, l.label, l.version, l.number.Load()+1)}
 	l.version = ""
-	return l.take(next.ask(ctx, w))
+	got, err = l.take(next.ask(ctx, w))
+	got.repeated = got.repeated || read.repeated
+	return got, err
 }
 
 // take keeps what the Lease is by an answer.
