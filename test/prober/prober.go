@@ -8,7 +8,8 @@
 //	doors    where the API server answers: its front's port, its address in the VPC
 //	ways     a new connection each by HTTP/1.1; one that is kept, by HTTP/2
 //	calls    GET of a Lease, consistent LIST, PUT of a Lease with the next number
-//	watches  of these Leases, by all doors and ways: a number that is missing, or comes twice, is a failure
+//	watches  of these Leases, by all doors and ways: a number that is missing, or comes twice, is a failure, and so is one
+//	         that comes more than 20 s after its write has begun
 //	more     whatever else is asked, once a second each, by the first door over its connection that is kept
 //
 // Each door, way and call is a row of its own in the report. A transport error, a status that is not of success, and an

@@ -29,6 +29,8 @@ type Report struct {
 	Asked, Repeated, Failed int
 	// Watches have told of Events, and were begun again Resumed times after the server had ended them.
 	Watches, Events, Resumed int
+	// Latest is how long after its write had begun an event was told of, at most.
+	Latest time.Duration
 	// Causes are how many failed by what happened to them.
 	Causes map[string]int
 	// Failures are the first ones, each with what happened and when.
@@ -66,6 +68,7 @@ func (p *Prober) Report() Report {
 	for _, w := range p.watches {
 		w.mu.Lock()
 		report.Events, report.Resumed, report.Repeated = report.Events+w.told, report.Resumed+w.resumed, report.Repeated+w.repeated
+		report.Latest = max(report.Latest, w.latest)
 		w.mu.Unlock()
 	}
 	return report
@@ -84,8 +87,8 @@ func (r *row) seen() Row {
 // String renders the report as a sheet, with the first failures one a line.
 func (r Report) String() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d asked in %s, %.0f a second; %d repeated, %d failed%s; %d watches told of %d events, and were resumed %d times\n",
-		r.Asked, r.Took.Round(time.Second), float64(r.Asked)/r.Took.Seconds(), r.Repeated, r.Failed, r.causes(), r.Watches, r.Events, r.Resumed)
+	fmt.Fprintf(&text, "%d asked in %s, %.0f a second; %d repeated, %d failed%s; %d watches told of %d events, %s after the write at most, and were resumed %d times\n",
+		r.Asked, r.Took.Round(time.Second), float64(r.Asked)/r.Took.Seconds(), r.Repeated, r.Failed, r.causes(), r.Watches, r.Events, r.Latest.Round(time.Millisecond), r.Resumed)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "door\tway\tcall\tasked\trepeated\tfailed\tp50\tp99\tworst")
 	for _, row := range r.Rows {

@@ -40,10 +40,10 @@ func TestCause(t *testing.T) {
 func TestSheet(t *testing.T) {
 	t.Parallel()
 	got := Report{
-		Asked: 240, Repeated: 1, Failed: 2, Causes: map[string]int{"refused": 1, "cut": 1}, Watches: 50, Events: 80, Resumed: 3, Took: time.Second, Failures: []string{"one", "two"},
+		Asked: 240, Repeated: 1, Failed: 2, Causes: map[string]int{"refused": 1, "cut": 1}, Watches: 50, Events: 80, Latest: 30 * time.Millisecond, Resumed: 3, Took: time.Second, Failures: []string{"one", "two"},
 		Rows: []Row{{"front", newConnection, "GET", 20, 1, 2, time.Millisecond, time.Second, 2 * time.Second}},
 	}.String()
-	const want = `240 asked in 1s, 240 a second; 1 repeated, 2 failed (cut 1, refused 1); 50 watches told of 80 events, and were resumed 3 times
+	const want = `240 asked in 1s, 240 a second; 1 repeated, 2 failed (cut 1, refused 1); 50 watches told of 80 events, 30ms after the write at most, and were resumed 3 times
 door   way             call  asked  repeated  failed  p50  p99  worst
 front  new connection  GET   20     1         2       1ms  1s   2s
 one

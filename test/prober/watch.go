@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,9 @@ type lease struct {
 	label            string
 	version          string // "" if it is not known whether the last write came through
 	number           atomic.Int64
+
+	mu    sync.Mutex
+	begun map[int64]time.Time // when a number was written that its watch has not told of
 }
 
 // leaseObject is of one as the API server has it.
@@ -35,7 +39,9 @@ type leaseObject struct {
 }
 
 func newLease(collection string, n, watches int) *lease {
-	return &lease{name: "probed-" + strconv.Itoa(n), collection: collection, label: strconv.Itoa(n % max(watches, 1))}
+	return &lease{
+		name: "probed-" + strconv.Itoa(n), collection: collection, label: strconv.Itoa(n % max(watches, 1)), begun: map[int64]time.Time{},
+	}
 }
 
 func (l *lease) path() string { return l.collection + "/" + l.name }
@@ -52,9 +58,29 @@ func (l *lease) write(ctx context.Context, w *way) (got answer, err error) {
 		`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"labels":{"watch":%q},"resourceVersion":%q},"spec":{"leaseTransitions":%d}}`,
 		l.name, l.label, l.version, l.number.Load()+1)}
 	l.version = ""
+	l.begins(l.number.Load() + 1)
 	got, err = l.take(next.ask(ctx, w))
 	got.repeated = got.repeated || read.repeated
 	return got, err
+}
+
+// begins notes that a number is written from now on.
+func (l *lease) begins(number int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun[number] = time.Now()
+}
+
+// told is how long after its write had begun a number is told of, and forgets that.
+func (l *lease) told(number int64) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begun, ok := l.begun[number]
+	if !ok {
+		return 0 // it comes twice
+	}
+	delete(l.begun, number)
+	return time.Since(begun)
 }
 
 // take keeps what the Lease is by an answer.
@@ -100,6 +126,7 @@ type watch struct {
 	mu                      sync.Mutex
 	last                    map[string]int64 // by Lease
 	told, resumed, repeated int
+	latest                  time.Duration
 	ended                   bool
 }
 
@@ -161,14 +188,22 @@ func (w *watch) read() error {
 	}
 }
 
-// note compares the number of an event to the one before.
+// note compares the number of an event to the one before. An event that comes too late is none.
 func (w *watch) note(is leaseObject) {
 	w.version = is.Metadata.ResourceVersion
+	var after time.Duration
+	if at := slices.IndexFunc(w.leases, func(l *lease) bool { return l.name == is.Metadata.Name }); at >= 0 {
+		after = w.leases[at].told(is.Spec.LeaseTransitions)
+	}
 	w.mu.Lock()
 	before, known := w.last[is.Metadata.Name]
 	w.last[is.Metadata.Name] = is.Spec.LeaseTransitions
 	w.told++
+	w.latest = max(w.latest, after)
 	w.mu.Unlock()
+	if after > patience {
+		w.fail("timed out", fmt.Sprintf("%s: it told of %d after %s", is.Metadata.Name, is.Spec.LeaseTransitions, after.Round(time.Millisecond)))
+	}
 	if known && is.Spec.LeaseTransitions != before+1 {
 		w.fail("gap", fmt.Sprintf("%s: %d comes after %d", is.Metadata.Name, is.Spec.LeaseTransitions, before))
 	}

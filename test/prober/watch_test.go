@@ -79,3 +79,21 @@ func TestWatchFailsBeforeItEnds(t *testing.T) {
 		t.Errorf("it failed by %v", p.failed)
 	}
 }
+
+// TestWatchThatIsLate has a watch tell of everything, of some of it long after it was written.
+func TestWatchThatIsLate(t *testing.T) {
+	t.Parallel()
+	p, w := watchAt("")
+	l := newLease("/leases", 0, 1)
+	w.leases = []*lease{l}
+	for number, since := range []time.Duration{0, time.Second, patience + time.Second} {
+		l.begins(int64(number))
+		l.begun[int64(number)] = time.Now().Add(-since)
+		var is leaseObject
+		is.Metadata.Name, is.Spec.LeaseTransitions = l.name, int64(number)
+		w.note(is)
+	}
+	if p.failed["timed out"] != 1 || len(p.failed) != 1 || w.latest < patience || len(l.begun) != 0 {
+		t.Errorf("it failed by %v, the latest after %s; %d numbers are not told of", p.failed, w.latest, len(l.begun))
+	}
+}
