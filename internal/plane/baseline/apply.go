@@ -18,11 +18,12 @@ const FieldOwner = client.FieldOwner("muster")
 const onceAnnotation = "muster.dev/apply"
 
 // Apply creates or corrects the objects. Fields that muster does not set stay as they are; those it sets become its
-// own. Objects that are for others to fill in are created, and left alone from then on.
+// own. Objects that are for others to fill in are created, and left alone from then on. Nothing is written when all of
+// them are as they are to be, which an etcd lives by that takes no writes.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if object.GetAnnotations()[onceAnnotation] == "once" {
-			if err := c.Create(ctx, object.DeepCopy(), FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+			if _, err := ensure(ctx, c, object); err != nil {
 				return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 			}
 			continue
@@ -33,4 +34,18 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 		}
 	}
 	return nil
+}
+
+// ensure creates an object that is not there, and returns what is there. It writes nothing if there is one: an etcd that
+// takes no writes refuses to create what is there, too, and does not say that it is.
+func ensure[T client.Object](ctx context.Context, c client.Client, wanted T) (T, error) {
+	is := wanted.DeepCopyObject().(T) //nolint:forcetypeassert // the copy of one
+	err := c.Get(ctx, client.ObjectKeyFromObject(wanted), is)
+	if apierrors.IsNotFound(err) {
+		is = wanted.DeepCopyObject().(T) //nolint:forcetypeassert // the copy of one
+		if err = c.Create(ctx, is, FieldOwner); apierrors.IsAlreadyExists(err) {
+			err = c.Get(ctx, client.ObjectKeyFromObject(wanted), is)
+		}
+	}
+	return is, err
 }

@@ -61,13 +61,27 @@ func TestApplyOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	failure := errors.New("no room")
-	failing := interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return failure },
-	})
-	if err := baseline.Apply(t.Context(), failing, objects); !errors.Is(err, failure) {
+	if err := baseline.Apply(t.Context(), noWrites(c), objects); !errors.Is(err, errNoRoom) {
 		t.Errorf("error is %v", err)
 	}
+	list()
+	if err := baseline.Apply(t.Context(), noWrites(c), objects); err != nil {
+		t.Errorf("it is there, and was written: %v", err)
+	}
+}
+
+// errNoRoom is what an etcd says that takes no writes: also to creating what is there.
+var errNoRoom = errors.New("etcdserver: mvcc: database space exceeded")
+
+// noWrites is a client of an API server whose etcd takes no writes. Applying writes nothing if nothing changes.
+func noWrites(c client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return errNoRoom },
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return errNoRoom },
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return errNoRoom
+		},
+	})
 }
 
 // Every start applies everything, so that a rule deleted by accident comes back; and says which object failed.

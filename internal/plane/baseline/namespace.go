@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,15 +23,11 @@ func Namespace(slug string) *corev1.Namespace {
 
 // EnsureNamespace makes the namespace of a cluster. A namespace that a person made before is used, and gets the label.
 func EnsureNamespace(ctx context.Context, api client.Client, slug string) error {
-	namespace := Namespace(slug)
-	err := api.Create(ctx, namespace)
-	if apierrors.IsAlreadyExists(err) {
-		err = api.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-		if err == nil && namespace.Labels[v1alpha1.LabelCluster] != slug {
-			before := namespace.DeepCopy()
-			metav1.SetMetaDataLabel(&namespace.ObjectMeta, v1alpha1.LabelCluster, slug)
-			err = api.Patch(ctx, namespace, client.MergeFrom(before))
-		}
+	namespace, err := ensure(ctx, api, Namespace(slug))
+	if err == nil && namespace.Labels[v1alpha1.LabelCluster] != slug {
+		before := namespace.DeepCopy()
+		metav1.SetMetaDataLabel(&namespace.ObjectMeta, v1alpha1.LabelCluster, slug)
+		err = api.Patch(ctx, namespace, client.MergeFrom(before))
 	}
 	if err != nil {
 		return fmt.Errorf("making namespace %s of the cluster: %w", slug, err)

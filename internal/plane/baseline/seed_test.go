@@ -78,6 +78,9 @@ func TestSeed(t *testing.T) {
 			if err := api.List(t.Context(), &groups); err != nil || len(groups.Items) != 0 {
 				t.Errorf("%v, groups %+v", err, groups.Items)
 			}
+			if err := baseline.Seed(t.Context(), noWrites(api), wanted); err != nil {
+				t.Errorf("where no writes are taken: %v", err)
+			}
 		})
 	}
 }
