@@ -2,11 +2,19 @@
 
 package component
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // EtcdQuota is how large the etcd of a cluster may become, in bytes: 5,000 machines with their leases and Events come near
 // the default of 2 GiB.
 const EtcdQuota int64 = 4 << 30
+
+// EtcdPause is how long an etcd may answer nobody while it is compacted or defragmented.
+const EtcdPause = 5 * time.Minute
 
 // store is the etcd of one plane. Each has a process, a data directory, an authority and a quota of its own, so that a
 // plane can be restored, upgraded or lost without the other one, and no plane's certificate opens another plane's etcd.
@@ -69,6 +77,7 @@ func (s store) spec() Spec {
 		Address:     s.client.Listen.String(),
 		Credentials: sorted(s.credential, s.probe),
 		Probe:       &Probe{URL: s.client.URL() + "/readyz", CAFile: s.authority, CredentialFile: s.probe},
+		Pause:       metav1.Duration{Duration: EtcdPause},
 	}
 }
 

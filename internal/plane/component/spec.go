@@ -32,6 +32,8 @@ type Spec struct {
 	Directories []string `json:"directories,omitempty"`
 	// Probe reports whether it serves; without one a process is ready as soon as it runs.
 	Probe *Probe `json:"probe,omitempty"`
+	// Pause is how long it may answer nobody because it does what it was asked to do: it hangs that much later.
+	Pause metav1.Duration `json:"pause,omitzero"`
 	// Address that it listens on, as host:port; empty if on none, or on sockets only.
 	Address string `json:"address,omitempty"`
 	// Credentials are the files with certificates and keys that it reads, sorted: all that it needs besides Files.
@@ -102,6 +104,7 @@ type Probe struct {
 // Hash is the same for two specs exactly when a process of one need not be restarted to become the other.
 func (s Spec) Hash() string {
 	s.After, s.Grace = nil, metav1.Duration{} // how it starts and ends matters to no running process
+	s.Pause = metav1.Duration{}               // nor how long it is waited for
 	s.Memory, s.KeepsProgram = 0, false       // change while it runs
 	s.View = nil                              // one that runs goes on as it was started
 	raw, err := json.Marshal(s)

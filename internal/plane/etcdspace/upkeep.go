@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// patience is how long etcd may take to answer, but for a defragmentation, and maxPause how long for one.
+	// patience is how long etcd may take to answer, but for a defragmentation.
 	patience = 10 * time.Second
-	maxPause = 5 * time.Minute
 	// maxAnswer is the size of an answer in bytes.
 	maxAnswer = 1 << 20
 	// alarmNoSpace is the alarm of an etcd whose file has reached its quota.
@@ -154,13 +153,13 @@ func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 	if before.NoSpace {
 		// An API server keeps five minutes of history, for lists in pages and watches that begin where they were. They
 		// begin anew.
-		err := u.ask(ctx, "/v3/kv/compaction", map[string]any{"revision": fmt.Sprint(of.Revision), "physical": true}, nil, maxPause)
+		err := u.ask(ctx, "/v3/kv/compaction", map[string]any{"revision": fmt.Sprint(of.Revision), "physical": true}, nil, component.EtcdPause)
 		if err != nil && !isCompacted(err) {
 			return f, err
 		}
 	}
 	began := time.Now()
-	if err := u.ask(ctx, "/v3/maintenance/defragment", struct{}{}, nil, maxPause); err != nil {
+	if err := u.ask(ctx, "/v3/maintenance/defragment", struct{}{}, nil, component.EtcdPause); err != nil {
 		return f, err
 	}
 	f.Defragmented, f.Pause = true, time.Since(began)

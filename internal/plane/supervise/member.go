@@ -24,7 +24,8 @@ type timing struct {
 	backoffMin, backoffMax, stableAfter time.Duration
 	// A process is asked often until it is ready, then now and then.
 	probeStarting, probeServing time.Duration
-	// A process that has not answered for this long, while everything it needs was ready, hangs and is started again.
+	// A process that has not answered for this long, and for the pause of its spec besides, while everything it needs was
+	// ready, hangs and is started again.
 	hungAfter time.Duration
 }
 
@@ -304,8 +305,8 @@ func (m *member) ask(ctx context.Context, h *process.Handle, hung context.Cancel
 			})
 			if _, ready := m.supervisor.ready(m.spec().After); !ready || failing.IsZero() {
 				failing = time.Now()
-			} else if time.Since(failing) > timing.hungAfter {
-				hung(fmt.Errorf("it did not answer for %s: %w", timing.hungAfter, err))
+			} else if limit := timing.hungAfter + m.spec().Pause.Duration; time.Since(failing) > limit {
+				hung(fmt.Errorf("it did not answer for %s: %w", limit, err))
 				return
 			}
 			next = timing.probeStarting

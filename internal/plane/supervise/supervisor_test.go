@@ -309,6 +309,29 @@ func TestHungIsRestarted(t *testing.T) {
 	w.ready(s, "b")
 }
 
+// An etcd answers nobody while it is defragmented, which may take longer than others hang.
+func TestPauseIsNoHang(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	timing := quick()
+	timing.hungAfter = 500 * time.Millisecond
+	pauses := w.server("b", "")
+	pauses.Pause.Duration = time.Hour
+	s, _ := w.run(timing, w.server("a", ""), pauses)
+	w.ready(s, "a", "b")
+	before := status(s, "b")
+	w.touch("b")
+	eventually(t, "b does not answer", func() bool { return status(s, "b").State == runner.Unready })
+	w.touch("a")
+	eventually(t, "a is started again", func() bool { return status(s, "a").Restarts > 0 })
+	if after := status(s, "b"); after.PID != before.PID || after.State != runner.Unready {
+		t.Errorf("b is %+v, was %+v", after, before)
+	}
+	w.remove("a")
+	w.remove("b")
+	w.ready(s, "a", "b")
+}
+
 // A component that cannot answer because another one does not is not to blame.
 func TestHungOnlyByItself(t *testing.T) {
 	t.Parallel()
