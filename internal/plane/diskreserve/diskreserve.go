@@ -11,13 +11,14 @@
 //	320 and more             Plenty     is made
 //	between                  Full if it was, else Narrow: etcds stay as they are
 //
-// A process that is killed at any moment leaves a file or none, and the next one goes on from there.
+// A process that is killed at any moment leaves a file, a part of one or none, and the next one goes on from there.
 package diskreserve
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -106,8 +107,10 @@ func (r *Reserve) look() error {
 	was, _ := r.State()
 	is, hold := next(was, free, held)
 	switch {
-	case held && !hold:
-		err = os.Remove(r.path())
+	case !hold:
+		if err = os.Remove(r.path()); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	case hold && !held && !r.unable:
 		err = r.take()
 		r.unable = errors.Is(err, unix.EOPNOTSUPP)
@@ -148,10 +151,12 @@ func (r *Reserve) set(is State, free int64) {
 	r.changed = make(chan struct{})
 }
 
-// held reports whether the reserve is there, whole.
+// held reports whether the reserve is there, whole. A copy of the file may have its size and take none of the disk.
 func (r *Reserve) held() bool {
-	info, err := os.Stat(r.path())
-	return err == nil && info.Size() >= Size
+	const block = 512 // of stat(2), whatever the file system's are
+	var stat unix.Stat_t
+	err := unix.Stat(r.path(), &stat)
+	return err == nil && stat.Size >= Size && stat.Blocks*block >= Size
 }
 
 // take makes the file. A file that is not whole is made whole.

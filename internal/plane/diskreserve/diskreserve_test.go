@@ -3,6 +3,7 @@
 package diskreserve
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,13 +45,13 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestLook fills a file system, and gives it room again.
-func TestLook(t *testing.T) {
-	t.Parallel()
+// disk mounts a file system of 400 MiB.
+func disk(t *testing.T) (dir string) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("a file system is mounted by root alone")
 	}
-	dir := t.TempDir()
+	dir = t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size=400m"); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,83 @@ func TestLook(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+// use has a file take some of the disk.
+func use(t *testing.T, file *os.File, size int64) {
+	t.Helper()
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFileThatHoldsLittle finds a file that a process left which was killed while it made it, and one that was copied
+// without what it took of the disk, as backups are.
+func TestFileThatHoldsLittle(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*testing.T, *os.File){
+		"a part of one": func(t *testing.T, file *os.File) { t.Helper(); use(t, file, 128*mib) },
+		"a sparse one": func(t *testing.T, file *os.File) {
+			t.Helper()
+			if err := file.Truncate(Size); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for full, want := range map[bool]State{false: Plenty, true: Full} {
+			t.Run(fmt.Sprintf("%s, full %t", name, full), func(t *testing.T) {
+				t.Parallel()
+				dir := disk(t)
+				r := New(statedir.Dir(dir), slog.New(slog.DiscardHandler))
+				file, err := os.Create(r.path())
+				if err != nil {
+					t.Fatal(err)
+				}
+				leave(t, file)
+				if err := file.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if full {
+					takeAllBut(t, dir, 20*mib)
+				}
+				for range 2 { // a part is removed first
+					if err := r.look(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				free, err := available(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, none := os.Stat(r.path())
+				if is, _ := r.State(); is != want || (none != nil) != full || !full && free > 400*mib-Size {
+					t.Errorf("state %d, %d MiB are free, the file: %v", is, free>>20, none)
+				}
+			})
+		}
+	}
+}
+
+// takeAllBut leaves so much of a disk.
+func takeAllBut(t *testing.T, dir string, rest int64) {
+	t.Helper()
+	free, err := available(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(dir, "rest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	use(t, file, free-rest)
+}
+
+// TestLook fills a file system, and gives it room again.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	dir := disk(t)
 	r := New(statedir.Dir(dir), slog.New(slog.DiscardHandler))
 	look := func(want State, held, said bool) {
 		t.Helper()
@@ -86,9 +164,7 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = other.Close() }()
-	if err := unix.Fallocate(int(other.Fd()), 0, 0, 208*mib-4096); err != nil {
-		t.Fatal(err)
-	}
+	use(t, other, 208*mib-4096)
 	look(Full, false, true)
 	look(Full, false, false)
 	if err := other.Truncate(0); err != nil {
