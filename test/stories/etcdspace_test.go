@@ -31,11 +31,12 @@ const smallQuota = 16 << 20
 func TestEtcdSpace(t *testing.T) {
 	t.Parallel()
 	e := newEtcd(t, smallQuota)
+	plenty := func() (int64, error) { return 1 << 40, nil }
 	before := e.space()
 	if before.Quota != smallQuota || before.NoSpace || before.Size == 0 {
 		t.Fatalf("a new one: %+v", before)
 	}
-	if f, err := e.upkeep.Free(t.Context()); err != nil || f.Defragmented || !strings.HasPrefix(f.String(), "nothing was done") {
+	if f, err := e.upkeep.Free(t.Context(), plenty); err != nil || f.Defragmented || !strings.HasPrefix(f.String(), "nothing was done") {
 		t.Errorf("a new one: %s, %v", f, err)
 	}
 
@@ -54,7 +55,7 @@ func TestEtcdSpace(t *testing.T) {
 	if condition, known := filled.Condition(); !known || condition.Reason != "NoSpace" {
 		t.Errorf("%+v", condition)
 	}
-	f, err := e.upkeep.Free(t.Context())
+	f, err := e.upkeep.Free(t.Context(), plenty)
 	if err != nil || !f.Defragmented || !f.Before.NoSpace || f.After.NoSpace || f.After.Size > smallQuota/4 {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -73,7 +74,7 @@ func TestEtcdSpace(t *testing.T) {
 	for n, full := 0, error(nil); full == nil && n < 100; n++ {
 		full = e.put(fmt.Sprintf("object-%d", n), 1<<20)
 	}
-	f, err = e.upkeep.Free(t.Context())
+	f, err = e.upkeep.Free(t.Context(), plenty)
 	if now := e.space(); err == nil && now.NoSpace || err != nil && !now.NoSpace {
 		t.Errorf("full of objects: %s, %v, and then %+v", f, err, now)
 	}

@@ -44,12 +44,12 @@ func (c commands) FreeManagementEtcd(ctx context.Context) (string, error) {
 	return freed.String(), nil
 }
 
-// free gives back the space of an etcd. A defragmentation writes the file anew, so the disk must have room for it.
+// free gives back the space of an etcd, if the disk has room for it.
 func free(ctx context.Context, disk *diskreserve.Reserve, u etcdspace.Upkeep) (etcdspace.Freed, error) {
 	if state, _ := disk.State(); state == diskreserve.Full {
 		return etcdspace.Freed{}, errDiskFull
 	}
-	return u.Free(ctx)
+	return u.Free(ctx, disk.Room)
 }
 
 var errDiskFull = errors.New("the disk of the state directory is full: free space there first")

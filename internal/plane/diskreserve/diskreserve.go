@@ -78,6 +78,12 @@ func (r *Reserve) State() (State, <-chan struct{}) {
 	return r.state, r.changed
 }
 
+// Room is how many bytes of the disk can be used before it is called full.
+func (r *Reserve) Room() (int64, error) {
+	free, err := available(r.dir)
+	return max(free-low, 0), err
+}
+
 // Run looks after the reserve until the context ends. The file stays.
 func (r *Reserve) Run(ctx context.Context) {
 	ticks := time.NewTicker(look)

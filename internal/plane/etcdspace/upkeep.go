@@ -139,8 +139,9 @@ func (f *FullError) Error() string {
 
 // Free gives space back: where there is the alarm, the history goes, the file is defragmented in any case, and the alarm
 // is disarmed; elsewhere the file is defragmented if that is worth it. An etcd that is full of objects keeps its alarm, and
-// the error is a *FullError.
-func (u Upkeep) Free(ctx context.Context) (Freed, error) {
+// the error is a *FullError. A defragmentation writes the file anew, beside itself: nothing is done if the disk has less
+// room for it.
+func (u Upkeep) Free(ctx context.Context, room func() (int64, error)) (Freed, error) {
 	var f Freed
 	before, of, err := u.look(ctx)
 	if err != nil {
@@ -158,6 +159,9 @@ func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 			return f, err
 		}
 	}
+	if err := u.fits(ctx, room); err != nil {
+		return f, err
+	}
 	began := time.Now()
 	if err := u.ask(ctx, "/v3/maintenance/defragment", struct{}{}, nil, component.EtcdPause); err != nil {
 		return f, err
@@ -174,6 +178,22 @@ func (u Upkeep) Free(ctx context.Context) (Freed, error) {
 	}
 	f.After.NoSpace = false
 	return f, nil
+}
+
+// fits says that the disk has no room for what a defragmentation writes.
+func (u Upkeep) fits(ctx context.Context, room func() (int64, error)) error {
+	s, _, err := u.look(ctx)
+	if err != nil {
+		return err
+	}
+	has, err := room()
+	if err != nil {
+		return err
+	}
+	if s.InUse > has {
+		return fmt.Errorf("defragmenting etcd writes %d MiB, and the disk of the state directory has room for %d MiB: free space there first", s.InUse>>20, has>>20)
+	}
+	return nil
 }
 
 // disarm disarms the alarm of each member that raised it.

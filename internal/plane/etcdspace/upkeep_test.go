@@ -91,13 +91,22 @@ func TestFree(t *testing.T) {
 			[]string{"compaction 42"},
 			"asking etcd for /v3/kv/compaction: etcdserver: request timed out", true, true,
 		},
+		"the disk has no room": {
+			etcd{size: 2500 * mib, inUse: 1001 * mib, after: 1001 * mib}, nil,
+			"defragmenting etcd writes 1001 MiB, and the disk of the state directory has room for 1000 MiB", true, false,
+		},
+		"the disk has no room, and there is the alarm": {
+			etcd{size: 2500 * mib, inUse: 1001 * mib, after: 1001 * mib, alarm: true},
+			[]string{"compaction 42"},
+			"defragmenting etcd writes 1001 MiB", true, true,
+		},
 		"it says nothing": {etcd{refuses: "/v3/maintenance/status"}, nil, "asking etcd for /v3/maintenance/status", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(&c.etcd)
 			defer server.Close()
-			f, err := Upkeep{URL: server.URL, Client: server.Client()}.Free(t.Context())
+			f, err := Upkeep{URL: server.URL, Client: server.Client()}.Free(t.Context(), func() (int64, error) { return 1000 * mib, nil })
 			says := f.String()
 			if err != nil {
 				says = err.Error()
