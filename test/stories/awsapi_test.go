@@ -75,13 +75,13 @@ func (o *operations) clusterByTheAWSCLI() {
 		w := w.step(t)
 		began := time.Now()
 		w.mustAWS(nil, "eks", "create-nodegroup", "--cluster-name", "Blue_1", "--nodegroup-name", "web", "--node-role", "arn:aws:iam::"+iamAccount+":role/muster-node",
-			"--subnets", subnets[0], "--scaling-config", "minSize=0,maxSize=2,desiredSize=1", "--labels", "pool=web", "--instance-types", "m5.large")
+			"--subnets", subnets[0], "--scaling-config", "minSize=0,maxSize=2,desiredSize=1", "--labels", "pool=web", "--instance-types", "t3.medium")
 		w.eksBecomes(nodegroupPath("Blue_1", "web"), "ACTIVE")
 		t.Logf("create-nodegroup to ACTIVE: %v", time.Since(began).Round(100*time.Millisecond))
 		if _, err := w.aws(w.admin, "eks", "update-kubeconfig", "--name", "Blue_1", "--kubeconfig", kubeconfig); err != nil {
 			t.Fatal(err)
 		}
-		out, err := w.run(w.admin, filepath.Join(w.bin, "kubectl"), "--kubeconfig", kubeconfig, "get", "nodes", "-l", "pool=web,node.kubernetes.io/instance-type=m5.large", "-o", "name")
+		out, err := w.run(w.admin, filepath.Join(w.bin, "kubectl"), "--kubeconfig", kubeconfig, "get", "nodes", "-l", "pool=web,node.kubernetes.io/instance-type=t3.medium", "-o", "name")
 		if err != nil || strings.Count(out, "node/") != 1 {
 			t.Errorf("nodes: %q, %v", out, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func (w *iam) runInstance() {
 		w.t.Fatal(err)
 	}
 	run := []string{
-		"ec2", "run-instances", "--image-id", image, "--instance-type", "m5.large", "--subnet-id", subnet, "--security-group-ids", group, "--iam-instance-profile", "Name=muster-node-muster",
+		"ec2", "run-instances", "--image-id", image, "--instance-type", "t3.medium", "--subnet-id", subnet, "--security-group-ids", group, "--iam-instance-profile", "Name=muster-node-muster",
 		"--user-data", "file://" + file, "--tag-specifications", "ResourceType=instance,Tags=[{Key=Name,Value=mine}]", "--client-token", "one",
 	}
 	if _, err := w.aws(w.admin, append(run, "--dry-run")...); err == nil || !strings.Contains(err.Error(), "(DryRunOperation)") {
@@ -78,6 +79,9 @@ func (w *iam) runInstance() {
 	}
 	if _, err := w.aws(w.as(w.user("alice")), run...); err == nil || !strings.Contains(err.Error(), "(UnauthorizedOperation)") {
 		w.t.Errorf("a user without rights: %v", err)
+	}
+	if _, err := w.aws(w.admin, append(slices.Replace(slices.Clone(run), len(run)-1, len(run), "too-many"), "--count", "100")...); err == nil || !strings.Contains(err.Error(), "(InsufficientInstanceCapacity)") || !strings.Contains(err.Error(), "that it offers machines") {
+		w.t.Errorf("more instances than the host has room for: %v", err)
 	}
 	began := time.Now()
 	var made, again struct{ Instances []cliInstance }

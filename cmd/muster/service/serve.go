@@ -64,7 +64,7 @@ func register(front *awsfront.Front, a serve.Account) error {
 	return awsapi.Register(front, awsapi.Config{
 		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(),
 		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC,
-		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) }, Cluster: a.Cluster, Pods: a.Pods, Insights: a.Insights, CheckVersion: a.CheckVersion, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
+		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) }, Cluster: a.Cluster, Pods: a.Pods, Insights: a.Insights, CheckVersion: a.CheckVersion, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Room: a.Room, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
 	})
 }
 

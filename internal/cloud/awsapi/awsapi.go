@@ -28,6 +28,7 @@ import (
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/image/registrystore"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/storage/filestore"
@@ -64,6 +65,8 @@ type Config struct {
 	Usage func(vpc string) ([]machine.Usage, error)
 	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
 	HostRanges func() ([]netip.Prefix, error)
+	// Room is what the host offers local machines.
+	Room *hostroom.Room
 }
 
 // launchWait is many times what the launch of a machine takes until it has its address, on a host that is busy.
@@ -84,7 +87,7 @@ func Register(front *awsfront.Front, c Config) error {
 	}
 	account := awsresource.Account{Management: awsresource.Allowed(c.Management), Pages: nexttoken.NewSealer(sealing), Region: c.Region}
 	if err := ec2.Register(front, ec2.Config{
-		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, LaunchWait: launchWait,
+		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, Room: c.Room, LaunchWait: launchWait,
 	}); err != nil {
 		return err
 	}

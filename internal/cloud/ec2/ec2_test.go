@@ -25,6 +25,8 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -47,6 +49,7 @@ type world struct {
 	host    []netip.Prefix // of load balancers
 
 	hostFails error
+	hostHas   capacity.Host
 	// launch sets on a machine that is read what its launch does; nothing if nil.
 	launch func(*v1alpha1.Machine)
 	// listFails and deleteFails are what the management plane answers instead of a list, and instead of deleting an
@@ -98,6 +101,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		UserData:   func(id string) ([]byte, error) { return []byte("told to " + id), nil },
 		Usage:      w.addresses,
 		HostRanges: func() ([]netip.Prefix, error) { return w.host, w.hostFails },
+		Room:       hostroom.New(func() (capacity.Offer, error) { return w.hostHas.Offer(1), nil }),
 	}); err != nil {
 		t.Fatal(err)
 	}

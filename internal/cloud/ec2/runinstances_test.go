@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/terminated"
 	"muster.dev/muster/internal/platform/release"
@@ -219,6 +220,24 @@ func TestPrefixesOfAnInstance(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A host with room for two machines of 8 GiB launches those, and says what it has left.
+func TestRunInstancesOnAFiniteHost(t *testing.T) {
+	w := runWorld(t)
+	w.hostHas = capacity.Host{CPUs: 2, Memory: 24 << 30}
+	request := run + "&SubnetId=" + subnetA
+	w.ask(strings.Replace(request, "MinCount=1", "MinCount=3", 1)+"&MaxCount=3", 500, "<Code>InsufficientInstanceCapacity</Code>",
+		"We currently do not have sufficient m5.large capacity in the Availability Zone you requested (eu-west-1a): one takes 8.0 GiB of memory and 2 vCPUs, and the host has 5.0 GiB and 28 left of the 21.0 GiB and 32 that it offers machines.")
+	if n := len(w.machines()); n != 0 {
+		t.Errorf("%d machines", n)
+	}
+	w.ask(request+"&MaxCount=3", 200, "<instanceId>")
+	if n := len(w.machines()); n != 2 {
+		t.Errorf("%d machines", n)
+	}
+	w.ask(strings.Replace(request, "m5.large", "t3.medium", 1)+"&MaxCount=1", 200, "<instanceType>t3.medium</instanceType>")
+	w.ask(strings.Replace(request, "m5.large", "t3.medium", 1)+"&MaxCount=1", 500, "one takes 4.0 GiB of memory and 2 vCPUs, and the host has 1.0 GiB and 26 left")
 }
 
 func TestRunInstancesOnce(t *testing.T) {

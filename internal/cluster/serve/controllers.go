@@ -47,7 +47,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err != nil {
 		return err
 	}
-	groups.Cluster, groups.Refused, groups.Authorities, groups.Boots, groups.Log = plane, h.refused, h.kubelets.Answer, h.service.boots, h.log
+	groups.Cluster, groups.Refused, groups.Authorities, groups.Boots, groups.Room, groups.Log = plane, h.refused, h.kubelets.Answer, h.service.boots, h.service.room, h.log
 	if groups.Health, err = nodegroup.HealthOf(c, connection, h.running); err != nil {
 		return err
 	}

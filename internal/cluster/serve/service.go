@@ -30,6 +30,7 @@ import (
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/balancerstore"
 	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/machine/nodegroup"
@@ -91,6 +92,8 @@ type Account struct {
 	CheckVersion func(context.Context, *v1alpha1.Cluster, release.Release) (refusal string, against []insight.Insight, err error)
 	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
 	HostRanges func() ([]netip.Prefix, error)
+	// Room is what the host offers local machines.
+	Room *hostroom.Room
 }
 
 // Service runs the account of one state directory: its management plane, its identity service, and its clusters.
@@ -110,6 +113,7 @@ type Service struct {
 
 	writes *readcache.Writes // of this process to the management plane
 	boots  *nodegroup.Boots  // of the local machines of all clusters
+	room   *hostroom.Room    // likewise
 
 	etcd    etcdspace.Watch // of the management plane
 	disk    *diskreserve.Reserve
@@ -148,7 +152,7 @@ func NewService(cfg Config) (*Service, error) {
 		memory: host.MemoryRoom, ports: portplan.New(cfg.State, func() ([]runner.Running, error) { return supervise.Running(cfg.State) }),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuers: issuer.NewServing(cfg.Log),
 		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
-		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())), disk: diskreserve.New(cfg.State, cfg.Log),
+		boots: nodegroup.NewBoots(capacity.Boots(host.CPUs())), disk: diskreserve.New(cfg.State, cfg.Log), room: roomOfHost(cfg.State),
 	}
 	s.balancers = balancerstore.New(s.balancerProcesses)
 	return s, nil

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/network/clusternetwork"
@@ -55,6 +56,8 @@ type Config struct {
 	Network clusternetwork.Network
 	// Usage lists the subnets of the cluster's VPC as they are now.
 	Usage func() ([]machine.Usage, error)
+	// Room is what the host offers local machines of all clusters. Nil: all that are asked for.
+	Room *hostroom.Room
 	// UserData renders what a machine boots with; the token is empty for a machine that has joined.
 	UserData func(m *v1alpha1.Machine, token string) ([]byte, error)
 	// NodeRoles prepare and check the IAM roles of machines that join by role; without them a group of such machines

@@ -215,7 +215,13 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		if profile, err = r.profile(ctx, group); err != nil {
 			return err
 		}
-		if subnets, short = r.place(ctx, group, machines, action.Create); short != nil && len(subnets) == 0 {
+		left, err := r.room(ctx, group)
+		if err != nil {
+			return err
+		}
+		defer left.Release()
+		subnets, short = r.place(ctx, group, machines, action.Create)
+		if subnets, short = fit(left, group, subnets, short); short != nil && len(subnets) == 0 {
 			return short
 		}
 	}

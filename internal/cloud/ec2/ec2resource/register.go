@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/keylock"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -35,6 +36,8 @@ type Config struct {
 	Usage func(vpc string) ([]machine.Usage, error)
 	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
 	HostRanges func() ([]netip.Prefix, error)
+	// Room is what the host offers local machines. Nil: all that are asked for.
+	Room *hostroom.Room
 	// LaunchWait is how long RunInstances waits for the addresses of its instances, which are in EC2's answer. It
 	// answers without them after that.
 	LaunchWait time.Duration

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
 )
 
@@ -64,7 +66,12 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 	if err != nil {
 		return nil, err
 	}
-	if sent.Request.Count, err = a.countOf(ctx, in, wanted, made); err != nil {
+	left, err := a.ec2.Room.Hold(ctx, a.ec2.Management)
+	if err != nil {
+		return nil, ec2resource.Away(err)
+	}
+	defer left.Release()
+	if sent.Request.Count, err = a.countOf(ctx, in, wanted, made, left); err != nil {
 		return nil, err
 	}
 	decision, err := clienttoken.Decide(sent.Key, sent.Request, slices.Collect(maps.Keys(made)))
@@ -96,6 +103,7 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 		}
 		machines = append(machines, m)
 	}
+	left.Release()
 	a.AwaitAddresses(ctx, machines)
 	return a.showReservation(ctx, call, machines)
 }
@@ -169,9 +177,9 @@ func (a *Actions) madeBefore(ctx context.Context, sent awsresource.Token) (map[c
 	return made, nil
 }
 
-// countOf is how many instances the request makes: those that it made before, or as many as have an address, and one
-// for each of their pods, up to MaxCount.
-func (a *Actions) countOf(ctx context.Context, in *runInstancesInput, wanted *wantedInstances, made map[clienttoken.Mark]*v1alpha1.Machine) (int, error) {
+// countOf is how many instances the request makes: those that it made before, or as many as have an address, one for
+// each of their pods, and room on the host, up to MaxCount.
+func (a *Actions) countOf(ctx context.Context, in *runInstancesInput, wanted *wantedInstances, made map[clienttoken.Mark]*v1alpha1.Machine, left *hostroom.Left) (int, error) {
 	for mark := range made {
 		return mark.Count, nil
 	}
@@ -195,13 +203,20 @@ func (a *Actions) countOf(ctx context.Context, in *runInstancesInput, wanted *wa
 		}
 	}
 	free := 0
+	var full error
 	for free < int(*in.MaxCount) {
 		if _, err = room.Take(demand); err != nil {
+			break
+		}
+		if full = left.Take(wanted.machine.Spec.Type()); full != nil {
 			break
 		}
 		free++
 	}
 	switch {
+	case full != nil && free < int(*in.MinCount):
+		return 0, awsfault.Errorf("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s): %v. Delete machines, or choose a smaller type.",
+			wanted.machine.Spec.Type(), wanted.subnet.Spec.AvailabilityZone, full).WithStatus(http.StatusInternalServerError)
 	case errors.Is(err, machine.ErrNoPodSubnet):
 		return 0, awsfault.Errorf(ec2resource.InvalidParameter, "Cluster %s, which the user data names, has no subnet for pods (spec.network.podSubnetIDs) in %s, the zone of '%s': name a subnet of another zone.",
 			wanted.machine.Spec.ClusterName, wanted.subnet.Spec.AvailabilityZone, wanted.subnet.Name)

@@ -161,7 +161,7 @@ func healthCode(reason string) string {
 	switch reason {
 	case "IamNodeRoleNotFound", "NodeCreationFailure", "AccessDenied", "InstanceLimitExceeded", "InsufficientFreeAddresses", "Ec2SubnetNotFound", "Ec2SubnetInvalidConfiguration":
 		return reason
-	case "InsufficientCapacity", "InsufficientMemory":
+	case "InsufficientInstanceCapacity":
 		return "AsgInstanceLaunchFailures"
 	}
 	return "InternalFailure"

@@ -24,8 +24,7 @@ func TestNodegroupIssues(t *testing.T) {
 		"InsufficientFreeAddresses":     "InsufficientFreeAddresses",
 		"Ec2SubnetNotFound":             "Ec2SubnetNotFound",
 		"Ec2SubnetInvalidConfiguration": "Ec2SubnetInvalidConfiguration",
-		"InsufficientCapacity":          "AsgInstanceLaunchFailures",
-		"InsufficientMemory":            "AsgInstanceLaunchFailures",
+		"InsufficientInstanceCapacity":  "AsgInstanceLaunchFailures",
 		"ClusterNotFound":               "InternalFailure",
 	} {
 		group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{Name: "web"}}

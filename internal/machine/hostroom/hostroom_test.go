@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostroom
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/capacity"
+)
+
+// Many ask at once for a host that five machines fit on. Simulated machines are not counted.
+func TestNothingIsGivenTwice(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	simulated := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-0"}, Spec: v1alpha1.MachineSpec{Provider: v1alpha1.ProviderSimulated, InstanceType: "m5.4xlarge"}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(simulated).Build()
+	room := New(func() (capacity.Offer, error) { return capacity.Host{CPUs: 2, Memory: 24 << 30}.Offer(1), nil })
+	var group sync.WaitGroup
+	for n := range 20 {
+		group.Go(func() {
+			left, err := room.Hold(t.Context(), api)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer left.Release()
+			if left.Take("t3.medium") != nil {
+				return
+			}
+			m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("i-%d", n+1)}}
+			// The type is that of the launch template, or the machine's own.
+			m.Spec = v1alpha1.MachineSpec{Provider: v1alpha1.ProviderLocal, InstanceType: "t3.medium"}
+			if n%2 == 0 {
+				m.Spec = v1alpha1.MachineSpec{Provider: v1alpha1.ProviderLocal, LaunchTemplate: &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "t3.medium"}}
+			}
+			if err := api.Create(t.Context(), m); err != nil {
+				t.Error(err)
+			}
+			left.Release()
+		})
+	}
+	group.Wait()
+	var machines v1alpha1.MachineList
+	if err := api.List(t.Context(), &machines); err != nil || len(machines.Items) != 6 {
+		t.Errorf("%d machines, %v", len(machines.Items), err)
+	}
+}
+
+// A question that fails lets the next one ask.
+func TestHoldFails(t *testing.T) {
+	fails := errors.New("no figures")
+	room := New(func() (capacity.Offer, error) { return capacity.Offer{}, fails })
+	api := fake.NewClientBuilder().Build() // knows no machines
+	for range 2 {
+		if _, err := room.Hold(t.Context(), api); !errors.Is(err, fails) {
+			t.Errorf("without figures: %v", err)
+		}
+	}
+	fails = nil
+	for range 2 {
+		if _, err := room.Hold(t.Context(), api); err == nil {
+			t.Error("machines that cannot be listed are none")
+		}
+	}
+}
