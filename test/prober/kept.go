@@ -20,8 +20,9 @@ import (
 // kept asks by HTTP/2 over one connection, as long as the server keeps it. A server that leaves says so by GOAWAY, and
 // names the last request that it answers: then there is another connection for the next. A connection that has as many
 // requests under way as its server allows is full: the next ones go over another one beside it, as those of net/http and
-// client-go do, which ends when it has no requests any more. A connection that ends without a GOAWAY was cut, and the
-// next request fails.
+// client-go do, which ends when it has no requests any more. When one of them is told that its server leaves, the others
+// lead to the same server: no more requests go over them. A connection that ends without a GOAWAY was cut, and the next
+// request fails.
 type kept struct {
 	tls   *tls.Config
 	door  Door
@@ -29,6 +30,7 @@ type kept struct {
 
 	mu          sync.Mutex
 	connections []*connection
+	leavings    int // of servers, so far
 	ended       bool
 }
 
@@ -38,7 +40,8 @@ var errCut = errors.New("the connection was cut")
 // connection is one of HTTP/2.
 type connection struct {
 	*http2.ClientConn
-	frames *frames
+	frames   *frames
+	leavings int // of servers, before it was dialled
 }
 
 // dial makes a connection, which repeats nothing. It knows how many requests its server allows.
@@ -53,7 +56,7 @@ func (k *kept) dial(ctx context.Context) (*connection, error) {
 		return nil, errors.Join(err, raw.Close())
 	}
 	_ = client.Ping(ctx) // the settings come before its answer; that the connection ended is seen by who takes it
-	return &connection{client, frames}, nil
+	return &connection{ClientConn: client, frames: frames}, nil
 }
 
 // take returns a connection with a place for the next request, which is reserved.
@@ -75,12 +78,17 @@ func (k *kept) take(ctx context.Context) (*connection, error) {
 }
 
 // free returns the first connection that has a place, which is reserved; nil if they are full. It forgets those that
-// ended, and ends those beside the first that have no requests.
+// ended, and ends those beside the first, and those of a server that leaves, that have no requests.
 func (k *kept) free() (*connection, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
 		return nil, context.Canceled
+	}
+	for _, c := range k.connections {
+		if c.leavings == k.leavings && c.frames.left.Load() {
+			k.leavings++
+		}
 	}
 	var free *connection
 	cut := false
@@ -89,7 +97,7 @@ func (k *kept) free() (*connection, error) {
 		case is.Closed || is.Closing:
 			cut = cut || is.Closed && !c.frames.left.Load()
 			return true
-		case free == nil:
+		case free == nil && c.leavings == k.leavings:
 			if c.CanTakeNewRequest() {
 				free = c
 			}
@@ -112,10 +120,14 @@ func (k *kept) free() (*connection, error) {
 func (k *kept) more() (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	k.mu.Lock()
+	leavings := k.leavings
+	k.mu.Unlock()
 	c, err := k.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
+	c.leavings = leavings
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {

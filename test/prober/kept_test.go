@@ -74,6 +74,32 @@ func TestFullConnectionIsCut(t *testing.T) {
 	}
 }
 
+// TestServerLeaves has a server tell one of two connections that it leaves: the other leads to it, too, and neither does
+// the one that was being made meanwhile lead elsewhere.
+func TestServerLeaves(t *testing.T) {
+	t.Parallel()
+	s := newHeld(t, 1)
+	k := s.kept(t)
+	if _, err := k.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.more(); err != nil {
+		t.Fatal(err)
+	}
+	told, beside := k.connections[0], k.connections[1]
+	told.frames.left.Store(true)
+	next, err := k.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next == told || next == beside || s.dialled.Load() != 3 {
+		t.Errorf("the next request goes over a connection from before, of %d", s.dialled.Load())
+	}
+	if !beside.State().Closed || told.State().Closed {
+		t.Error("of the connections from before, the one without requests is not the one that ended")
+	}
+}
+
 // held is a server that answers nothing until it is told to, and counts connections.
 type held struct {
 	*httptest.Server

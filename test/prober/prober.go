@@ -229,12 +229,12 @@ func (p *Prober) end() {
 	p.watching.Wait()
 }
 
-// fail counts a failure by what happened, and keeps the first ones.
+// fail counts a failure by what happened, and keeps the first ones of each.
 func (p *Prober) fail(happened, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed[happened]++
-	if len(p.failures) < maxFailures {
+	if p.failed[happened] <= maxFailures {
 		p.failures = append(p.failures, fmt.Sprintf("at %s, %s: %s", time.Since(p.began).Round(time.Millisecond), happened, what))
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// maxFailures are kept.
-const maxFailures = 20
+// maxFailures are kept of each thing that happened.
+const maxFailures = 10
 
 // Report is what a prober has seen.
 type Report struct {
