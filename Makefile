@@ -115,13 +115,17 @@ terraform-modules: build ## examples of terraform-aws-modules' eks, vpc and kms,
 .PHONY: conformance
 conformance: export FOCUS ?=
 conformance: export SKIP ?=
-conformance: build ## upstream's e2e suite on a cluster of its own: all of [Conformance] (about 50 minutes), or what FOCUS and SKIP choose of it
+conformance: export MINOR ?=
+conformance: build ## upstream's e2e suite on a cluster of its own: all of [Conformance] (about 50 minutes), or what FOCUS and SKIP choose of it; MINOR=1.37: of another minor than the default
+	@[[ -z $$MINOR ]] || tools/build.sh kubernetes "$$MINOR"
 	@tools/conformance.sh -focus "$$FOCUS" -skip "$$SKIP" $(ARGS)
 
 .PHONY: conformance-more
 conformance-more: export FOCUS ?=
 conformance-more: export SKIP ?=
-conformance-more: build ## the rest of upstream's e2e suite without what is slow, serial, disruptive, flaky or of a feature, or what FOCUS and SKIP choose of it
+conformance-more: export MINOR ?=
+conformance-more: build ## the rest of upstream's e2e suite without what is slow, serial, disruptive, flaky or of a feature, or what FOCUS and SKIP choose of it (MINOR too)
+	@[[ -z $$MINOR ]] || tools/build.sh kubernetes "$$MINOR"
 	@tools/conformance.sh -rest -focus "$$FOCUS" -skip "$$SKIP" $(ARGS)
 
 FUZZTIME ?= 10s
@@ -158,9 +162,9 @@ $(CONTROLLER_GEN):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/conformance; do \
+	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
 		echo "$$module" >&2; flags=; \
-		case $$module in ./kubernetes/*) flags="-modfile=$(CURDIR)/$$module/go.mod" module=./kubernetes ;; esac; \
+		case $$module in ./kubernetes/* | ./test/conformance/*) flags="-modfile=$(CURDIR)/$$module/go.mod" module=$${module%/*} ;; esac; \
 		GOBIN=$(CURDIR)/.tools/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION); \
 		GOFLAGS="$$flags" .tools/bin/govulncheck -C "$$module" ./...; done
 

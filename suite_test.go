@@ -10,12 +10,20 @@ import (
 	"muster.dev/muster/internal/platform/release"
 )
 
-// Upstream's suite is a module of its own, so that lint, tests and build do without it, and looks for what its own
-// version promises.
+// Upstream's suite is a module of its own for each minor, so that lint, tests and build do without it, and looks for
+// what its own version promises.
 func TestTheSuiteIsOfTheClustersVersion(t *testing.T) {
-	suite, cluster := kubernetesVersion(t, "test/conformance/go.mod"), release.Default().Version
-	if suite != cluster {
-		t.Errorf("test/conformance/go.mod requires k8s.io/kubernetes %s, the default release is %s: `make conformance` must run the suite of the cluster's version", suite, cluster)
+	for _, r := range release.All() {
+		if suite := kubernetesVersion(t, "test/conformance/"+r.Folder+"/go.mod"); suite != r.Version {
+			t.Errorf("test/conformance/%s/go.mod requires k8s.io/kubernetes %s, the release is %s: `make conformance MINOR=%s` must run the suite of the cluster's version",
+				r.Folder, suite, r.Version, r.Minor())
+		}
+	}
+	for _, link := range []string{"go.mod", "go.sum"} {
+		target, err := os.Readlink("test/conformance/" + link)
+		if want := release.Default().Folder + "/" + link; err != nil || target != want {
+			t.Errorf("test/conformance/%s is a link to %q (%v): `make conformance` must run the suite of the default minor, %s", link, target, err, want)
+		}
 	}
 }
 

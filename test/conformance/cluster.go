@@ -20,20 +20,24 @@ const nodes = 2
 // cluster is what `muster up` made in a state directory that nothing else uses.
 type cluster struct {
 	muster     string // the program
+	kubectl    string // that of the cluster's minor
 	dir        string // of everything that the cluster keeps
 	kubeconfig string
 	registries []*exec.Cmd // one runs for each machine until the end
 }
 
-// startCluster starts one. It returns the cluster on failure, too, as soon as there is something to be taken down.
-func startCluster(ctx context.Context, bin string, nodes int) (*cluster, error) {
+// startCluster starts one of a minor of Kubernetes. It returns the cluster on failure, too, as soon as there is something to be taken down.
+func startCluster(ctx context.Context, bin, minor string, nodes int) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "mc-") // the paths of sockets in it must be short
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{muster: filepath.Join(bin, "muster"), dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
-	fmt.Fprintf(os.Stderr, "starting a cluster of %d nodes in %s\n", nodes, c.state())
-	cmd := c.command(ctx, "up", "--nodes", strconv.Itoa(nodes), "--kubeconfig", c.kubeconfig)
+	c := &cluster{
+		muster: filepath.Join(bin, "muster"), kubectl: filepath.Join(bin, minor, "kubectl"),
+		dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"),
+	}
+	fmt.Fprintf(os.Stderr, "starting a cluster of Kubernetes %s with %d nodes in %s\n", minor, nodes, c.state())
+	cmd := c.command(ctx, "up", "--version", minor, "--nodes", strconv.Itoa(nodes), "--kubeconfig", c.kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return c, fmt.Errorf("starting a cluster: %w: %s", err, lastLine(out))
 	}

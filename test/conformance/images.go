@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -19,35 +20,59 @@ const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 // image stands in for one of upstream's: names and tags are what the suite asks for, and what is in it is made here.
 type image struct {
-	id     imageutils.ImageID
+	name   string   // below registryName; the suite says with which tags
 	layers []string // the lowest first
 	config ocispec.ImageConfig
 }
 
-// images are those that [Conformance] uses, laid out as the Dockerfiles in upstream's test/images say.
+// images are those that [Conformance] uses in any minor, laid out as the Dockerfiles in upstream's test/images say.
 func images() []image {
 	agnhost := ocispec.ImageConfig{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}
 	web := ocispec.ImageConfig{Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}
 	nginx := ocispec.ImageConfig{Cmd: []string{"nginx", "-g", "daemon off;"}, StopSignal: "SIGQUIT"}
 	bash := ocispec.ImageConfig{Cmd: []string{"bash"}}
 	return []image{
-		{imageutils.Agnhost, []string{"debian", "names", "agnhost"}, agnhost},
-		{imageutils.AgnhostPrev, []string{"debian", "names", "agnhost"}, agnhost},
-		{imageutils.APIServer, []string{"busybox", "sample-apiserver"}, ocispec.ImageConfig{Entrypoint: []string{"/sample-apiserver"}}},
-		{imageutils.BusyBox, []string{"busybox"}, ocispec.ImageConfig{Cmd: []string{"sh"}}},
-		{imageutils.DistrolessIptables, []string{"debian", "names"}, bash},
-		{imageutils.Etcd, []string{"busybox", "etcd"}, ocispec.ImageConfig{}},
-		{imageutils.GlibcDnsTesting, []string{"debian", "names", "agnhost"}, bash},
-		{imageutils.IpcUtils, []string{"debian", "names"}, bash},
-		{imageutils.Kitten, []string{"debian", "names", "agnhost", "kitten"}, web},
-		{imageutils.Nautilus, []string{"debian", "names", "agnhost", "nautilus"}, web},
-		{imageutils.Nginx, []string{"debian", "names", "nginx"}, nginx},
-		{imageutils.NginxNew, []string{"debian", "names", "nginx"}, nginx},
-		{imageutils.Nonewprivs, []string{"busybox", "nonewprivs"}, ocispec.ImageConfig{Cmd: []string{"nnp"}}},
-		{imageutils.NonRoot, []string{"debian", "names"}, ocispec.ImageConfig{Cmd: []string{"bash"}, User: "1234"}},
-		{imageutils.Pause, []string{"pause"}, ocispec.ImageConfig{Entrypoint: []string{"/pause"}, User: "65535:65535"}},
-		{imageutils.RegressionIssue74839, []string{"busybox", "regression"}, ocispec.ImageConfig{Entrypoint: []string{"/regression-issue-74839"}}},
+		{"build-image/distroless-iptables", []string{"debian", "names"}, bash},
+		{"e2e-test-images/agnhost", []string{"debian", "names", "agnhost"}, agnhost},
+		{"e2e-test-images/busybox", []string{"busybox"}, ocispec.ImageConfig{Cmd: []string{"sh"}}},
+		{"e2e-test-images/glibc-dns-testing", []string{"debian", "names", "agnhost"}, bash}, // from 1.36 on
+		{"e2e-test-images/httpd", []string{"debian", "names", "nginx", "httpd"}, nginx},     // up to 1.34
+		{"e2e-test-images/ipc-utils", []string{"debian", "names"}, bash},
+		{"e2e-test-images/jessie-dnsutils", []string{"debian", "names", "agnhost"}, bash}, // up to 1.35
+		{"e2e-test-images/kitten", []string{"debian", "names", "agnhost", "kitten"}, web},
+		{"e2e-test-images/nautilus", []string{"debian", "names", "agnhost", "nautilus"}, web},
+		{"e2e-test-images/nginx", []string{"debian", "names", "nginx"}, nginx},
+		{"e2e-test-images/nonewprivs", []string{"busybox", "nonewprivs"}, ocispec.ImageConfig{Cmd: []string{"nnp"}}},
+		{"e2e-test-images/nonroot", []string{"debian", "names"}, ocispec.ImageConfig{Cmd: []string{"bash"}, User: "1234"}},
+		{
+			"e2e-test-images/regression-issue-74839",
+			[]string{"busybox", "regression"},
+			ocispec.ImageConfig{Entrypoint: []string{"/regression-issue-74839"}},
+		},
+		{
+			"e2e-test-images/sample-apiserver",
+			[]string{"busybox", "sample-apiserver"},
+			ocispec.ImageConfig{Entrypoint: []string{"/sample-apiserver"}},
+		},
+		{"etcd", []string{"busybox", "etcd"}, ocispec.ImageConfig{}},
+		{"pause", []string{"pause"}, ocispec.ImageConfig{Entrypoint: []string{"/pause"}, User: "65535:65535"}},
 	}
+}
+
+// asked are the images of registryName that the suite of the minor asks for, with their tags, by name.
+func asked() map[string][]string {
+	all := map[string][]string{}
+	for _, config := range imageutils.GetImageConfigs() {
+		full := config.GetE2EImage()
+		if name, ok := strings.CutPrefix(full[:strings.LastIndex(full, ":")], registryName+"/"); ok {
+			all[name] = append(all[name], full)
+		}
+	}
+	for name := range all {
+		slices.Sort(all[name])
+		all[name] = slices.Compact(all[name])
+	}
+	return all
 }
 
 // debianSuite is the release that upstream's images of glibc are made of, and debianPackages what all specs together
@@ -59,13 +84,13 @@ var debianPackages = []string{
 	"dash", "iperf", "iproute2", "iptables", "libc-bin", "netcat-openbsd", "nginx-light", "util-linux", "wget",
 }
 
-// packImages writes all images into one OCI archive, and returns its index.
+// packImages writes all images that a minor's suite asks for into one OCI archive, and returns its index.
 func packImages(ctx context.Context, root, work, path string) ([]byte, error) {
-	debian, err := debianRoot(ctx, work)
+	debian, err := debianRoot(ctx, filepath.Dir(work))
 	if err != nil {
 		return nil, err
 	}
-	sources, err := moduleDir(ctx, root)
+	sources, err := moduleDir(ctx, root, filepath.Base(work))
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +104,11 @@ func packImages(ctx context.Context, root, work, path string) ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	a := &archive{dir: dir}
-	packed := map[string]ocispec.Descriptor{}
+	packed, names := map[string]ocispec.Descriptor{}, asked()
 	for _, i := range images() {
+		if len(names[i.name]) == 0 {
+			continue // another minor's
+		}
 		var stack []ocispec.Descriptor
 		for _, name := range i.layers {
 			if _, ok := packed[name]; !ok {
@@ -91,8 +119,10 @@ func packImages(ctx context.Context, root, work, path string) ([]byte, error) {
 			stack = append(stack, packed[name])
 		}
 		i.config.Env, i.config.WorkingDir = []string{searchPath}, "/"
-		if err := a.image(imageutils.GetE2EImage(i.id), i.config, stack); err != nil {
-			return nil, fmt.Errorf("packing %s: %w", imageutils.GetE2EImage(i.id), err)
+		for _, name := range names[i.name] {
+			if err := a.image(name, i.config, stack); err != nil {
+				return nil, fmt.Errorf("packing %s: %w", name, err)
+			}
 		}
 	}
 	if err := a.write(path); err != nil {
@@ -122,8 +152,8 @@ func debianRoot(ctx context.Context, work string) (string, error) {
 }
 
 // moduleDir is where Go keeps upstream's sources, whose test images hold files beside their programs.
-func moduleDir(ctx context.Context, root string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "-C", filepath.Join(root, "test", "conformance"), "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
+func moduleDir(ctx context.Context, root, minor string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "-C", filepath.Join(root, "test", "conformance"), "list", "-modfile="+minor+"/go.mod", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.Output()
 	if err != nil {
@@ -166,6 +196,7 @@ func sourcesOf(ctx context.Context, debian, built, bin, upstream string) (map[st
 			file{name: "nautilus.jpg", from: in("nautilus", "html", "nautilus.jpg"), mode: 0o644},
 		),
 		"nginx": files(nginxFiles...),
+		"httpd": files(httpdFiles...),
 		"nonewprivs": files(file{name: "usr/local/"}, file{name: "usr/local/bin/"},
 			file{name: "usr/local/bin/nnp", from: filepath.Join(built, "nonewprivs"), mode: 0o6755}),
 		"pause":            files(file{name: "pause", from: filepath.Join(built, "pause")}),
@@ -264,6 +295,21 @@ http {
 	{name: "var/lib/nginx/"},
 	{name: "var/log/"},
 	{name: "var/log/nginx/"},
+}
+
+// httpdFiles have nginx serve what Apache's image does: specs move this file away to have the server fail.
+var httpdFiles = []file{
+	{name: "etc/nginx/conf.d/default.conf", text: `server {
+    listen 80;
+    location / {
+        root /usr/local/apache2/htdocs;
+        index index.html;
+    }
+}
+`},
+	{name: "usr/local/apache2/"},
+	{name: "usr/local/apache2/htdocs/"},
+	{name: "usr/local/apache2/htdocs/index.html", text: "<html><body><h1>It works!</h1></body></html>\n"},
 }
 
 // lastLine is the end of what a program said: mostly why it failed.

@@ -3,7 +3,8 @@
 // Conformance runs upstream's e2e suite against a cluster of its own: two local machines in a new state directory,
 // which are gone when it ends. tools/conformance.sh builds the suite and the programs that its images hold; this packs
 // the images, loads them into the machines (nothing is pulled), runs the chosen specs and says what came of them. It
-// fails unless every spec that was chosen passed.
+// fails unless every spec that was chosen passed. It is built once for each minor of Kubernetes, with the module of that
+// minor, which settles the images and the cluster's version.
 package main
 
 import (
@@ -14,6 +15,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -33,7 +36,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.root, "root", ".", "the checkout, with what was built in bin/ and .build/conformance/bin/")
+	flag.StringVar(&o.root, "root", ".", "the checkout, with what was built in bin/ and .build/conformance/")
 	flag.StringVar(&o.labels, "labels", conformanceLabels, "label filter of the specs, as ginkgo takes it")
 	flag.BoolVar(&o.rest, "rest", false, "run what is not of [Conformance] instead; a spec that skips itself, or fails for what this kind of host cannot do, is told and is no failure")
 	flag.StringVar(&o.focus, "focus", "", "regular expression that names of specs must match")
@@ -62,6 +65,19 @@ func either(one, other string) string {
 	return "(" + one + ")|" + other
 }
 
+// suiteMinor returns the minor of Kubernetes whose suite this program is built with, as in "1.36".
+func suiteMinor() (string, error) {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == "k8s.io/kubernetes" {
+				parts := strings.SplitN(strings.TrimPrefix(module.Version, "v"), ".", 3)
+				return strings.Join(parts[:min(2, len(parts))], "."), nil
+			}
+		}
+	}
+	return "", errors.New("this program does not say which version of k8s.io/kubernetes it is built with")
+}
+
 func run(ctx context.Context, o options) (err error) {
 	if o.registry {
 		return serveRegistry(ctx, os.Stdin)
@@ -69,14 +85,18 @@ func run(ctx context.Context, o options) (err error) {
 	if o.root, err = filepath.Abs(o.root); err != nil {
 		return err
 	}
-	work := filepath.Join(o.root, ".build", "conformance")
+	minor, err := suiteMinor()
+	if err != nil {
+		return err
+	}
+	work := filepath.Join(o.root, ".build", "conformance", minor)
 	archive := filepath.Join(work, "images.tar")
 	index, err := packImages(ctx, o.root, work, archive)
 	if err != nil {
 		return fmt.Errorf("packing the images of the specs: %w", err)
 	}
 
-	c, err := startCluster(ctx, filepath.Join(o.root, "bin"), nodes)
+	c, err := startCluster(ctx, filepath.Join(o.root, "bin"), minor, nodes)
 	if c != nil {
 		// The end of the run must not keep the cluster from being taken down.
 		defer func() { err = errors.Join(err, c.end(context.WithoutCancel(ctx), o.keep)) }()

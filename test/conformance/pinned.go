@@ -2,8 +2,8 @@
 
 //go:build pinned
 
-// Packages that are built here and imported by no package, so that go.mod and go.sum hold all that they need, imports
-// of their tests included.
+// Packages that are built here and imported by no package, so that go.mod and go.sum of each minor hold all that they
+// need, imports of their tests included.
 
 package main
 

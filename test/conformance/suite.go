@@ -60,7 +60,7 @@ func arguments(o options, c *cluster, programs, reports string) []string {
 		"--kubeconfig="+c.kubeconfig,
 		"--provider=skeleton",
 		"--num-nodes="+strconv.Itoa(nodes), // specs that need two would skip themselves otherwise
-		"--kubectl-path="+filepath.Join(filepath.Dir(c.muster), "kubectl"),
+		"--kubectl-path="+c.kubectl,
 	)
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func TestArguments(t *testing.T) {
-	c := &cluster{muster: "/co/bin/muster", kubeconfig: "/tmp/k"}
+	c := &cluster{kubectl: "/co/bin/1.36/kubectl", kubeconfig: "/tmp/k"}
 	o := options{labels: "Conformance", focus: `\[sig-network\] DNS`, processes: 4, timeout: time.Hour}
 	got := arguments(o, c, "/co/programs", "/co/report")
 	at := slices.Index(got, "--")
@@ -25,7 +25,7 @@ func TestArguments(t *testing.T) {
 			t.Errorf("ginkgo is not told %s: %q", want, got[:at])
 		}
 	}
-	for _, want := range []string{"--kubeconfig=/tmp/k", "--num-nodes=2", "--kubectl-path=/co/bin/kubectl"} {
+	for _, want := range []string{"--kubeconfig=/tmp/k", "--num-nodes=2", "--kubectl-path=/co/bin/1.36/kubectl"} {
 		if !slices.Contains(got[at:], want) {
 			t.Errorf("the suite is not told %s: %q", want, got[at:])
 		}
