@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -43,6 +44,9 @@ type NodeGroup struct {
 	// +optional
 	Status NodeGroupStatus `json:"status,omitzero"`
 }
+
+// MaxDrainTimeout is how long a machine waits for its pods, as on EKS, unless its node group says less.
+const MaxDrainTimeout = 15 * time.Minute
 
 // NodeGroupSpec is the desired state of a node group.
 //
@@ -126,18 +130,28 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`
 	NodeRole string `json:"nodeRole,omitempty"`
 
-	// Rollout replaces the machines that were made before it, one at a time: a new machine becomes Ready, then an old one is cordoned and
-	// drained, and is terminated. EKS's UpdateNodegroupVersion sets it.
+	// Rollout replaces the machines that were made before it, as eks.updateConfig says: additional machines become Ready, then old ones are
+	// cordoned, drained and terminated. EKS's UpdateNodegroupVersion sets it.
 	//
 	// +optional
 	Rollout *NodeGroupRollout `json:"rollout,omitempty"`
+
+	// DrainTimeout is how long a machine that is replaced or deleted waits for its pods. Empty means 15 minutes, as on EKS, which is also the
+	// maximum.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('15m')",message="must be from 1s to 15m"
+	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
 
 	// AutoScaling holds the settings that Auto Scaling's API keeps of the node group's Auto Scaling group.
 	//
 	// +optional
 	AutoScaling *AutoScaling `json:"autoScaling,omitempty"`
 
-	// EKS holds settings of the EKS API that have no effect in Muster.
+	// EKS holds settings of the EKS API. Of these only updateConfig has an effect in Muster.
 	//
 	// +optional
 	EKS NodeGroupEKS `json:"eks,omitzero"`
@@ -146,25 +160,6 @@ type NodeGroupSpec struct {
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
-}
-
-// NodeGroupRollout is a request to replace the machines of a node group.
-type NodeGroupRollout struct {
-	// ID of the rollout. A new id starts a new rollout.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	ID string `json:"id"`
-
-	// Force terminates a machine even if its pods cannot be evicted in time. Without it, the rollout fails and the machine is uncordoned.
-	//
-	// +optional
-	Force bool `json:"force,omitempty"`
-
-	// Stopped ends the rollout and leaves the remaining machines running.
-	//
-	// +optional
-	Stopped bool `json:"stopped,omitempty"`
 }
 
 // Bootstrap is the way in which a machine proves its identity when it joins.
@@ -334,33 +329,6 @@ type NodeGroupStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// NodeGroupRolloutStatus is the progress of a rollout.
-type NodeGroupRolloutStatus struct {
-	// ID of the rollout.
-	ID string `json:"id"`
-
-	// Outdated is the number of machines still to be replaced.
-	// +optional
-	Outdated int32 `json:"outdated"`
-
-	// Draining is the machine being drained or about to be terminated.
-	// +optional
-	Draining string `json:"draining,omitempty"`
-
-	// StepTime is the time of the rollout's last step.
-	// +optional
-	StepTime metav1.Time `json:"stepTime,omitzero"`
-
-	// Code is EKS's error code if the rollout has failed: PodEvictionFailure or NodeCreationFailure. A failed rollout leaves the remaining
-	// machines running.
-	// +optional
-	Code string `json:"code,omitempty"`
-
-	// Message explains the failure.
-	// +optional
-	Message string `json:"message,omitempty"`
 }
 
 // SpecName returns the name that people gave the node group.

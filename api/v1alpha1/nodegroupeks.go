@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -16,10 +17,9 @@ const (
 	MaxNodeGroupDisk = 16384
 )
 
-// NodeGroupEKS holds settings that the EKS API stores and returns. They have no effect in Muster.
+// NodeGroupEKS holds settings that the EKS API stores and returns. All but UpdateConfig have no effect in Muster.
 type NodeGroupEKS struct {
-	// UpdateConfig is the requested maximum of unavailable machines during a rollout. A rollout replaces one machine at a time, which is within
-	// every maximum.
+	// UpdateConfig says how a rollout replaces machines.
 	//
 	// +optional
 	UpdateConfig NodeGroupUpdateConfig `json:"updateConfig,omitzero"`
@@ -43,7 +43,22 @@ type NodeGroupEKS struct {
 	RemoteAccess *NodeGroupRemoteAccess `json:"remoteAccess,omitempty"`
 }
 
-// NodeGroupUpdateConfig is a maximum of unavailable machines, in machines or in percent. If both are omitted, it is one machine, as on EKS.
+// UpdateStrategy is the strategy of a rollout in the EKS API.
+//
+// +kubebuilder:validation:Enum=DEFAULT;MINIMAL
+type UpdateStrategy string
+
+// The strategies.
+const (
+	// StrategyDefault makes additional machines before it drains any: two for each availability zone, or as many as may be unavailable if that
+	// is more, but never more than there are machines to replace.
+	StrategyDefault UpdateStrategy = "DEFAULT"
+	// StrategyMinimal makes a machine when the one in whose place it comes is gone.
+	StrategyMinimal UpdateStrategy = "MINIMAL"
+)
+
+// NodeGroupUpdateConfig is a maximum of unavailable machines, in machines or in percent of desiredSize, rounded down. If both are omitted, it is
+// one machine, as on EKS.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !has(self.maxUnavailablePercentage)",message="give maxUnavailable or maxUnavailablePercentage, not both"
 type NodeGroupUpdateConfig struct {
@@ -56,6 +71,11 @@ type NodeGroupUpdateConfig struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	MaxUnavailablePercentage int32 `json:"maxUnavailablePercentage,omitempty"`
+
+	// UpdateStrategy is DEFAULT if empty.
+	//
+	// +optional
+	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
 // NodeGroupRemoteAccess names a key pair of EC2, and the security groups of the hosts that may log in.
@@ -89,6 +109,9 @@ func validateNodeGroupEKS(path *field.Path, eks NodeGroupEKS) field.ErrorList {
 	}
 	if eks.UpdateConfig.MaxUnavailable != 0 && eks.UpdateConfig.MaxUnavailablePercentage != 0 {
 		errs = append(errs, field.Forbidden(update, "give maxUnavailable or maxUnavailablePercentage, not both"))
+	}
+	if kinds := []UpdateStrategy{StrategyDefault, StrategyMinimal}; eks.UpdateConfig.UpdateStrategy != "" && !slices.Contains(kinds, eks.UpdateConfig.UpdateStrategy) {
+		errs = append(errs, field.NotSupported(update.Child("updateStrategy"), eks.UpdateConfig.UpdateStrategy, kinds))
 	}
 	if eks.NodeRepairEnabled != nil && *eks.NodeRepairEnabled {
 		errs = append(errs, field.Forbidden(path.Child("nodeRepairEnabled"), "Muster has no node auto repair; set it to false or leave it out"))

@@ -199,7 +199,7 @@ type UpdateChange struct {
 	// +optional
 	Scaling *UpdateScaling `json:"scaling,omitempty"`
 
-	// UpdateConfig is the new maximum of unavailable machines of the node group.
+	// UpdateConfig says how rollouts of the node group replace machines from now on.
 	//
 	// +optional
 	UpdateConfig *NodeGroupUpdateConfig `json:"updateConfig,omitempty"`

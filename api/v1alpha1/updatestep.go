@@ -45,8 +45,12 @@ const (
 	UpdateStepSecurityGroups UpdateStepName = "SecurityGroups"
 	// UpdateStepAuthority rotates the certificate authority of kubelets by one step.
 	UpdateStepAuthority UpdateStepName = "Authority"
-	// UpdateStepMachines replaces the machines of a node group, one after the other.
-	UpdateStepMachines UpdateStepName = "Machines"
+	// UpdateStepScaleUp makes the additional machines of a rollout.
+	UpdateStepScaleUp UpdateStepName = "ScaleUp"
+	// UpdateStepUpgrade replaces the machines of a node group.
+	UpdateStepUpgrade UpdateStepName = "Upgrade"
+	// UpdateStepScaleDown waits until a node group that was rolled out has its size, and its nodes are Ready.
+	UpdateStepScaleDown UpdateStepName = "ScaleDown"
 	// UpdateStepNodes waits until the nodes of a node group are Ready and have its labels and taints.
 	UpdateStepNodes UpdateStepName = "Nodes"
 	// UpdateStepAddon applies an add-on and waits until it is healthy.

@@ -100,6 +100,9 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	}
 	errs = append(errs, validateTags(spec.Child("tags"), g.Spec.Tags)...)
 	errs = append(errs, validateNodeGroupEKS(spec.Child("eks"), g.Spec.EKS)...)
+	if drain := g.Spec.DrainTimeout; drain != nil && (drain.Duration < time.Second || drain.Duration > MaxDrainTimeout) {
+		errs = append(errs, field.Invalid(spec.Child("drainTimeout"), drain.Duration.String(), "must be from 1s to 15m"))
+	}
 	return append(errs, validateBootstrap(spec, g.Spec)...)
 }
 

@@ -20,8 +20,8 @@ func (c *upgradeCommand) ofNodeGroup() *cobra.Command {
 		Use:     "nodegroup NAME",
 		Aliases: []string{"nodegroups", "ng"},
 		Short:   "Replace the machines of a node group by machines of another minor version of Kubernetes",
-		Long: `Replace the machines of a node group by machines of another minor version of Kubernetes, one after the other, as aws eks
-update-nodegroup-version does. A new machine is Ready first; then an old one is drained, as disruption budgets allow.
+		Long: `Replace the machines of a node group by machines of another minor version of Kubernetes, as aws eks update-nodegroup-version does.
+Additional machines are Ready first; then old ones are drained, as disruption budgets allow and as many at once as the group's updateConfig says.
 
 Called again while the upgrade goes on, it waits for the same upgrade. A group whose machines all have the version already stays as it is.`,
 		Example: `  # To the minor of its cluster; return when all machines are replaced

@@ -311,7 +311,7 @@ func TestALifeOfANodeGroup(t *testing.T) {
 		"two maxima":    {`"subnets"`, `"updateConfig":{"maxUnavailable":1,"maxUnavailablePercentage":33},"subnets"`, "not both"},
 		"a maximum":     {`"subnets"`, `"updateConfig":{"maxUnavailable":0},"subnets"`, "maxUnavailable must be from 1 to 100"},
 		"a percentage":  {`"subnets"`, `"updateConfig":{"maxUnavailablePercentage":101},"subnets"`, "maxUnavailablePercentage must be from 1 to 100"},
-		"a strategy":    {`"subnets"`, `"updateConfig":{"maxUnavailable":1,"updateStrategy":"MINIMAL"},"subnets"`, "updateStrategy must be DEFAULT"},
+		"a strategy":    {`"subnets"`, `"updateConfig":{"maxUnavailable":1,"updateStrategy":"FAST"},"subnets"`, "updateStrategy must be DEFAULT or MINIMAL"},
 		"a repair":      {`"subnets"`, `"nodeRepairConfig":{"enabled":true},"subnets"`, "no node auto repair"},
 		"a release":     {`"subnets"`, `"releaseVersion":"1.22.12-20220824","subnets"`, "Requested release version"},
 		"a label":       {`"pool"`, `"kubernetes.io/x"`, "spec.labels"},

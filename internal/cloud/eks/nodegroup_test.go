@@ -31,7 +31,8 @@ func TestSettingsOfNodeGroupsThatAreKept(t *testing.T) {
 	const template = `"launchTemplate":{"name":"web","version":"2"}`
 	for name, test := range map[string]struct{ asks, says string }{
 		"module":    {template + `,"updateConfig":{"maxUnavailablePercentage":33}`, `"updateConfig":{"maxUnavailablePercentage":33}`},
-		"several":   {`"updateConfig":{"maxUnavailable":3,"updateStrategy":"DEFAULT"}`, `"updateConfig":{"maxUnavailable":3}`},
+		"several":   {`"updateConfig":{"maxUnavailable":3,"updateStrategy":"DEFAULT"}`, `"updateConfig":{"maxUnavailable":3,"updateStrategy":"DEFAULT"}`},
+		"minimal":   {`"updateConfig":{"updateStrategy":"MINIMAL"}`, `"updateConfig":{"maxUnavailable":1,"updateStrategy":"MINIMAL"}`},
 		"nothing":   {template, `"updateConfig":{"maxUnavailable":1}`},
 		"release":   {`"releaseVersion":"` + newest.ReleaseVersion + `"`, `"releaseVersion":"` + newest.ReleaseVersion + `"`},
 		"no-repair": {`"nodeRepairConfig":{"enabled":false}`, `"nodeRepairConfig":{"enabled":false}`},
@@ -63,6 +64,9 @@ func TestMaximaOfNodeGroupsAreChanged(t *testing.T) {
 	}{
 		`{"updateConfig":{"maxUnavailablePercentage":50}}`: {
 			`"params":[{"type":"MaxUnavailablePercentage","value":"50"}]`, v1alpha1.UpdateChange{UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{MaxUnavailablePercentage: 50}},
+		},
+		`{"updateConfig":{"updateStrategy":"MINIMAL"}}`: {
+			`"params":[{"type":"UpdateStrategy","value":"MINIMAL"}]`, v1alpha1.UpdateChange{UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{UpdateStrategy: v1alpha1.StrategyMinimal}},
 		},
 		`{"updateConfig":{"maxUnavailable":2},"nodeRepairConfig":{"enabled":false}}`: {
 			`"params":[{"type":"MaxUnavailable","value":"2"},{"type":"NodeRepairEnabled","value":"false"}]`,

@@ -262,7 +262,7 @@ func rolloutEffect(u *v1alpha1.Update, g *v1alpha1.NodeGroup) decision {
 		return fail(codeNotPermitted, "the rollout of node group %s was stopped", g.Spec.Name)
 	case status == nil || status.ID != u.Name || g.Status.ObservedGeneration < g.Generation:
 		return wait("the rollout begins")
-	case status.Outdated == 0:
+	case status.Phase == v1alpha1.RolloutScaleDown:
 		return groupEffect(g, false)
 	case cancelled:
 		return decision{step: stepStop}

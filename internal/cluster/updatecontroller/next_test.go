@@ -159,7 +159,7 @@ func TestNextOfARollout(t *testing.T) {
 		}, decision{step: stepCancel}},
 		"begins":  {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.ID = "u0" }, wait("the rollout begins")},
 		"goes on": {func(*v1alpha1.Update, *v1alpha1.NodeGroup) {}, wait("machines join")},
-		"done":    {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.Outdated = 0 }, decision{step: stepSucceed}},
+		"done":    {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.Phase = v1alpha1.RolloutScaleDown }, decision{step: stepSucceed}},
 		"given up": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) {
 			g.Status.Rollout.Code, g.Status.Rollout.Message = "PodEvictionFailure", "why"
 		}, fail("PodEvictionFailure", "why")},

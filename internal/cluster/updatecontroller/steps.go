@@ -18,7 +18,7 @@ func effects(u *v1alpha1.Update) []v1alpha1.UpdateStepName {
 	change := u.Spec.Change
 	switch {
 	case change.Rollout != nil:
-		return []v1alpha1.UpdateStepName{v1alpha1.UpdateStepMachines, v1alpha1.UpdateStepNodes}
+		return []v1alpha1.UpdateStepName{v1alpha1.UpdateStepScaleUp, v1alpha1.UpdateStepUpgrade, v1alpha1.UpdateStepScaleDown}
 	case u.Spec.NodeGroup != "":
 		return []v1alpha1.UpdateStepName{v1alpha1.UpdateStepNodes}
 	case u.Spec.Addon != "":
@@ -49,9 +49,10 @@ func at(u *v1alpha1.Update, is facts) v1alpha1.UpdateStepName {
 	case target == nil:
 	case first == v1alpha1.UpdateStepAPIServer:
 		reached = ofItsVersion(is.cluster)
-	case first == v1alpha1.UpdateStepMachines:
-		rollout := is.group.Status.Rollout
-		reached = rollout != nil && rollout.ID == u.Name && rollout.Outdated == 0
+	case first == v1alpha1.UpdateStepScaleUp:
+		if rollout := is.group.Status.Rollout; rollout != nil && rollout.ID == u.Name && rollout.Phase != "" {
+			return v1alpha1.UpdateStepName(rollout.Phase) // they have EKS's names, both
+		}
 	case first == v1alpha1.UpdateStepControlPlane:
 		ready := meta.FindStatusCondition(is.cluster.Status.Conditions, v1alpha1.ConditionReady)
 		reached = ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration >= is.cluster.Generation

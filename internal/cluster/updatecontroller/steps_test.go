@@ -113,17 +113,18 @@ func TestStepsOfAFailure(t *testing.T) {
 func TestStepsOfARollout(t *testing.T) {
 	t.Parallel()
 	u, g := newUpdate("u1", v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Version: "1.37"}}), newGroup(2, 2)
-	rollout := func(id string, outdated int32) func(*v1alpha1.Update, *facts) {
+	rollout := func(id string, phase v1alpha1.RolloutPhase) func(*v1alpha1.Update, *facts) {
 		return func(_ *v1alpha1.Update, is *facts) {
-			is.group.Status.Rollout = &v1alpha1.NodeGroupRolloutStatus{ID: id, Outdated: outdated}
+			is.group.Status.Rollout = &v1alpha1.NodeGroupRolloutStatus{ID: id, Phase: phase}
 		}
 	}
 	see(t, u, facts{cluster: newCluster(), group: g}, []look{
-		{1, rollout("earlier", 0), decision{step: stepNote}, "Change 0-1"},
-		{2, nil, wait("begins"), "Change 0-1, Machines 1-… (begins)"},
-		{3, rollout("u1", 2), wait("to be replaced: 2"), "Change 0-1, Machines 1-… (to be replaced: 2)"},
-		{40, rollout("u1", 0), wait("1 of 2 is Ready"), "Change 0-1, Machines 1-40, Nodes 40-… (1 of 2 is Ready)"},
-		{44, nil, decision{step: stepSucceed, message: "the last node"}, "Change 0-1, Machines 1-40, Nodes 40-44 (the last node)"},
+		{1, rollout("earlier", v1alpha1.RolloutScaleDown), decision{step: stepNote}, "Change 0-1"},
+		{2, nil, wait("begins"), "Change 0-1, ScaleUp 1-… (begins)"},
+		{3, rollout("u1", v1alpha1.RolloutScaleUp), wait("0 of 2"), "Change 0-1, ScaleUp 1-… (0 of 2)"},
+		{20, rollout("u1", v1alpha1.RolloutUpgrade), wait("to be replaced: 2"), "Change 0-1, ScaleUp 1-20, Upgrade 20-… (to be replaced: 2)"},
+		{40, rollout("u1", v1alpha1.RolloutScaleDown), wait("1 of 2 is Ready"), "Change 0-1, ScaleUp 1-20, Upgrade 20-40, ScaleDown 40-… (1 of 2 is Ready)"},
+		{44, nil, decision{step: stepSucceed, message: "the last node"}, "Change 0-1, ScaleUp 1-20, Upgrade 20-40, ScaleDown 40-44 (the last node)"},
 	})
 }
 
@@ -136,7 +137,7 @@ func TestStepsOfEachChange(t *testing.T) {
 		"Change, ControlPlane, SecurityGroups": {SecurityGroups: &v1alpha1.UpdateSecurityGroups{}},
 		"Change, ControlPlane":                 {DeletionProtection: new(true)},
 		"Change, Authority":                    {KubeletAuthority: &v1alpha1.UpdateKubeletAuthority{}},
-		"Change, Machines, Nodes":              {Rollout: &v1alpha1.UpdateRollout{}},
+		"Change, ScaleUp, Upgrade, ScaleDown":  {Rollout: &v1alpha1.UpdateRollout{}},
 		"Change, Nodes":                        {Scaling: &v1alpha1.UpdateScaling{}},
 		"Change, Addon":                        {Addon: &v1alpha1.UpdateAddonSettings{}},
 	} {

@@ -187,7 +187,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Poll = time.Second
 	}
 	if c.DrainTime <= 0 {
-		c.DrainTime = drainTime
+		c.DrainTime = v1alpha1.MaxDrainTimeout
 	}
 	return c, nil
 }

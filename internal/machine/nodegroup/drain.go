@@ -20,9 +20,6 @@ import (
 )
 
 const (
-	// drainTime is how long a machine that is deleted waits for its pods, as long as EKS waits for those of a managed
-	// node group.
-	drainTime = 15 * time.Minute
 	// drainAgain is how often it is looked whether pods are gone, and blockedAgain how often a protected pod is asked
 	// for again, as often as kubectl drain does.
 	drainAgain   = time.Second
@@ -43,7 +40,7 @@ const (
 // end them is still its own. It returns when to look again, or 0 when nothing keeps the machine any longer: its pods
 // are gone, nobody is there who could end them, or the time is up. When it began is in the condition Drained, so
 // another process goes on where this one was killed.
-func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) (time.Duration, error) {
+func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
 	if was != nil && was.Reason != reasonDraining {
 		return 0, nil
@@ -71,7 +68,8 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	if err != nil {
 		return 0, err
 	}
-	over, leaves := began.Add(r.DrainTime), !m.DeletionTimestamp.IsZero()
+	bound := r.drainTime(group)
+	over, leaves := began.Add(bound), !m.DeletionTimestamp.IsZero()
 	fate := "the machine is terminated all the same"
 	if !leaves {
 		fate = "the machine is replaced then only if the rollout is forced"
@@ -88,7 +86,7 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		}
 		return 0, nil
 	case !now.Before(over):
-		message := fmt.Sprintf("%s after %s, and %s", sayLeft(left, blocked), r.DrainTime, fate)
+		message := fmt.Sprintf("%s after %s, and %s", sayLeft(left, blocked), bound, fate)
 		r.drained(m, metav1.ConditionFalse, reasonTimedOut, message)
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainTimedOut", "Drain", "%s", readiness.Shorten(message))
 		return 0, nil
@@ -145,17 +143,20 @@ func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider ma
 	if err != nil {
 		return nil, fmt.Errorf("reading the Node: %w", err)
 	}
-	if node.Spec.Unschedulable {
-		return node, nil
-	}
-	before := node.DeepCopy()
-	node.Spec.Unschedulable = true
-	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); apierrors.IsNotFound(err) {
+	if err := r.cordon(ctx, node, m); apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // a missing Node is not an error
 	} else if err != nil {
-		return nil, fmt.Errorf("cordoning Node %s: %w", node.Name, err)
+		return nil, err
 	}
 	return node, nil
+}
+
+// drainTime is how long a machine of a group waits for its pods.
+func (r *machines) drainTime(group *v1alpha1.NodeGroup) time.Duration {
+	if group == nil || group.Spec.DrainTimeout == nil {
+		return r.DrainTime
+	}
+	return min(group.Spec.DrainTimeout.Duration, r.DrainTime)
 }
 
 // drained sets the condition Drained. Its last transition is when draining began, for as long as that goes on.

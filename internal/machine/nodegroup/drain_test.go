@@ -202,7 +202,7 @@ func TestDrainWaitsForDisruptionBudgets(t *testing.T) {
 	}
 	w.ends(t, "web-1")
 	began := w.now
-	for _, after := range []time.Duration{time.Minute, drainTime - time.Second} {
+	for _, after := range []time.Duration{time.Minute, v1alpha1.MaxDrainTimeout - time.Second} {
 		w.now = began.Add(after)
 		mustReconcile(t, w.machines(), id)
 		w.untouched(t, after.String())
@@ -210,7 +210,7 @@ func TestDrainWaitsForDisruptionBudgets(t *testing.T) {
 	if n := w.faults.calls["cluster create eviction *v1.Pod"]; n != 4 {
 		t.Errorf("%d evictions were asked for, want web-0 each time and web-1 once", n)
 	}
-	w.now = began.Add(drainTime)
+	w.now = began.Add(v1alpha1.MaxDrainTimeout)
 	mustReconcile(t, w.machines(), id)
 	if w.get(t, w.management, &v1alpha1.Machine{}, id) || len(w.provider.instances) != 0 {
 		t.Error("the machine stays when the time is up")
@@ -326,7 +326,7 @@ func TestDrainOfTheLastNode(t *testing.T) {
 func TestDrainTimedOutOnce(t *testing.T) {
 	w, r := draining(t)
 	mustReconcile(t, r, id)
-	w.now = w.now.Add(drainTime)
+	w.now = w.now.Add(v1alpha1.MaxDrainTimeout)
 	w.faults.fail("Terminate", 1)
 	if _, err := reconcileOnce(t, r, id); err == nil {
 		t.Fatal("no error")
@@ -410,7 +410,7 @@ func TestDrainWhereAWebhookDenies(t *testing.T) {
 		t.Errorf("evicted %q", got)
 	}
 	w.ends(t, "web-1")
-	w.now = w.now.Add(drainTime)
+	w.now = w.now.Add(v1alpha1.MaxDrainTimeout)
 	mustReconcile(t, r, id)
 	if len(w.provider.instances) != 0 {
 		t.Error("the machine stays when the time is up")

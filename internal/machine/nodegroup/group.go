@@ -75,7 +75,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return again(err)
 	}
-	if inRollout(group) && group.Status.Rollout != nil && group.Status.Rollout.Outdated > 0 {
+	if progressOf(group) != nil {
 		return reconcile.Result{RequeueAfter: rolloutAgain}, nil
 	}
 	if slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool { return refusalOf(&m) != nil }) {
@@ -134,8 +134,8 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return nil, err
 		}
 	}
-	if step := r.step(group, machines); !step.Delete && len(plan.Group(step.Size, scalable(group, machines))) == 0 {
-		return machines, nil
+	if step, err := r.step(group, machines); err != nil || !deletes(step) && len(plan.Group(step.Size, scalable(group, machines))) == 0 {
+		return machines, err
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says
 	// the same. This keeps a group from overshooting.
@@ -143,9 +143,12 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	if err != nil {
 		return nil, err
 	}
-	step := r.step(group, machines)
-	if step.Delete {
-		return machines, r.replace(ctx, group, machines, step.Drain)
+	step, err := r.step(group, machines)
+	if err != nil {
+		return machines, err
+	}
+	if replaced, err := r.replace(ctx, group, machines, step.Actions); err != nil || replaced {
+		return machines, err
 	}
 	for _, action := range plan.Group(step.Size, scalable(group, machines)) {
 		if err := r.carryOut(ctx, group, machines, action); err != nil {
@@ -156,11 +159,16 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 }
 
 // step is the size that the group is to have now, and what its rollout does next.
-func (r *groups) step(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) plan.Step {
+func (r *groups) step(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) (plan.Step, error) {
 	if !group.DeletionTimestamp.IsZero() {
-		return plan.Step{}
+		return plan.Step{}, nil
 	}
 	return r.rollout(group, machines)
+}
+
+// deletes reports whether a step of a rollout has a machine deleted.
+func deletes(step plan.Step) bool {
+	return slices.ContainsFunc(step.Actions, func(action plan.Action) bool { return action.Delete != "" })
 }
 
 // notServed says of a group in another namespace than the cluster's why it gets no machines, and does not keep it.

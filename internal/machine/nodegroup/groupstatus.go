@@ -92,8 +92,8 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		reason, message = "NodeCreationFailure", areReady(status.ReadyReplicas, desired)+"; "+trouble(machines)
 	case r.keptOut(machines) != "":
 		reason, message = "AccessDenied", areReady(status.ReadyReplicas, desired)+"; "+r.keptOut(machines)
-	case inRollout(group) && status.Rollout != nil && status.Rollout.Outdated > 0:
-		reason, message = readiness.ReasonScaling, fmt.Sprintf("to be replaced: %s; %s", machinesOf(status.Rollout.Outdated), areReady(status.ReadyReplicas, status.Replicas))
+	case progressOf(group) != nil:
+		reason, message = readiness.ReasonScaling, sayRollout(group, machines)
 	case status.Replicas != desired:
 		reason, message = readiness.ReasonScaling, readiness.Of(status.Replicas, desired, "machine", "machines")
 	case status.ReadyReplicas != desired:

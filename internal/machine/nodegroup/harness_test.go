@@ -108,7 +108,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Random: rand.NewChaCha8([32]byte{1}),
 		Now:    func() time.Time { return w.now },
 
-		DrainTime: drainTime,
+		DrainTime: v1alpha1.MaxDrainTimeout,
 	}
 	return w
 }

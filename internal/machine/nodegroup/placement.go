@@ -25,8 +25,9 @@ const (
 // missing.
 const roomAgain = 5 * time.Second
 
-// place chooses the subnets of new machines of a group, whose machines are given. There may be fewer than were asked
-// for, and then a *problem says why.
+// place chooses the subnets of new machines of a group, whose machines are given. Machines that a rollout is to replace
+// do not count, so that a rollout spreads a group anew. There may be fewer than were asked for, and then a *problem says
+// why.
 func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, count int) ([]string, error) {
 	pods, err := r.podsOf(group)
 	if err != nil {
@@ -38,7 +39,7 @@ func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines 
 	}
 	for i := range subnets {
 		for _, m := range machines {
-			if string(m.Spec.SubnetID) == subnets[i].ID && m.DeletionTimestamp.IsZero() {
+			if string(m.Spec.SubnetID) == subnets[i].ID && alive(m) && !(inRollout(group) && outdated(&m, group)) {
 				subnets[i].Machines++
 			}
 		}
@@ -102,14 +103,8 @@ func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machine
 			_, _ = room.Take(r.demand(of.ID, pods)) // one that finds no room is refused when it is launched
 		}
 	}
-	named := group.Spec.SubnetIDs
-	if len(named) == 0 {
-		for _, id := range r.Network.SubnetIDs() {
-			named = append(named, v1alpha1.SubnetID(id))
-		}
-	}
 	var subnets []plan.Subnet
-	for _, id := range named {
+	for _, id := range r.subnetsOf(group) {
 		at := slices.IndexFunc(usage, func(u machine.Usage) bool { return u.ID == string(id) })
 		deleting := slices.ContainsFunc(objects.Items, func(s v1alpha1.Subnet) bool { return s.Name == string(id) && !s.DeletionTimestamp.IsZero() })
 		switch {
@@ -126,6 +121,17 @@ func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machine
 		return nil, nil, &problem{reason: reasonNoSubnet, again: roomAgain, message: fmt.Sprintf("no subnet of the cluster is left in %s: name others in spec.subnetIDs", r.Network.VPCID)}
 	}
 	return subnets, room, nil
+}
+
+// subnetsOf are the subnets that a group's machines may be in, by its own word or its cluster's.
+func (r parts) subnetsOf(group *v1alpha1.NodeGroup) []v1alpha1.SubnetID {
+	named := group.Spec.SubnetIDs
+	if len(named) == 0 {
+		for _, id := range r.Network.SubnetIDs() {
+			named = append(named, v1alpha1.SubnetID(id))
+		}
+	}
+	return named
 }
 
 // hasPodSubnet reports whether pods of machines in a zone can have addresses of subnets.

@@ -30,7 +30,11 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 	}
 	before := m.DeepCopy()
 	if provider, err := r.Providers.Find(m.Spec.Provider); err == nil {
-		wait, err := r.drain(ctx, m, provider)
+		group, err := r.group(ctx, m)
+		if err != nil {
+			return 0, err
+		}
+		wait, err := r.drain(ctx, m, provider, group)
 		if err != nil {
 			r.judge(m, v1alpha1.MachineTerminating, "DrainFailed", err.Error())
 		}

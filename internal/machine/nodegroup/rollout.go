@@ -12,28 +12,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/plan"
 	"muster.dev/muster/internal/plane/readiness"
 )
 
 // A rollout replaces the machines of a group that were not made for it. Package plan says what is next. The group's
-// controller makes and deletes machines and names in its status the one to be drained; the machines' controller drains
-// that one, as it drains those that are deleted:
+// controller makes and deletes machines and says in its status how far that is, and which are to be drained; the
+// machines' controller cordons and drains those, as it drains those that are deleted:
 //
-//	group: spec.rollout ──► one machine more ──► status.rollout.draining: X          Drained is True ──► delete X ──► it is gone ──► the next
-//	machine X:                                            └──► cordon, evict ──────────────┘
+//	group: spec.rollout ──► more machines ──► status.rollout.phase: Upgrade ──► status.rollout.drainingMachines: X, Y       Drained is True ──► delete X ──► the next
+//	machines:                                          └──► cordon all that are to go        └──► evict the pods of X and Y ──────┘
 //
 // All of it is in the objects, so a service that is killed is followed by one that goes on where it was. A rollout that
-// fails or is stopped leaves the machines that there are, and the one that was being drained takes pods again.
+// fails or is stopped leaves the machines that there are, and those that were cordoned take pods again.
 
 const (
 	// rolloutPatience is the time that a rollout may take for a step: a new machine to become Ready, a machine to go.
 	// Draining has a bound of its own.
 	rolloutPatience = 20 * time.Minute
+	// roomPatience is how long a rollout waits for an address of an additional machine.
+	roomPatience = time.Minute
 	// rolloutAgain is how often it is looked whether that is over.
 	rolloutAgain = 10 * time.Second
 )
@@ -50,9 +50,17 @@ func inRollout(group *v1alpha1.NodeGroup) bool {
 	return group.DeletionTimestamp.IsZero() && rollout != nil && !rollout.Stopped && (status == nil || status.ID != rollout.ID || status.Code == "")
 }
 
-// isDraining reports whether the machine is the one of its group that is being replaced now.
-func isDraining(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
-	return group != nil && inRollout(group) && group.Status.Rollout != nil && group.Status.Rollout.ID == group.Spec.Rollout.ID && group.Status.Rollout.Draining == m.Name
+// progressOf is how far the rollout is in which machines of the group are being replaced; nil if there is none.
+func progressOf(group *v1alpha1.NodeGroup) *v1alpha1.NodeGroupRolloutStatus {
+	if !inRollout(group) || group.Status.Rollout == nil || group.Status.Rollout.ID != group.Spec.Rollout.ID || group.Status.Rollout.Phase == v1alpha1.RolloutScaleDown {
+		return nil
+	}
+	return group.Status.Rollout
+}
+
+// outdated reports whether a machine was not made for the rollout of its group.
+func outdated(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
+	return m.Spec.Rollout != group.Spec.Rollout.ID
 }
 
 // observeIn takes from machines what the plan of their group depends on.
@@ -61,19 +69,21 @@ func observeIn(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Ma
 	if !inRollout(group) {
 		return observed
 	}
+	status := progressOf(group)
 	for i := range machines {
-		observed[i].Outdated = machines[i].Spec.Rollout != group.Spec.Rollout.ID
+		observed[i].Outdated = outdated(&machines[i], group)
+		observed[i].Draining = status != nil && slices.Contains(status.Draining, machines[i].Name)
 	}
 	return observed
 }
 
 // rollout sets in the status of the group how far its rollout is, and returns the next step.
-func (r *groups) rollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) plan.Step {
+func (r *groups) rollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) (plan.Step, error) {
 	desired := int(group.Spec.ScalingConfig.DesiredSize)
 	wanted := group.Spec.Rollout
 	if wanted == nil {
 		group.Status.Rollout = nil
-		return plan.Step{Size: desired}
+		return plan.Step{Size: desired}, nil
 	}
 	now := metav1.NewTime(r.Now().Truncate(time.Second))
 	status := group.Status.Rollout
@@ -82,30 +92,90 @@ func (r *groups) rollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine)
 		group.Status.Rollout = status
 	}
 	if !inRollout(group) {
-		status.Draining = ""
-		return plan.Step{Size: desired}
+		status.Draining = nil
+		return plan.Step{Size: desired}, nil
 	}
-	step := plan.Rollout(desired, observeIn(group, machines), status.Draining, wanted.Force)
-	if outdated := int32(step.Outdated); outdated != status.Outdated || step.Drain != status.Draining { //nolint:gosec // a group has 5,000 machines at most
-		status.Outdated, status.Draining, status.StepTime = outdated, step.Drain, now
+	policy, err := r.policy(group)
+	if err != nil {
+		return plan.Step{}, err
 	}
-	switch {
-	case step.Outdated == 0:
-	case step.Stuck:
-		r.giveUp(group, codeEviction, fmt.Sprintf("the pods of machine %s are not gone: %s", step.Drain, drainedMessage(machines, step.Drain)))
-	case step.Drain == "" && r.Now().Sub(status.StepTime.Time) >= rolloutPatience:
-		r.giveUp(group, codeCreation, fmt.Sprintf("no new machine is Ready after %v: %s", rolloutPatience, cmp.Or(trouble(machines), "none says why")))
+	observed := observeIn(group, machines)
+	step := plan.Rollout(desired, observed, plan.Phase(status.Phase), policy)
+	before := status.DeepCopy()
+	status.Phase, status.Outdated, status.Updated, status.Draining = v1alpha1.RolloutPhase(step.Phase), int32(step.Outdated), 0, nil //nolint:gosec // a group has 5,000 machines at most
+	status.Total = max(status.Total, status.Outdated)
+	for _, m := range observed {
+		if m.Ready && !m.Outdated && !m.Deleting {
+			status.Updated++
+		}
 	}
-	if status.Code != "" {
-		return plan.Step{Size: desired, Outdated: step.Outdated}
+	for _, action := range step.Actions {
+		status.Draining = append(status.Draining, action.Drain+action.Delete)
+		if action.Drain != "" && !slices.Contains(before.Draining, action.Drain) {
+			r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "Replacing", "Drain", "machine %s is drained: %s", action.Drain, action.Reason)
+		}
 	}
-	return step
+	slices.Sort(status.Draining)
+	if status.Phase != before.Phase || status.Outdated != before.Outdated || status.Updated != before.Updated || !slices.Equal(status.Draining, before.Draining) {
+		status.StepTime = now
+	}
+	if code, message := r.failure(group, machines, step); code != "" {
+		status.Code, status.Message, status.Draining = code, readiness.Shorten(message), nil
+		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, code, "Rollout", "%s", status.Message)
+		return plan.Step{Size: desired, Outdated: step.Outdated}, nil
+	}
+	return step, nil
 }
 
-func (r *groups) giveUp(group *v1alpha1.NodeGroup, code, message string) {
+// policy is how a rollout replaces the machines of a group.
+func (r *groups) policy(group *v1alpha1.NodeGroup) (plan.Policy, error) {
+	usage, err := r.Usage()
+	if err != nil {
+		return plan.Policy{}, fmt.Errorf("looking at the subnets of the cluster's VPC: %w", err)
+	}
+	zones := map[string]bool{}
+	named := r.subnetsOf(group)
+	for _, subnet := range usage {
+		if slices.Contains(named, v1alpha1.SubnetID(subnet.ID)) {
+			zones[subnet.Zone] = true
+		}
+	}
+	config := group.Spec.EKS.UpdateConfig
+	return plan.Policy{
+		MaxUnavailable: int(config.MaxUnavailable), Percentage: int(config.MaxUnavailablePercentage), Zones: len(zones),
+		Minimal: config.UpdateStrategy == v1alpha1.StrategyMinimal, Force: group.Spec.Rollout.Force,
+	}, nil
+}
+
+// failure says why the rollout of a group fails at a step, in EKS's word and in a sentence; "" if it goes on.
+func (r *groups) failure(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, step plan.Step) (code, message string) {
 	status := group.Status.Rollout
-	status.Code, status.Message, status.Draining = code, readiness.Shorten(message), ""
-	r.recorder.Eventf(group, nil, corev1.EventTypeWarning, code, "Rollout", "%s", readiness.Shorten(message))
+	ready := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady)
+	waited := r.Now().Sub(status.StepTime.Time)
+	switch {
+	case step.Stuck != "":
+		return codeEviction, fmt.Sprintf("the pods of machine %s are not gone: %s", step.Stuck, drainedMessage(machines, step.Stuck))
+	case step.Phase == plan.ScaleDown || len(status.Draining) > 0:
+	case waited >= roomPatience && ready != nil && ready.Reason == reasonFull:
+		return reasonFull, fmt.Sprintf("no room for a new machine for %v: %s", roomPatience, ready.Message)
+	case waited >= rolloutPatience:
+		return codeCreation, fmt.Sprintf("nothing has come of it for %v: %s", rolloutPatience, cmp.Or(trouble(machines), aboutLeaving(machines), "no new machine is Ready, and none says why"))
+	}
+	return "", ""
+}
+
+// aboutLeaving names a machine that is being deleted, and what it says.
+func aboutLeaving(machines []v1alpha1.Machine) string {
+	for i := range machines {
+		if m := &machines[i]; !alive(*m) {
+			said := ""
+			if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+				said = ": " + ready.Message
+			}
+			return fmt.Sprintf("machine %s is not gone%s", m.Name, said)
+		}
+	}
+	return ""
 }
 
 // drainedMessage is what is said of the pods of a machine.
@@ -115,38 +185,38 @@ func drainedMessage(machines []v1alpha1.Machine, name string) string {
 			return condition.Message
 		}
 	}
-	return "nothing is said of them"
+	return "its pods are about to be evicted"
 }
 
-// replace deletes the machine that a rollout has drained.
-func (r *groups) replace(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, name string) error {
-	if !slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == name && alive(m) }) {
-		return nil
+// sayRollout says how far the rollout of a group is, and what it waits for.
+func sayRollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) string {
+	status := group.Status.Rollout
+	if status.Phase == v1alpha1.RolloutScaleUp {
+		text := "additional machines are made"
+		if made := group.Status.Replicas - status.Outdated; made > 0 {
+			text = readiness.ReadyOf(status.Updated, made, "additional machine", "additional machines")
+		}
+		return fmt.Sprintf("%s: %s; to be replaced: %s", status.Phase, text, machinesOf(status.Outdated))
 	}
-	return r.carryOut(ctx, group, machines, plan.Action{Delete: name, Reason: fmt.Sprintf("rollout %s replaces it", group.Spec.Rollout.ID)})
+	text := fmt.Sprintf("%s: %d of %s replaced; %s", status.Phase, status.Total-status.Outdated, machinesOf(status.Total), areReady(group.Status.ReadyReplicas, group.Status.Replicas))
+	for _, name := range status.Draining {
+		text += fmt.Sprintf("; %s: %s", name, drainedMessage(machines, name))
+	}
+	return text
 }
 
-// evacuate drains a machine that is being replaced, while it lives. If the rollout ends before the machine is replaced,
-// its node takes pods again.
-func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
-	if isDraining(m, group) {
-		wait, err := r.drain(ctx, m, provider)
-		if err == nil && wait == 0 && meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained) == nil {
-			r.drained(m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
+// replace deletes the machines of a group that its rollout has drained, and reports whether there was one.
+func (r *groups) replace(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, actions []plan.Action) (bool, error) {
+	replaced := false
+	for _, action := range actions {
+		if action.Delete == "" {
+			continue
 		}
-		return wait, err
-	}
-	if meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained) == nil {
-		return 0, nil
-	}
-	if node != nil && node.Spec.Unschedulable {
-		before := node.DeepCopy()
-		node.Spec.Unschedulable = false
-		if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("having Node %s take pods again: %w", node.Name, err)
+		replaced = true
+		action.Reason = fmt.Sprintf("rollout %s replaces it, and %s", group.Spec.Rollout.ID, action.Reason)
+		if err := r.carryOut(ctx, group, machines, action); err != nil {
+			return true, err
 		}
 	}
-	meta.RemoveStatusCondition(&m.Status.Conditions, v1alpha1.ConditionDrained)
-	r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "NotReplaced", "Drain", "the rollout of its node group has ended: the machine stays, and takes pods")
-	return 0, nil
+	return replaced, nil
 }

@@ -3,13 +3,17 @@
 package nodegroup
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -69,14 +73,14 @@ func isDrained(status metav1.ConditionStatus, reason string) func(*v1alpha1.Mach
 func TestRollout(t *testing.T) {
 	w := rolling(t, false)
 	old, fresh := w.all(t)
-	if status := w.group(t).Status.Rollout; fresh == nil || fresh.Spec.Rollout != "u1" || status.Outdated != 1 || status.Draining != "" {
+	if status := w.group(t).Status.Rollout; fresh == nil || fresh.Spec.Rollout != "u1" || status.Outdated != 1 || status.Phase != v1alpha1.RolloutScaleUp || status.Draining != nil {
 		t.Fatalf("%+v, %+v", fresh, status)
 	}
-	if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Draining != "" {
+	if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Draining != nil {
 		t.Error("it is drained before there is another one")
 	}
 	w.setStatus(t, fresh, becomesReady)
-	if status := w.group(t).Status; status.Rollout.Draining != old.Name || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+	if status := w.group(t).Status; !slices.Equal(status.Rollout.Draining, []string{old.Name}) || status.Rollout.Phase != v1alpha1.RolloutUpgrade || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("%+v", status)
 	}
 	w.setStatus(t, old, isDrained(metav1.ConditionTrue, reasonDrained))
@@ -84,7 +88,7 @@ func TestRollout(t *testing.T) {
 		t.Errorf("%+v, %+v", old, fresh)
 	}
 	mustReconcile(t, w.groups(), "workers")
-	if status := w.group(t).Status; status.Rollout.Outdated != 0 || status.Rollout.Code != "" || status.Replicas != 1 || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+	if status := w.group(t).Status; status.Rollout.Outdated != 0 || status.Rollout.Total != 1 || status.Rollout.Phase != v1alpha1.RolloutScaleDown || status.Rollout.Code != "" || status.Replicas != 1 || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("%+v, %+v", status, status.Rollout)
 	}
 }
@@ -114,6 +118,19 @@ func TestRolloutsThatFail(t *testing.T) {
 			}
 			w.now = w.now.Add(time.Second)
 		}, code: codeCreation, stays: true},
+		"no room": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
+			t.Helper()
+			small(w, map[string]int{subnetA: 0, subnetB: 0})
+			fresh.Finalizers = nil
+			if err := errors.Join(w.management.Update(t.Context(), fresh), w.management.Delete(t.Context(), fresh)); err != nil {
+				t.Fatal(err)
+			}
+			mustReconcile(t, w.groups(), "workers")
+			if status := w.group(t).Status.Rollout; status.Code != "" || !strings.Contains(meta.FindStatusCondition(w.group(t).Status.Conditions, v1alpha1.ConditionReady).Message, "found no free address") || status.Phase != v1alpha1.RolloutScaleUp {
+				t.Errorf("%+v", status)
+			}
+			w.now = w.now.Add(roomPatience)
+		}, code: reasonFull, stays: true},
 		"stopped": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
 			t.Helper()
 			w.setStatus(t, fresh, becomesReady)
@@ -132,7 +149,7 @@ func TestRolloutsThatFail(t *testing.T) {
 			mustReconcile(t, w.groups(), "workers")
 			status := w.group(t).Status.Rollout
 			old, fresh = w.all(t)
-			if status.Code != c.code || (old != nil) != c.stays || (fresh != nil && alive(*fresh)) == c.stays || status.Draining != "" {
+			if status.Code != c.code || (old != nil) != c.stays || (fresh != nil && alive(*fresh)) == c.stays || status.Draining != nil {
 				t.Errorf("%+v: old %v, new %v", status, old != nil, fresh != nil && alive(*fresh))
 			}
 			if c.code == codeEviction && !strings.Contains(status.Message, "pods, it says") {
@@ -145,7 +162,7 @@ func TestRolloutsThatFail(t *testing.T) {
 // The machine that a rollout replaces is drained while it lives, and takes pods again if the rollout ends without it.
 func TestAMachineThatIsReplaced(t *testing.T) {
 	group, m := newTestGroup(1), newTestMachine()
-	group.Spec.Rollout, group.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Draining: id}
+	group.Spec.Rollout, group.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Phase: v1alpha1.RolloutUpgrade, Draining: []string{id}}
 	m.Spec.Labels, m.Spec.Taints = group.Spec.Labels, group.Spec.Taints
 	w := newWorld(t, group, m, newTestNode(corev1.ConditionTrue), running("web-0"))
 	w.faults.evict = func(c client.Client, pod client.Object) error {
@@ -175,6 +192,112 @@ func TestAMachineThatIsReplaced(t *testing.T) {
 	w.get(t, w.cluster, node, nodeName)
 	if m := w.machine(t); drainReason(m) != "" || node.Spec.Unschedulable {
 		t.Errorf("%+v, cordoned: %v", m.Status.Conditions, node.Spec.Unschedulable)
+	}
+}
+
+// Two machines of four are replaced at a time, and the controller, which is started anew for each look, never has more
+// going on than that.
+func TestRolloutInParallel(t *testing.T) {
+	group := newTestGroup(4)
+	group.Spec.Rollout, group.Spec.EKS.UpdateConfig.MaxUnavailable = &v1alpha1.NodeGroupRollout{ID: "u1"}, 2
+	objects := []client.Object{group, newTestCluster()}
+	for _, name := range []string{"i-a", "i-b", "i-c", "i-d"} {
+		m := newTestMachine()
+		m.Name, m.UID, m.Spec.NodeGroupUID, m.Status.Phase = name, types.UID(name), group.UID, v1alpha1.MachineReady
+		objects = append(objects, m)
+	}
+	w := newWorld(t, objects...)
+	var said []string
+	for range 20 {
+		mustReconcile(t, w.groups(), "workers")
+		is := w.group(t)
+		status := is.Status.Rollout
+		if ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady); len(said) == 0 || said[len(said)-1] != ready.Message {
+			said = append(said, ready.Message)
+		}
+		if status.Phase == v1alpha1.RolloutScaleDown {
+			break
+		}
+		machines := w.list(t)
+		if len(status.Draining) > 2 || len(machines) > 8 {
+			t.Fatalf("%d machines, %v are drained", len(machines), status.Draining)
+		}
+		for i := range machines {
+			m := &machines[i]
+			if slices.Contains(status.Draining, m.Name) {
+				isDrained(metav1.ConditionTrue, reasonDrained)(&m.Status)
+			}
+			m.Status.Phase = v1alpha1.MachineReady
+			if err := w.management.Status().Update(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	left := w.list(t)
+	if len(left) != 4 || slices.ContainsFunc(left, func(m v1alpha1.Machine) bool { return m.Spec.Rollout != "u1" }) {
+		t.Errorf("%+v", left)
+	}
+	want := []string{
+		"ScaleUp: additional machines are made; to be replaced: 4 machines",
+		"Upgrade: 0 of 4 machines replaced; 8 of 8 machines are Ready; i-a: its pods are about to be evicted; i-b: its pods are about to be evicted",
+		"Upgrade: 0 of 4 machines replaced; 6 of 6 machines are Ready; i-a: pods, it says; i-b: pods, it says",
+		"Upgrade: 2 of 4 machines replaced; 6 of 6 machines are Ready; i-c: its pods are about to be evicted; i-d: its pods are about to be evicted",
+		"Upgrade: 2 of 4 machines replaced; 4 of 4 machines are Ready; i-c: pods, it says; i-d: pods, it says",
+		"4 of 4 machines are Ready",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The nodes of machines that are to be replaced later take no pods meanwhile, unless somebody says that they should, and
+// do so again if the rollout ends before.
+func TestNodesOfMachinesToBeReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy v1alpha1.UpdateStrategy
+		cordoned bool // by somebody, before
+		want     bool
+		after    bool
+	}{
+		"cordoned":         {want: true},
+		"one after other":  {strategy: v1alpha1.StrategyMinimal},
+		"by somebody else": {cordoned: true, want: true, after: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group, m, node := newTestGroup(1), newTestMachine(), newTestNode(corev1.ConditionTrue)
+			group.Spec.Rollout, group.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Phase: v1alpha1.RolloutUpgrade}
+			group.Spec.EKS.UpdateConfig.UpdateStrategy = c.strategy
+			m.Spec.Labels, m.Spec.Taints = group.Spec.Labels, group.Spec.Taints
+			node.Spec.Unschedulable = c.cordoned
+			w := newWorld(t, group, m, node)
+			is := func() bool {
+				t.Helper()
+				mustReconcile(t, w.machines(), id)
+				mustReconcile(t, w.machines(), id)
+				w.get(t, w.cluster, node, nodeName)
+				return node.Spec.Unschedulable
+			}
+			if got := is(); got != c.want {
+				t.Errorf("during the rollout it is cordoned: %v", got)
+			}
+			if c.want && !c.cordoned {
+				node.Spec.Unschedulable = false
+				if err := w.cluster.Update(t.Context(), node); err != nil {
+					t.Fatal(err)
+				}
+				if is() {
+					t.Error("it is cordoned although somebody has uncordoned it")
+				}
+			}
+			wanted := w.group(t)
+			wanted.Spec.Rollout.Stopped = true
+			if err := w.management.Update(t.Context(), wanted); err != nil {
+				t.Fatal(err)
+			}
+			if got := is(); got != c.after || node.Annotations[v1alpha1.AnnotationCordoned] != "" {
+				t.Errorf("after the rollout it is cordoned: %v, %v", got, node.Annotations)
+			}
+		})
 	}
 }
 

@@ -19,15 +19,17 @@ type Machine struct {
 	Ready    bool // its Node is Ready
 	Deleting bool // it is on its way out, and does not count
 	Outdated bool // a rollout is to replace it
+	Draining bool // the rollout has chosen it
 	Drained  bool // its pods are gone
 	TimedOut bool // its pods are not gone, and it has waited for them for long enough
 	// Protected is kept when there are too many. It counts.
 	Protected bool
 }
 
-// Action is one thing to do: make Create machines, or delete the machine named Delete. The other is empty.
+// Action is one thing to do: make Create machines, or drain or delete the machine of the name. The others are empty.
 type Action struct {
 	Create int
+	Drain  string
 	Delete string
 	Reason string // a clause for people, as "the group has 2 of 3 machines"
 }

@@ -4,59 +4,137 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
-// Step is the next step of a rollout, which replaces the outdated machines of a group one at a time.
-type Step struct {
-	Size     int    // of the group meanwhile
-	Outdated int    // machines that are still to be replaced
-	Drain    string // the machine whose pods are to be evicted, or ""
-	Delete   bool   // it is to be deleted now
-	Stuck    bool   // its pods did not go in time, which ends the rollout
+// Policy is how a rollout replaces the outdated machines of a group, in EKS's terms.
+type Policy struct {
+	MaxUnavailable int  // machines that are drained or go at once; 0 if the percentage says it
+	Percentage     int  // of the desired size; 0 with MaxUnavailable 0 is one machine
+	Zones          int  // that the machines of the group are spread over
+	Minimal        bool // a machine goes before the one in its place is made
+	Force          bool // a machine goes although its pods did not go in time
 }
 
-// Rollout returns the next step:
+// MostAtOnce is the most that a rollout makes unavailable, or has in addition, at once.
+const MostAtOnce = 100
+
+// unavailable is how many machines are drained or go at once: of a percentage as many as it has wholly, but one at least.
+func (p Policy) unavailable(desired int) int {
+	return min(max(cmp.Or(p.MaxUnavailable, desired*p.Percentage/100), 1), MostAtOnce)
+}
+
+// surge is how many machines a group has in addition while some are outdated: two for each zone, or as many as may be
+// unavailable, but none that would take nobody's place.
+func (p Policy) surge(desired, outdated int) int {
+	if p.Minimal {
+		return 0
+	}
+	return min(max(2*p.Zones, p.unavailable(desired)), outdated, MostAtOnce)
+}
+
+// Phase is how far a rollout is. It does not go back.
+type Phase string
+
+// The phases of a rollout after the group was changed, which is EKS's first.
+const (
+	ScaleUp   Phase = "ScaleUp"   // the additional machines are made, and become Ready
+	Upgrade   Phase = "Upgrade"   // outdated machines are drained, and go
+	ScaleDown Phase = "ScaleDown" // the group returns to its size
+)
+
+// Step is what a rollout does next.
+type Step struct {
+	Phase    Phase
+	Size     int      // of the group meanwhile
+	Outdated int      // machines that are still to be replaced
+	Actions  []Action // machines to drain, or to go on draining, and to delete
+	Stuck    string   // the machine whose pods did not go in time, which ends the rollout
+}
+
+// Rollout returns the next step of a rollout that is in a phase, "" at first:
 //
-//	one machine more than desired ──► it is Ready ──► drain the oldest outdated one ──► its pods are gone ──► delete it ──► it is gone ──► the next
-//	                                                                  └─ they do not go in time: deleted if forced, else stuck
+//	additional machines are made ──► all are Ready ──► the oldest outdated ones are drained ──► the pods of one are gone ──► delete it ──► the next
+//	                                                          └─ they do not go in time: deleted if forced, else stuck
 //
-// Draining is the machine that was chosen before, or "".
-func Rollout(desired int, machines []Machine, draining string, force bool) Step {
-	var outdated []Machine
-	counted, waiting, leaving := 0, 0, 0
-	for _, machine := range machines {
+// At all times
+//   - no more machines are drained and going than may be unavailable,
+//   - no machine that is Ready is drained if fewer than desired would be Ready without it; by a minimal policy fewer
+//     than desired without those that may be unavailable,
+//   - the group has no more machines than desired and the additional ones, those that go included.
+//
+// There are never more additional machines than outdated ones, so that the last ones to go bring the group to its size,
+// and no pod has to move twice.
+func Rollout(desired int, machines []Machine, phase Phase, policy Policy) Step {
+	group := survey(machines)
+	if desired <= 0 || len(group.outdated) == 0 && (phase != Upgrade || group.leaving == 0) {
+		return Step{Phase: ScaleDown, Size: max(desired, 0)}
+	}
+	surge, unavailable := policy.surge(desired, len(group.outdated)), policy.unavailable(desired)
+	most, least := desired+surge, desired
+	if policy.Minimal {
+		least -= unavailable
+	}
+	step := Step{Phase: Upgrade, Outdated: len(group.outdated), Size: min(max(group.counted, most-group.leaving), most)}
+	if phase != Upgrade && surge > 0 && (group.counted < most || group.waiting > 0) {
+		step.Phase = ScaleUp
+		return step
+	}
+	busy, serving := group.leaving+group.draining, group.serving
+	for _, m := range group.outdated {
 		switch {
-		case machine.Deleting:
-			leaving++
-			continue
-		case machine.Outdated:
-			outdated = append(outdated, machine)
-		case !machine.Ready:
-			waiting++
+		case m.Draining && m.TimedOut && !m.Drained && !policy.Force:
+			step.Stuck = m.Name
+		case m.Draining && m.Drained:
+			step.Actions = append(step.Actions, Action{Delete: m.Name, Reason: "its pods are gone"})
+		case m.Draining && m.TimedOut:
+			step.Actions = append(step.Actions, Action{Delete: m.Name, Reason: "its pods did not go in time, and the rollout is forced"})
+		case m.Draining:
+			step.Actions = append(step.Actions, Action{Drain: m.Name, Reason: "its pods are not gone yet"})
+		case busy < unavailable && !m.Ready:
+			busy++
+			step.Actions = append(step.Actions, Action{Drain: m.Name, Reason: fmt.Sprintf("it is not Ready, and the first of %d to be replaced", len(group.outdated))})
+		case busy < unavailable && serving > least:
+			busy, serving = busy+1, serving-1
+			step.Actions = append(step.Actions, Action{Drain: m.Name, Reason: fmt.Sprintf("without it %d machines are Ready, and %d have to be", serving, max(least, 0))})
 		}
-		counted++
-	}
-	if len(outdated) == 0 || desired <= 0 {
-		return Step{Size: max(desired, 0)}
-	}
-	step := Step{Size: desired + 1, Outdated: len(outdated)}
-	if i := slices.IndexFunc(outdated, func(m Machine) bool { return m.Name == draining }); i >= 0 {
-		chosen := outdated[i]
-		step.Drain = chosen.Name
-		step.Delete = chosen.Drained || chosen.TimedOut && force
-		step.Stuck = chosen.TimedOut && !chosen.Drained && !force
-		return step
-	}
-	if leaving > 0 { // no third machine for the place of one
-		step.Size = min(max(counted, desired), desired+1)
-		return step
-	}
-	if counted == desired+1 && waiting == 0 {
-		slices.SortFunc(outdated, func(a, b Machine) int {
-			return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
-		})
-		step.Drain = outdated[0].Name
 	}
 	return step
+}
+
+// surveyed is what a rollout has to know of all machines of a group together.
+type surveyed struct {
+	outdated []Machine // the first to be replaced first
+	counted  int       // those that stay, and outdated ones
+	waiting  int       // those that stay, and are not Ready
+	serving  int       // those that are Ready, and not drained
+	draining int
+	leaving  int
+}
+
+func survey(machines []Machine) surveyed {
+	var s surveyed
+	for _, m := range machines {
+		if m.Deleting {
+			s.leaving++
+			continue
+		}
+		s.counted++
+		if m.Outdated {
+			s.outdated = append(s.outdated, m)
+		}
+		switch {
+		case m.Outdated && m.Draining:
+			s.draining++
+		case m.Ready:
+			s.serving++
+		case !m.Outdated:
+			s.waiting++
+		}
+	}
+	slices.SortFunc(s.outdated, func(a, b Machine) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	return s
 }

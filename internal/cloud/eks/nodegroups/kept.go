@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
 )
 
-// updateConfig is a maximum of machines that a rollout makes unavailable at once.
+// updateConfig is how a rollout replaces machines.
 type updateConfig struct {
 	MaxUnavailable, MaxUnavailablePercentage *int32
 	UpdateStrategy                           string
@@ -27,16 +27,21 @@ type remoteAccess struct {
 	SourceSecurityGroups []string
 }
 
-// strategyDefault makes a machine before it removes one, as Muster's rollouts do. EKS's other one, MINIMAL, removes
-// first.
-const strategyDefault = "DEFAULT"
-
-// from is what is kept of a request's maximum. One machine at a time is within every maximum, so that nothing else
-// depends on it.
-func (u *updateConfig) from(refuse eksfault.Refuse) (v1alpha1.NodeGroupUpdateConfig, error) {
-	var kept v1alpha1.NodeGroupUpdateConfig
-	if u.UpdateStrategy != "" && u.UpdateStrategy != strategyDefault {
-		return kept, refuse("Muster makes a machine before it removes one: updateStrategy must be %s, not %.40q", strategyDefault, u.UpdateStrategy)
+// from is what a node group has after a request. What the request leaves out stays, but a maximum takes the place of one
+// of the other form.
+func (u *updateConfig) from(kept v1alpha1.NodeGroupUpdateConfig, refuse eksfault.Refuse) (v1alpha1.NodeGroupUpdateConfig, error) {
+	switch strategy := v1alpha1.UpdateStrategy(u.UpdateStrategy); strategy {
+	case "":
+	case v1alpha1.StrategyDefault, v1alpha1.StrategyMinimal:
+		kept.UpdateStrategy = strategy
+	default:
+		return kept, refuse("updateStrategy must be %s or %s, not %.40q", v1alpha1.StrategyDefault, v1alpha1.StrategyMinimal, u.UpdateStrategy)
+	}
+	if u.MaxUnavailable != nil && u.MaxUnavailablePercentage != nil {
+		return kept, refuse("Give maxUnavailable or maxUnavailablePercentage, not both")
+	}
+	if u.MaxUnavailable != nil || u.MaxUnavailablePercentage != nil {
+		kept.MaxUnavailable, kept.MaxUnavailablePercentage = 0, 0
 	}
 	for _, limit := range []struct {
 		name string
@@ -54,9 +59,6 @@ func (u *updateConfig) from(refuse eksfault.Refuse) (v1alpha1.NodeGroupUpdateCon
 		}
 		*limit.into = *limit.is
 	}
-	if u.MaxUnavailable != nil && u.MaxUnavailablePercentage != nil {
-		return kept, refuse("Give maxUnavailable or maxUnavailablePercentage, not both")
-	}
 	return kept, nil
 }
 
@@ -68,13 +70,13 @@ func (n *nodeRepairConfig) from(refuse eksfault.Refuse) (*bool, error) {
 	return n.Enabled, nil
 }
 
-// kept is what a request asks for that has no effect.
+// kept is what a request asks for that is EKS's alone.
 func (in *createNodegroupInput) kept() (v1alpha1.NodeGroupEKS, error) {
 	var kept v1alpha1.NodeGroupEKS
 	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
 	var err error
 	if in.UpdateConfig != nil {
-		if kept.UpdateConfig, err = in.UpdateConfig.from(refuse); err != nil {
+		if kept.UpdateConfig, err = in.UpdateConfig.from(kept.UpdateConfig, refuse); err != nil {
 			return kept, err
 		}
 	}
@@ -119,16 +121,18 @@ func (a *API) checkRemoteAccess(ctx context.Context, of *v1alpha1.Cluster, in *c
 	return vpcconfig.CheckGroups(ctx, a.store.Management, of.Status.VPCID, in.RemoteAccess.SourceSecurityGroups)
 }
 
-// showKept adds the settings that are kept and have no effect. An update config that no request set has EKS's default,
-// maxUnavailable 1. Other settings that no request set are not shown: Terraform would plan to remove them.
+// showKept adds the settings that are EKS's. A maximum that no request set is EKS's default, maxUnavailable 1. Other
+// settings that no request set are not shown: Terraform would plan to remove them.
 func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
-	switch update := kept.UpdateConfig; {
+	update := kept.UpdateConfig
+	n.UpdateConfig = &updateConfig{UpdateStrategy: string(update.UpdateStrategy)}
+	switch {
 	case update.MaxUnavailablePercentage != 0:
-		n.UpdateConfig = &updateConfig{MaxUnavailablePercentage: &update.MaxUnavailablePercentage}
+		n.UpdateConfig.MaxUnavailablePercentage = &update.MaxUnavailablePercentage
 	case update.MaxUnavailable != 0:
-		n.UpdateConfig = &updateConfig{MaxUnavailable: &update.MaxUnavailable}
+		n.UpdateConfig.MaxUnavailable = &update.MaxUnavailable
 	default:
-		n.UpdateConfig = &updateConfig{MaxUnavailable: new(int32(1))}
+		n.UpdateConfig.MaxUnavailable = new(int32(1))
 	}
 	if kept.NodeRepairEnabled != nil {
 		n.NodeRepairConfig = &nodeRepairConfig{kept.NodeRepairEnabled}
@@ -141,24 +145,24 @@ func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
 	}
 }
 
-// updates plans the new maximum and the new switch.
+// updates plans how machines are replaced from now on, and the new switch.
 func (in *updateNodegroupConfigInput) updates(p *change.Plan, refuse eksfault.Refuse) error {
 	if in.UpdateConfig != nil {
-		kept, err := in.UpdateConfig.from(refuse)
+		wanted, err := in.UpdateConfig.from(p.Group.Spec.EKS.UpdateConfig, refuse)
 		if err != nil {
 			return err
 		}
+		p.Change.UpdateConfig = &wanted
 		for _, param := range []struct {
 			kind string
-			is   int32
-		}{{"MaxUnavailable", kept.MaxUnavailable}, {"MaxUnavailablePercentage", kept.MaxUnavailablePercentage}} {
-			if param.is != 0 {
-				p.Change.UpdateConfig = &kept
-				p.Param(param.kind, strconv.Itoa(int(param.is)))
+			is   *int32
+		}{{"MaxUnavailable", in.UpdateConfig.MaxUnavailable}, {"MaxUnavailablePercentage", in.UpdateConfig.MaxUnavailablePercentage}} {
+			if param.is != nil {
+				p.Param(param.kind, strconv.Itoa(int(*param.is)))
 			}
 		}
 		if in.UpdateConfig.UpdateStrategy != "" {
-			p.Param("UpdateStrategy", strategyDefault) // it is so already
+			p.Param("UpdateStrategy", in.UpdateConfig.UpdateStrategy)
 		}
 	}
 	if in.NodeRepairConfig != nil {

@@ -36,7 +36,7 @@ func (a *API) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput
 }
 
 // doUpdateNodegroupVersion begins a rollout: machines of another template version, or of an earlier template, are
-// replaced one at a time.
+// replaced as the group's updateConfig says.
 func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
 	return a.update(ctx, call, in.Named, in.ClientRequestToken, func(p *change.Plan) error {
 		p.Type, p.Change.Rollout = v1alpha1.UpdateVersion, &v1alpha1.UpdateRollout{Force: eksresource.Deref(in.Force, false)}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/machine"
+)
+
+// evacuate cordons the node of a machine that is to be replaced, and drains it when it is its turn, while it lives. If
+// the rollout ends before the machine is replaced, its node takes pods again.
+func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
+	if isDraining(m, group) {
+		wait, err := r.drain(ctx, m, provider, group)
+		if err == nil && wait == 0 && meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained) == nil {
+			r.drained(m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
+		}
+		return wait, err
+	}
+	meta.RemoveStatusCondition(&m.Status.Conditions, v1alpha1.ConditionDrained)
+	if node == nil || machineOf(node) != m.Name {
+		return 0, nil
+	}
+	_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
+	switch goes := goesLater(m, group); {
+	case goes && !cordoned: // once: somebody may uncordon it
+		return 0, r.cordon(ctx, node, m)
+	case !goes && cordoned:
+		return 0, r.uncordon(ctx, node, m)
+	}
+	return 0, nil
+}
+
+// isDraining reports whether the machine is one of those of its group that are being replaced now.
+func isDraining(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
+	if group == nil {
+		return false
+	}
+	status := progressOf(group)
+	return status != nil && slices.Contains(status.Draining, m.Name)
+}
+
+// goesLater reports whether the machine is to take no more pods, because others are there for them that stay. A rollout
+// that makes no additional machines has no others.
+func goesLater(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
+	if group == nil {
+		return false
+	}
+	status := progressOf(group)
+	return status != nil && status.Phase == v1alpha1.RolloutUpgrade && group.Spec.EKS.UpdateConfig.UpdateStrategy != v1alpha1.StrategyMinimal && outdated(m, group)
+}
+
+// cordon has a Node take no more pods. Unless its machine is being deleted, the Node says who has cordoned it: one that
+// somebody else has cordoned stays so.
+func (r *machines) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
+	if node.Spec.Unschedulable {
+		return nil
+	}
+	before := node.DeepCopy()
+	node.Spec.Unschedulable = true
+	if m.DeletionTimestamp.IsZero() {
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationCordoned, "rollout")
+	}
+	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("cordoning Node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// uncordon has a Node take pods again that a rollout has cordoned.
+func (r *machines) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
+	before := node.DeepCopy()
+	node.Spec.Unschedulable = false
+	delete(node.Annotations, v1alpha1.AnnotationCordoned)
+	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("having Node %s take pods again: %w", node.Name, err)
+	}
+	r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "NotReplaced", "Drain", "the rollout of its node group has ended: the machine stays, and takes pods")
+	return nil
+}
