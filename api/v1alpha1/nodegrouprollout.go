@@ -24,6 +24,30 @@ type NodeGroupRollout struct {
 	//
 	// +optional
 	Stopped bool `json:"stopped,omitempty"`
+
+	// KeepCurrent leaves machines running that are of the node group's version and launch template already.
+	//
+	// +optional
+	KeepCurrent bool `json:"keepCurrent,omitempty"`
+
+	// Before is what the node group was of before the rollout. An Update sets it, and one with undo goes back to it.
+	//
+	// +optional
+	Before *NodeGroupBefore `json:"before,omitempty"`
+}
+
+// NodeGroupBefore is what new machines of a node group were of before a rollout.
+type NodeGroupBefore struct {
+	// Version is the minor version of Kubernetes.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^1\.[0-9]{1,6}$`
+	Version string `json:"version,omitempty"`
+
+	// LaunchTemplate is the configuration of the launch.
+	//
+	// +optional
+	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 }
 
 // NodeGroupRolloutStatus is the progress of a rollout.
@@ -78,3 +102,40 @@ const (
 	RolloutUpgrade   RolloutPhase = "Upgrade"
 	RolloutScaleDown RolloutPhase = "ScaleDown"
 )
+
+// UpdateRollout replaces the machines of a node group. The id of the rollout is the name of the update.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.undo) || !self.undo || !has(self.version) && !has(self.launchTemplate)",message="undo goes back to the version and the launch template of before; leave version and launchTemplate out",fieldPath=".undo"
+type UpdateRollout struct {
+	// Force terminates a machine even if its pods cannot be evicted in time.
+	//
+	// +optional
+	Force bool `json:"force,omitempty"`
+
+	// Version is the new minor version of Kubernetes of the node group. If omitted, it is not changed.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^1\.[0-9]{1,6}$`
+	Version string `json:"version,omitempty"`
+
+	// LaunchTemplate configures new machines. If omitted, it is not changed.
+	//
+	// +optional
+	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
+
+	// KeepCurrent leaves machines running that are of the version and the launch template already.
+	//
+	// +optional
+	KeepCurrent bool `json:"keepCurrent,omitempty"`
+
+	// Undo goes back to the version and the launch template that the node group had before its last rollout. Machines that are of these still
+	// keep running.
+	//
+	// +optional
+	Undo bool `json:"undo,omitempty"`
+
+	// RollbackOnFailure has another update undo this one if its rollout fails.
+	//
+	// +optional
+	RollbackOnFailure bool `json:"rollbackOnFailure,omitempty"`
+}

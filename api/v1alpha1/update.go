@@ -231,25 +231,6 @@ type UpdateChange struct {
 	Addon *UpdateAddonSettings `json:"addon,omitempty"`
 }
 
-// UpdateRollout replaces the machines of a node group. The id of the rollout is the name of the update.
-type UpdateRollout struct {
-	// Force terminates a machine even if its pods cannot be evicted in time.
-	//
-	// +optional
-	Force bool `json:"force,omitempty"`
-
-	// Version is the new minor version of Kubernetes of the node group. If omitted, it is not changed.
-	//
-	// +optional
-	// +kubebuilder:validation:Pattern=`^1\.[0-9]{1,6}$`
-	Version string `json:"version,omitempty"`
-
-	// LaunchTemplate configures new machines. If omitted, it is not changed.
-	//
-	// +optional
-	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
-}
-
 // UpdateLabels changes labels. Labels that it does not name are not changed.
 type UpdateLabels struct {
 	// +optional

@@ -85,6 +85,9 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		if err := r.setBack(ctx, u, is.cluster, d); err != nil {
 			return settle(err)
 		}
+		if d, err = r.undo(ctx, u, is.group, d); err != nil {
+			return settle(err)
+		}
 	}
 	write := func(change func(*v1alpha1.UpdateStatus)) error {
 		return r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
@@ -203,13 +206,7 @@ func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts, stop 
 		before := is.group.DeepCopy()
 		nodegroupspec.Change(&is.group.Spec, u.Spec.Change)
 		if rollout := u.Spec.Change.Rollout; rollout != nil {
-			is.group.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: u.Name, Force: rollout.Force}
-			if rollout.Version != "" {
-				is.group.Spec.Version = rollout.Version
-			}
-			if rollout.LaunchTemplate != nil {
-				is.group.Spec.LaunchTemplate = rollout.LaunchTemplate.DeepCopy()
-			}
+			changeRollout(is.group, u.Name, *rollout)
 		}
 		metav1.SetMetaDataAnnotation(&is.group.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
 		return r.api.Patch(ctx, is.group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))

@@ -22,7 +22,8 @@
 //	somebody changes the cluster meanwhile,      the Update waits, up to these 20 minutes, until that is mended: it is not the
 //	and that is refused                          Update's fault
 //	the target is deleted, or made again         Failed, OperationNotPermitted
-//	a rollout is given up                        Failed, with the code of the rollout: PodEvictionFailure, NodeCreationFailure
+//	a rollout is given up                        Failed, with the code of the rollout: PodEvictionFailure, NodeCreationFailure, …
+//	it is, and rollbackOnFailure is true         the Update NAME-undo is made first, once, and waits for this one's end
 //	it is cancelled                              Cancelled before the change; a rollout stops first; other changes take effect all the same
 //	machines do not become Ready                 Failed, NodeCreationFailure, after 20 minutes; the size stays as it was asked for
 //	an add-on fails, or stays unhealthy          Failed, with the code and the message of the add-on's issue

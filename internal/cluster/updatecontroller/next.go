@@ -89,7 +89,7 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 	case u.Status.AppliedAt == nil && is.older != "":
 		return wait("update %s of %s comes first", is.older, what)
 	case u.Status.AppliedAt == nil:
-		return decision{step: stepApply}
+		return begin(u, is.group)
 	}
 	if u.Spec.Change.Rollout != nil {
 		return aboutLastNode(rolloutEffect(u, is.group), is.leaving, false)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/machine/plan"
 	"muster.dev/muster/internal/plane/readiness"
 )
@@ -58,9 +59,10 @@ func progressOf(group *v1alpha1.NodeGroup) *v1alpha1.NodeGroupRolloutStatus {
 	return group.Status.Rollout
 }
 
-// outdated reports whether a machine was not made for the rollout of its group.
+// outdated reports whether the rollout of its group is to replace a machine.
 func outdated(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
-	return m.Spec.Rollout != group.Spec.Rollout.ID
+	rollout := group.Spec.Rollout
+	return m.Spec.Rollout != rollout.ID && !(rollout.KeepCurrent && nodegroupspec.IsCurrent(m, group, group.Status.Version))
 }
 
 // observeIn takes from machines what the plan of their group depends on.

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // rolling is a world with a group of one machine that is to be replaced. Each step is by a controller that has just
@@ -247,6 +249,47 @@ func TestRolloutInParallel(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// New machines are spread over the zones as if those that they replace were gone already.
+func TestRolloutSpreadsAnew(t *testing.T) {
+	group := newTestGroup(2)
+	group.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}
+	objects := []client.Object{group, newTestCluster()}
+	for _, name := range []string{"i-a", "i-b"} {
+		m := newTestMachine()
+		m.Name, m.UID, m.Spec.NodeGroupUID, m.Spec.SubnetID, m.Status.Phase = name, types.UID(name), group.UID, subnetA, v1alpha1.MachineReady
+		objects = append(objects, m)
+	}
+	w := newWorld(t, objects...)
+	mustReconcile(t, w.groups(), "workers")
+	if got := placed(t, w); got != "3 1 0" {
+		t.Errorf("machines are in %s", got)
+	}
+}
+
+// A rollout that keeps current machines replaces those of another minor or launch template alone.
+func TestCurrentMachinesAreKept(t *testing.T) {
+	group := newTestGroup(1)
+	group.Spec.Rollout, group.Status.Version = &v1alpha1.NodeGroupRollout{ID: "u1", KeepCurrent: true}, release.Default().Minor()
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.MachineSpec)
+		want   bool
+	}{
+		"current": {func(*v1alpha1.MachineSpec) {}, false},
+		"another template": {func(s *v1alpha1.MachineSpec) {
+			s.LaunchTemplate = &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large"}
+		}, true},
+		"another minor": {func(s *v1alpha1.MachineSpec) { s.ImageID = ami.OfRelease(release.All()[0]) }, true},
+		"made for it":   {func(s *v1alpha1.MachineSpec) { s.Rollout, s.ImageID = "u1", ami.OfRelease(release.All()[0]) }, false},
+	} {
+		m := newTestMachine()
+		m.Spec.LaunchTemplate, m.Spec.ImageID = group.Spec.Launched(), ami.OfRelease(release.Default())
+		c.change(&m.Spec)
+		if got := outdated(m, group); got != c.want {
+			t.Errorf("%s: to be replaced: %v", name, got)
+		}
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
+	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
 type updateNodegroupVersionInput struct {
@@ -39,7 +39,8 @@ func (a *API) updateNodegroupVersion() awsfront.Spec[updateNodegroupVersionInput
 // replaced as the group's updateConfig says.
 func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call, in *updateNodegroupVersionInput) (*change.Output, error) {
 	return a.update(ctx, call, in.Named, in.ClientRequestToken, func(p *change.Plan) error {
-		p.Type, p.Change.Rollout = v1alpha1.UpdateVersion, &v1alpha1.UpdateRollout{Force: eksresource.Deref(in.Force, false)}
+		force := eksresource.Deref(in.Force, false)
+		p.Type, p.Change.Rollout = v1alpha1.UpdateVersion, &v1alpha1.UpdateRollout{Force: force, KeepCurrent: !force}
 		return a.planVersion(ctx, in, p)
 	})
 }
@@ -106,11 +107,10 @@ func (a *API) outdated(ctx context.Context, group *v1alpha1.NodeGroup, minor str
 	if err := a.store.Management.List(ctx, &all); err != nil {
 		return 0, eksfault.Away(fmt.Errorf("listing the machines of node group %s: %w", group.Spec.Name, err))
 	}
-	n, now := 0, group.Spec.Launched()
+	n := 0
 	for i := range all.Items {
 		m := &all.Items[i]
-		if m.Spec.NodeGroupUID == group.UID && m.DeletionTimestamp.IsZero() &&
-			(!equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, now) || ami.Release(m.Spec.ImageID).Minor() != minor) {
+		if m.Spec.NodeGroupUID == group.UID && m.DeletionTimestamp.IsZero() && !nodegroupspec.IsCurrent(m, group, minor) {
 			n++
 		}
 	}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updatecontroller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// changeRollout sets in a node group the rollout that an update of a name asks for, and keeps what the group is of now.
+func changeRollout(g *v1alpha1.NodeGroup, name string, asked v1alpha1.UpdateRollout) {
+	now := &v1alpha1.NodeGroupBefore{Version: cmp.Or(g.Spec.Version, g.Status.Version), LaunchTemplate: g.Spec.LaunchTemplate}
+	if asked.Undo && canUndo(g) {
+		before := g.Spec.Rollout.Before
+		g.Spec.Version, g.Spec.LaunchTemplate = before.Version, before.LaunchTemplate
+	}
+	if asked.Version != "" {
+		g.Spec.Version = asked.Version
+	}
+	if asked.LaunchTemplate != nil {
+		g.Spec.LaunchTemplate = asked.LaunchTemplate.DeepCopy()
+	}
+	g.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: name, Force: asked.Force, KeepCurrent: asked.KeepCurrent || asked.Undo, Before: now}
+}
+
+// begin says whether an update can change its target, which is a node group unless g is nil.
+func begin(u *v1alpha1.Update, g *v1alpha1.NodeGroup) decision {
+	if rollout := u.Spec.Change.Rollout; rollout != nil && rollout.Undo && !canUndo(g) {
+		return fail(codeNotPermitted, "nothing is known of what node group %s was of before: no update has rolled it out", u.Spec.NodeGroup)
+	}
+	return decision{step: stepApply}
+}
+
+// canUndo reports whether it is known what a node group was of before its last rollout.
+func canUndo(g *v1alpha1.NodeGroup) bool {
+	return g.Spec.Rollout != nil && g.Spec.Rollout.Before != nil
+}
+
+// undo makes the update that undoes one whose rollout failed, if that one asked for it. It is made before the failure is
+// written, and once, by its name: a service that is killed in between makes no second one.
+func (r *updates) undo(ctx context.Context, u *v1alpha1.Update, g *v1alpha1.NodeGroup, d decision) (decision, error) {
+	asked := u.Spec.Change.Rollout
+	if asked == nil || !asked.RollbackOnFailure || g == nil || g.Status.Rollout == nil || g.Status.Rollout.ID != u.Name || g.Status.Rollout.Code == "" {
+		return d, nil
+	}
+	back := &v1alpha1.Update{
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name + "-undo"},
+		Spec: v1alpha1.UpdateSpec{
+			ClusterName: u.Spec.ClusterName, NodeGroup: u.Spec.NodeGroup, TargetUID: u.Spec.TargetUID, Type: v1alpha1.UpdateVersion,
+			Change: v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Undo: true, Force: asked.Force}},
+		},
+	}
+	if err := r.api.Create(ctx, back); err != nil && !apierrors.IsAlreadyExists(err) {
+		return d, fmt.Errorf("making the update that undoes update %s: %w", u.Name, err)
+	}
+	d.message += fmt.Sprintf("; update %s takes the node group back", back.Name)
+	return d, nil
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updatecontroller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// A rollout that fails is undone by another update, if that was asked for, and by one however often the service is
+// killed: the group goes back to the version and the template of before.
+func TestAFailedRolloutIsUndone(t *testing.T) {
+	t.Parallel()
+	for kill := range 7 {
+		u, g := newUpdate("u1", v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Version: "1.37", RollbackOnFailure: true, LaunchTemplate: &v1alpha1.NodeGroupLaunchTemplate{UserData: "new"}}}), newGroup(2, 2)
+		g.Spec.Version, g.Spec.LaunchTemplate = "1.36", &v1alpha1.NodeGroupLaunchTemplate{UserData: "old"}
+		w := newWorld(t, newCluster(), g, u)
+		w.after = kill
+		for turn := range 14 {
+			for _, name := range []string{"u1", "u1-undo"} {
+				if err := w.step(name); err != nil && !errors.Is(err, errKilled) {
+					t.Fatal(err)
+				}
+			}
+			if w.get(g); turn == 6 {
+				g.Status.Rollout = &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Outdated: 1, Code: "PodEvictionFailure", Message: "a budget"}
+				if err := w.api.Status().Update(t.Context(), g); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.get(u)
+		if errs := u.Status.Errors; u.Status.Phase != v1alpha1.UpdateFailed || len(errs) != 1 || errs[0].ErrorMessage != "a budget; update u1-undo takes the node group back" {
+			t.Errorf("killed at %d: %+v", kill, u.Status)
+		}
+		want := &v1alpha1.NodeGroupRollout{ID: "u1-undo", KeepCurrent: true, Before: &v1alpha1.NodeGroupBefore{Version: "1.37", LaunchTemplate: &v1alpha1.NodeGroupLaunchTemplate{UserData: "new"}}}
+		if diff := cmp.Diff(want, g.Spec.Rollout); diff != "" || g.Spec.Version != "1.36" || g.Spec.LaunchTemplate.UserData != "old" {
+			t.Errorf("killed at %d: %s, %+v, %s", kill, g.Spec.Version, g.Spec.LaunchTemplate, diff)
+		}
+		var all v1alpha1.UpdateList
+		if err := w.api.List(t.Context(), &all); err != nil || len(all.Items) != 2 {
+			t.Errorf("killed at %d: %d updates, %v", kill, len(all.Items), err)
+		}
+	}
+}
+
+// What a group was of before is not known if no update has rolled it out, and an update that was not asked to go back
+// does not.
+func TestRolloutsThatAreNotUndone(t *testing.T) {
+	t.Parallel()
+	u, g := newUpdate("u1", v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Undo: true}}), newGroup(2, 2)
+	g.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: "by-hand"}
+	w := newWorld(t, newCluster(), g, u)
+	if err := w.step("u1"); err != nil {
+		t.Fatal(err)
+	}
+	if w.get(u); u.Status.Phase != v1alpha1.UpdateFailed || !strings.Contains(u.Status.Errors[0].ErrorMessage, "nothing is known of what node group web was of before") {
+		t.Errorf("%+v", u.Status)
+	}
+
+	u, g = newUpdate("u2", v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{}}), newGroup(2, 2)
+	g.Spec.Rollout, g.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u2"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u2", Code: "PodEvictionFailure", Message: "a budget"}
+	g.Annotations = map[string]string{v1alpha1.AnnotationUpdate: "u2"}
+	w = newWorld(t, newCluster(), g, u)
+	for range 3 {
+		if err := w.step("u2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.get(u)
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "blue", Name: "u2-undo"}, &v1alpha1.Update{}); err == nil || u.Status.Phase != v1alpha1.UpdateFailed {
+		t.Errorf("%v, %+v", err, u.Status)
+	}
+}
