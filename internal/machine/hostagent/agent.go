@@ -75,6 +75,15 @@ func (h *Agent) List(ctx context.Context, ask List) ([]machine.Instance, error) 
 	return provider.List(ctx)
 }
 
+// Stop implements [Host].
+func (h *Agent) Stop(ctx context.Context, ask Machine) error {
+	provider, err := h.providers.Find(ask.Provider)
+	if err != nil {
+		return err
+	}
+	return provider.Stop(ctx, ask.ID)
+}
+
 // Terminate implements [Host].
 func (h *Agent) Terminate(ctx context.Context, ask Machine) error {
 	provider, err := h.providers.Find(ask.Provider)

@@ -81,6 +81,12 @@ func (c *Client) List(ctx context.Context, request List) ([]machine.Instance, er
 	return ask(ctx, c, listing(), request)
 }
 
+// Stop implements [Host].
+func (c *Client) Stop(ctx context.Context, request Machine) error {
+	_, err := ask(ctx, c, stopping(), request)
+	return err
+}
+
 // Terminate implements [Host].
 func (c *Client) Terminate(ctx context.Context, request Machine) error {
 	_, err := ask(ctx, c, terminating(), request)

@@ -23,6 +23,8 @@ type Host interface {
 	Get(ctx context.Context, ask Machine) (machine.Instance, error)
 	// List returns all machines of a provider, sorted by id.
 	List(ctx context.Context, ask List) ([]machine.Instance, error)
+	// Stop shuts the machine down and keeps what it has; Launch boots it again.
+	Stop(ctx context.Context, ask Machine) error
 	// Terminate ends the machine, detaches it and removes everything that it had. It is not an error if the machine does
 	// not exist.
 	Terminate(ctx context.Context, ask Machine) error

@@ -45,6 +45,8 @@ func (h *untouched) List(context.Context, hostagent.List) ([]machine.Instance, e
 	return nil, h.touch()
 }
 
+func (h *untouched) Stop(context.Context, hostagent.Machine) error { return h.touch() }
+
 func (h *untouched) Terminate(context.Context, hostagent.Machine) error { return h.touch() }
 
 func (h *untouched) Report(context.Context, hostagent.Machine) (*bootreport.Report, error) {
@@ -165,6 +167,7 @@ func TestHostileRequests(t *testing.T) {
 		"a field in other letters":                   {path: "get", body: body(t, one, `"id"`, `"ID"`), want: http.StatusBadRequest},
 		"an id of another form":                      {path: "get", body: body(t, one, id, "i-0123456789ABCDEF0"), want: http.StatusBadRequest},
 		"an id that is a path, to get":               {path: "get", body: body(t, one, id, "../../etc"), want: http.StatusBadRequest},
+		"an id that is a path, to stop":              {path: "stop", body: body(t, one, id, "i-0123456789abcdef0/.."), want: http.StatusBadRequest},
 		"an id that is a path, to terminate":         {path: "terminate", body: body(t, one, id, "i-0123456789abcdef0/.."), want: http.StatusBadRequest},
 		"an id that is a path, to report":            {path: "report", body: body(t, one, id, "/etc"), want: http.StatusBadRequest},
 		"an id that is a path, to launch":            {path: "launch", body: body(t, launch, id, "../../etc"), want: http.StatusBadRequest},

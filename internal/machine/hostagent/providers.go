@@ -51,6 +51,14 @@ func (p provider) List(ctx context.Context) ([]machine.Instance, error) {
 	return p.host.List(ctx, List{p.name})
 }
 
+// Stop implements [machine.Provider].
+func (p provider) Stop(ctx context.Context, id string) error {
+	if machine.ValidateID(id) != nil {
+		return nil //nolint:nilerr // no machine has such an id, so it does not run
+	}
+	return p.host.Stop(ctx, p.of(id))
+}
+
 // Terminate implements [machine.Provider].
 func (p provider) Terminate(ctx context.Context, id string) error {
 	if machine.ValidateID(id) != nil {

@@ -94,6 +94,7 @@ func handler(host Host) http.Handler {
 	serve(mux, host, launching())
 	serve(mux, host, getting())
 	serve(mux, host, listing())
+	serve(mux, host, stopping())
 	serve(mux, host, terminating())
 	serve(mux, host, reporting())
 	serve(mux, host, mounting())

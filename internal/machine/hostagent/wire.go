@@ -71,6 +71,8 @@ func silent[Q request](name string, do func(Host, context.Context, Q) error) ope
 	}}
 }
 
+func stopping() operation[Machine, nothing] { return silent("stop", Host.Stop) }
+
 func terminating() operation[Machine, nothing] { return silent("terminate", Host.Terminate) }
 
 func reporting() operation[Machine, *bootreport.Report] {

@@ -94,7 +94,7 @@ func TestLifeOfAnInstance(t *testing.T) {
 	}
 
 	// It dies, and is booted again.
-	w.provider.Stop(id)
+	w.provider.Die(id)
 	w.reconcile(t)
 	want(t, w.get(t), v1alpha1.MachineReady, reasonRunning)
 	if n := w.provider.Calls(fake.Launch); n != 2 {
@@ -137,7 +137,7 @@ func TestLaunchFails(t *testing.T) {
 func TestStoppedForReserve(t *testing.T) {
 	w := newWorld(t, newMachine())
 	w.reconcile(t)
-	w.provider.Stop(id)
+	w.provider.Die(id)
 	w.provider.Fail(fake.Launch, machine.ErrDiskReserve)
 	if result := w.reconcile(t); result.RequeueAfter != lookAgain {
 		t.Errorf("tries again after %v", result.RequeueAfter)

@@ -117,6 +117,10 @@ type Provider interface {
 	Get(ctx context.Context, id string) (Instance, error)
 	// List returns all instances whose records are not damaged, sorted by id.
 	List(ctx context.Context) ([]Instance, error)
+	// Stop shuts the instance down: its programs are asked to end, and after a while made to. Its disk, addresses and ids
+	// stay, and nothing of its memory does; Launch boots it again. An instance that does not run is stopped, and so is one
+	// that does not exist.
+	Stop(ctx context.Context, id string) error
 	// Terminate ends the instance and removes everything that it had. An instance that does not exist is terminated.
 	Terminate(ctx context.Context, id string) error
 }

@@ -286,6 +286,16 @@ func (p *provider) List(context.Context) ([]machine.Instance, error) {
 	return slices.Clone(p.instances), p.faults.call("List")
 }
 
+func (p *provider) Stop(_ context.Context, id string) error {
+	if err := p.faults.call("Stop"); err != nil {
+		return err
+	}
+	if i := p.index(id); i >= 0 {
+		p.instances[i].State = machine.Stopped
+	}
+	return nil
+}
+
 func (p *provider) Terminate(_ context.Context, id string) error {
 	if err := p.faults.call("Terminate"); err != nil {
 		return err

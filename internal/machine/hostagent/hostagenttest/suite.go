@@ -196,7 +196,7 @@ func unknownProviders(t *testing.T, reach Reach) {
 	_, dialed := host.Dial(t.Context(), hostagent.Dial{Machine: unknown, Address: netip.MustParseAddrPort("127.0.0.1:1")})
 	swept := host.Sweep(t.Context(), hostagent.Sweep{Provider: "capi", Cluster: "blue"})
 	for what, err := range map[string]error{
-		"Launch": launched, "Get": got, "List": listed, "Terminate": host.Terminate(t.Context(), unknown), "Report": reported, "Dial": dialed, "Sweep": swept,
+		"Launch": launched, "Get": got, "List": listed, "Stop": host.Stop(t.Context(), unknown), "Terminate": host.Terminate(t.Context(), unknown), "Report": reported, "Dial": dialed, "Sweep": swept,
 	} {
 		if err == nil || err.Error() != "this service has no provider of capi machines" {
 			t.Errorf("%s: %v", what, err)

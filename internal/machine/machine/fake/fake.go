@@ -33,6 +33,7 @@ type Method string
 // The methods that can be told to fail.
 const (
 	Launch    Method = "Launch"
+	Stop      Method = "Stop"
 	Get       Method = "Get"
 	List      Method = "List"
 	Terminate Method = "Terminate"
@@ -69,10 +70,14 @@ func (p *Provider) Fail(method Method, errs ...error) {
 	p.failures[method] = append(p.failures[method], errs...)
 }
 
-// Stop makes a machine stop by itself, as one whose process has been killed.
-func (p *Provider) Stop(id string) {
+// Die makes a machine stop by itself, as one whose process has been killed.
+func (p *Provider) Die(id string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	p.halt(id)
+}
+
+func (p *Provider) halt(id string) {
 	if instance, ok := p.instances[id]; ok {
 		instance.State = machine.Stopped
 		p.instances[id] = instance
@@ -169,6 +174,17 @@ func (p *Provider) List(ctx context.Context) ([]machine.Instance, error) {
 		instances = append(instances, p.instances[id])
 	}
 	return instances, nil
+}
+
+// Stop implements [machine.Provider].
+func (p *Provider) Stop(ctx context.Context, id string) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if err := p.enter(ctx, Stop); err != nil {
+		return err
+	}
+	p.halt(id)
+	return nil
 }
 
 // Terminate implements [machine.Provider].

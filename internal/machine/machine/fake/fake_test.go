@@ -36,9 +36,9 @@ func TestFailsOnDemand(t *testing.T) {
 	if got := string(p.UserData(machinetest.First)); got != "told" {
 		t.Errorf("user data is %q", got)
 	}
-	p.Stop(machinetest.First)
+	p.Die(machinetest.First)
 	if instance, err := p.Get(t.Context(), machinetest.First); err != nil || instance.State != machine.Stopped {
-		t.Errorf("Get after Stop: %+v, %v", instance, err)
+		t.Errorf("Get after Die: %+v, %v", instance, err)
 	}
 	if p.Calls(fake.Launch) != 2 {
 		t.Errorf("Launch was called %d times, want 2", p.Calls(fake.Launch))

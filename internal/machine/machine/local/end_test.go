@@ -71,7 +71,7 @@ func TestEndOfAProcessThatHangs(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	if err := p.Stop(t.Context(), id, 0); err != nil {
+	if err := p.Stop(t.Context(), id); err != nil {
 		t.Errorf("%v after %s", err, time.Since(begun))
 	}
 	if _, running, err := p.find(id); err != nil || running {

@@ -271,7 +271,7 @@ func TestAttachLoop(t *testing.T) {
 	if _, err := p.AttachLoop(id, file, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Stop(t.Context(), id, 0); err != nil {
+	if err := p.Stop(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if has, err := p.Loops(id); err != nil || len(has) > 0 {

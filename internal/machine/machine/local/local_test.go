@@ -168,7 +168,7 @@ func TestReboot(t *testing.T) {
 		t.Error("the second boot has the first one's identity")
 	}
 	started := time.Now()
-	if err := p.Stop(t.Context(), machinetest.First, 5*time.Second); err != nil {
+	if err := p.Stop(t.Context(), machinetest.First); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(started); took > 4*time.Second {
@@ -217,7 +217,7 @@ func TestUserData(t *testing.T) {
 	if got, ok := p.Report(machinetest.First); ok {
 		t.Errorf("the machine goes on, and reports %+v", got)
 	}
-	if err := p.Stop(t.Context(), machinetest.First, 5*time.Second); err != nil {
+	if err := p.Stop(t.Context(), machinetest.First); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.prepareDisk(t.Context(), machinetest.First); err != nil { // for this test to write there

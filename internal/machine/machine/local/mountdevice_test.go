@@ -124,7 +124,7 @@ func TestMountDevice(t *testing.T) {
 	if err := kept.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Stop(t.Context(), id, 0); err != nil {
+	if err := p.Stop(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the device goes with the machine's mounts", func() error {

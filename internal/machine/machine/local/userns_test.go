@@ -93,7 +93,7 @@ func TestIsolatedFromTheNextBootOn(t *testing.T) {
 	}
 	request.OwnIDs = true
 	launch(false) // it runs
-	if err := p.Stop(t.Context(), machinetest.First, 0); err != nil {
+	if err := p.Stop(t.Context(), machinetest.First); err != nil {
 		t.Fatal(err)
 	}
 	launch(true)
@@ -118,7 +118,7 @@ func TestIsolatedFromTheNextBootOn(t *testing.T) {
 	}
 	eventually(t, "the sandbox image is imported once more", func() error { _, err := os.Stat(mark); return err })
 	request.OwnIDs = false
-	if err := p.Stop(t.Context(), machinetest.First, 0); err != nil {
+	if err := p.Stop(t.Context(), machinetest.First); err != nil {
 		t.Fatal(err)
 	}
 	launch(true) // and none loses them

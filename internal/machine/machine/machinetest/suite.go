@@ -64,6 +64,7 @@ func Run(t *testing.T, name v1alpha1.Provider, userData []byte, factory func(t *
 		"LaunchAssignsAddressAndName":      s.launchAssigns,
 		"LaunchIsIdempotent":               s.launchIsIdempotent,
 		"LaunchRefusesBadRequests":         s.launchRefuses,
+		"StopKeepsAndLaunchBootsAgain":     s.stopKeeps,
 		"TerminateRemovesAndIsIdempotent":  s.terminateRemoves,
 		"AddressesAreReused":               s.addressesAreReused,
 		"ListIsSorted":                     s.listIsSorted,
@@ -141,6 +142,50 @@ func (s *suite) launchRefuses(t *testing.T, factory Factory) {
 	instances, err := p.List(t.Context())
 	if err != nil || len(instances) != 0 {
 		t.Errorf("List after refused launches is %v, %v; want nothing", instances, err)
+	}
+}
+
+func (s *suite) stopKeeps(t *testing.T, factory Factory) {
+	p := factory(t)
+	for _, id := range []string{First, "no id at all"} {
+		if err := p.Stop(t.Context(), id); err != nil {
+			t.Errorf("Stop of %q, which does not exist: %v", id, err)
+		}
+	}
+	if left, err := p.List(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("List after Stop of what does not exist is %v, %v; want nothing", left, err)
+	}
+	first := s.launch(t, p, First)
+	stopped := first
+	stopped.State = machine.Stopped
+	for range 2 {
+		if err := p.Stop(t.Context(), First); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+		got, err := p.Get(t.Context(), First)
+		if err != nil {
+			t.Fatalf("Get after Stop: %v", err)
+		}
+		equal(t, "Get after Stop", got, stopped)
+	}
+	if other := s.launch(t, p, Second); other.PrivateIP == first.PrivateIP {
+		t.Errorf("another machine has the address %s of one that is stopped", other.PrivateIP)
+	}
+	p = factory(t)
+	instances, err := p.List(t.Context())
+	if err != nil || len(instances) != 2 {
+		t.Fatalf("List is %v, %v; want two", instances, err)
+	}
+	equal(t, "List of another provider", instances[0], stopped)
+	equal(t, "Launch after Stop", s.launch(t, p, First), first)
+	if err := p.Stop(t.Context(), First); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	if err := p.Terminate(t.Context(), First); err != nil {
+		t.Fatalf("Terminate of a stopped machine: %v", err)
+	}
+	if _, err := p.Get(t.Context(), First); !errors.Is(err, machine.ErrNotFound) {
+		t.Errorf("Get after Terminate: %v, want ErrNotFound", err)
 	}
 }
 

@@ -6,5 +6,6 @@
 // needs no root.
 //
 //	record appears -> key, client CSR -> Node, Ready -> Lease -> serving CSR -> renew Lease, status, certificates ...
-//	record goes    -> the node falls silent, as a machine that is switched off does
+//	record goes, or is marked as stopped -> the node falls silent, as a machine that is switched off does
+//	the mark goes  -> the node goes on with the certificates that it has
 package simulated

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -22,7 +25,10 @@ type Config struct {
 	Launched func()
 }
 
-// Provider keeps records of machines. A simulated machine runs for as long as it has a record.
+// stoppedFile is in the directory of a machine that is stopped.
+const stoppedFile = "stopped"
+
+// Provider keeps records of machines. A simulated machine runs for as long as it has a record and is not stopped.
 type Provider struct {
 	store    *machine.Store
 	launched func()
@@ -53,6 +59,9 @@ func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
+	if err := os.Remove(filepath.Join(p.store.Path(request.ID), stoppedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	}
 	p.launched()
 	return record.Instance(machine.Running), nil
 }
@@ -63,7 +72,21 @@ func (p *Provider) Get(_ context.Context, id string) (machine.Instance, error) {
 	if err != nil {
 		return machine.Instance{}, err
 	}
-	return record.Instance(machine.Running), nil
+	return record.Instance(p.state(id)), nil
+}
+
+// state is what a machine does that has a record.
+func (p *Provider) state(id string) machine.State {
+	if isStopped(p.store.Path(id)) {
+		return machine.Stopped
+	}
+	return machine.Running
+}
+
+// isStopped reports whether the machine of a directory is stopped.
+func isStopped(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, stoppedFile))
+	return err == nil
 }
 
 // List implements [machine.Provider].
@@ -74,9 +97,20 @@ func (p *Provider) List(context.Context) ([]machine.Instance, error) {
 	}
 	instances := make([]machine.Instance, 0, len(records))
 	for _, record := range records {
-		instances = append(instances, record.Instance(machine.Running))
+		instances = append(instances, record.Instance(p.state(record.ID)))
 	}
 	return instances, nil
+}
+
+// Stop implements [machine.Provider]. The simulator sees the mark, and lets the node fall silent.
+func (p *Provider) Stop(_ context.Context, id string) error {
+	if machine.ValidateID(id) != nil {
+		return nil // no machine has such an id, so it does not run
+	}
+	if err := os.WriteFile(filepath.Join(p.store.Path(id), stoppedFile), nil, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("stopping machine %s: %w", id, err)
+	}
+	return nil
 }
 
 // Terminate implements [machine.Provider].

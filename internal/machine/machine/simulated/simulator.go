@@ -141,6 +141,9 @@ func (s *Simulator) records(running map[string]context.CancelFunc) (map[string]*
 		if _, err := os.Lstat(filepath.Join(s.config.State.Machine(id), machine.UserDataFile)); err != nil {
 			continue
 		}
+		if isStopped(s.config.State.Machine(id)) {
+			continue
+		}
 		if _, ok := running[id]; ok {
 			found[id] = nil
 			continue

@@ -306,3 +306,35 @@ func TestTerminate(t *testing.T) {
 		t.Errorf("it still has files: %v", err)
 	}
 }
+
+// A machine that is stopped falls silent; started again it goes on as the same node, with the certificates that it has,
+// and without a token.
+func TestStopAndStart(t *testing.T) {
+	s := newScene(t, time.Hour)
+	defer s.simulate(t)()
+	instance := s.launch(t, 1, token)
+	s.eventually(t, s.ready(1))
+	if err := s.p.Stop(t.Context(), instance.ID); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(2 * time.Second) // the simulator has looked several times
+	s.server.mutex.Lock()
+	asked := len(s.server.requests)
+	s.server.nodes = map[string]*corev1.Node{} // somebody deletes the Node meanwhile
+	s.server.mutex.Unlock()
+	<-time.After(time.Second)
+	s.server.mutex.Lock()
+	if len(s.server.nodes) > 0 {
+		t.Error("a stopped machine registers its node")
+	}
+	s.server.mutex.Unlock()
+	if again := s.launch(t, 1, ""); again.PrivateDNSName != instance.PrivateDNSName {
+		t.Errorf("it is %s, was %s", again.PrivateDNSName, instance.PrivateDNSName)
+	}
+	s.eventually(t, s.ready(1))
+	s.server.mutex.Lock()
+	defer s.server.mutex.Unlock()
+	if n := len(s.server.requests); n != asked {
+		t.Errorf("it made %d requests for certificates, and has them", n-asked)
+	}
+}
