@@ -33,21 +33,25 @@ const (
 func SecretName(id string) string { return namePrefix + id }
 
 // Secret builds the Secret that makes the API server accept the token, for authentication only, until it expires, as a
-// member of the group of one machine.
-func Secret(t Token, machine string, expires time.Time) *corev1.Secret {
+// member of the group of one machine, and of that of its node if that is to join again.
+func Secret(b Bound) *corev1.Secret {
+	t, description := b.Token, "Lets machine "+b.Machine+" join, and no other."
+	if b.Rejoin != "" {
+		description = "Lets machine " + b.Machine + " join again, and no other."
+	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: SecretName(t.ID), Namespace: metav1.NamespaceSystem,
-			Labels: map[string]string{v1alpha1.LabelMachine: machine},
+			Labels: map[string]string{v1alpha1.LabelMachine: b.Machine},
 		},
 		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			keyID:             []byte(t.ID),
 			keySecret:         []byte(t.secret),
-			keyExpiration:     []byte(expires.UTC().Format(time.RFC3339)),
+			keyExpiration:     []byte(b.Expires.UTC().Format(time.RFC3339)),
 			keyAuthentication: []byte("true"),
-			keyGroups:         []byte(v1alpha1.BootstrapGroupPrefix + machine),
-			keyDescription:    []byte("Lets machine " + machine + " join, and no other."),
+			keyGroups:         []byte(b.groups()),
+			keyDescription:    []byte(description),
 		},
 	}
 }
@@ -56,7 +60,18 @@ func Secret(t Token, machine string, expires time.Time) *corev1.Secret {
 type Bound struct {
 	Token   Token
 	Machine string
+	// Rejoin is the name of the machine's node if that may be there already ([ScopeRejoin]).
+	Rejoin  string
 	Expires time.Time
+}
+
+// groups are the groups that bind the token.
+func (b Bound) groups() string {
+	groups := v1alpha1.BootstrapGroupPrefix + b.Machine
+	if b.Rejoin != "" {
+		groups += "," + v1alpha1.BootstrapGroupPrefix + string(ScopeRejoin) + ":" + strings.ReplaceAll(b.Rejoin, ".", ":")
+	}
+	return groups
 }
 
 // Expired reports whether the API server refuses it by now.
@@ -93,13 +108,20 @@ func fromSecret(s *corev1.Secret) (Bound, error) {
 	if _, ok := s.Data[keyAuthentication]; !ok {
 		return Bound{}, errors.New("it does not authenticate")
 	}
-	machine, ok := strings.CutPrefix(string(s.Data[keyGroups]), v1alpha1.BootstrapGroupPrefix)
-	if !ok || machine == "" || strings.ContainsAny(machine, ", ") || machine != s.Labels[v1alpha1.LabelMachine] {
+	b := Bound{Token: t, Machine: s.Labels[v1alpha1.LabelMachine]}
+	if _, again, ok := strings.Cut(string(s.Data[keyGroups]), ","); ok {
+		scope, ok, err := ParseGroup(again)
+		if err != nil || !ok || scope.Kind != ScopeRejoin {
+			return Bound{}, errors.New("its second group does not let a node join again")
+		}
+		b.Rejoin = scope.Value
+	}
+	if b.Machine == "" || string(s.Data[keyGroups]) != b.groups() {
 		return Bound{}, errors.New("its group and its label do not name one and the same machine")
 	}
-	expires, err := time.Parse(time.RFC3339, string(s.Data[keyExpiration]))
+	b.Expires, err = time.Parse(time.RFC3339, string(s.Data[keyExpiration]))
 	if err != nil {
 		return Bound{}, errors.New("its expiration is not a time")
 	}
-	return Bound{Token: t, Machine: machine, Expires: expires}, nil
+	return b, nil
 }

@@ -23,7 +23,7 @@ func secret(t *testing.T) *corev1.Secret {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return token.Secret(tok, machine, expires)
+	return token.Secret(token.Bound{Token: tok, Machine: machine, Expires: expires})
 }
 
 func TestSecret(t *testing.T) {
@@ -108,4 +108,27 @@ func FuzzFromSecret(f *testing.F) {
 			t.Errorf("accepted %q %q as %+v", groups, label, b)
 		}
 	})
+}
+
+// A token by which a machine's node may join again says so in a group of its own.
+func TestSecretLetsJoinAgain(t *testing.T) {
+	const node = "ip-172-31-0-5.ec2.internal"
+	one, err := token.FromSecret(secret(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Rejoin = node
+	s := token.Secret(one)
+	if got, want := string(s.Data["auth-extra-groups"]), "system:bootstrappers:muster:"+machine+",system:bootstrappers:muster:rejoin:ip-172-31-0-5:ec2:internal"; got != want {
+		t.Errorf("groups %s, want %s", got, want)
+	}
+	if again, err := token.FromSecret(s); err != nil || again != one {
+		t.Errorf("read back as %+v, %v; want %+v", again, err, one)
+	}
+	for _, group := range []string{"rejoin:Ip", "name:ip-172-31-0-5", machine, ""} {
+		s.Data["auth-extra-groups"] = []byte("system:bootstrappers:muster:" + machine + ",system:bootstrappers:muster:" + group)
+		if b, err := token.FromSecret(s); err == nil {
+			t.Errorf("a second group %q is read as %+v", group, b)
+		}
+	}
 }

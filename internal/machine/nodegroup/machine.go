@@ -99,7 +99,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	if joined || m.Spec.InstanceProfile != "" || m.Spec.NodeGroup == "" {
 		err = r.dropTokens(ctx, m)
 	} else {
-		credential, err = r.ensureToken(ctx, m)
+		credential, err = r.ensureToken(ctx, m, "")
 	}
 	if err != nil {
 		return 0, r.failed(m, "TokenFailed", err)

@@ -30,10 +30,11 @@ func (c credential) left(now time.Time) time.Duration {
 	return max(c.expires.Sub(now), time.Millisecond)
 }
 
-// ensureToken returns a token with which the machine may join: the one it has, unless that expired, else a new one. Its
-// Secret is the only place that keeps it, so a crash of the service at any moment loses nothing.
-func (r *machines) ensureToken(ctx context.Context, m *v1alpha1.Machine) (credential, error) {
-	found, err := r.findToken(ctx, m)
+// ensureToken returns a token with which the machine may join, or join again as a node that may be there: the one it
+// has, unless that expired, else a new one. Its Secret is the only place that keeps it, so a crash of the service at any
+// moment loses nothing.
+func (r *machines) ensureToken(ctx context.Context, m *v1alpha1.Machine, rejoin string) (credential, error) {
+	found, err := r.findToken(ctx, m, rejoin)
 	if err != nil || !found.token.IsZero() {
 		return found, err
 	}
@@ -45,7 +46,7 @@ func (r *machines) ensureToken(ctx context.Context, m *v1alpha1.Machine) (creden
 		return credential{}, err
 	}
 	expires := r.Now().Add(token.Lifetime).Truncate(time.Second)
-	if err := r.cluster.Create(ctx, token.Secret(fresh, m.Name, expires)); err != nil {
+	if err := r.cluster.Create(ctx, token.Secret(token.Bound{Token: fresh, Machine: m.Name, Rejoin: rejoin, Expires: expires})); err != nil {
 		return credential{}, fmt.Errorf("storing the bootstrap token: %w", err)
 	}
 	made := credential{token: fresh, expires: expires}
@@ -55,7 +56,7 @@ func (r *machines) ensureToken(ctx context.Context, m *v1alpha1.Machine) (creden
 
 // findToken returns the newest good token of the machine. Secrets that carry its label but are not its token, or are an
 // expired one, are removed.
-func (r *machines) findToken(ctx context.Context, m *v1alpha1.Machine) (credential, error) {
+func (r *machines) findToken(ctx context.Context, m *v1alpha1.Machine, rejoin string) (credential, error) {
 	secrets, err := r.tokensOf(ctx, m)
 	if err != nil {
 		return credential{}, err
@@ -63,7 +64,7 @@ func (r *machines) findToken(ctx context.Context, m *v1alpha1.Machine) (credenti
 	var best credential
 	for i := range secrets {
 		bound, err := token.FromSecret(&secrets[i])
-		if err != nil || bound.Machine != m.Name || bound.Expired(r.Now()) {
+		if err != nil || bound.Machine != m.Name || bound.Rejoin != rejoin || bound.Expired(r.Now()) {
 			if err := r.deleteSecret(ctx, &secrets[i]); err != nil {
 				return credential{}, err
 			}
