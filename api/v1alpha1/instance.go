@@ -39,6 +39,14 @@ func (m *Machine) AWSTags() map[string]string {
 	return tags
 }
 
+// StartedAt returns the time of the machine's last start, a reboot not counted: EC2's launch time.
+func (m *Machine) StartedAt() time.Time {
+	if m.Status.StartedAt != nil {
+		return m.Status.StartedAt.Time
+	}
+	return m.LaunchedAt()
+}
+
 // LaunchedAt returns the time of the launch, or until then the time at which the machine was requested.
 func (m *Machine) LaunchedAt() time.Time {
 	for _, record := range m.Status.Join {

@@ -19,6 +19,9 @@ const (
 	FinalizerMachine = "muster.dev/machine"
 	// FinalizerNodeGroup keeps a NodeGroup until its Machines are gone.
 	FinalizerNodeGroup = "muster.dev/nodegroup"
+	// ConditionRunning on a Machine reports whether it runs; if not, whether it is stopped, being stopped or rebooted. Its last transition
+	// is when that was begun. A Machine that was never stopped or rebooted does not have it, and neither has one that died by itself.
+	ConditionRunning = "Running"
 	// ConditionIdentity on a Machine that joins by role reports whether the cluster's authenticator lets it in; if not, which rule
 	// refused it and why.
 	ConditionIdentity = "Identity"
@@ -39,7 +42,29 @@ const (
 	MachineJoining     MachinePhase = "Joining"     // it runs; its Node is not Ready yet
 	MachineReady       MachinePhase = "Ready"       // its Node is Ready
 	MachineNotReady    MachinePhase = "NotReady"    // its Node was Ready and is not any more
+	MachineStopped     MachinePhase = "Stopped"     // it is stopped, or being stopped, as its spec says
 	MachineTerminating MachinePhase = "Terminating" // it is being deleted
+)
+
+// PowerState says whether a machine is to run.
+//
+// +kubebuilder:validation:Enum=Running;Stopped
+type PowerState string
+
+const (
+	// PowerRunning has the machine run. A machine that dies is booted again.
+	PowerRunning PowerState = "Running"
+	// PowerStopped has the machine shut down. It keeps its disk, addresses and identity.
+	PowerStopped PowerState = "Stopped"
+)
+
+// The reasons of ConditionRunning.
+const (
+	ReasonRunning   = "Running"
+	ReasonStopping  = "Stopping"
+	ReasonStopped   = "Stopped"
+	ReasonRebooting = "Rebooting"
+	ReasonStarting  = "Starting"
 )
 
 // JoinStep is a step on a machine's way into the cluster.
@@ -94,8 +119,8 @@ type Machine struct {
 	Status MachineStatus `json:"status,omitzero"`
 }
 
-// MachineSpec is the desired state of a machine. Tags, security groups, the two protections and the source check can be changed; other
-// fields cannot. The API server skips a field's own rule if the field is added or removed, so the spec has a rule for each optional field.
+// MachineSpec is the desired state of a machine. Power state, reboots, tags, security groups, the two protections and the source check can be
+// changed; other fields cannot. The API server skips a field's own rule if the field is added or removed, so the spec has a rule for each optional field.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeGroup) || has(self.clusterName)",message="a machine of a node group names its cluster",fieldPath=".clusterName"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName)",message="clusterName cannot be changed; replace the machine",fieldPath=".clusterName"
@@ -241,6 +266,18 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="reservation cannot be changed; replace the machine"
 	Reservation *Reservation `json:"reservation,omitempty"`
 
+	// PowerState says whether the machine is to run, which is so if it is empty. A stopped machine has no programs and no memory, and keeps its
+	// disk, addresses and identity. A node group replaces a stopped machine of its own.
+	//
+	// +optional
+	PowerState PowerState `json:"powerState,omitempty"`
+
+	// Reboots is how often the machine was asked to reboot. It is rebooted while status.reboots is another number.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Reboots int64 `json:"reboots,omitempty"`
+
 	// Tags are the instance's tags in the AWS API, without the tags that AWS sets itself, such as aws:autoscaling:groupName.
 	//
 	// +optional
@@ -300,6 +337,14 @@ func (s MachineSpec) Metadata() MetadataOptions {
 type MachineStatus struct {
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
+
+	// Reboots is the number of spec.reboots for which the machine was shut down last.
+	// +optional
+	Reboots int64 `json:"reboots,omitempty"`
+
+	// StartedAt is the time of the machine's last start after it had been stopped. A machine that was never stopped does not have it.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 
 	// NodeName is the name of the machine's Node: its private DNS name. No other machine may register it.
 	// +optional

@@ -45,6 +45,8 @@ var machineFields = map[string]machineField{
 	"disableSourceCheck":    {one: "false", other: "true", changeable: true},
 	"disableAPITermination": {one: "false", other: "true", changeable: true},
 	"protectedFromScaleIn":  {one: "false", other: "true", changeable: true},
+	"powerState":            {one: "Running", other: "Stopped", changeable: true},
+	"reboots":               {one: "1", other: "2", changeable: true},
 }
 
 // TestMachineFields changes, adds and removes each field of MachineSpec. Unless the field is changeable, the API server refuses each with a

@@ -75,7 +75,7 @@ func TestUpdates(t *testing.T) {
 		{"machine: a group of the same name", oldMachine, `{spec: {clusterName: muster, nodeGroup: workers, nodeGroupUID: other, provider: local}}`, []string{"spec.nodeGroupUID"}},
 		{"machine: a label", oldMachine, `{spec: {clusterName: muster, nodeGroup: workers, provider: local, labels: {a: b}}}`, []string{"spec.labels"}},
 		{"instance: nothing", oldInstance, `{}`, nil},
-		{"instance: what can be changed", oldInstance, instance("disableSourceCheck: true, disableAPITermination: true, protectedFromScaleIn: true, securityGroupIDs: [sg-0123456789abcdef1], tags: {Name: b}"), nil},
+		{"instance: what can be changed", oldInstance, instance("disableSourceCheck: true, disableAPITermination: true, protectedFromScaleIn: true, powerState: Stopped, reboots: 1, securityGroupIDs: [sg-0123456789abcdef1], tags: {Name: b}"), nil},
 		{"instance: a cluster", oldInstance, instance("clusterName: a"), []string{"spec.clusterName"}},
 		{"instance: a type", oldInstance, instance("instanceType: m5.large"), []string{"spec.instanceType"}},
 		{"instance: an image", oldInstance, instance("imageID: ami-0123456789abcdef0"), []string{"spec.imageID"}},

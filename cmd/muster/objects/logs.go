@@ -180,8 +180,13 @@ func (l *logsCommand) whyNone(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, kinds.AskTime)
 	defer cancel()
 	var m v1alpha1.Machine
-	if p, err := l.planes.Management(l.Options); err == nil && p.Read(ctx, id, &m) == nil && !m.Spec.Provider.Can(v1alpha1.KeepLogs) {
-		return fmt.Errorf("machine %s is %s and keeps no logs of its own: %s", id, m.Spec.Provider, machine.CannotError{Provider: m.Spec.Provider, Do: v1alpha1.KeepLogs}.Instead())
+	if p, err := l.planes.Management(l.Options); err == nil && p.Read(ctx, id, &m) == nil {
+		switch {
+		case !m.Spec.Provider.Can(v1alpha1.KeepLogs):
+			return fmt.Errorf("machine %s is %s and keeps no logs of its own: %s", id, m.Spec.Provider, machine.CannotError{Provider: m.Spec.Provider, Do: v1alpha1.KeepLogs}.Instead())
+		case m.Spec.PowerState == v1alpha1.PowerStopped:
+			return fmt.Errorf("machine %s is stopped, and its logs are on its disk, which is not mounted before it runs again: start it", id)
+		}
 	}
 	return fmt.Errorf("machine %s has no logs yet: it has not booted", id)
 }

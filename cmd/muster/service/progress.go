@@ -83,7 +83,7 @@ func progressRows(status servicestatus.Status, cluster servicestatus.Cluster, no
 	}
 	rows := []progressRow{plane}
 	for _, group := range cluster.NodeGroups {
-		row := progressRow{name: group.Name, ready: group.Ready == group.Desired && group.Machines == group.Desired}
+		row := progressRow{name: group.Name, ready: cluster.IsWhole(group)}
 		row.text = readiness.ReadyOf(group.Ready, group.Desired, "node", "nodes") + steps(cluster.Machines, group.Name)
 		if group.Machines == 0 && group.Message != "" && !row.ready {
 			row.text += ": " + group.Message

@@ -145,12 +145,22 @@ func (c Cluster) AsAsked() bool {
 	if !c.Settled || !c.Ready || slices.ContainsFunc(c.Components, func(p runner.Status) bool { return p.State != runner.Ready }) {
 		return false
 	}
-	for _, group := range c.NodeGroups {
-		if group.Ready != group.Desired || group.Machines != group.Desired {
-			return false
-		}
+	if slices.ContainsFunc(c.NodeGroups, func(g NodeGroup) bool { return !c.IsWhole(g) }) {
+		return false
 	}
 	return !slices.ContainsFunc(c.Machines, func(m Machine) bool { return m.Phase == v1alpha1.MachineReady && m.Message != "" })
+}
+
+// IsWhole reports whether a node group of the cluster has as many machines as it is to have, and each of them is Ready, or
+// stopped as it was asked to be.
+func (c Cluster) IsWhole(group NodeGroup) bool {
+	good := group.Ready
+	for _, m := range c.Machines {
+		if m.NodeGroup == group.Name && m.Phase == v1alpha1.MachineStopped {
+			good++
+		}
+	}
+	return good == group.Desired && group.Machines == group.Desired
 }
 
 // Add adds a cluster. Nodes of its local machines claim the host.

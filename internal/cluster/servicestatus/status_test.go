@@ -31,6 +31,14 @@ func TestReady(t *testing.T) {
 		"one that goes away tells why": {func(s *Cluster) {
 			s.Machines = []Machine{{Phase: v1alpha1.MachineTerminating, Message: "being deleted"}}
 		}, true},
+		"one is stopped": {func(s *Cluster) {
+			s.NodeGroups[1].Name, s.NodeGroups[1].Ready = "workers", 1
+			s.Machines = []Machine{{NodeGroup: "workers", Phase: v1alpha1.MachineReady}, {NodeGroup: "workers", Phase: v1alpha1.MachineStopped, Message: "it is stopped"}}
+		}, true},
+		"one is stopped of another group": {func(s *Cluster) {
+			s.NodeGroups[1].Name, s.NodeGroups[1].Ready = "workers", 1
+			s.Machines = []Machine{{NodeGroup: "others", Phase: v1alpha1.MachineStopped}}
+		}, false},
 		"one too many is ready": {func(s *Cluster) { s.NodeGroups[0].Machines, s.NodeGroups[0].Ready = 1, 1 }, false},
 	} {
 		s := Cluster{Settled: true, Ready: true, NodeGroups: []NodeGroup{{Desired: 0}, {Desired: 2, Machines: 2, Ready: 2}}}

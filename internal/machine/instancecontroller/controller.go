@@ -25,6 +25,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/power"
 	"muster.dev/muster/internal/machine/terminated"
 	"muster.dev/muster/internal/plane/readiness"
 )
@@ -35,6 +36,7 @@ const (
 	reasonNoProvider  = "NoProvider"
 	reasonFailed      = "LaunchFailed"
 	reasonStopped     = "InstanceStopped"
+	reasonStopFailed  = "StopFailed"
 	reasonTermination = "TerminationFailed"
 	reasonReserve     = "DiskReserve"
 	reasonDamaged     = "RecordDamaged"
@@ -150,13 +152,30 @@ func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 	case err != nil && !errors.Is(err, machine.ErrNotFound):
 		return 0, fmt.Errorf("asking the provider for instance %s: %w", m.Name, err)
 	}
+	step, err := power.Down(ctx, provider, m, instance, r.Now())
+	if err != nil {
+		r.judge(m, cmp.Or(m.Status.Phase, v1alpha1.MachinePending), reasonStopFailed, err.Error())
+		return 0, err
+	}
+	if step.Off {
+		r.judge(m, v1alpha1.MachineStopped, power.Was(m), "the instance does not run, as its spec says")
+		if step.Again {
+			return soon, nil
+		}
+		return lookAgain, nil
+	}
+	return r.launch(ctx, provider, m, instance)
+}
+
+// launch has an instance run, and returns when to look again.
+func (r *instances) launch(ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, instance machine.Instance) (time.Duration, error) {
 	if instance.State != machine.Running {
-		if instance.State == machine.Stopped {
+		if instance.State == machine.Stopped && power.Was(m) == "" {
 			r.judge(m, v1alpha1.MachineNotReady, reasonStopped, "the instance had stopped and is booted again")
 		}
-		groups, wrong := r.securityGroups(ctx, m)
-		if wrong != nil {
-			return 0, wrong
+		groups, err := r.securityGroups(ctx, m)
+		if err != nil {
+			return 0, err
 		}
 		instance, err = provider.Launch(ctx, machine.LaunchRequest{
 			ID: m.Name, UserData: m.Spec.UserData, SubnetID: string(m.Spec.SubnetID),
@@ -172,6 +191,8 @@ func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 			return failedAgain, nil
 		}
 	}
+	power.Up(m, r.Now())
+	power.Settle(m, r.Now())
 	adopt(m, instance)
 	r.judge(m, v1alpha1.MachineReady, reasonRunning, "the instance runs; it is of no cluster")
 	return lookAgain, nil

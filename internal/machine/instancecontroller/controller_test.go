@@ -122,6 +122,50 @@ func TestLifeOfAnInstance(t *testing.T) {
 	}
 }
 
+// An instance stops, starts and reboots as its spec says, and is not booted again meanwhile.
+func TestPower(t *testing.T) {
+	w := newWorld(t, newMachine())
+	w.reconcile(t)
+	change := func(change func(*v1alpha1.MachineSpec)) {
+		t.Helper()
+		m := w.get(t)
+		change(&m.Spec)
+		if err := w.api.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(s *v1alpha1.MachineSpec) { s.PowerState = v1alpha1.PowerStopped })
+	if result := w.reconcile(t); result.RequeueAfter != soon {
+		t.Errorf("goes on after %v", result.RequeueAfter)
+	}
+	want(t, w.get(t), v1alpha1.MachineStopped, v1alpha1.ReasonStopping)
+	for range 2 {
+		w.reconcile(t)
+		want(t, w.get(t), v1alpha1.MachineStopped, v1alpha1.ReasonStopped)
+	}
+	if w.provider.Calls(fake.Launch) != 1 || w.provider.Calls(fake.Stop) != 1 {
+		t.Errorf("%d launches, %d stops", w.provider.Calls(fake.Launch), w.provider.Calls(fake.Stop))
+	}
+	change(func(s *v1alpha1.MachineSpec) { s.PowerState = v1alpha1.PowerRunning })
+	w.reconcile(t)
+	want(t, w.get(t), v1alpha1.MachineReady, reasonRunning)
+	change(func(s *v1alpha1.MachineSpec) { s.Reboots++ })
+	for range 3 {
+		w.reconcile(t)
+	}
+	m := w.get(t)
+	want(t, m, v1alpha1.MachineReady, reasonRunning)
+	if w.provider.Calls(fake.Launch) != 3 || w.provider.Calls(fake.Stop) != 2 || m.Status.Reboots != 1 || m.Status.StartedAt == nil {
+		t.Errorf("%d launches, %d stops, status %+v", w.provider.Calls(fake.Launch), w.provider.Calls(fake.Stop), m.Status)
+	}
+	change(func(s *v1alpha1.MachineSpec) { s.Reboots++ })
+	w.provider.Fail(fake.Stop, errors.New("not now"))
+	if _, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: id}}); err == nil {
+		t.Error("a stop that fails is not tried again")
+	}
+	want(t, w.get(t), v1alpha1.MachineReady, reasonStopFailed)
+}
+
 func TestLaunchFails(t *testing.T) {
 	w := newWorld(t, newMachine())
 	w.provider.Fail(fake.Launch, machine.ErrSubnetFull)

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/machine/plan"
+	"muster.dev/muster/internal/machine/power"
 	"muster.dev/muster/internal/plane/readiness"
 )
 
@@ -28,6 +29,7 @@ func observe(m *v1alpha1.Machine) plan.Machine {
 		Created:  m.CreationTimestamp.Time,
 		Joined:   m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady || joinlog.Has(m.Status.Join, v1alpha1.StepNodeRegistered),
 		Ready:    m.Status.Phase == v1alpha1.MachineReady,
+		Stopped:  power.IsStopped(m),
 		Deleting: !m.DeletionTimestamp.IsZero(),
 		Drained:  drainReason(m) == reasonDrained,
 		TimedOut: drainReason(m) == reasonTimedOut,
@@ -55,23 +57,9 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	status := &group.Status
 	status.ObservedGeneration = group.Generation
 	status.Selector = labels.Set{v1alpha1.LabelCluster: group.Namespace, v1alpha1.LabelNodeGroup: group.Name}.String()
-	var leaving int32
+	var leaving, stopped int32
 	if machines != nil || failure == nil {
-		status.Replicas, status.ReadyReplicas, status.UpdatedReplicas = 0, 0, 0
-		for i, machine := range observeAll(machines) {
-			if !machine.Deleting && updated(&machines[i], group) {
-				status.UpdatedReplicas++
-			}
-			switch {
-			case machine.Deleting:
-				leaving++
-			case machine.Ready:
-				status.ReadyReplicas++
-				fallthrough
-			default:
-				status.Replicas++
-			}
-		}
+		leaving, stopped = countInto(status, group, machines)
 	}
 	desired := group.Spec.ScalingConfig.DesiredSize
 	ready := metav1.ConditionFalse
@@ -96,8 +84,10 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		reason, message = readiness.ReasonScaling, sayRollout(group, machines)
 	case status.Replicas != desired:
 		reason, message = readiness.ReasonScaling, readiness.Of(status.Replicas, desired, "machine", "machines")
-	case status.ReadyReplicas != desired:
+	case status.ReadyReplicas+stopped != desired:
 		reason, message = readiness.ReasonJoining, areReady(status.ReadyReplicas, desired)
+	case stopped > 0:
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; stopped: %s", areReady(status.ReadyReplicas, desired), machinesOf(stopped))
 	case leaving > 0:
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; going: %s%s", areReady(desired, desired), machinesOf(leaving), aboutLast(machines))
 	default:
@@ -108,6 +98,28 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonFull, "Create", "%s", readiness.Shorten(message))
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
+}
+
+// countInto counts the machines of a group in its status, and returns how many go and how many are stopped.
+func countInto(status *v1alpha1.NodeGroupStatus, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) (leaving, stopped int32) {
+	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas = 0, 0, 0
+	for i, machine := range observeAll(machines) {
+		if machine.Deleting {
+			leaving++
+			continue
+		}
+		status.Replicas++
+		if updated(&machines[i], group) {
+			status.UpdatedReplicas++
+		}
+		switch {
+		case machine.Ready:
+			status.ReadyReplicas++
+		case machine.Stopped:
+			stopped++
+		}
+	}
+	return leaving, stopped
 }
 
 // areReady says how many machines of a group are Ready, and machinesOf counts some.

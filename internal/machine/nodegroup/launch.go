@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/nodegroupspec"
+	"muster.dev/muster/internal/machine/power"
 	"muster.dev/muster/internal/plane/readiness"
 )
 
@@ -38,7 +39,7 @@ func (r *machines) launch(
 	if m.Spec.Isolation == v1alpha1.IsolationNone && !allowed {
 		return was, 0, hostroot.Refused{Cluster: m.Spec.ClusterName}
 	}
-	died := was.State == machine.Stopped
+	died := was.State == machine.Stopped && power.Was(m) == ""
 	if died {
 		if wait := r.relaunch.wait(m.Name, r.Now()); wait > 0 {
 			return was, wait, nil
@@ -93,15 +94,25 @@ func (r *machines) launch(
 	if instance.LaunchTime.IsZero() {
 		instance.LaunchTime = started
 	}
-	switch {
-	case died:
-		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "Relaunched", "Launch", "the instance had stopped and was booted again")
-	case was.State == machine.Running && m.Status.BootstrapTokenID != "":
-		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "TokenRenewed", "Launch", "the bootstrap token had expired before the machine joined; it has another")
-	default:
-		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "Launched", "Launch", "the instance was launched as %s", instance.PrivateDNSName)
-	}
+	kind, reason, note := launchNote(m, was, instance)
+	r.recorder.Eventf(m, nil, kind, reason, "Launch", "%s", note)
 	return instance, 0, nil
+}
+
+// launchNote is the Event of a launch that succeeded.
+func launchNote(m *v1alpha1.Machine, was, instance machine.Instance) (kind, reason, note string) {
+	down := power.Was(m)
+	switch {
+	case was.State == machine.Running && m.Status.BootstrapTokenID != "":
+		return corev1.EventTypeNormal, "TokenRenewed", "the bootstrap token had expired before the machine joined; it has another"
+	case was.State == machine.Stopped && down == v1alpha1.ReasonRebooting:
+		return corev1.EventTypeNormal, "Rebooted", "the instance was rebooted"
+	case was.State == machine.Stopped && down != "":
+		return corev1.EventTypeNormal, "Started", "the instance was started"
+	case was.State == machine.Stopped:
+		return corev1.EventTypeWarning, "Relaunched", "the instance had stopped and was booted again"
+	}
+	return corev1.EventTypeNormal, "Launched", "the instance was launched as " + instance.PrivateDNSName
 }
 
 // reasonReserve says that a machine was stopped because its disk took room that the host needs itself.

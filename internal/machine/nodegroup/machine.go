@@ -16,10 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/machine/machine"
-	"muster.dev/muster/internal/plane/readiness"
 )
 
 // routesAgain is how often a route is made sure of, should the VPC have lost it.
@@ -91,77 +89,17 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 		return 0, r.failed(m, "ClusterFailed", err)
 	}
 	m.Status.Join = joinlog.Merge(m.Status.Join, r.steps.Records(m.Name)...)
-	joined := node != nil || joinlog.Has(m.Status.Join, v1alpha1.StepReady)
-
-	// A machine that has joined gets no further token, even if its certificate expires: pods may read user data by now.
-	// A machine with an instance profile joins by its role, and a machine without a group by its own user data.
-	var credential credential
-	if joined || m.Spec.InstanceProfile != "" || m.Spec.NodeGroup == "" {
-		err = r.dropTokens(ctx, m)
-	} else {
-		credential, err = r.ensureToken(ctx, m, "")
-	}
-	if err != nil {
-		return 0, r.failed(m, "TokenFailed", err)
-	}
-	var wait time.Duration
-	queued := false
-	if instance.State != machine.Running || (!joined && credential.token.ID != m.Status.BootstrapTokenID) {
-		instance, wait, err = r.launch(ctx, provider, m, instance, credential.token)
-		queued = errors.Is(err, errQueued)
-		if err != nil && !queued {
-			reason := "LaunchFailed"
-			switch {
-			case errors.Is(err, machine.ErrSubnetFull):
-				reason = reasonFull
-			case errors.Is(err, machine.ErrNoPodSubnet):
-				reason = reasonPodZone
-			case errors.Is(err, hostroot.Refused{Cluster: m.Spec.ClusterName}):
-				reason = reasonHostRoot
-			case errors.Is(err, machine.ErrDiskReserve):
-				r.judge(m, v1alpha1.MachineNotReady, reasonReserve, err.Error())
-				return reserveAgain, nil
-			}
-			if instance.State != machine.Running && m.Status.Phase == v1alpha1.MachineReady { // whatever its Node still says
-				m.Status.Phase = v1alpha1.MachineNotReady
-			}
-			return 0, r.failed(m, reason, err)
-		}
-	}
-	var routed time.Duration
-	if wait == 0 {
-		m.Status.BootstrapTokenID = credential.token.ID
-		adopt(m, instance)
-		if routed, err = r.route(ctx, m, instance, node); err != nil { // routes go with a machine that stops
-			return 0, r.failed(m, "RouteFailed", err)
-		}
-	}
-	group, err := r.group(ctx, m)
+	t := &turn{machines: r, m: m, provider: provider, instance: instance, node: node}
+	off, err := t.down(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := r.labelManaged(ctx, m, node); err != nil {
-		return 0, r.failed(m, "NodeFailed", err)
+	if !off {
+		if on, err := t.up(ctx); err != nil || !on {
+			return t.wait, err
+		}
 	}
-	marked, err := r.mark(ctx, m, node, group)
-	if err != nil {
-		return 0, r.failed(m, "NodeFailed", err)
-	}
-	evacuated, err := r.evacuate(ctx, m, provider, node, group)
-	if err != nil {
-		return 0, r.failed(m, "DrainFailed", err)
-	}
-	said := troubled(m)
-	r.sum(m, instance, node)
-	if queued && m.Status.Phase != v1alpha1.MachineReady {
-		r.judge(m, m.Status.Phase, readiness.ReasonQueued, errQueued.Error())
-	}
-	if m.Status.Phase == v1alpha1.MachineReady {
-		r.Boots.heard(m.Name, readyOf(node).LastHeartbeatTime.Time)
-	}
-	reported := r.bootReport(m, instance, said)
-	checked := r.admission(ctx, m, instance)
-	return soonest(wait, credential.left(r.Now()), routed, marked, evacuated, reported, checked, r.untilLate(m)), nil
+	return t.tend(ctx)
 }
 
 // lost deletes a Machine whose instance is gone without it: its data cannot come back, and its group replaces it.

@@ -17,6 +17,7 @@ type Machine struct {
 	Created  time.Time
 	Joined   bool // its Node is registered
 	Ready    bool // its Node is Ready
+	Stopped  bool // it does not run, as its spec says
 	Deleting bool // it is on its way out, and does not count
 	Outdated bool // a rollout is to replace it
 	Draining bool // the rollout has chosen it

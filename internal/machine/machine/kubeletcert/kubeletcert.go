@@ -86,7 +86,7 @@ func readable(dir statedir.Dir, id string) error {
 	}
 	mounted, err := sparsedisk.Mounted(filepath.Join(dir.Machine(id), "root"))
 	if err == nil && !mounted {
-		err = fmt.Errorf("the disk of machine %s is not mounted before it boots again: wait for that, or delete the machine", id)
+		err = fmt.Errorf("the disk of machine %s is not mounted before it boots again: wait for that, start the machine if it is stopped, or delete it", id)
 	}
 	return err
 }
