@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+import "slices"
+
 // AutoScaling holds settings of a node group's Auto Scaling group, other than its sizes.
 type AutoScaling struct {
 	// Tags of the Auto Scaling group, in addition to those that EKS sets.
@@ -12,7 +14,8 @@ type AutoScaling struct {
 	// +kubebuilder:validation:MaxItems=50
 	Tags []AutoScalingTag `json:"tags,omitempty"`
 
-	// SuspendedProcesses are stored and returned, and have no effect: machines are still launched and terminated.
+	// SuspendedProcesses are stored and returned. HealthCheck, ReplaceUnhealthy and Terminate keep a stopped machine from being replaced; other
+	// processes have no effect: machines are still launched and terminated.
 	//
 	// +optional
 	// +listType=set
@@ -40,6 +43,18 @@ type AutoScaling struct {
 	// +kubebuilder:validation:MaxItems=5000
 	// +kubebuilder:validation:items:MaxLength=63
 	Ending []string `json:"ending,omitempty"`
+}
+
+// The processes of an Auto Scaling group whose suspension has an effect.
+const (
+	ProcessHealthCheck      = "HealthCheck"
+	ProcessReplaceUnhealthy = "ReplaceUnhealthy"
+	ProcessTerminate        = "Terminate"
+)
+
+// Suspends reports whether one of the processes is suspended.
+func (a AutoScaling) Suspends(processes ...string) bool {
+	return slices.ContainsFunc(a.SuspendedProcesses, func(p string) bool { return slices.Contains(processes, p) })
 }
 
 // AutoScalingTag is a tag of an Auto Scaling group.

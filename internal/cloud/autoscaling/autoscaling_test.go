@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -340,6 +341,24 @@ func TestTags(t *testing.T) {
 	if asked := strings.Join(w.gate.Asked, "\n"); !strings.Contains(asked, "aws:requesttag/team=blue aws:") || !strings.Contains(asked, "aws:tagkeys=team") {
 		t.Errorf("IAM is asked %s", asked)
 	}
+}
+
+// A machine that is stopped is unhealthy, unless its health is not looked at.
+func TestStoppedIsUnhealthy(t *testing.T) {
+	w := groupWorld(t)
+	m := &v1alpha1.Machine{}
+	if err := w.api.Get(t.Context(), client.ObjectKey{Name: instanceA}, m); err != nil {
+		t.Fatal(err)
+	}
+	m.Spec.PowerState = v1alpha1.PowerStopped
+	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStopped})
+	if err := w.api.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	ask := "DescribeAutoScalingInstances&InstanceIds.member.1=" + instanceA
+	w.ask(ask, 200, "<HealthStatus>UNHEALTHY</HealthStatus>")
+	w.ask("SuspendProcesses&AutoScalingGroupName="+workers+"&ScalingProcesses.member.1=HealthCheck", 200)
+	w.ask(ask, 200, "<HealthStatus>HEALTHY</HealthStatus>")
 }
 
 func TestRecords(t *testing.T) {

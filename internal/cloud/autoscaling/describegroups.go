@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/power"
 )
 
 // Settings that EKS gives the groups that it makes.
@@ -206,7 +207,7 @@ func (a *api) showInstance(g *group, m *v1alpha1.Machine, zones map[string]strin
 	if zone, err := a.region.Zone(shown.AvailabilityZone); err == nil {
 		shown.AvailabilityZoneID = zone.ID
 	}
-	if !m.DeletionTimestamp.IsZero() {
+	if !m.DeletionTimestamp.IsZero() || power.IsStopped(m) && !g.node.Spec.ScalingGroup().Suspends(v1alpha1.ProcessHealthCheck) {
 		shown.HealthStatus = "Unhealthy"
 	}
 	return shown

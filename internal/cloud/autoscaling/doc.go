@@ -10,6 +10,8 @@
 //	a machine is terminated with a decrement   one write makes the group smaller and names the machine; sent again, it is done once
 //	the service is killed after that write     the controller of node groups ends the machine
 //	a machine is terminated without            its Machine is deleted, and the group replaces it
-//	a process is suspended                     that is kept and read back, and nothing else
+//	a machine of a group is stopped            it is unhealthy, and the group replaces it
+//	HealthCheck or ReplaceUnhealthy is suspended, or Terminate   a stopped machine stays
+//	another process is suspended               that is kept and read back, and nothing else
 //	a group is made or deleted by itself       not yet: groups are those of node groups
 package autoscaling

@@ -127,7 +127,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return machines, err
 		}
 	}
-	if ended, err := r.endNamed(ctx, group, machines); err != nil {
+	if ended, err := r.endMarked(ctx, group, machines); err != nil {
 		return machines, err
 	} else if ended {
 		if machines, _, err = r.list(ctx, r.managementLive, group); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/plan"
+	"muster.dev/muster/internal/machine/power"
 )
 
 // scalable are the machines of a group as a plan sees them. Machines of a deleted group are not protected.
@@ -25,22 +26,43 @@ func scalable(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Mac
 	return observed
 }
 
-// endNamed deletes the machines that spec.autoScaling.ending names, and reports whether there was one. The write that
-// named them has made the group smaller, so that none is replaced and no other ends in its place.
-func (r *groups) endNamed(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) (bool, error) {
-	ending := group.Spec.ScalingGroup().Ending
+// endMarked deletes machines that go whatever the size of the group is, and reports whether there was one: those that
+// spec.autoScaling.ending names, and those that are stopped. The write that named a machine has made the group smaller, so
+// that it is not replaced and no other ends in its place. A stopped machine is replaced, as Auto Scaling does after
+// its health check.
+func (r *groups) endMarked(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) (bool, error) {
+	ending, size := group.Spec.ScalingGroup().Ending, int(group.Spec.ScalingConfig.DesiredSize)
 	ended := false
 	for i := range machines {
-		if m := &machines[i]; alive(*m) && slices.Contains(ending, m.Name) {
-			size := int(group.Spec.ScalingConfig.DesiredSize)
-			if err := r.endBecause(ctx, m, shrinkCause(r.Now(), "in response to a user request", size+1, size)); err != nil {
-				return ended, err
-			}
-			ended = true
-			r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: it was to be terminated without a replacement", m.Name)
+		m := &machines[i]
+		var cause, kind, why string
+		switch {
+		case !alive(*m):
+			continue
+		case slices.Contains(ending, m.Name):
+			cause, kind, why = shrinkCause(r.Now(), "in response to a user request", size+1, size), "ScalingDown", "it was to be terminated without a replacement"
+		case unhealthy(group, m):
+			cause, kind, why = healthCause(r.Now()), "ReplacingUnhealthy", "it is stopped, and another takes its place"
+		default:
+			continue
 		}
+		if err := r.endBecause(ctx, m, cause); err != nil {
+			return ended, err
+		}
+		ended = true
+		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, kind, "Delete", "deleted machine %s: %s", m.Name, why)
 	}
 	return ended, nil
+}
+
+// unhealthy reports whether a group replaces a machine because it does not run.
+func unhealthy(group *v1alpha1.NodeGroup, m *v1alpha1.Machine) bool {
+	return power.IsStopped(m) && !group.Spec.ScalingGroup().Suspends(v1alpha1.ProcessHealthCheck, v1alpha1.ProcessReplaceUnhealthy, v1alpha1.ProcessTerminate)
+}
+
+// healthCause is why a machine is terminated that does not run, in the words of Auto Scaling.
+func healthCause(now time.Time) string {
+	return fmt.Sprintf("At %s an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped.", now.UTC().Format(time.RFC3339))
 }
 
 // endBecause deletes a machine, and keeps with it why.

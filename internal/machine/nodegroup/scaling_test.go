@@ -3,6 +3,7 @@
 package nodegroup
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,5 +106,47 @@ func TestProtectedMachines(t *testing.T) {
 	mustReconcile(t, r, "workers")
 	if left := w.living(t); len(left) != 0 {
 		t.Errorf("machines of a group that is deleted: %+v", left)
+	}
+}
+
+// A group replaces a machine of its own that is stopped, as Auto Scaling does, unless one of the processes is suspended
+// that do it.
+func TestGroupReplacesWhatIsStopped(t *testing.T) {
+	for suspended, kept := range map[string]bool{"": false, "HealthCheck": true, "ReplaceUnhealthy": true, "Terminate": true, "Launch": false} {
+		t.Run(suspended, func(t *testing.T) {
+			group := newTestGroup(2)
+			if suspended != "" {
+				group.Spec.AutoScaling = &v1alpha1.AutoScaling{SuspendedProcesses: []string{suspended}}
+			}
+			w := newWorld(t, newTestCluster(), group)
+			r, machines := w.groups(), w.machines()
+			mustReconcile(t, r, "workers")
+			one := w.living(t)[0]
+			mustReconcile(t, machines, one.Name)
+			before := w.living(t)[0]
+			one = before
+			one.Spec.PowerState = v1alpha1.PowerStopped
+			if err := w.faults.off(func() error { return w.management.Update(t.Context(), &one) }); err != nil {
+				t.Fatal(err)
+			}
+			mustReconcile(t, machines, one.Name)
+			mustReconcile(t, r, "workers")
+			if len(w.living(t)) != 2 || w.living(t)[0].Name != one.Name && w.living(t)[1].Name != one.Name {
+				t.Error("a machine that is being stopped is replaced")
+			}
+			mustReconcile(t, machines, one.Name)
+			for range 2 {
+				mustReconcile(t, r, "workers")
+			}
+			stays := slices.ContainsFunc(w.living(t), func(m v1alpha1.Machine) bool { return m.Name == one.Name })
+			if stays != kept || len(w.living(t)) != 2 {
+				t.Errorf("it stays: %t, want %t; %d machines", stays, kept, len(w.living(t)))
+			}
+			for _, m := range w.list(t) {
+				if cause := m.Annotations[v1alpha1.AnnotationTerminationCause]; m.Name == one.Name && !kept && !strings.Contains(cause, "EC2 health check indicating it has been terminated or stopped") {
+					t.Errorf("it goes because %q", cause)
+				}
+			}
+		})
 	}
 }
