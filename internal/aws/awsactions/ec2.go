@@ -31,6 +31,9 @@ func ec2Actions() []Action {
 		{Name: "DescribeInstanceAttribute", Mark: Real, Resources: []string{"instance"}, Keys: []string{"ec2:Attribute"}},
 		{Name: "ModifyInstanceAttribute", Mark: Real, Resources: []string{"instance", "security-group"}, Keys: []string{"ec2:Attribute", "ec2:Attribute/NAME"}},
 		{Name: "TerminateInstances", Mark: Real, Resources: []string{"instance"}},
+		{Name: "StopInstances", Mark: Real, Resources: []string{"instance"}},
+		{Name: "StartInstances", Mark: Real, Resources: []string{"instance"}},
+		{Name: "RebootInstances", Mark: Real, Resources: []string{"instance"}},
 		{Name: "DescribeInstanceTypes", Mark: Real},
 		{Name: "DescribeInstanceTypeOfferings", Mark: Real},
 		{Name: "DescribeImages", Mark: Real},
@@ -120,9 +123,6 @@ func ec2Actions() []Action {
 		{Name: "GetInstanceTypesFromInstanceRequirements", Mark: Refused, Reason: "Muster launches instance types by name"},
 		{Name: "GetLaunchTemplateData", Mark: Refused, Reason: "Muster makes no launch template of an instance: DescribeInstanceAttribute has its user data"},
 		{Name: "CreateFleet", Mark: Refused, Reason: "Muster launches no fleets yet: use a node group, an Auto Scaling group or RunInstances"},
-		{Name: "RebootInstances", Mark: Refused, Reason: "Muster's machines are replaced and not rebooted: use TerminateInstances"},
-		{Name: "StopInstances", Mark: Refused, Reason: "Muster's machines are replaced and not stopped: use TerminateInstances"},
-		{Name: "StartInstances", Mark: Refused, Reason: "Muster's machines are replaced and not stopped: use RunInstances"},
 	}
 }
 

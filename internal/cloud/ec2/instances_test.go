@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -126,7 +127,7 @@ func TestModifyInstanceAttribute(t *testing.T) {
 	if w.machine(instanceB) == nil {
 		t.Error("of a refused request an instance was terminated")
 	}
-	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&InstanceType.Value=m5.xlarge", 400, "IncorrectInstanceState")
+	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&InstanceType.Value=m5.xlarge", 400, "UnsupportedOperation")
 	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA, 400, "No attributes specified.")
 	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&DisableApiTermination.Value=true&SourceDestCheck.Value=true", 400, "InvalidParameterCombination")
 	w.ask("ModifyInstanceAttribute&InstanceId=i-0000000000000000f&SourceDestCheck.Value=true", 400, "InvalidInstanceID.NotFound")
@@ -167,4 +168,92 @@ func (w *world) machine(id string) *v1alpha1.Machine {
 		return nil
 	}
 	return m
+}
+
+// powered sets what the controller of a machine says of it.
+func (w *world) powered(id, reason string) {
+	w.t.Helper()
+	m := w.machine(id)
+	status := metav1.ConditionFalse
+	if reason == v1alpha1.ReasonRunning {
+		status = metav1.ConditionTrue
+	}
+	at := metav1.NewTime(time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC))
+	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionRunning, Status: status, Reason: reason, LastTransitionTime: at})
+	if err := w.api.Update(w.t.Context(), m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestStopAndStartInstances(t *testing.T) {
+	w := instancesWorld(t)
+	stop, start := "StopInstances&InstanceId.1="+instanceA, "StartInstances&InstanceId.1="+instanceA
+	w.ask(stop+"&DryRun=true", 412, "DryRunOperation")
+	w.ask(stop+"&InstanceId.2="+instanceB, 400, "<Code>IncorrectInstanceState</Code><Message>Instance '"+instanceB+"' cannot be stopped as it has never reached the 'running' state.</Message>")
+	w.ask(stop+"&Hibernate=true", 400, "UnsupportedHibernationConfiguration")
+	w.ask(stop+"&InstanceId.2=i-0000000000000000f", 400, "InvalidInstanceID.NotFound")
+	w.ask("StopInstances", 400, "MissingParameter")
+	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&DisableApiStop.Value=true", 200)
+	w.ask(stop, 400, "OperationNotPermitted", "Modify its 'disableApiStop' instance attribute")
+	w.ask("DescribeInstanceAttribute&Attribute=disableApiStop&InstanceId="+instanceA, 200, "<disableApiStop><value>true</value></disableApiStop>")
+	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&Attribute=disableApiStop&Value=false", 200)
+	if m := w.machine(instanceA); m.Spec.PowerState != "" {
+		t.Errorf("a request that was refused stopped it: %+v", m.Spec)
+	}
+
+	w.ask(stop, 200, "<StopInstancesResponse", "<instancesSet><item>", "<currentState><code>64</code><name>stopping</name></currentState>", "<previousState><code>16</code><name>running</name></previousState>")
+	if m := w.machine(instanceA); m.Spec.PowerState != v1alpha1.PowerStopped {
+		t.Errorf("the machine is to be %q", m.Spec.PowerState)
+	}
+	w.ask(start, 400, "<Code>IncorrectInstanceState</Code><Message>The instance '"+instanceA+"' is not in a state from which it can be started.</Message>")
+	w.ask("DescribeInstances&InstanceId.1="+instanceA, 200, "<code>64</code><name>stopping</name>")
+	w.powered(instanceA, v1alpha1.ReasonStopping)
+	w.ask("DescribeInstances&InstanceId.1="+instanceA, 200, "<code>64</code><name>stopping</name>", "<reason>User initiated (2026-11-22 13:00:00 GMT)</reason>")
+	w.powered(instanceA, v1alpha1.ReasonStopped)
+	w.ask("DescribeInstances&Filter.1.Name=instance-state-name&Filter.1.Value.1=stopped", 200, instanceA, "<code>80</code><name>stopped</name>", "<reason>User initiated (2026-11-22 13:00:00 GMT)</reason>",
+		"<stateReason><code>Client.UserInitiatedShutdown</code><message>Client.UserInitiatedShutdown: User initiated shutdown</message></stateReason>",
+		"<privateIpAddress>10.0.0.5</privateIpAddress>", "<networkInterfaceId>eni-0000000000000000a</networkInterfaceId>", "<status>in-use</status>", "<privateDnsName>ip-10-0-0-5")
+	w.ask(stop, 200, "<currentState><code>80</code><name>stopped</name></currentState>", "<previousState><code>80</code><name>stopped</name></previousState>")
+	if answer := w.ask("DescribeInstanceStatus", 200); strings.Contains(answer, instanceA) {
+		t.Errorf("one that is stopped is there: %s", answer)
+	}
+	w.ask("DescribeInstanceStatus&IncludeAllInstances=true", 200, "<name>stopped</name>", "<status>not-applicable</status>")
+	w.ask("RebootInstances&InstanceId.1="+instanceA, 400, "IncorrectInstanceState")
+
+	w.ask(start, 200, "<StartInstancesResponse", "<currentState><code>0</code><name>pending</name></currentState>", "<previousState><code>80</code><name>stopped</name></previousState>")
+	if m := w.machine(instanceA); m.Spec.PowerState != v1alpha1.PowerRunning {
+		t.Errorf("the machine is to be %q", m.Spec.PowerState)
+	}
+	w.ask("DescribeInstances&InstanceId.1="+instanceA, 200, "<code>0</code><name>pending</name>")
+	w.ask(start, 200, "<currentState><code>0</code><name>pending</name></currentState>", "<previousState><code>0</code><name>pending</name></previousState>")
+	w.ask(stop, 400, "IncorrectInstanceState", "is not in a state from which it can be stopped")
+	w.powered(instanceA, v1alpha1.ReasonRunning)
+	w.ask(start, 200, "<currentState><code>16</code><name>running</name></currentState>")
+	w.wasAsked("ec2:StopInstances arn:aws:ec2:eu-west-1:000000000000:instance/" + instanceA)
+	w.wasAsked("ec2:StartInstances arn:aws:ec2:eu-west-1:000000000000:instance/" + instanceA)
+	w.gate.Denies = true
+	w.ask(stop, 403, "UnauthorizedOperation")
+	w.ask(start, 403, "UnauthorizedOperation")
+}
+
+func TestRebootInstances(t *testing.T) {
+	w := instancesWorld(t)
+	reboot := "RebootInstances&InstanceId.1=" + instanceA
+	w.ask(reboot+"&DryRun=true", 412, "DryRunOperation")
+	w.ask(reboot+"&InstanceId.2="+instanceB, 400, "IncorrectInstanceState")
+	if m := w.machine(instanceA); m.Spec.Reboots != 0 {
+		t.Errorf("a request that was refused rebooted it %d times", m.Spec.Reboots)
+	}
+	w.ask(reboot, 200, "<RebootInstancesResponse", "<return>true</return>")
+	w.ask(reboot, 200, "<return>true</return>")
+	if m := w.machine(instanceA); m.Spec.Reboots != 2 || m.Spec.PowerState != "" {
+		t.Errorf("the machine is to be %+v", m.Spec)
+	}
+	w.powered(instanceA, v1alpha1.ReasonRebooting)
+	w.ask("DescribeInstances&InstanceId.1="+instanceA, 200, "<code>16</code><name>running</name>")
+	w.ask("TerminateInstances&InstanceId.1="+instanceA, 200)
+	w.ask(reboot, 200, "<return>true</return>") // ignored
+	w.wasAsked("ec2:RebootInstances arn:aws:ec2:eu-west-1:000000000000:instance/" + instanceA)
+	w.gate.Denies = true
+	w.ask(reboot, 403, "UnauthorizedOperation")
 }

@@ -93,10 +93,15 @@ func TestInstancesThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestInstancesAreNotStopped(t *testing.T) {
+func TestAttributesThatStay(t *testing.T) {
 	w := instancesWorld(t)
-	for _, attribute := range []string{"DisableApiStop.Value=true", "InstanceInitiatedShutdownBehavior.Value=stop", "Attribute=disableApiStop&Value=true"} {
-		w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&"+attribute, 400, refused("UnsupportedOperation", "Muster's machines are not stopped"))
+	for attribute, why := range map[string]string{
+		"InstanceInitiatedShutdownBehavior.Value=stop":           "Muster's machines boot again when they shut themselves down",
+		"Attribute=instanceInitiatedShutdownBehavior&Value=stop": "Muster's machines boot again when they shut themselves down",
+		"InstanceType.Value=m5.xlarge":                           "Muster's machines keep such attributes, stopped or not",
+		"Attribute=userData&Value=" + "bm9uZQ==":                 "Muster's machines keep such attributes, stopped or not",
+	} {
+		w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&"+attribute, 400, refused("UnsupportedOperation", why))
 	}
 }
 

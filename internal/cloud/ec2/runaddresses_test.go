@@ -67,7 +67,7 @@ func TestRunInstancesAnswersWithAddresses(t *testing.T) {
 	w.ask(run+"&MaxCount=1&SubnetId="+subnetA, 200, "<privateIpAddress>10.0.0.5</privateIpAddress>", "<privateDnsName>ip-10-0-0-5.eu-west-1.compute.internal</privateDnsName>", "<networkInterfaceId>eni-")
 }
 
-// EbsOptimized, Monitoring and DisableApiStop have no effect, and are described as they were asked for.
+// EbsOptimized and Monitoring have no effect, and are described as they were asked for, as DisableApiStop is.
 func TestSettingsOfInstancesThatAreKept(t *testing.T) {
 	w := runWorld(t)
 	on := w.ask(run+"&MaxCount=1&SubnetId="+subnetA+"&EbsOptimized=true&Monitoring.Enabled=true&DisableApiStop=true&ClientToken=kept", 200, "<ebsOptimized>true</ebsOptimized>", "<monitoring><state>enabled</state></monitoring>", "<clientToken>kept</clientToken>")

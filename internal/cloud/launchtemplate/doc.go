@@ -11,7 +11,6 @@
 //	CreditSpecification                    processors earn no credits
 //	KeyName                                nobody logs in to a machine by SSH
 //	TagSpecifications of other than instances
-//	DisableApiStop                         there is no StopInstances
 //	AssociatePublicIpAddress, DeleteOnTermination and Description of a network interface
 //
 // EnclaveOptions and HibernationOptions are taken if they are off.

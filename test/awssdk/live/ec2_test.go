@@ -134,6 +134,33 @@ func instanceActions() []action {
 			w.refused("OperationNotPermitted", err)
 			protect(false)
 		}},
+		{"StopInstances", func(w *world) {
+			out := need(w.ec2.RunInstances(w.ctx(), &ec2.RunInstancesInput{
+				ImageId: aws.String(w.notes["ami"]), InstanceType: types.InstanceTypeT3Small, MinCount: aws.Int32(1), MaxCount: aws.Int32(1), SubnetId: aws.String(w.subnets[0]), ClientToken: aws.String("stopped"),
+			}))
+			id := *out.Instances[0].InstanceId
+			w.notes["stopped"] = id
+			of := &ec2.DescribeInstancesInput{InstanceIds: []string{id}}
+			must(ec2.NewInstanceRunningWaiter(w.ec2, func(o *ec2.InstanceRunningWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
+			_, err := w.ec2.StopInstances(w.ctx(), &ec2.StopInstancesInput{InstanceIds: []string{id}, Hibernate: aws.Bool(true)})
+			w.refused("UnsupportedHibernationConfiguration", err)
+			w.has(need(w.ec2.StopInstances(w.ctx(), &ec2.StopInstancesInput{InstanceIds: []string{id}})), "StoppingInstances[].InstanceId", "StoppingInstances[].CurrentState.Name", "StoppingInstances[].PreviousState.Name")
+			must(ec2.NewInstanceStoppedWaiter(w.ec2, func(o *ec2.InstanceStoppedWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
+			w.has(need(w.ec2.DescribeInstances(w.ctx(), of)), "Reservations[].Instances[].StateTransitionReason", "Reservations[].Instances[].StateReason.Code", "Reservations[].Instances[].PrivateIpAddress")
+		}},
+		{"StartInstances", func(w *world) {
+			id := w.notes["stopped"]
+			w.has(need(w.ec2.StartInstances(w.ctx(), &ec2.StartInstancesInput{InstanceIds: []string{id}})), "StartingInstances[].InstanceId", "StartingInstances[].CurrentState.Name", "StartingInstances[].PreviousState.Name")
+			of := &ec2.DescribeInstancesInput{InstanceIds: []string{id}}
+			must(ec2.NewInstanceRunningWaiter(w.ec2, func(o *ec2.InstanceRunningWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
+		}},
+		{"RebootInstances", func(w *world) {
+			id := w.notes["stopped"]
+			need(w.ec2.RebootInstances(w.ctx(), &ec2.RebootInstancesInput{InstanceIds: []string{id}}))
+			need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}}))
+			_, err := w.ec2.StartInstances(w.ctx(), &ec2.StartInstancesInput{InstanceIds: []string{id}})
+			w.refused("IncorrectInstanceState", err)
+		}},
 		{"TerminateInstances", func(w *world) {
 			_, err := w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{w.notes["instance"]}, DryRun: aws.Bool(true)})
 			w.refused("DryRunOperation", err)

@@ -93,7 +93,7 @@ func (a *Actions) attributeOf(i *instance, name string) (*instanceAttribute, err
 		out.SourceDestCheck = &flagValue{*i.SourceDestCheck}
 	case attributeTermination:
 		out.DisableAPITermination = &flagValue{i.machine.Spec.DisableAPITermination}
-	case "disableApiStop":
+	case keptStop:
 		out.DisableAPIStop = &flagValue{keeps(i.machine, keptStop)}
 	case "rootDeviceName":
 		out.RootDeviceName = &textValue{i.RootDeviceName}

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/machine/power"
 )
 
 // Register adds the actions to the front.
@@ -24,6 +25,9 @@ func (a *Actions) Register(f *awsfront.Front) {
 	ec2resource.Register(a.ec2, f, "ModifyInstanceAttribute", a.modifyInstanceAttribute())
 	ec2resource.Register(a.ec2, f, "RunInstances", a.runInstances())
 	ec2resource.Register(a.ec2, f, "TerminateInstances", a.terminateInstances())
+	ec2resource.Register(a.ec2, f, "StopInstances", a.stopInstances())
+	ec2resource.Register(a.ec2, f, "StartInstances", a.startInstances())
+	ec2resource.Register(a.ec2, f, "RebootInstances", a.rebootInstances())
 
 	a.ec2.Tagged(ec2resource.Tagger{
 		Kind: ec2id.Instance, Resource: "instance",
@@ -145,6 +149,8 @@ var (
 	stateRunning      = instanceState{16, "running"}
 	stateShuttingDown = instanceState{32, "shutting-down"}
 	stateTerminated   = instanceState{48, "terminated"}
+	stateStopping     = instanceState{64, "stopping"}
+	stateStopped      = instanceState{80, "stopped"}
 )
 
 type stateReason struct {
@@ -226,12 +232,17 @@ type monitoring struct {
 	State string `filter:"monitoring-state"`
 }
 
-// stateOf is the state of an instance whose machine is there.
+// stateOf is the state of an instance whose machine is there. An instance that reboots is running.
 func stateOf(m *v1alpha1.Machine) instanceState {
+	was := power.Was(m)
 	switch {
 	case !m.DeletionTimestamp.IsZero():
 		return stateShuttingDown
-	case m.Status.ProviderID == "":
+	case power.IsStopped(m):
+		return stateStopped
+	case m.Spec.PowerState == v1alpha1.PowerStopped:
+		return stateStopping
+	case m.Status.ProviderID == "" || was != "" && was != v1alpha1.ReasonRebooting:
 		return statePending
 	}
 	return stateRunning

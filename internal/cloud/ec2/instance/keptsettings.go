@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
-// The settings of instances that are kept and described, and have no effect: there are no volumes and no CloudWatch,
-// and machines are never stopped.
+// The settings of instances that are kept and described. But for the one that forbids StopInstances they have no effect:
+// there are no volumes and no CloudWatch.
 const (
 	keptStop       = "disableApiStop"
 	keptOptimized  = "ebsOptimized"
@@ -41,6 +41,16 @@ func monitored(data launchtemplate.Data) *bool {
 		return nil
 	}
 	return data.Monitoring.Enabled
+}
+
+// keepStop sets whether StopInstances is forbidden for a machine.
+func keepStop(m *v1alpha1.Machine, on bool) {
+	kept := slices.DeleteFunc(strings.Split(m.Annotations[annotationKept], ","), func(s string) bool { return s == "" || s == keptStop })
+	if on {
+		kept = append(kept, keptStop)
+	}
+	slices.Sort(kept)
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationKept, strings.Join(kept, ","))
 }
 
 // keeps reports whether a setting of a machine is on.

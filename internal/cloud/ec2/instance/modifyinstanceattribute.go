@@ -52,7 +52,7 @@ func (a *Actions) modifyInstanceAttribute() awsfront.Spec[modifyInstanceAttribut
 			m := &v1alpha1.Machine{}
 			err = a.ec2.Change(ctx, ec2id.Instance, in.InstanceID, m, func() error {
 				if !m.DeletionTimestamp.IsZero() {
-					return awsfault.Errorf("IncorrectInstanceState", "Instance %s is not in a state that allows this operation: it is %s", m.Name, stateOf(m).Name)
+					return awsfault.Errorf(incorrectState, "Instance %s is not in a state that allows this operation: it is %s", m.Name, stateOf(m).Name)
 				}
 				if change.name == attributeGroups {
 					if err := a.checkGroupsOf(ctx, m, in.Groups); err != nil {
@@ -62,7 +62,7 @@ func (a *Actions) modifyInstanceAttribute() awsfront.Spec[modifyInstanceAttribut
 				if err := dryrun.Would(in.DryRun); err != nil {
 					return err
 				}
-				change.apply(&m.Spec)
+				change.apply(m)
 				return nil
 			})
 			return nil, err
@@ -73,39 +73,40 @@ func (a *Actions) modifyInstanceAttribute() awsfront.Spec[modifyInstanceAttribut
 // attributeChange is a change of one attribute.
 type attributeChange struct {
 	name, value string
-	apply       func(*v1alpha1.MachineSpec)
+	apply       func(*v1alpha1.Machine)
 }
 
 // change is what the request asks for: exactly one attribute.
 func (in *modifyInstanceAttributeInput) change() (attributeChange, error) {
 	var changes []attributeChange
-	flag := func(name string, value *flagValue, apply func(*v1alpha1.MachineSpec, bool)) {
+	flag := func(name string, value *flagValue, apply func(*v1alpha1.Machine, bool)) {
 		if in.Attribute == name {
 			value = &flagValue{in.Value == "true"}
 		}
 		if value != nil {
-			changes = append(changes, attributeChange{name, strconv.FormatBool(value.Value), func(s *v1alpha1.MachineSpec) { apply(s, value.Value) }})
+			changes = append(changes, attributeChange{name, strconv.FormatBool(value.Value), func(m *v1alpha1.Machine) { apply(m, value.Value) }})
 		}
 	}
-	flag(attributeSourceCheck, in.SourceDestCheck, func(s *v1alpha1.MachineSpec, on bool) { s.DisableSourceCheck = !on })
-	flag(attributeTermination, in.DisableAPITermination, func(s *v1alpha1.MachineSpec, on bool) { s.DisableAPITermination = on })
+	flag(attributeSourceCheck, in.SourceDestCheck, func(m *v1alpha1.Machine, on bool) { m.Spec.DisableSourceCheck = !on })
+	flag(attributeTermination, in.DisableAPITermination, func(m *v1alpha1.Machine, on bool) { m.Spec.DisableAPITermination = on })
+	flag(keptStop, in.DisableAPIStop, keepStop)
 	if len(in.Groups) > 0 {
-		changes = append(changes, attributeChange{attributeGroups, "", func(s *v1alpha1.MachineSpec) { s.SecurityGroupIDs = in.Groups }})
+		changes = append(changes, attributeChange{attributeGroups, "", func(m *v1alpha1.Machine) { m.Spec.SecurityGroupIDs = in.Groups }})
 	}
-	// Attributes that EC2 changes only of stopped instances.
+	// Attributes that EC2 changes of stopped instances alone.
 	stopped := in.InstanceType != nil || in.UserData != nil || in.Kernel != nil || in.Ramdisk != nil || in.EbsOptimized != nil || in.EnaSupport != nil || in.SriovNetSupport != nil
 	switch in.Attribute {
 	case attributeType, attributeUserData, "kernel", "ramdisk", "ebsOptimized", "enaSupport", "sriovNetSupport":
 		stopped = true
-	case "", attributeSourceCheck, attributeTermination, "disableApiStop", "instanceInitiatedShutdownBehavior":
+	case "", attributeSourceCheck, attributeTermination, keptStop, "instanceInitiatedShutdownBehavior":
 	default:
 		return attributeChange{}, awsfault.Errorf(ec2resource.InvalidParameter, "Value (%.64s) for parameter attribute is invalid. Unknown attribute.", in.Attribute)
 	}
 	switch {
 	case stopped:
-		return attributeChange{}, awsfault.Errorf("IncorrectInstanceState", "The instance '%s' is not in the 'stopped' state. Muster's machines are not stopped: make another one", in.InstanceID)
-	case in.DisableAPIStop != nil || in.InstanceInitiatedShutdownBehavior != nil || in.Attribute == "disableApiStop" || in.Attribute == "instanceInitiatedShutdownBehavior":
-		return attributeChange{}, awsfault.Errorf("UnsupportedOperation", "Muster's machines are not stopped: leave disableApiStop and instanceInitiatedShutdownBehavior out")
+		return attributeChange{}, awsfault.Errorf("UnsupportedOperation", "Muster's machines keep such attributes, stopped or not: make another one in place of '%.40s'", in.InstanceID)
+	case in.InstanceInitiatedShutdownBehavior != nil || in.Attribute == "instanceInitiatedShutdownBehavior":
+		return attributeChange{}, awsfault.Errorf("UnsupportedOperation", "Muster's machines boot again when they shut themselves down: leave instanceInitiatedShutdownBehavior out")
 	case in.Attribute != "" && in.Value != "true" && in.Value != "false":
 		return attributeChange{}, awsfault.Errorf(ec2resource.InvalidParameter, "Value (%.64s) for parameter value is invalid. It must be true or false", in.Value)
 	case len(changes) == 0:

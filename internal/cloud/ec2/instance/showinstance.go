@@ -12,6 +12,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
@@ -82,7 +84,7 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	shown := instance{
 		InstanceID: m.Name, ImageID: ami.OfMachine(m), InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
 		Architecture: instancetype.Architecture, Hypervisor: "xen", VirtualizationType: "hvm", RootDeviceName: rootDevice, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX",
-		UsageOperation: "RunInstances", LaunchTime: m.LaunchedAt().UTC().Truncate(time.Second), State: stateOf(m), Monitoring: monitoring{"disabled"}, EbsOptimized: keeps(m, keptOptimized),
+		UsageOperation: "RunInstances", LaunchTime: m.StartedAt().UTC().Truncate(time.Second), State: stateOf(m), Monitoring: monitoring{"disabled"}, EbsOptimized: keeps(m, keptOptimized),
 		EnaSupport: true, SourceDestCheck: new(!m.Spec.DisableSourceCheck), Tags: awstag.Sorted(m.AWSTags()),
 		SecurityGroups: []GroupIdentifier{}, NetworkInterfaces: []instanceInterface{}, BlockDeviceMappings: []struct{}{},
 		SubnetID: string(m.Spec.SubnetID), ClientToken: m.Annotations[annotationToken],
@@ -125,10 +127,21 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		own.IPv4Prefixes = PrefixesOf(m, shown.VpcID, maps.Values(v.subnets))
 		shown.NetworkInterfaces = append(shown.NetworkInterfaces, own)
 	}
-	if !m.DeletionTimestamp.IsZero() {
-		shown.StateTransitionReason, shown.StateReason = ended(m.DeletionTimestamp.Time)
+	if since := downSince(m); !since.IsZero() {
+		shown.StateTransitionReason, shown.StateReason = ended(since)
 	}
 	return shown
+}
+
+// downSince is when an instance was asked to end or to stop; zero if it is to run.
+func downSince(m *v1alpha1.Machine) time.Time {
+	switch running := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionRunning); {
+	case !m.DeletionTimestamp.IsZero():
+		return m.DeletionTimestamp.Time
+	case m.Spec.PowerState == v1alpha1.PowerStopped && running != nil && running.Status == metav1.ConditionFalse:
+		return running.LastTransitionTime.Time
+	}
+	return time.Time{}
 }
 
 // groupsOf are the security groups that a machine is in.
@@ -169,7 +182,7 @@ func (v *instanceView) networkInterface(of instance, address netip.Addr) instanc
 	}
 }
 
-// ended is why and when an instance was terminated, in EC2's words.
+// ended is why and when an instance was terminated or stopped, in EC2's words.
 func ended(at time.Time) (transition string, reason *stateReason) {
 	return "User initiated (" + at.UTC().Format("2006-01-02 15:04:05") + " GMT)",
 		&stateReason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}

@@ -40,36 +40,15 @@ func (a *Actions) terminateInstances() awsfront.Spec[terminateInstancesInput, te
 	}
 }
 
-// doTerminateInstances deletes the machines, once it is known that all of them may be: none is terminated of a request
-// that is refused.
+// doTerminateInstances deletes the machines.
 func (a *Actions) doTerminateInstances(ctx context.Context, call *awsfront.Call, in *terminateInstancesInput) (*terminateInstancesOutput, error) {
-	all, err := a.instances(ctx, call)
+	chosen, err := a.chosen(ctx, call, in.InstanceIDs, in.DryRun, func(i *instance) error {
+		if i.State != stateTerminated && i.machine.Spec.DisableAPITermination {
+			return awsfault.Errorf(ec2resource.NotPermitted, "The instance '%s' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.", i.InstanceID)
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, err
-	}
-	var chosen []instance
-	var missing []string
-	for _, id := range in.InstanceIDs {
-		if err := ec2id.Instance.Check(id); err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(all, func(i instance) bool { return i.InstanceID == id })
-		switch {
-		case at < 0:
-			missing = append(missing, id)
-		case all[at].State != stateTerminated && all[at].machine.Spec.DisableAPITermination:
-			return nil, awsfault.Errorf(ec2resource.NotPermitted, "The instance '%s' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.", id)
-		default:
-			chosen = append(chosen, all[at])
-		}
-	}
-	switch {
-	case len(missing) > 0:
-		return nil, ec2id.Instance.NotFound(missing...)
-	case len(chosen) == 0:
-		return nil, awsfault.Errorf(ec2resource.MissingParameter, "The request must contain the parameter InstanceId")
-	}
-	if err := dryrun.Would(in.DryRun); err != nil {
 		return nil, err
 	}
 	out := &terminateInstancesOutput{}
@@ -84,6 +63,38 @@ func (a *Actions) doTerminateInstances(ctx context.Context, call *awsfront.Call,
 		out.TerminatingInstances = append(out.TerminatingInstances, change)
 	}
 	return out, nil
+}
+
+// chosen returns the instances that a request names, once it is known that all of them are there and may be changed:
+// of a request that is refused none is.
+func (a *Actions) chosen(ctx context.Context, call *awsfront.Call, ids []string, dryRun bool, may func(*instance) error) ([]instance, error) {
+	all, err := a.instances(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []instance
+	var missing []string
+	for _, id := range ids {
+		if err := ec2id.Instance.Check(id); err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(all, func(i instance) bool { return i.InstanceID == id })
+		if at < 0 {
+			missing = append(missing, id)
+			continue
+		}
+		if err := may(&all[at]); err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, all[at])
+	}
+	switch {
+	case len(missing) > 0:
+		return nil, ec2id.Instance.NotFound(missing...)
+	case len(chosen) == 0:
+		return nil, awsfault.Errorf(ec2resource.MissingParameter, "The request must contain the parameter InstanceId")
+	}
+	return chosen, dryrun.Would(dryRun)
 }
 
 // terminate deletes a machine, whose controller ends its instance.
