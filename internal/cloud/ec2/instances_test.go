@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/capacity"
 )
 
 const (
@@ -220,6 +221,12 @@ func TestStopAndStartInstances(t *testing.T) {
 	w.ask("DescribeInstanceStatus&IncludeAllInstances=true", 200, "<name>stopped</name>", "<status>not-applicable</status>")
 	w.ask("RebootInstances&InstanceId.1="+instanceA, 400, "IncorrectInstanceState")
 
+	w.hostHas = capacity.Host{CPUs: 2, Memory: 4 << 30}
+	w.ask(start, 500, "<Code>InsufficientInstanceCapacity</Code><Message>Insufficient capacity to start instance '"+instanceA+"' of type m5.large: one takes 8.0 GiB of memory and 2 vCPUs, and the host has ")
+	if m := w.machine(instanceA); m.Spec.PowerState != v1alpha1.PowerStopped {
+		t.Errorf("the machine is to be %q", m.Spec.PowerState)
+	}
+	w.hostHas = capacity.Host{}
 	w.ask(start, 200, "<StartInstancesResponse", "<currentState><code>0</code><name>pending</name></currentState>", "<previousState><code>80</code><name>stopped</name></previousState>")
 	if m := w.machine(instanceA); m.Spec.PowerState != v1alpha1.PowerRunning {
 		t.Errorf("the machine is to be %q", m.Spec.PowerState)

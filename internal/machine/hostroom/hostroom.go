@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/power"
 )
 
 // Code is the error of EC2 for a launch that a host has no room for. It is a reason of node groups, too.
@@ -35,8 +36,8 @@ type Left struct {
 	Release func()
 }
 
-// Hold returns what is left beside all machines that there are, also those that are being ended. The reader must not be
-// one of a cache, which may not have heard of the newest.
+// Hold returns what is left beside all machines that there are, also those that are being ended, but not those that are
+// stopped. The reader must not be one of a cache, which may not have heard of the newest.
 func (r *Room) Hold(ctx context.Context, live client.Reader) (*Left, error) {
 	if r == nil {
 		return &Left{Release: func() {}}, nil
@@ -54,7 +55,7 @@ func (r *Room) Hold(ctx context.Context, live client.Reader) (*Left, error) {
 	}
 	left.Offer = offer
 	for i := range machines.Items {
-		if m := &machines.Items[i]; m.Spec.Provider.Can(v1alpha1.RunPods) {
+		if m := &machines.Items[i]; m.Spec.Provider.Can(v1alpha1.RunPods) && !power.IsStopped(m) {
 			left.Give(m.Spec.Type())
 		}
 	}

@@ -16,14 +16,16 @@ import (
 	"muster.dev/muster/internal/machine/capacity"
 )
 
-// Many ask at once for a host that five machines fit on. Simulated machines are not counted.
+// Many ask at once for a host that five machines fit on. Simulated machines are not counted, nor are stopped ones.
 func TestNothingIsGivenTwice(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	simulated := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-0"}, Spec: v1alpha1.MachineSpec{Provider: v1alpha1.ProviderSimulated, InstanceType: "m5.4xlarge"}}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(simulated).Build()
+	stopped := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-stopped"}, Spec: v1alpha1.MachineSpec{InstanceType: "m5.xlarge", PowerState: v1alpha1.PowerStopped}}
+	stopped.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStopped}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(simulated, stopped).Build()
 	room := New(func() (capacity.Offer, error) { return capacity.Host{CPUs: 2, Memory: 24 << 30}.Offer(1), nil })
 	var group sync.WaitGroup
 	for n := range 20 {
@@ -51,7 +53,7 @@ func TestNothingIsGivenTwice(t *testing.T) {
 	}
 	group.Wait()
 	var machines v1alpha1.MachineList
-	if err := api.List(t.Context(), &machines); err != nil || len(machines.Items) != 6 {
+	if err := api.List(t.Context(), &machines); err != nil || len(machines.Items) != 7 {
 		t.Errorf("%d machines, %v", len(machines.Items), err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/nodegroupspec"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/plan"
 	"muster.dev/muster/internal/plane/readiness"
 )
@@ -33,7 +34,7 @@ const (
 	// rolloutPatience is the time that a rollout may take for a step: a new machine to become Ready, a machine to go.
 	// Draining has a bound of its own.
 	rolloutPatience = 20 * time.Minute
-	// roomPatience is how long a rollout waits for an address of an additional machine.
+	// roomPatience is how long a rollout waits for an address of an additional machine, or for room on the host.
 	roomPatience = time.Minute
 	// rolloutAgain is how often it is looked whether that is over.
 	rolloutAgain = 10 * time.Second
@@ -160,6 +161,8 @@ func (r *groups) failure(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine,
 	case step.Phase == plan.ScaleDown || len(status.Draining) > 0:
 	case waited >= roomPatience && ready != nil && ready.Reason == reasonFull:
 		return reasonFull, fmt.Sprintf("no room for a new machine for %v: %s", roomPatience, ready.Message)
+	case waited >= roomPatience && ready != nil && ready.Reason == hostroom.Code:
+		return codeCreation, fmt.Sprintf("no room for a new machine for %v: %s", roomPatience, ready.Message)
 	case waited >= rolloutPatience:
 		return codeCreation, fmt.Sprintf("nothing has come of it for %v: %s", rolloutPatience, cmp.Or(trouble(machines), aboutLeaving(machines), "no new machine is Ready, and none says why"))
 	}

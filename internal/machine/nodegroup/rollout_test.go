@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -133,6 +135,19 @@ func TestRolloutsThatFail(t *testing.T) {
 			}
 			w.now = w.now.Add(roomPatience)
 		}, code: reasonFull, stays: true},
+		"no room on the host": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
+			t.Helper()
+			w.Room = hostroom.New(func() (capacity.Offer, error) { return capacity.Host{CPUs: 2, Memory: 4 << 30}.Offer(1), nil })
+			fresh.Finalizers = nil
+			if err := errors.Join(w.management.Update(t.Context(), fresh), w.management.Delete(t.Context(), fresh)); err != nil {
+				t.Fatal(err)
+			}
+			mustReconcile(t, w.groups(), "workers")
+			if status := w.group(t).Status.Rollout; status.Code != "" || !strings.Contains(meta.FindStatusCondition(w.group(t).Status.Conditions, v1alpha1.ConditionReady).Message, "InsufficientInstanceCapacity") {
+				t.Errorf("%+v", status)
+			}
+			w.now = w.now.Add(roomPatience)
+		}, code: codeCreation, stays: true},
 		"stopped": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
 			t.Helper()
 			w.setStatus(t, fresh, becomesReady)

@@ -4,6 +4,7 @@ package instance
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -11,6 +12,8 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/machine/hostroom"
+	"muster.dev/muster/internal/machine/power"
 )
 
 // incorrectState is the code of requests that an instance's state does not allow.
@@ -81,10 +84,32 @@ func (a *Actions) startInstances() awsfront.Spec[startInstancesInput, startInsta
 			if err != nil {
 				return nil, err
 			}
+			left, err := a.ec2.Room.Hold(ctx, a.ec2.Management)
+			if err != nil {
+				return nil, ec2resource.Away(err)
+			}
+			defer left.Release()
+			if err := haveRoom(left, chosen); err != nil {
+				return nil, err
+			}
 			changes, err := a.power(ctx, chosen, v1alpha1.PowerRunning, statePending)
 			return &startInstancesOutput{changes}, err
 		},
 	}
+}
+
+// haveRoom says that the host has no room for instances that are stopped.
+func haveRoom(left *hostroom.Left, chosen []instance) error {
+	for _, i := range chosen {
+		if !power.IsStopped(i.machine) || !i.machine.Spec.Provider.Can(v1alpha1.RunPods) {
+			continue
+		}
+		if err := left.Take(i.machine.Spec.Type()); err != nil {
+			return awsfault.Errorf("InsufficientInstanceCapacity", "Insufficient capacity to start instance '%s' of type %s: %v.", i.InstanceID, i.machine.Spec.Type(), err).
+				WithStatus(http.StatusInternalServerError)
+		}
+	}
+	return nil
 }
 
 // power has instances run or not, and returns what becomes of each: those that are as they are to be stay so.
