@@ -28,6 +28,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -52,6 +53,8 @@ type apiServer struct {
 	signed map[string]int
 	// bootstrapped counts the requests made with the token.
 	bootstrapped int
+	// asked counts the requests of nodes, by their method and the kind of what they are about.
+	asked map[string]int
 }
 
 func newAPIServer(t *testing.T, life time.Duration) *apiServer {
@@ -74,7 +77,7 @@ func newAPIServer(t *testing.T, life time.Duration) *apiServer {
 	}
 	s := &apiServer{
 		t: t, key: key, ca: ca, life: life, requests: map[string]*certificatesv1.CertificateSigningRequest{}, nodes: map[string]*corev1.Node{},
-		leases: map[string]*coordinationv1.Lease{}, signed: map[string]int{},
+		leases: map[string]*coordinationv1.Lease{}, signed: map[string]int{}, asked: map[string]int{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`) })
@@ -84,7 +87,7 @@ func newAPIServer(t *testing.T, life time.Duration) *apiServer {
 	mux.HandleFunc("GET /api/v1/nodes/{name}", s.getNode)
 	mux.HandleFunc("PATCH /api/v1/nodes/{name}/status", s.patchStatus)
 	mux.HandleFunc("GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}", s.getLease)
-	mux.HandleFunc("POST /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", s.putLease)
+	mux.HandleFunc("POST /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", s.createLease)
 	mux.HandleFunc("PUT /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}", s.putLease)
 	s.Server = httptest.NewUnstartedServer(s.authenticate(mux))
 	pool := x509.NewCertPool()
@@ -122,8 +125,24 @@ func (s *apiServer) authenticate(next http.Handler) http.Handler {
 			s.fail(w, http.StatusUnauthorized)
 			return
 		}
+		s.mutex.Lock()
+		s.asked[r.Method+" "+kindOf(r.URL.Path)]++
+		s.mutex.Unlock()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// kindOf is the kind of objects that a path is about, in the plural, with the subresource.
+func kindOf(path string) string {
+	for _, kind := range []string{"certificatesigningrequests", "leases", "nodes"} {
+		if _, rest, ok := strings.Cut(path, "/"+kind); ok {
+			if _, subresource, ok := strings.Cut(strings.TrimPrefix(rest, "/"), "/"); ok {
+				return kind + "/" + subresource
+			}
+			return kind
+		}
+	}
+	return path
 }
 
 func (s *apiServer) fail(w http.ResponseWriter, code int) {
@@ -131,7 +150,9 @@ func (s *apiServer) fail(w http.ResponseWriter, code int) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
-		Reason: map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusUnauthorized: metav1.StatusReasonUnauthorized}[code],
+		Reason: map[int]metav1.StatusReason{
+			http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusConflict: metav1.StatusReasonAlreadyExists,
+		}[code],
 	})
 }
 
@@ -224,12 +245,11 @@ func (s *apiServer) createNode(w http.ResponseWriter, r *http.Request) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if _, ok := s.nodes[node.Name]; ok {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonAlreadyExists, Code: http.StatusConflict})
+		s.fail(w, http.StatusConflict)
 		return
 	}
 	node.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
+	node.UID = types.UID("uid-of-" + node.Name)
 	s.nodes[node.Name] = node
 	s.answer(w, node)
 }
@@ -274,6 +294,21 @@ func (s *apiServer) getLease(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, lease)
 }
 
+func (s *apiServer) createLease(w http.ResponseWriter, r *http.Request) {
+	lease, ok := s.read(r).(*coordinationv1.Lease)
+	if !ok {
+		s.fail(w, http.StatusBadRequest)
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if _, ok := s.leases[lease.Name]; ok {
+		s.fail(w, http.StatusConflict)
+		return
+	}
+	s.keepLease(w, lease)
+}
+
 func (s *apiServer) putLease(w http.ResponseWriter, r *http.Request) {
 	lease, ok := s.read(r).(*coordinationv1.Lease)
 	if !ok {
@@ -282,6 +317,11 @@ func (s *apiServer) putLease(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	s.keepLease(w, lease)
+}
+
+// keepLease stores a lease; the caller holds the mutex.
+func (s *apiServer) keepLease(w http.ResponseWriter, lease *coordinationv1.Lease) {
 	lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 	s.leases[lease.Name] = lease
 	s.answer(w, lease)

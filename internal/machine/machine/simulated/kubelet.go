@@ -132,10 +132,11 @@ func (k *kubelet) join(ctx context.Context) error {
 	if err := k.connect(); err != nil {
 		return err
 	}
-	if err := k.register(ctx); err != nil {
+	node, err := k.register(ctx)
+	if err != nil {
 		return err
 	}
-	return k.renewLease(ctx)
+	return k.firstLease(ctx, node)
 }
 
 // bootstrap asks for the first certificate, with the machine's token.
@@ -193,12 +194,12 @@ func (k *kubelet) connect() error {
 	return nil
 }
 
-// register creates the Node and reports it Ready.
-func (k *kubelet) register(ctx context.Context) error {
+// register creates the Node, reports it Ready, and returns it.
+func (k *kubelet) register(ctx context.Context) (*corev1.Node, error) {
 	if k.version == "" {
 		version, err := k.simulator.serverVersion(ctx, k.transport)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		k.version = version
 	}
@@ -207,12 +208,12 @@ func (k *kubelet) register(ctx context.Context) error {
 		node, err = k.nodes.Get(ctx, k.record.PrivateDNSName, metav1.GetOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("registering node: %w", err)
+		return nil, fmt.Errorf("registering node: %w", err)
 	}
 	if want := instance(k.record).ProviderID(); node.Spec.ProviderID != want {
-		return fmt.Errorf("registering node: the Node of that name belongs to %s", node.Spec.ProviderID)
+		return nil, fmt.Errorf("registering node: the Node of that name belongs to %s", node.Spec.ProviderID)
 	}
-	return k.report(ctx, node)
+	return node, k.report(ctx, node)
 }
 
 // report writes the Node's status: Ready. As the kubelet does it patches, since others write to the Node at the same
@@ -344,44 +345,4 @@ func (k *kubelet) refresh(ctx context.Context) error {
 		return fmt.Errorf("getting node: %w", err)
 	}
 	return k.report(ctx, node)
-}
-
-// renewLease renews the node's Lease.
-func (k *kubelet) renewLease(ctx context.Context) error {
-	if k.lease == nil {
-		lease, err := k.leases.Get(ctx, k.record.PrivateDNSName, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			lease, err = k.createLease(ctx)
-		}
-		if err != nil {
-			return fmt.Errorf("getting lease: %w", err)
-		}
-		k.lease = lease
-	}
-	now := metav1.NowMicro()
-	lease := k.lease.DeepCopy()
-	lease.Spec.RenewTime = &now
-	renewed, err := k.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	if err != nil {
-		k.lease = nil // it is read again
-		return fmt.Errorf("renewing lease: %w", err)
-	}
-	k.lease = renewed
-	return nil
-}
-
-// createLease makes the node's Lease, owned by its Node so that it goes with it.
-func (k *kubelet) createLease(ctx context.Context) (*coordinationv1.Lease, error) {
-	node, err := k.nodes.Get(ctx, k.record.PrivateDNSName, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	seconds, now := int32(leaseDuration/time.Second), metav1.NowMicro()
-	return k.leases.Create(ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            k.record.PrivateDNSName,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
-		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
-	}, metav1.CreateOptions{})
 }

@@ -21,12 +21,21 @@ func taint() corev1.Taint {
 	return corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 }
 
+// The kubelet's older names of corev1.LabelArchStable and corev1.LabelOSStable (k8s.io/kubelet/pkg/apis). It registers
+// with both; a Node that lacks them gets them from the node lifecycle controller, for a read and a write.
+const (
+	labelArch = "beta.kubernetes.io/arch"
+	labelOS   = "beta.kubernetes.io/os"
+)
+
 // newNode is the Node as its kubelet would register it.
 func newNode(record machine.Record, told registration, version string, now metav1.Time) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelArchStable: runtime.GOARCH,
 		corev1.LabelHostname:   record.PrivateDNSName,
 		corev1.LabelOSStable:   "linux",
+		labelArch:              runtime.GOARCH,
+		labelOS:                "linux",
 	}
 	maps.Copy(labels, instance(record).Labels())
 	maps.Copy(labels, told.labels)

@@ -42,6 +42,7 @@ type Simulator struct {
 	anonymous *http.Transport
 	// joining bounds how many nodes join at once: more would only wait for each other at the API server.
 	joining chan struct{}
+	known   knownVersion
 }
 
 const (
@@ -63,7 +64,7 @@ func NewSimulator(config SimulatorConfig) (*Simulator, error) {
 	if !authorities.AppendCertsFromPEM(config.CA) {
 		return nil, errors.New("the API server's certificate authority has no certificate in PEM")
 	}
-	s := &Simulator{config: config, authorities: authorities, joining: make(chan struct{}, maxJoining)}
+	s := &Simulator{config: config, authorities: authorities, joining: make(chan struct{}, maxJoining), known: knownVersion{turn: make(chan struct{}, 1)}}
 	s.anonymous = s.transport(nil)
 	return s, nil
 }
