@@ -24,7 +24,10 @@ import (
 )
 
 // groups gives NodeGroups the machines they ask for.
-type groups struct{ parts }
+type groups struct {
+	parts
+	writes writes
+}
 
 // Reconcile compares, acts, and writes down what it saw.
 func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -60,7 +63,8 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
 	r.sum(group, machines, err)
-	if written := r.writeStatus(ctx, before, group); written != nil {
+	wait, written := r.writeStatus(ctx, before, group)
+	if written != nil {
 		return again(written)
 	}
 	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here notices that somebody has mended it
@@ -76,13 +80,13 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return again(err)
 	}
 	if progressOf(group) != nil {
-		return reconcile.Result{RequeueAfter: rolloutAgain}, nil
+		return reconcile.Result{RequeueAfter: soonest(rolloutAgain, wait)}, nil
 	}
 	if slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool { return refusalOf(&m) != nil }) {
-		return reconcile.Result{RequeueAfter: rolloutAgain}, nil // it becomes an issue of the group, or goes
+		return reconcile.Result{RequeueAfter: soonest(rolloutAgain, wait)}, nil // it becomes an issue of the group, or goes
 	}
 	if !deleting || len(machines) > 0 {
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	return again(r.release(ctx, group))
 }
@@ -182,7 +186,8 @@ func (r *groups) notServed(ctx context.Context, group *v1alpha1.NodeGroup) error
 	before := group.DeepCopy()
 	r.sum(group, nil, &problem{reason: "ClusterNotFound", message: fmt.Sprintf("namespace %s holds no cluster that this service runs: make the group again in namespace %s, of cluster %q",
 		group.Namespace, r.namespace(), r.ClusterName)})
-	return r.writeStatus(ctx, before, group)
+	_, err := r.writeStatus(ctx, before, group)
+	return err
 }
 
 // check reads the cluster of a group. It returns a *problem if the group must not have machines as it is.

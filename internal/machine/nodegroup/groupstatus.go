@@ -3,17 +3,14 @@
 package nodegroup
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/joinlog"
@@ -169,14 +166,4 @@ func trouble(machines []v1alpha1.Machine) string {
 		first += fmt.Sprintf(" (and %d more)", others)
 	}
 	return first
-}
-
-func (r *groups) writeStatus(ctx context.Context, before, group *v1alpha1.NodeGroup) error {
-	if equality.Semantic.DeepEqual(before.Status, group.Status) {
-		return nil
-	}
-	if err := r.management.Status().Patch(ctx, group, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of the group: %w", err)
-	}
-	return nil
 }

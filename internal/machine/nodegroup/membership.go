@@ -105,6 +105,7 @@ func (r *groups) letGroupGo(ctx context.Context, group *v1alpha1.NodeGroup) erro
 
 // gone clears up after a group that is not there.
 func (r *groups) gone(ctx context.Context, group client.ObjectKey) error {
+	r.writes.forget(group)
 	if err := r.endOrphans(ctx, group); err != nil || r.NodeRoles == nil {
 		return err
 	}
