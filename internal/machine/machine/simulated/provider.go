@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
@@ -59,7 +60,11 @@ func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
-	if err := os.Remove(filepath.Join(p.store.Path(request.ID), stoppedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = os.Remove(filepath.Join(p.store.Path(request.ID), stoppedFile))
+	if err == nil {
+		err = p.tell(request.ID)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
 	p.launched()
@@ -107,10 +112,20 @@ func (p *Provider) Stop(_ context.Context, id string) error {
 	if machine.ValidateID(id) != nil {
 		return nil // no machine has such an id, so it does not run
 	}
-	if err := os.WriteFile(filepath.Join(p.store.Path(id), stoppedFile), nil, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.WriteFile(filepath.Join(p.store.Path(id), stoppedFile), nil, 0o600)
+	if err == nil {
+		err = p.tell(id)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("stopping machine %s: %w", id, err)
 	}
 	return nil
+}
+
+// tell has the simulator look at the mark of a machine: it reads the directory of machines when that has changed.
+func (p *Provider) tell(id string) error {
+	now := time.Now()
+	return os.Chtimes(filepath.Dir(p.store.Path(id)), now, now)
 }
 
 // Terminate implements [machine.Provider].

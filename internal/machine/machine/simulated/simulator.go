@@ -8,16 +8,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -43,6 +39,8 @@ type Simulator struct {
 	// joining bounds how many nodes join at once: more would only wait for each other at the API server.
 	joining chan struct{}
 	known   knownVersion
+	// settled is when the directory of machines had last changed as it was read, if nothing in it waits to be complete.
+	settled time.Time
 }
 
 const (
@@ -94,7 +92,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 	defer ticker.Stop()
 	s.config.Log.Info("simulator runs", "machines", s.config.State.Machines(), "api_server", s.config.APIServer)
 	for {
-		records, err := s.records(running)
+		records, news, err := s.records(running)
 		if err != nil {
 			s.config.Log.Error("cannot list machines", "error", err)
 		}
@@ -106,7 +104,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 			running[id] = cancel
 			nodes.Go(func() { s.runNode(machineCtx, *record) })
 		}
-		if err == nil {
+		if news && err == nil {
 			for id, cancel := range running {
 				if _, ok := records[id]; !ok {
 					cancel()
@@ -120,40 +118,4 @@ func (s *Simulator) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// records lists the simulated machines, with the records of those that do not run yet.
-func (s *Simulator) records(running map[string]context.CancelFunc) (map[string]*machine.Record, error) {
-	entries, err := os.ReadDir(s.config.State.Machines())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]*machine.Record{}
-	for _, entry := range entries {
-		id := entry.Name()
-		if machine.ValidateID(id) != nil {
-			continue
-		}
-		// The user data is written last, so a machine that has it is complete; one that is being removed loses it
-		// before its record.
-		if _, err := os.Lstat(filepath.Join(s.config.State.Machine(id), machine.UserDataFile)); err != nil {
-			continue
-		}
-		if isStopped(s.config.State.Machine(id)) {
-			continue
-		}
-		if _, ok := running[id]; ok {
-			found[id] = nil
-			continue
-		}
-		record, err := machine.ReadRecord(filepath.Join(s.config.State.Machine(id), machine.RecordFile))
-		if err != nil || record.Provider != providerName || record.Cluster != s.config.Cluster { // another's, or being removed
-			continue
-		}
-		found[id] = &record
-	}
-	return found, nil
 }
