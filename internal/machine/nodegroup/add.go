@@ -143,14 +143,7 @@ func addGroups(mgr manager.Manager, p parts) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("nodegroup").
 		For(&v1alpha1.NodeGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Machine{},
-			handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-				m, ok := object.(*v1alpha1.Machine)
-				if !ok || !p.ours(m) || m.Spec.NodeGroup == "" {
-					return nil
-				}
-				return []reconcile.Request{{NamespacedName: groupOf(m)}} // also of one that is gone: then this is an orphan
-			}),
+		Watches(&v1alpha1.Machine{}, p.groupOfMachine(),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 				was, isMachine := e.ObjectOld.(*v1alpha1.Machine)
 				is, isMachineToo := e.ObjectNew.(*v1alpha1.Machine)

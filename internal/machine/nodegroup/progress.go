@@ -10,7 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/readiness"
@@ -19,6 +23,25 @@ import (
 // progressEvery is how often it is written how many machines of a group have come so far. Hundreds may come in a few
 // seconds, and nobody reads a write for each.
 const progressEvery = time.Second
+
+// together is how long changes of a group's machines are gathered: hundreds that come in are looked at together, since
+// each look is at all of them.
+const together = 100 * time.Millisecond
+
+// groupOfMachine has the group that a machine names looked at. It may be gone: then the machine is an orphan.
+func (p parts) groupOfMachine() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	look := func(object client.Object, queue queue, after time.Duration) {
+		if m, ok := object.(*v1alpha1.Machine); ok && p.ours(m) && m.Spec.NodeGroup != "" {
+			queue.AddAfter(reconcile.Request{NamespacedName: groupOf(m)}, after)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue queue) { look(e.Object, queue, 0) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue queue) { look(e.ObjectNew, queue, together) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) { look(e.Object, queue, 0) },
+	}
+}
 
 // writes remembers when the status of each group was written last.
 type writes struct {

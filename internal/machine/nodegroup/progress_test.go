@@ -5,7 +5,12 @@ package nodegroup
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -56,4 +61,46 @@ func TestProgressIsPaced(t *testing.T) {
 	w.setPhase(t, size-2)
 	mustReconcile(t, r, "workers")
 	wantGroup(t, w.group(t), "Joining", "18 of 20 machines are Ready")
+}
+
+// The changes of many machines are one look at their group. A machine that comes or goes is no reason to wait.
+func TestChangesOfMachinesAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := parts{Config: Config{ClusterName: "muster"}}
+		heard := p.groupOfMachine()
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queue.ShutDown()
+		looked := 0
+		take := func() {
+			synctest.Wait()
+			for ; queue.Len() > 0; looked++ {
+				request, _ := queue.Get()
+				queue.Done(request)
+				if request != groupRequest("workers") {
+					t.Errorf("looked at %v", request)
+				}
+			}
+		}
+		for range 500 {
+			heard.Update(t.Context(), event.UpdateEvent{ObjectOld: newTestMachine(), ObjectNew: newTestMachine()}, queue)
+			take()
+			<-time.After(time.Millisecond)
+		}
+		<-time.After(together)
+		if take(); looked < 1 || looked > 6 {
+			t.Errorf("the group was looked at %d times in 0.6 seconds, want every %v", looked, together)
+		}
+		before := looked
+		heard.Create(t.Context(), event.CreateEvent{Object: newTestMachine()}, queue)
+		take()
+		heard.Delete(t.Context(), event.DeleteEvent{Object: newTestMachine()}, queue)
+		take()
+		others := newTestMachine()
+		others.Spec.ClusterName = "other"
+		heard.Create(t.Context(), event.CreateEvent{Object: others}, queue)
+		take()
+		if looked != before+2 {
+			t.Errorf("the group was looked at %d times more, want once for the machine that came and once as it went", looked-before)
+		}
+	})
 }
