@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,16 +80,22 @@ func (r *nodeRanges) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: rangeLater}, nil
 		}
 	}
-	before := node.DeepCopy()
+	patch := rangePatch(node)
 	node.Spec.PodCIDR, node.Spec.PodCIDRs = own.String(), []string{own.String()}
-	switch err := r.cluster.Patch(ctx, node, lockedPatch(before)); {
-	case apierrors.IsConflict(err): // its kubelet wrote into it since
-		return reconcile.Result{RequeueAfter: firstRetry}, nil
-	case client.IgnoreNotFound(err) != nil:
-		return reconcile.Result{}, fmt.Errorf("writing the pod range of Node %s: %w", node.Name, err)
+	if err := r.cluster.Patch(ctx, node, patch); client.IgnoreNotFound(err) != nil {
+		return again(fmt.Errorf("writing the pod range of Node %s: %w", node.Name, err))
 	}
 	r.given[own] = node.UID
 	return reconcile.Result{}, nil
+}
+
+// rangePatch is about a Node without a range as it was before. The patch names the Node by its UID, not by its version:
+// the kubelet and others write into a new Node at the same time. The API server refuses it for another Node of that
+// name, and for one that has a range by now, which nobody can change.
+func rangePatch(node *corev1.Node) client.Patch {
+	before := node.DeepCopy()
+	before.UID = ""
+	return client.MergeFrom(before)
 }
 
 // machineOf is the machine of a Node whose pods have a range of its subnet, or nil. Nodes are known by the names that

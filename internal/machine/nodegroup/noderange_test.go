@@ -191,3 +191,32 @@ func TestNoRangeLeft(t *testing.T) {
 		want(t, w.machine(t), v1alpha1.MachinePending, reason)
 	}
 }
+
+// Others write into a new Node at the same time, which is no reason to write its range later. Another Node of the name is
+// not meant.
+func TestRangeOfANodeThatOthersWriteTo(t *testing.T) {
+	w, ranges := inSubnets(t, host("lab-1"))
+	w.faults.before = func(call string) {
+		if call != "cluster patch *v1.Node" {
+			return
+		}
+		node := &corev1.Node{}
+		w.get(t, w.cluster, node, "lab-1")
+		node.Labels = map[string]string{"written": "meanwhile"}
+		if err := w.cluster.Update(t.Context(), node); err != nil {
+			t.Error(err)
+		}
+	}
+	if result, err := ranges.Reconcile(t.Context(), request("lab-1")); err != nil || result.RequeueAfter != 0 || w.rangeOf(t, "lab-1") == "" {
+		t.Errorf("range %q, %+v, %v", w.rangeOf(t, "lab-1"), result, err)
+	}
+	if calls := w.faults.calls["cluster patch *v1.Node"]; calls != 1 {
+		t.Errorf("the Node was patched %d times, want once", calls)
+	}
+	node := host("lab-1")
+	patch := rangePatch(node)
+	node.Spec.PodCIDR = "10.244.0.0/24"
+	if data, err := patch.Data(node); err != nil || string(data) != `{"metadata":{"uid":"uid of lab-1"},"spec":{"podCIDR":"10.244.0.0/24"}}` {
+		t.Errorf("the patch is %s, %v; want one that names the Node by its UID", data, err)
+	}
+}
