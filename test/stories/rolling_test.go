@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// budgeted is a pod on each of four nodes, one of which may be missing, behind a load balancer.
+// budgeted is a pod on each of four nodes behind a load balancer. One pod may be missing.
 const budgeted = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -118,8 +118,8 @@ func (i *installation) patchGroup(patch string) {
 	i.mustKubectl(managementContext, "-n", "muster", "patch", "nodegroup", "default", "--type", "merge", "-p", patch)
 }
 
-// askWithoutRetry sends requests to the pods at an address, each by a connection of its own, until it is ended. It
-// returns how many there were; one that fails fails the test.
+// askWithoutRetry sends requests to the pods at an address, each by a connection of its own, until it is ended, which
+// says how many there were. A request that fails fails the test.
 func (i *installation) askWithoutRetry(ip string) (end func() int64) {
 	var sent, failed atomic.Int64
 	ctx, cancel := context.WithCancel(i.t.Context())

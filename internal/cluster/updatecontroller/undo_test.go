@@ -50,8 +50,7 @@ func TestAFailedRolloutIsUndone(t *testing.T) {
 	}
 }
 
-// What a group was of before is not known if no update has rolled it out, and an update that was not asked to go back
-// does not.
+// A group that no update has rolled out cannot go back, and an update that was not asked to go back does not.
 func TestRolloutsThatAreNotUndone(t *testing.T) {
 	t.Parallel()
 	u, g := newUpdate("u1", v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Undo: true}}), newGroup(2, 2)

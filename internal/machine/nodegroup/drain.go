@@ -40,7 +40,7 @@ const (
 // end them is still its own. It returns when to look again, or 0 when nothing keeps the machine any longer: its pods
 // are gone, nobody is there who could end them, or the time is up. When it began is in the condition Drained, so
 // another process goes on where this one was killed.
-func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, group *v1alpha1.NodeGroup) (time.Duration, error) {
+func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, bound time.Duration) (time.Duration, error) {
 	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
 	if was != nil && was.Reason != reasonDraining {
 		return 0, nil
@@ -68,7 +68,6 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	if err != nil {
 		return 0, err
 	}
-	bound := r.drainTime(group)
 	over, leaves := began.Add(bound), !m.DeletionTimestamp.IsZero()
 	fate := "the machine is terminated all the same"
 	if !leaves {
@@ -152,7 +151,7 @@ func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider ma
 }
 
 // drainTime is how long a machine of a group waits for its pods.
-func (r *machines) drainTime(group *v1alpha1.NodeGroup) time.Duration {
+func (r parts) drainTime(group *v1alpha1.NodeGroup) time.Duration {
 	if group == nil || group.Spec.DrainTimeout == nil {
 		return r.DrainTime
 	}

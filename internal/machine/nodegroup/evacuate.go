@@ -21,7 +21,7 @@ import (
 // the rollout ends before the machine is replaced, its node takes pods again.
 func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	if isDraining(m, group) {
-		wait, err := r.drain(ctx, m, provider, group)
+		wait, err := r.drain(ctx, m, provider, r.drainTime(group))
 		if err == nil && wait == 0 && meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained) == nil {
 			r.drained(m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
 		}
@@ -62,7 +62,7 @@ func goesLater(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
 
 // cordon has a Node take no more pods. Unless its machine is being deleted, the Node says who has cordoned it: one that
 // somebody else has cordoned stays so.
-func (r *machines) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
+func (r parts) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
 	if node.Spec.Unschedulable {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r *machines) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Ma
 }
 
 // uncordon has a Node take pods again that a rollout has cordoned.
-func (r *machines) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
+func (r parts) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
 	before := node.DeepCopy()
 	node.Spec.Unschedulable = false
 	delete(node.Annotations, v1alpha1.AnnotationCordoned)

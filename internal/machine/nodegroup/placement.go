@@ -100,7 +100,7 @@ func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machine
 	room, everybody := machine.NewRoom(usage), slices.Concat(all.Items, machines)
 	for _, of := range usage {
 		for range coming(of, everybody) {
-			_, _ = room.Take(r.demand(of.ID, pods)) // one that finds no room is refused when it is launched
+			_, _ = room.Take(r.demand(of.ID, pods)) // a machine that finds no room is refused when it is launched
 		}
 	}
 	var subnets []plan.Subnet

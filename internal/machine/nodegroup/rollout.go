@@ -10,11 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/machine/nodegroupspec"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/plan"
 	"muster.dev/muster/internal/plane/readiness"
@@ -62,8 +63,8 @@ func progressOf(group *v1alpha1.NodeGroup) *v1alpha1.NodeGroupRolloutStatus {
 
 // outdated reports whether the rollout of its group is to replace a machine.
 func outdated(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
-	rollout := group.Spec.Rollout
-	return m.Spec.Rollout != rollout.ID && !(rollout.KeepCurrent && nodegroupspec.IsCurrent(m, group, group.Status.Version))
+	current := equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, group.Spec.Launched()) && ami.Release(m.Spec.ImageID).Minor() == group.Status.Version
+	return m.Spec.Rollout != group.Spec.Rollout.ID && !(group.Spec.Rollout.KeepCurrent && current)
 }
 
 // observeIn takes from machines what the plan of their group depends on.

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/hostroom"
-	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/platform/release"
 )
 

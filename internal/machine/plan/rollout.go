@@ -81,34 +81,41 @@ func Rollout(desired int, machines []Machine, phase Phase, policy Policy) Step {
 		step.Phase = ScaleUp
 		return step
 	}
-	busy, serving := group.leaving+group.draining, group.serving
-	for _, m := range group.outdated {
+	step.Actions, step.Stuck = group.replace(least, unavailable, policy.Force)
+	return step
+}
+
+// replace chooses machines to drain and to delete, so that no more than unavailable are drained and going at once, and
+// at least so many as least are Ready.
+func (s surveyed) replace(least, unavailable int, force bool) (actions []Action, stuck string) {
+	busy, serving := s.leaving+s.draining, s.serving
+	for _, m := range s.outdated {
 		switch {
-		case m.Draining && m.TimedOut && !m.Drained && !policy.Force:
-			step.Stuck = m.Name
 		case m.Draining && m.Drained:
-			step.Actions = append(step.Actions, Action{Delete: m.Name, Reason: "its pods are gone"})
+			actions = append(actions, Action{Delete: m.Name, Reason: "its pods are gone"})
+		case m.Draining && m.TimedOut && force:
+			actions = append(actions, Action{Delete: m.Name, Reason: "its pods did not go in time, and the rollout is forced"})
 		case m.Draining && m.TimedOut:
-			step.Actions = append(step.Actions, Action{Delete: m.Name, Reason: "its pods did not go in time, and the rollout is forced"})
+			stuck = m.Name
 		case m.Draining:
-			step.Actions = append(step.Actions, Action{Drain: m.Name, Reason: "its pods are not gone yet"})
+			actions = append(actions, Action{Drain: m.Name, Reason: "its pods are not gone yet"})
 		case busy < unavailable && !m.Ready:
 			busy++
-			step.Actions = append(step.Actions, Action{Drain: m.Name, Reason: fmt.Sprintf("it is not Ready, and the first of %d to be replaced", len(group.outdated))})
+			actions = append(actions, Action{Drain: m.Name, Reason: fmt.Sprintf("it is not Ready, and the first of %d to be replaced", len(s.outdated))})
 		case busy < unavailable && serving > least:
 			busy, serving = busy+1, serving-1
-			step.Actions = append(step.Actions, Action{Drain: m.Name, Reason: fmt.Sprintf("without it %d machines are Ready, and %d have to be", serving, max(least, 0))})
+			actions = append(actions, Action{Drain: m.Name, Reason: fmt.Sprintf("without it %d machines are Ready, and %d have to be", serving, max(least, 0))})
 		}
 	}
-	return step
+	return actions, stuck
 }
 
 // surveyed is what a rollout has to know of all machines of a group together.
 type surveyed struct {
 	outdated []Machine // the first to be replaced first
-	counted  int       // those that stay, and outdated ones
-	waiting  int       // those that stay, and are not Ready
-	serving  int       // those that are Ready, and not drained
+	counted  int       // all that are not going
+	waiting  int       // new machines that are not Ready yet
+	serving  int       // machines that are Ready, and not drained
 	draining int
 	leaving  int
 }

@@ -27,8 +27,8 @@ type remoteAccess struct {
 	SourceSecurityGroups []string
 }
 
-// from is what a node group has after a request. What the request leaves out stays, but a maximum takes the place of one
-// of the other form.
+// from is what a node group has after a request. The rest of what it had stays, but a maximum takes the place of the
+// other form's.
 func (u *updateConfig) from(kept v1alpha1.NodeGroupUpdateConfig, refuse eksfault.Refuse) (v1alpha1.NodeGroupUpdateConfig, error) {
 	switch strategy := v1alpha1.UpdateStrategy(u.UpdateStrategy); strategy {
 	case "":

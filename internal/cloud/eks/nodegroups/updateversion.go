@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/eks/change"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
-	"muster.dev/muster/internal/machine/nodegroupspec"
 )
 
 type updateNodegroupVersionInput struct {
@@ -107,10 +107,11 @@ func (a *API) outdated(ctx context.Context, group *v1alpha1.NodeGroup, minor str
 	if err := a.store.Management.List(ctx, &all); err != nil {
 		return 0, eksfault.Away(fmt.Errorf("listing the machines of node group %s: %w", group.Spec.Name, err))
 	}
-	n := 0
+	n, now := 0, group.Spec.Launched()
 	for i := range all.Items {
 		m := &all.Items[i]
-		if m.Spec.NodeGroupUID == group.UID && m.DeletionTimestamp.IsZero() && !nodegroupspec.IsCurrent(m, group, minor) {
+		if m.Spec.NodeGroupUID == group.UID && m.DeletionTimestamp.IsZero() &&
+			(!equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, now) || ami.Release(m.Spec.ImageID).Minor() != minor) {
 			n++
 		}
 	}
