@@ -17,8 +17,8 @@ import (
 )
 
 // upgradeWorkloads are of the kinds that upstream's upgrade suite (k8s.io/kubernetes/test/e2e/upgrades) has live through
-// an upgrade, besides the DaemonSet with a Service of workload: a StatefulSet with a volume, a Deployment, a Secret, a
-// ConfigMap, and a Job of many pods, one after another.
+// an upgrade, besides the DaemonSet with a Service of workload and upgradeJob: a StatefulSet with a volume, a Deployment,
+// a Secret and a ConfigMap.
 const upgradeWorkloads = `---
 apiVersion: v1
 kind: Secret
@@ -58,8 +58,10 @@ spec:
       terminationGracePeriodSeconds: 1
       containers:
       - {name: c, image: "muster.dev/workload:v1", imagePullPolicy: IfNotPresent, args: [serve], envFrom: [{secretRef: {name: kept}}, {configMapRef: {name: kept}}]}
----
-apiVersion: batch/v1
+`
+
+// upgradeJob is a Job of many pods, one after another, each of which asks the Service once. No pod may fail.
+const upgradeJob = `apiVersion: batch/v1
 kind: Job
 metadata: {name: goes-on}
 spec:
@@ -77,6 +79,8 @@ func (i *installation) startWorkloads() {
 	i.t.Helper()
 	i.apply(workload + upgradeWorkloads)
 	i.workloadsAreReady()
+	i.mustKubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+	i.apply(upgradeJob)
 }
 
 // workloadsAreReady waits until the workloads are.
