@@ -92,7 +92,8 @@ func TestFree(t *testing.T) {
 			"asking etcd for /v3/kv/compaction: etcdserver: request timed out", true, true,
 		},
 		"the disk has no room": {
-			etcd{size: 2500 * mib, inUse: 1001 * mib, after: 1001 * mib}, nil,
+			etcd{size: 2500 * mib, inUse: 1001 * mib, after: 1001 * mib},
+			nil,
 			"defragmenting etcd writes 1001 MiB, and the disk of the state directory has room for 1000 MiB", true, false,
 		},
 		"the disk has no room, and there is the alarm": {
