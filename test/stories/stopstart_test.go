@@ -177,7 +177,7 @@ func (p *powered) inPod(script string) (string, error) {
 func (p *powered) underAPod() {
 	p.apply(keeper)
 	p.eventually("the pod runs", func() error {
-		_, err := p.inPod("echo kept >/work/kept && echo kept >/host/kept && echo lost >/dev/shm/lost")
+		_, err := p.inPod("echo work >/work/kept && echo host >/host/kept && echo lost >/dev/shm/lost")
 		return err
 	})
 	uid := p.mustKubectl("get", "pod", "keeper-0", "-o", "jsonpath={.metadata.uid}")
@@ -190,7 +190,7 @@ func (p *powered) underAPod() {
 		p.t.Helper()
 		p.eventually("the pod is back with its files", func() error {
 			out, err := p.inPod("cat /work/kept /host/kept; ls /dev/shm")
-			if err == nil && out != "kept\nkept" {
+			if err == nil && out != "work\nhost" {
 				err = fmt.Errorf("it has %q", out)
 			}
 			return err

@@ -39,7 +39,7 @@ func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines 
 	}
 	for i := range subnets {
 		for _, m := range machines {
-			if string(m.Spec.SubnetID) == subnets[i].ID && alive(m) && !(inRollout(group) && outdated(&m, group)) {
+			if string(m.Spec.SubnetID) == subnets[i].ID && alive(m) && (!inRollout(group) || !outdated(&m, group)) {
 				subnets[i].Machines++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,7 @@ func progressOf(group *v1alpha1.NodeGroup) *v1alpha1.NodeGroupRolloutStatus {
 // outdated reports whether the rollout of its group is to replace a machine.
 func outdated(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
 	current := equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, group.Spec.Launched()) && ami.Release(m.Spec.ImageID).Minor() == group.Status.Version
-	return m.Spec.Rollout != group.Spec.Rollout.ID && !(group.Spec.Rollout.KeepCurrent && current)
+	return m.Spec.Rollout != group.Spec.Rollout.ID && (!group.Spec.Rollout.KeepCurrent || !current)
 }
 
 // observeIn takes from machines what the plan of their group depends on.
@@ -204,11 +205,11 @@ func sayRollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) string {
 		}
 		return fmt.Sprintf("%s: %s; to be replaced: %s", status.Phase, text, machinesOf(status.Outdated))
 	}
-	text := fmt.Sprintf("%s: %d of %s replaced; %s", status.Phase, status.Total-status.Outdated, machinesOf(status.Total), areReady(group.Status.ReadyReplicas, group.Status.Replicas))
+	parts := []string{fmt.Sprintf("%s: %d of %s replaced", status.Phase, status.Total-status.Outdated, machinesOf(status.Total)), areReady(group.Status.ReadyReplicas, group.Status.Replicas)}
 	for _, name := range status.Draining {
-		text += fmt.Sprintf("; %s: %s", name, drainedMessage(machines, name))
+		parts = append(parts, name+": "+drainedMessage(machines, name))
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // replace deletes the machines of a group that its rollout has drained, and reports whether there was one.

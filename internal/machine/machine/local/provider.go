@@ -253,7 +253,7 @@ const stopGrace = 10 * time.Second
 // Stop implements [machine.Provider].
 func (p *Provider) Stop(ctx context.Context, id string) error {
 	if err := machine.ValidateID(id); err != nil {
-		return nil //nolint:nilerr // no machine has such an id, so it does not run
+		return nil // no machine has such an id, so it does not run
 	}
 	defer p.lock(id)()
 	if err := p.end(ctx, id, stopGrace); err != nil {
