@@ -60,7 +60,7 @@ spec:
       - {name: c, image: "muster.dev/workload:v1", imagePullPolicy: IfNotPresent, args: [serve], envFrom: [{secretRef: {name: kept}}, {configMapRef: {name: kept}}]}
 `
 
-// upgradeJob is a Job of many pods, one after another, each of which asks the Service once. No pod may fail.
+// upgradeJob is a Job whose pods ask the Service, a pod at a time. No pod may fail.
 const upgradeJob = `apiVersion: batch/v1
 kind: Job
 metadata: {name: goes-on}
