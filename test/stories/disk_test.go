@@ -72,6 +72,11 @@ func TestFullDisk(t *testing.T) {
 		return errors.Join(err, errors.New(out+talk))
 	})
 	i.mustKubectl("get", "configmap", "before", "--request-timeout=5s")
+	i.kill(component.Etcd)
+	i.eventually("that service looks after the cluster, too", func() error {
+		_, err := i.kubectl("get", "configmap", "before", "--request-timeout=5s")
+		return err
+	})
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
