@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/platform/handover"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
@@ -49,8 +50,8 @@ var (
 	errLater = errors.New("the front that serves was started later than this one")
 )
 
-// handover is the path of the socket at which the next front takes the listener over.
-func (f *Front) handover() string { return filepath.Join(socketdir.Dir(f.config.Socket), "next") }
+// next is the path of the socket at which the next front takes the listener over.
+func (f *Front) next() string { return filepath.Join(socketdir.Dir(f.config.Socket), "next") }
 
 // listen takes the listener of the front that serves now over, or makes one if there is no front. When it returns, this
 // front alone has it.
@@ -87,7 +88,7 @@ func (f *Front) bind(ctx context.Context) (net.Listener, error) {
 
 // takeOver takes the listener of the front that serves now over.
 func (f *Front) takeOver(ctx context.Context) (net.Listener, error) {
-	connection, err := new(net.Dialer).DialContext(ctx, "unix", f.handover())
+	connection, err := new(net.Dialer).DialContext(ctx, "unix", f.next())
 	if err != nil {
 		return nil, fmt.Errorf("asking the front that serves now: %w", err)
 	}
@@ -119,31 +120,17 @@ func (f *Front) takeOver(ctx context.Context) (net.Listener, error) {
 
 // receive is the first message to the next front.
 func receive(old *net.UnixConn) (net.Listener, error) {
-	text, rights := make([]byte, len(given)), make([]byte, unix.CmsgSpace(4))
-	n, m, flags, _, err := old.ReadMsgUnix(text, rights)
+	text, file, err := handover.Receive(old)
 	if err != nil {
 		return nil, err
 	}
-	var fds []int
-	if messages, err := unix.ParseSocketControlMessage(rights[:m]); err == nil && len(messages) == 1 {
-		fds, _ = unix.ParseUnixRights(&messages[0])
-	}
-	for _, fd := range fds {
-		unix.CloseOnExec(fd)
-	}
-	if string(text[:n]) != given || len(fds) != 1 || flags&unix.MSG_CTRUNC != 0 {
-		for _, fd := range fds {
-			_ = unix.Close(fd)
-		}
-		switch {
-		case n == 0:
-			return nil, io.EOF
-		case string(text[:n]) == later:
+	if text != given || file == nil {
+		_ = file.Close() // which a nil one takes, too
+		if text == later {
 			return nil, errLater
 		}
-		return nil, fmt.Errorf("the answer is %.20q with %d descriptors", text[:n], len(fds))
+		return nil, fmt.Errorf("the answer is %.20q", text)
 	}
-	file := os.NewFile(uintptr(fds[0]), "listener")
 	defer func() { _ = file.Close() }() // FileListener has one of its own
 	return net.FileListener(file)
 }
@@ -169,7 +156,7 @@ func replace(old *net.UnixConn, deadline time.Time) error {
 // giveAway gives the listener to the next front, and returns when that one accepts connections or the context ends.
 // release closes this front's other sockets.
 func (f *Front) giveAway(ctx context.Context, listener net.Listener, release func()) error {
-	socket, err := socketdir.ListenPrivate(ctx, f.handover())
+	socket, err := socketdir.ListenPrivate(ctx, f.next())
 	if err != nil {
 		return err
 	}
@@ -213,23 +200,15 @@ func (f *Front) give(next *net.UnixConn, listener net.Listener) error {
 	if err := next.SetDeadline(time.Now().Add(f.answerWithin)); err != nil {
 		return err
 	}
-	pid, err := peer(next)
+	pid, err := handover.Peer(next)
 	if err != nil {
 		return err
 	}
-	if older(pid) {
+	if handover.Older(pid) {
 		_, err := io.WriteString(next, later)
 		return errors.Join(fmt.Errorf("process %d was started before this one", pid), err)
 	}
-	raw, err := listener.(syscall.Conn).SyscallConn() //nolint:forcetypeassert // a TCP listener
-	if err != nil {
-		return err
-	}
-	var sent error
-	err = raw.Control(func(fd uintptr) {
-		_, _, sent = next.WriteMsgUnix([]byte(given), unix.UnixRights(int(fd)), nil)
-	})
-	if err := errors.Join(err, sent); err != nil {
+	if err := handover.Send(next, given, listener.(syscall.Conn)); err != nil { //nolint:forcetypeassert // a TCP listener
 		return err
 	}
 	answer := make([]byte, len(accepts))
