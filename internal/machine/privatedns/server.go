@@ -79,16 +79,22 @@ func NewServer(config Config) (*Server, error) {
 	return &Server{config: config, domain: strings.ToLower(dns.Fqdn(config.Domain))}, nil
 }
 
-// Serve answers on both sockets until the context ends, and closes them. MachineOf is the machine that an address
-// belongs to, its own or a pod's.
+// lastAnswers is how long what was asked before the context ended may take.
+const lastAnswers = 2 * time.Second
+
+// Serve answers on both sockets until the context ends, and then what was asked before, for a moment. It closes them.
+// MachineOf is the machine that an address belongs to, its own or a pod's.
 func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net.Listener, machineOf func(netip.Addr) netip.Addr) error {
 	servers := []*dns.Server{
 		{PacketConn: packets, UDPSize: udpSize},
 		{Listener: netutil.LimitListener(listener, maxConnections), ReadTimeout: tcpPatience, WriteTimeout: tcpPatience, IdleTimeout: func() time.Duration { return tcpPatience }},
 	}
+	answering, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastAnswers, cut) })()
 	failed := make(chan error, len(servers))
 	for _, server := range servers {
-		server.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) { s.answer(ctx, w, query, machineOf) })
+		server.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) { s.answer(answering, w, query, machineOf) })
 		server.MsgInvalidFunc = func([]byte, error) {} // what machines send is nobody's news
 		go func() { failed <- server.ActivateAndServe() }()
 	}
@@ -100,9 +106,14 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 	case err = <-failed:
 		left--
 	}
-	for _, server := range servers {
-		_ = server.Shutdown() // which fails only for one that has not begun
+	// Packets that were not read are for whoever has their socket next. A stream may have a query that is just coming, which
+	// Shutdown would drop.
+	_ = listener.Close()
+	_ = servers[0].Shutdown() // which fails only for one that has not begun
+	if told {
+		left -= heard(failed, left, lastAnswers)
 	}
+	_ = servers[1].Shutdown()
 	_, _ = packets.Close(), listener.Close() // and then it never will
 	for range left {
 		err = errors.Join(err, <-failed)
@@ -111,6 +122,19 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 		return nil
 	}
 	return fmt.Errorf("serving names of machines: %w", err)
+}
+
+// heard waits until servers have ended, for a time at most, and returns how many have.
+func heard(ended <-chan error, servers int, most time.Duration) int {
+	late := time.After(most)
+	for n := range servers {
+		select {
+		case <-ended: //nolint:errcheck // they were told to end
+		case <-late:
+			return n
+		}
+	}
+	return servers
 }
 
 // answer answers one query. It has one question by now, and responses and updates are refused

@@ -8,6 +8,7 @@ import (
 
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/platform/socketdir"
 )
 
 // Supervisor runs the account's processes.
@@ -70,5 +71,8 @@ func (p *Supervised) Stop(ctx context.Context, id string) error {
 	if err := p.Supervisor.Remove(ctx, component.BalancerSpec(p.Account, id)); err != nil {
 		return err
 	}
-	return p.Supervisor.Remove(ctx, component.VPCSpec(p.Account, id))
+	if err := p.Supervisor.Remove(ctx, component.VPCSpec(p.Account, id)); err != nil {
+		return err
+	}
+	return socketdir.Remove(p.Account.State.VPCSocket(id))
 }

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/watchfile"
 )
 
@@ -23,22 +21,22 @@ const lookAgain = 5 * time.Second
 
 // doors are the endpoints that are open. A change of one is not noticed at the others.
 type doors struct {
-	relay     *Relay
-	namespace *os.File
-	owners    *owners
-	network   *Network // as it was described last
-	open      map[string]*door
-	said      string // the last error logged
+	relay   *Relay
+	sockets *sockets
+	owners  *owners
+	network *Network // as it was described last
+	open    map[string]*door
+	said    string // the last error logged
 }
 
 // door is one cluster's: the addresses of its API server, and the socket by which the API server reaches its machines
 // and pods.
 type door struct {
 	Endpoint
-	relay     *Relay
-	network   *Network
-	namespace *os.File
-	owners    *owners
+	relay   *Relay
+	network *Network
+	sockets *sockets
+	owners  *owners
 	// slots bounds the connections to the API server and of it together, so that one cluster takes nothing of
 	// another's.
 	slots chan struct{}
@@ -50,11 +48,12 @@ type door struct {
 	ended   chan struct{} // closed when a part of it ended
 }
 
-// follow opens and closes doors as the file says, until the context ends. It calls first after the first look.
-func (d *doors) follow(ctx context.Context, first func()) {
+// follow opens and closes doors as the file says, until the context ends. Their connections have a context of their
+// own. It calls first after the first look.
+func (d *doors) follow(ctx, connections context.Context, first func()) {
 	file := watchfile.File{Path: endpointsFile.path(d.network), What: "endpoints of the VPC", Poll: lookAgain, MaxSize: maxEndpoints, Logger: d.relay.config.Log}
 	file.Run(ctx, func() {
-		err := d.look(ctx)
+		err := d.look(connections)
 		if err != nil && err.Error() != d.said {
 			d.relay.config.Log.Error("endpoints of the VPC are not as they should be", "error", err)
 		}
@@ -89,7 +88,7 @@ func (d *doors) look(ctx context.Context) error {
 			delete(d.open, name)
 		}
 	}
-	if err := network.EnsureAddresses(d.namespace); err != nil {
+	if err := network.EnsureAddresses(d.sockets.namespace); err != nil {
 		return err
 	}
 	var errs []error
@@ -98,7 +97,7 @@ func (d *doors) look(ctx context.Context) error {
 			continue
 		}
 		opened := &door{
-			Endpoint: e, relay: d.relay, network: network, namespace: d.namespace, owners: d.owners,
+			Endpoint: e, relay: d.relay, network: network, sockets: d.sockets, owners: d.owners,
 			slots: make(chan struct{}, maxConnections), ended: make(chan struct{}),
 		}
 		if err := opened.serve(ctx); err != nil {
@@ -108,7 +107,17 @@ func (d *doors) look(ctx context.Context) error {
 		d.open[e.Cluster] = opened
 		d.relay.config.Log.Info("endpoint is open", "cluster", e.Cluster, "addresses", e.Addresses, "api_server", e.APIServer.String(), "egress", e.EgressSocket)
 	}
+	if len(errs) == 0 {
+		d.sockets.drop()
+	}
 	return errors.Join(errs...)
+}
+
+// wait waits for the connections of doors whose listeners were handed over.
+func (d *doors) wait() {
+	for _, door := range d.open {
+		door.running.Wait()
+	}
 }
 
 func (d *doors) closeAll() {
@@ -153,16 +162,16 @@ func (d *door) listen(ctx context.Context) (parts []part, err error) {
 		return d.relay.serveEndpoint(ctx, e, d.owners)
 	}
 	for _, address := range d.Addresses {
-		listener, err := listenAt(ctx, d.namespace, netip.AddrPortFrom(address, endpointPort))
+		listener, err := listenAt(ctx, d.sockets, netip.AddrPortFrom(address, endpointPort))
 		if err != nil {
 			return parts, err
 		}
 		parts = append(parts, part{listener, apiServer})
 	}
 	for socket, serve := range map[string]func(context.Context, net.Listener) error{d.EgressSocket: d.serveEgress, d.WebhookSocket: d.serveWebhooks} {
-		listen := socketdir.ListenPrivate
+		listen := d.sockets.private
 		if socket == d.EgressSocket { // the API server's, which may be another user
-			listen = socketdir.Listen
+			listen = d.sockets.shown
 		}
 		if socket == "" { // described by an earlier version
 			continue

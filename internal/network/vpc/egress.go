@@ -29,7 +29,7 @@ func (d *door) dialMachine(ctx context.Context, hostPort string) (net.Conn, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return dialVPC(ctx, d.namespace, d.Addresses[0], target)
+	return dialVPC(ctx, d.sockets.namespace, d.Addresses[0], target)
 }
 
 // maxCalls of the API server's connections leave a quarter to machines: whoever may follow the log of one pod has the

@@ -34,7 +34,8 @@ type endpoint struct {
 	shares *shares
 }
 
-// serveEndpoint relays connections of machines until the context ends.
+// serveEndpoint relays connections of machines until the context ends, or the last connection after the listener was
+// handed over.
 func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) error {
 	defer context.AfterFunc(ctx, func() { _ = e.listener.Close() })()
 	var connections sync.WaitGroup
@@ -48,7 +49,7 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 		connection, err := e.listener.Accept()
 		if err != nil {
 			<-e.slots
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return nil
 			}
 			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ECONNABORTED) {

@@ -19,7 +19,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/platform/filelock"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/splice"
@@ -70,8 +69,11 @@ type NameService interface {
 }
 
 // Relay joins API servers and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and
-// started again it goes on.
-type Relay struct{ config RelayConfig }
+// started again it goes on. Replaced by the next one it gives that one its sockets, and keeps its connections.
+type Relay struct {
+	config       RelayConfig
+	answerWithin time.Duration // the constant; tests have less patience
+}
 
 const (
 	// maxConnections of a cluster are for a hundred machines with a dozen connections each, and as many again for exec
@@ -101,22 +103,15 @@ func NewRelay(config RelayConfig) (*Relay, error) {
 	case config.IdentitySocket != "" && config.Network.id == "":
 		return nil, errors.New("the relay needs a VPC with an id: STS and IAM know machines by it")
 	}
-	return &Relay{config: config}, nil
+	return &Relay{config: config, answerWithin: answerWithin}, nil
 }
 
-// Run makes the network if need be and relays until the context ends.
+// Run makes the network if need be and relays until the context ends or the next relay has taken over. In the second
+// case it returns with its last connection, or after a day.
 func (r *Relay) Run(ctx context.Context) error {
 	if err := r.config.Network.Ensure(); err != nil {
 		return err
 	}
-	release, err := filelock.Take(r.config.Network.dir, lockName)
-	if errors.Is(err, filelock.ErrTaken) {
-		return fmt.Errorf("another relay of this VPC is running: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	defer release()
 	namespace, err := r.config.Network.Open()
 	if err != nil {
 		return err
@@ -130,45 +125,116 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err := r.config.Network.Pin(); err != nil {
 		return err
 	}
+	// The relay that serves now is asked last, after all that can fail.
+	release, inherited, err := r.obtain(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	release = sync.OnceFunc(release)
+	defer release()
+	sockets := newSockets(namespace, inherited)
+	defer sockets.drop()
+	return r.work(ctx, sockets, owners, release)
+}
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// work is Run with the lock.
+func (r *Relay) work(ctx context.Context, sockets *sockets, owners *owners, release func()) error {
+	ctx, cancel := context.WithCancel(ctx)   // ends with the last connection
+	serving, stop := context.WithCancel(ctx) // ends when another relay takes over
+	defer stop()
 	var running sync.WaitGroup
-	doors := &doors{relay: r, namespace: namespace, owners: owners, network: r.config.Network, open: map[string]*door{}}
+	doors := &doors{relay: r, sockets: sockets, owners: owners, network: r.config.Network, open: map[string]*door{}}
 	defer func() {
 		cancel()
 		running.Wait()
 		doors.closeAll()
 	}()
-	failed := make(chan error, 8) // more than there are services
-	if err := r.serveVPC(ctx, namespace, owners, func(serve func() error) {
-		running.Go(func() { failed <- serve() })
-	}); err != nil {
+	failed := make(chan error, 8) // more than there are parts
+	begin := func(serve func() error) { running.Go(func() { failed <- serve() }) }
+	if err := r.serveVPC(ctx, serving, sockets, owners, begin); err != nil {
 		return err
 	}
-	first := make(chan struct{})
-	running.Go(func() {
-		doors.follow(ctx, sync.OnceFunc(func() { close(first) }))
-		failed <- nil
+	first, followed, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	begin(func() error {
+		defer close(followed)
+		doors.follow(serving, ctx, sync.OnceFunc(func() { close(first) }))
+		return nil
 	})
 	select {
 	case <-first:
 	case err := <-failed:
 		return err
 	}
-	ready, err := socketdir.ListenPrivate(ctx, r.config.Socket)
+	next, ready, err := r.listen(ctx)
 	if err != nil {
 		return err
 	}
-	running.Go(func() { failed <- serveReady(ctx, ready) })
+	begin(func() error {
+		defer close(answered)
+		return serveReady(serving, ready)
+	})
+	taken := make(chan struct{})
+	begin(func() error {
+		return r.giveAway(ctx, next, sockets, func() {
+			close(taken)
+			stop()
+			<-followed
+			<-answered
+			_ = next.Close()
+			sockets.close()
+			release()
+		})
+	})
 	r.config.Log.Info("relay serves", "vpc", r.config.Network.id, "range", r.config.Network.cidr.String())
-	return <-failed
+	err = <-failed
+	select {
+	case <-taken:
+		r.leave(ctx, func() {
+			running.Wait()
+			doors.wait()
+		})
+		return nil
+	default:
+		return err
+	}
 }
 
-// serveVPC begins what every VPC has, whichever clusters are in it: STS and IAM, metadata, names.
-func (r *Relay) serveVPC(ctx context.Context, namespace *os.File, owners *owners, begin func(func() error)) error {
+// listen opens the sockets at which the next relay takes over, and at which this one says that it serves: whoever finds
+// that it does finds that it hands over, too.
+func (r *Relay) listen(ctx context.Context) (next, ready net.Listener, err error) {
+	if next, err = socketdir.ListenPrivate(ctx, r.next()); err != nil {
+		return nil, nil, err
+	}
+	if ready, err = socketdir.ListenPrivate(ctx, r.config.Socket); err != nil {
+		return nil, nil, errors.Join(err, next.Close())
+	}
+	return next, ready, nil
+}
+
+// leave waits for the last connection.
+func (r *Relay) leave(ctx context.Context, wait func()) {
+	r.config.Log.Info("another relay has taken over", "vpc", r.config.Network.id)
+	last := make(chan struct{})
+	go func() {
+		wait()
+		close(last)
+	}()
+	select {
+	case <-last:
+	case <-ctx.Done(): // it was told to end
+	case <-time.After(leaveAfter):
+		r.config.Log.Warn("connections are cut", "after", leaveAfter)
+	}
+}
+
+// serveVPC begins what every VPC has, whichever clusters are in it: STS and IAM, whose connections end with the context,
+// and metadata and names, which answer while this relay serves.
+func (r *Relay) serveVPC(ctx, serving context.Context, sockets *sockets, owners *owners, begin func(func() error)) error {
 	if r.config.IdentitySocket != "" {
-		listener, err := listenAt(ctx, namespace, netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort))
+		listener, err := listenAt(ctx, sockets, netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort))
 		if err != nil {
 			return err
 		}
@@ -178,77 +244,47 @@ func (r *Relay) serveVPC(ctx context.Context, namespace *os.File, owners *owners
 		identity.shares.room = func() int { return cap(identity.slots) - len(identity.slots) }
 		begin(func() error { return r.serveEndpoint(ctx, identity, owners) })
 	}
-	metadata, err := r.listenMetadata(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	if metadata != nil {
-		begin(func() error { return r.config.Metadata.Serve(ctx, metadata) })
+	if r.config.Metadata != nil {
+		// Keep-alive is HTTP's here; a machine that is gone is found by the time it may take to ask.
+		listener, err := sockets.tcp(ctx, net.ListenConfig{KeepAlive: -1}, netip.AddrPortFrom(Metadata(), MetadataPort))
+		if err != nil {
+			return fmt.Errorf("listening for metadata requests of machines: %w", err)
+		}
+		begin(func() error { return r.config.Metadata.Serve(serving, listener) })
 	}
 	if r.config.Names == nil {
 		return nil
 	}
 	for _, address := range []netip.Addr{Resolver(r.config.Network.cidr), LinkLocalResolver()} {
-		names, err := r.listenNames(ctx, namespace, address)
+		packets, listener, err := listenNames(ctx, sockets, netip.AddrPortFrom(address, namesPort))
 		if err != nil {
-			return err
+			return fmt.Errorf("listening for DNS queries of machines: %w", err)
 		}
-		begin(func() error { return r.config.Names.Serve(ctx, names.packets, names.listener, owners.of) })
+		begin(func() error { return r.config.Names.Serve(serving, packets, listener, owners.of) })
 	}
 	return nil
 }
 
 // listenAt listens in the VPC.
-func listenAt(ctx context.Context, namespace *os.File, at netip.AddrPort) (listener net.Listener, err error) {
-	err = host.InNetwork(namespace, func() (err error) {
-		listener, err = new(net.ListenConfig).Listen(ctx, "tcp4", at.String())
-		return err
-	})
+func listenAt(ctx context.Context, sockets *sockets, at netip.AddrPort) (net.Listener, error) {
+	listener, err := sockets.tcp(ctx, net.ListenConfig{}, at)
 	if err != nil {
 		return nil, fmt.Errorf("listening in the VPC: %w", err)
 	}
 	return listener, nil
 }
 
-// listenMetadata opens the address of the metadata service, if there is to be one.
-func (r *Relay) listenMetadata(ctx context.Context, namespace *os.File) (listener net.Listener, err error) {
-	if r.config.Metadata == nil {
-		return nil, nil
-	}
-	err = host.InNetwork(namespace, func() (err error) {
-		// Keep-alive is HTTP's here; a machine that is gone is found by the time it may take to ask.
-		listener, err = (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp4", netip.AddrPortFrom(Metadata(), MetadataPort).String())
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listening for metadata requests of machines: %w", err)
-	}
-	return listener, nil
-}
-
-// nameSockets are where queries come in.
-type nameSockets struct {
-	packets  net.PacketConn
-	listener net.Listener
-}
-
 // listenNames opens an address of the name server.
-func (r *Relay) listenNames(ctx context.Context, namespace *os.File, at netip.Addr) (*nameSockets, error) {
-	sockets := &nameSockets{}
-	err := host.InNetwork(namespace, func() (err error) {
-		address := netip.AddrPortFrom(at, namesPort).String()
-		if sockets.packets, err = new(net.ListenConfig).ListenPacket(ctx, "udp4", address); err != nil {
-			return err
-		}
-		if sockets.listener, err = new(net.ListenConfig).Listen(ctx, "tcp4", address); err != nil {
-			return errors.Join(err, sockets.packets.Close())
-		}
-		return nil
-	})
+func listenNames(ctx context.Context, sockets *sockets, at netip.AddrPort) (net.PacketConn, net.Listener, error) {
+	packets, err := sockets.udp(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("listening for DNS queries of machines: %w", err)
+		return nil, nil, err
 	}
-	return sockets, nil
+	listener, err := sockets.tcp(ctx, net.ListenConfig{}, at)
+	if err != nil {
+		return nil, nil, errors.Join(err, packets.Close())
+	}
+	return packets, listener, nil
 }
 
 // serveReady answers GET /readyz.

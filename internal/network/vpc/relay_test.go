@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -166,13 +165,6 @@ func TestRelay(t *testing.T) {
 		}
 	}
 
-	second, err := NewRelay(relayConfig(t, n))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another relay") {
-		t.Errorf("a second relay: %v", err)
-	}
 	stop()
 	startRelay(t, n, apiServer.Addr().String(), socket)()
 }

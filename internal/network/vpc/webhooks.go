@@ -64,7 +64,7 @@ func (d *door) dialWebhook(ctx context.Context, hostPort string) (net.Conn, erro
 			errs = append(errs, err)
 			continue
 		}
-		connection, err := dialVPC(ctx, d.namespace, d.Addresses[0], target)
+		connection, err := dialVPC(ctx, d.sockets.namespace, d.Addresses[0], target)
 		if err == nil {
 			return connection, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,7 @@ type gate struct {
 	mutex sync.Mutex
 	open  map[string]int // by machine
 	all   int
+	empty chan struct{} // closed when there is no connection any more; nil while nobody waits for that
 }
 
 func newGate(listener net.Listener, directory Directory, log *slog.Logger) *gate {
@@ -98,6 +100,26 @@ func (g *gate) give(id string) {
 	g.all--
 	if g.open[id]--; g.open[id] <= 0 {
 		delete(g.open, id)
+	}
+	if g.all == 0 && g.empty != nil {
+		close(g.empty)
+		g.empty = nil
+	}
+}
+
+// wait waits until there is no connection any more, for a time at most. No connection is admitted meanwhile.
+func (g *gate) wait(most time.Duration) {
+	g.mutex.Lock()
+	empty := make(chan struct{})
+	if g.all == 0 {
+		close(empty)
+	} else {
+		g.empty = empty
+	}
+	g.mutex.Unlock()
+	select {
+	case <-empty:
+	case <-time.After(most):
 	}
 }
 

@@ -61,7 +61,10 @@ func NewServer(config ServerConfig) (*Server, error) {
 	return &Server{config: config, tokens: signer{key: config.Key}, rates: newRates(config.Now)}, nil
 }
 
-// Serve answers on a listener until the context ends.
+// lastAnswers is how long what was asked before the context ended may take.
+const lastAnswers = 2 * time.Second
+
+// Serve answers on a listener until the context ends, and then what was asked before, for a moment.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
@@ -72,10 +75,18 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    4 << 10,
 		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug), // errors of machines' requests are not news
 	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(newGate(listener, s.config.Directory, s.config.Log)); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	gate := newGate(listener, s.config.Directory, s.config.Log)
+	defer context.AfterFunc(ctx, func() {
+		server.SetKeepAlivesEnabled(false)
+		_ = gate.Close()
+	})()
+	err := server.Serve(gate)
+	if ctx.Err() == nil {
 		return fmt.Errorf("serving instance metadata: %w", err)
 	}
+	// Shutdown would drop connections whose request is just coming.
+	gate.wait(lastAnswers)
+	_ = server.Close()
 	return nil
 }
 

@@ -15,6 +15,7 @@ func VPCSpec(a Account, id string) Spec {
 		})...),
 		Directories: []string{a.State.Run(), a.State.VPC(id)},
 		Probe:       &Probe{URL: "http://vpc/readyz", Socket: a.State.VPCSocket(id)},
+		HandsOver:   true,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"muster.dev/muster/internal/platform/splice"
@@ -40,12 +41,24 @@ const (
 	writePatience = 5 * time.Second
 )
 
-// Serve answers on a listener until the context ends.
+// Serve answers on a listener until the context ends, or until the last connection has after the listener was closed.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	var asking, tunnels sync.WaitGroup
 	server := &http.Server{
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				asking.Add(1)
+			case http.StateActive, http.StateIdle:
+			case http.StateHijacked, http.StateClosed:
+				asking.Done()
+			}
+		},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			switch {
 			case request.Method == http.MethodConnect:
+				tunnels.Add(1)
+				defer tunnels.Done()
 				s.connect(ctx, w, request.RequestURI)
 			case request.Method == http.MethodGet && request.URL.Path == "/readyz":
 				_, _ = io.WriteString(w, "ok\n")
@@ -58,9 +71,17 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    4 << 10,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	err := server.Serve(listener)
+	switch {
+	case errors.Is(err, http.ErrServerClosed):
+		return nil
+	case !errors.Is(err, net.ErrClosed):
 		return fmt.Errorf("serving HTTP CONNECT: %w", err)
 	}
+	// Shutdown would drop connections whose request is just coming.
+	server.SetKeepAlivesEnabled(false)
+	asking.Wait()
+	tunnels.Wait()
 	return nil
 }
 

@@ -72,18 +72,33 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.Chmod(at, 0o666); err != nil { //nolint:gosec // G302: who sees it may connect
 		return nil, errors.Join(fmt.Errorf("opening a socket: %w", err), inner.Close())
 	}
-	return &listener{inner, path}, nil
+	return Adopt(path, inner.(*net.UnixListener)), nil //nolint:forcetypeassert // of a unix socket
+}
+
+// Adopt is what [Listen] returned for a path to another process, which handed the listener over.
+func Adopt(path string, inner *net.UnixListener) net.Listener {
+	inner.SetUnlinkOnClose(true)
+	return &listener{UnixListener: inner, path: path}
 }
 
 type listener struct {
-	net.Listener
-	path string
+	*net.UnixListener
+	path  string
+	stays bool
+}
+
+// SetUnlinkOnClose says whether the socket and the link to it go with the listener, as they do by default.
+func (l *listener) SetUnlinkOnClose(unlink bool) {
+	l.UnixListener.SetUnlinkOnClose(unlink)
+	l.stays = !unlink
 }
 
 // Close removes the socket and the link to it.
 func (l *listener) Close() error {
-	err := l.Listener.Close()
-	_ = os.Remove(l.path) // in a view it stays
+	err := l.UnixListener.Close()
+	if !l.stays {
+		_ = os.Remove(l.path) // in a view it stays
+	}
 	return err
 }
 
