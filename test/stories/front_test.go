@@ -100,18 +100,24 @@ func (i *installation) replaceProgram(name string) {
 }
 
 // fronts are the processes of fronts that run, the oldest first.
-func (i *installation) fronts() (fronts []supervise.Process) {
+func (i *installation) fronts() []supervise.Process {
+	i.t.Helper()
+	return i.all(component.Front)
+}
+
+// all are the processes of a name that run, the oldest first.
+func (i *installation) all(wanted string) (all []supervise.Process) {
 	i.t.Helper()
 	found, err := i.find()
 	if err != nil {
 		i.t.Fatal(err)
 	}
 	for _, p := range found {
-		if _, name := component.SplitProcess(p.Name); name == component.Front {
-			fronts = append(fronts, p)
+		if _, name := component.SplitProcess(p.Name); name == wanted {
+			all = append(all, p)
 		}
 	}
-	return fronts
+	return all
 }
 
 // frontIs asks the service which process the front is.

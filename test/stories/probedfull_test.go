@@ -5,12 +5,10 @@
 package stories
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,7 +20,6 @@ import (
 
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/test/earlier"
 	"muster.dev/muster/test/prober"
@@ -196,13 +193,7 @@ func (i *installation) fullProber() prober.Config {
 	const name = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"asked-"}}`
 	return prober.Config{
 		Every: fullEach, Watches: 50,
-		Doors: []prober.Door{{Name: "private endpoint", Address: net.JoinHostPort(i.endpoint(), "443"), Dial: func(ctx context.Context, network, address string) (connection net.Conn, err error) {
-			err = host.InNetwork(machine, func() error {
-				connection, err = new(net.Dialer).DialContext(ctx, network, address)
-				return err
-			})
-			return connection, err
-		}}},
+		Doors: []prober.Door{i.privateDoor(machine)},
 		More: []prober.Call{
 			{
 				Name: "TokenReview", Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/tokenreviews", Says: `"authenticated":true`,
