@@ -4,6 +4,7 @@ package vpc
 
 import (
 	"crypto/tls"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -57,7 +58,10 @@ func TestAHandshakeGoesOnAfterItsNameWasHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = relay.Write(read) }()
+	go func() {
+		_, _ = relay.Write(read)
+		_, _ = io.Copy(io.Discard, relay) // the server's alert, which it waits to have written
+	}()
 	var heard string
 	_ = server.SetDeadline(time.Now().Add(generous))
 	_ = tls.Server(server, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
