@@ -56,3 +56,11 @@ func (m *Machine) LaunchedAt() time.Time {
 	}
 	return m.CreationTimestamp.Time
 }
+
+// Type returns the instance type of the machine, or "" if none was chosen.
+func (s MachineSpec) Type() string {
+	if s.InstanceType == "" && s.LaunchTemplate != nil {
+		return s.LaunchTemplate.InstanceType
+	}
+	return s.InstanceType
+}

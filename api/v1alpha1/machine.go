@@ -19,9 +19,6 @@ const (
 	FinalizerMachine = "muster.dev/machine"
 	// FinalizerNodeGroup keeps a NodeGroup until its Machines are gone.
 	FinalizerNodeGroup = "muster.dev/nodegroup"
-	// ConditionRunning on a Machine reports whether it runs; if not, whether it is stopped, being stopped or rebooted. Its last transition
-	// is when that was begun. A Machine that was never stopped or rebooted does not have it, and neither has one that died by itself.
-	ConditionRunning = "Running"
 	// ConditionIdentity on a Machine that joins by role reports whether the cluster's authenticator lets it in; if not, which rule
 	// refused it and why.
 	ConditionIdentity = "Identity"
@@ -44,27 +41,6 @@ const (
 	MachineNotReady    MachinePhase = "NotReady"    // its Node was Ready and is not any more
 	MachineStopped     MachinePhase = "Stopped"     // it is stopped, or being stopped, as its spec says
 	MachineTerminating MachinePhase = "Terminating" // it is being deleted
-)
-
-// PowerState says whether a machine is to run.
-//
-// +kubebuilder:validation:Enum=Running;Stopped
-type PowerState string
-
-const (
-	// PowerRunning has the machine run. A machine that dies is booted again.
-	PowerRunning PowerState = "Running"
-	// PowerStopped has the machine shut down. It keeps its disk, addresses and identity.
-	PowerStopped PowerState = "Stopped"
-)
-
-// The reasons of ConditionRunning.
-const (
-	ReasonRunning   = "Running"
-	ReasonStopping  = "Stopping"
-	ReasonStopped   = "Stopped"
-	ReasonRebooting = "Rebooting"
-	ReasonStarting  = "Starting"
 )
 
 // JoinStep is a step on a machine's way into the cluster.
@@ -312,14 +288,6 @@ type Reservation struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Index int32 `json:"index,omitempty"`
-}
-
-// Type returns the instance type of the machine, or "" if none was chosen.
-func (s MachineSpec) Type() string {
-	if s.InstanceType == "" && s.LaunchTemplate != nil {
-		return s.LaunchTemplate.InstanceType
-	}
-	return s.InstanceType
 }
 
 // Metadata returns the options of the machine's instance metadata service.
