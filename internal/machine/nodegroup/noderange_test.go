@@ -192,7 +192,7 @@ func TestNoRangeLeft(t *testing.T) {
 	}
 }
 
-// Others write into a new Node at the same time, which is no reason to write its range later. Another Node of the name is
+// Others write into a new Node at the same time, which is not a reason to write its range later. Another Node of the name is
 // not meant.
 func TestRangeOfANodeThatOthersWriteTo(t *testing.T) {
 	w, ranges := inSubnets(t, host("lab-1"))

@@ -93,7 +93,7 @@ func (r *groups) writeStatus(ctx context.Context, before, group *v1alpha1.NodeGr
 }
 
 // progressOnly reports whether machines of a group that is on its way to its size were made or became Ready, and
-// nothing else is new. The last of them is no progress: with it the group is Ready.
+// nothing else is new. The last of them is not progress: with it the group is Ready.
 func progressOnly(was, is *v1alpha1.NodeGroupStatus) bool {
 	before, now := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(is.Conditions, v1alpha1.ConditionReady)
 	if before == nil || now == nil || now.Reason != readiness.ReasonScaling && now.Reason != readiness.ReasonJoining {

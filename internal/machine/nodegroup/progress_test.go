@@ -63,7 +63,7 @@ func TestProgressIsPaced(t *testing.T) {
 	wantGroup(t, w.group(t), "Joining", "18 of 20 machines are Ready")
 }
 
-// The changes of many machines are one look at their group. A machine that comes or goes is no reason to wait.
+// The changes of many machines are one look at their group. A machine that comes or goes is not a reason to wait.
 func TestChangesOfMachinesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := parts{Config: Config{ClusterName: "muster"}}

@@ -107,7 +107,7 @@ func TestStopAndStart(t *testing.T) {
 	}
 }
 
-// A reboot is made once for each number, and is no start.
+// A reboot is made once for each number, and is not a start.
 func TestReboot(t *testing.T) {
 	w := newWorld(t)
 	w.m.Spec.Reboots = 2
