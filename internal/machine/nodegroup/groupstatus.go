@@ -30,6 +30,7 @@ func observe(m *v1alpha1.Machine) plan.Machine {
 		Deleting: !m.DeletionTimestamp.IsZero(),
 		Drained:  drainReason(m) == reasonDrained,
 		TimedOut: drainReason(m) == reasonTimedOut,
+		Drains:   drainReason(m) != "",
 	}
 }
 

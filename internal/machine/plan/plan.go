@@ -23,6 +23,9 @@ type Machine struct {
 	Draining bool // the rollout has chosen it
 	Drained  bool // its pods are gone
 	TimedOut bool // its pods are not gone, and it has waited for them for long enough
+	// Drains says that it has been drained, or was when it was last looked at. Unless it is Draining, that was for an
+	// earlier rollout.
+	Drains bool
 	// Protected is kept when there are too many. It counts.
 	Protected bool
 }

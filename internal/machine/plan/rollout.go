@@ -99,6 +99,7 @@ func (s surveyed) replace(least, unavailable int, force bool) (actions []Action,
 			stuck = m.Name
 		case m.Draining:
 			actions = append(actions, Action{Drain: m.Name, Reason: "its pods are not gone yet"})
+		case m.Drains: // until it has forgotten that, it would seem to be drained, or to have waited for long enough
 		case busy < unavailable && !m.Ready:
 			busy++
 			actions = append(actions, Action{Drain: m.Name, Reason: fmt.Sprintf("it is not Ready, and the first of %d to be replaced", len(s.outdated))})
@@ -132,7 +133,7 @@ func survey(machines []Machine) surveyed {
 			s.outdated = append(s.outdated, m)
 		}
 		switch {
-		case m.Outdated && m.Draining:
+		case m.Outdated && (m.Draining || m.Drains):
 			s.draining++
 		case m.Ready:
 			s.serving++

@@ -32,6 +32,7 @@ func TestRollout(t *testing.T) {
 	down := plan.Machine{Name: "down", Created: at(5), Joined: true, Outdated: true}
 	draining := chosen(func(*plan.Machine) {})
 	drained, late := chosen(func(m *plan.Machine) { m.Drained = true }), chosen(func(m *plan.Machine) { m.TimedOut = true })
+	forgetful := plan.Machine{Name: "a", Created: at(1), Joined: true, Outdated: true, Drains: true, TimedOut: true}
 	one := plan.Policy{Zones: 1}
 	two := plan.Policy{Zones: 1, MaxUnavailable: 2}
 	minimal := plan.Policy{Zones: 3, Minimal: true}
@@ -59,6 +60,7 @@ func TestRollout(t *testing.T) {
 		"and goes":                         {1, []plan.Machine{drained, fresh("f")}, plan.Upgrade, one, "Upgrade to 2, 1 outdated, delete a: its pods are gone"},
 		"in time or not at all":            {1, []plan.Machine{late, fresh("f")}, plan.Upgrade, one, "Upgrade to 2, 1 outdated, a is stuck"},
 		"unless it is forced":              {1, []plan.Machine{late, fresh("f")}, plan.Upgrade, force, "Upgrade to 2, 1 outdated, delete a: its pods did not go in time, and the rollout is forced"},
+		"not before it forgot the last":    {2, []plan.Machine{forgetful, b, fresh("f"), fresh("g")}, plan.Upgrade, force, "Upgrade to 4, 2 outdated"},
 		"the next when it is gone":         {2, []plan.Machine{b, fresh("f"), fresh("g"), leaving}, plan.Upgrade, one, "Upgrade to 3, 1 outdated"},
 		"one is made when another is gone": {4, []plan.Machine{b, c, d, fresh("f"), fresh("g"), leaving}, plan.Upgrade, one, "Upgrade to 5, 3 outdated"},
 		"then in its place":                {4, []plan.Machine{b, c, d, fresh("f"), fresh("g")}, plan.Upgrade, one, "Upgrade to 6, 3 outdated, drain b: without it 4 machines are Ready, and 4 have to be"},
