@@ -22,7 +22,7 @@ import (
 func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	if isDraining(m, group) {
 		wait, err := r.drain(ctx, m, provider, r.drainTime(group))
-		if err == nil && wait == 0 && meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained) == nil {
+		if reason := drainReason(m); err == nil && wait == 0 && (reason == "" || reason == reasonDraining) {
 			r.drained(m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
 		}
 		return wait, err

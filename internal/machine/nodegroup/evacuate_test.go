@@ -6,9 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/machine"
 )
 
 // changeGroup changes the spec of the group.
@@ -46,5 +51,59 @@ func TestTheNextRolloutDrainsAnew(t *testing.T) {
 		if status := w.group(t).Status.Rollout; !slices.Equal(status.Draining, []string{id}) {
 			t.Errorf("force %v: %+v", force, status)
 		}
+	}
+}
+
+// evacuating is a world whose machine is being drained for a rollout, and has a pod that a budget keeps.
+func evacuating(t *testing.T) *world {
+	t.Helper()
+	group, m := newTestGroup(1), newTestMachine()
+	group.Spec.Rollout, group.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Phase: v1alpha1.RolloutUpgrade, Draining: []string{id}}
+	m.Spec.Labels, m.Spec.Taints, m.Spec.NodeGroupUID = group.Spec.Labels, group.Spec.Taints, group.UID
+	w := newWorld(t, group, m, newTestNode(corev1.ConditionTrue), running("web-0"))
+	w.faults.evict = func(client.Client, client.Object) error { return apierrors.NewTooManyRequests("a budget", 0) }
+	for range 3 {
+		mustReconcile(t, w.machines(), id)
+	}
+	if reason := drainReason(w.machine(t)); reason != reasonDraining {
+		t.Fatalf("the machine is %q", reason)
+	}
+	return w
+}
+
+// A machine of which nothing is left that pods could be evicted from is drained, however far that was, so that its
+// rollout goes on.
+func TestDrainsThatLoseTheirNode(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, w *world){
+		"its Node was deleted": func(t *testing.T, w *world) {
+			t.Helper()
+			node := &corev1.Node{}
+			w.get(t, w.cluster, node, nodeName)
+			if err := w.faults.off(func() error { return w.cluster.Delete(t.Context(), node) }); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it was stopped": func(t *testing.T, w *world) { t.Helper(); w.setPower(t, stop) },
+		"it does not boot again": func(t *testing.T, w *world) {
+			t.Helper()
+			w.provider.instances[0].State, w.provider.launchError = machine.Stopped, machine.ErrNoPodSubnet
+		},
+		"its record was damaged": func(t *testing.T, w *world) {
+			t.Helper()
+			w.provider.damaged = true
+			w.ends(t, "web-0")
+			w.faults.evict = nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := evacuating(t)
+			lose(t, w)
+			for range 3 {
+				_, _ = reconcileOnce(t, w.machines(), id) // which fails for a machine that cannot boot
+			}
+			if reason := drainReason(w.machine(t)); reason != reasonDrained {
+				t.Errorf("the machine is %q: %+v", reason, w.machine(t).Status.Conditions)
+			}
+		})
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/machine/machine"
 )
 
@@ -78,28 +77,19 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 		return 0, nil // the machine waits, and says so
 	}
 	instance, err := provider.Get(ctx, m.Name)
-	if err != nil && !errors.Is(err, machine.ErrNotFound) {
-		return 0, r.failed(m, "ProviderFailed", fmt.Errorf("asking the provider for the instance: %w", err))
-	}
-	if err != nil && m.Status.ProviderID != "" {
+	missing := errors.Is(err, machine.ErrNotFound)
+	if missing && m.Status.ProviderID != "" {
 		return 0, r.lost(ctx, m)
 	}
-	node, err := r.node(ctx, m)
-	if err != nil {
-		return 0, r.failed(m, "ClusterFailed", err)
+	t := &turn{machines: r, m: m, provider: provider, instance: instance}
+	again := time.Duration(0)
+	if err != nil && !missing {
+		err = r.failed(m, "ProviderFailed", fmt.Errorf("asking the provider for the instance: %w", err))
+	} else {
+		again, err = t.run(ctx)
 	}
-	m.Status.Join = joinlog.Merge(m.Status.Join, r.steps.Records(m.Name)...)
-	t := &turn{machines: r, m: m, provider: provider, instance: instance, node: node}
-	off, err := t.down(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if !off {
-		if on, err := t.up(ctx); err != nil || !on {
-			return t.wait, err
-		}
-	}
-	return t.tend(ctx)
+	evacuated, failed := t.evacuation(ctx) // also of a machine that cannot run: a rollout waits for it
+	return soonest(again, evacuated), errors.Join(err, failed)
 }
 
 // lost deletes a Machine whose instance is gone without it: its data cannot come back, and its group replaces it.

@@ -32,6 +32,38 @@ type turn struct {
 	routed time.Duration // until the routes to its pods are made sure of again
 }
 
+// run has the machine run or not, as its spec says, and do its part in the cluster. It returns when to look again, or 0.
+func (t *turn) run(ctx context.Context) (time.Duration, error) {
+	var err error
+	if t.node, err = t.machines.node(ctx, t.m); err != nil {
+		return 0, t.failed(t.m, "ClusterFailed", err)
+	}
+	t.m.Status.Join = joinlog.Merge(t.m.Status.Join, t.steps.Records(t.m.Name)...)
+	off, err := t.down(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !off {
+		if on, err := t.up(ctx); err != nil || !on {
+			return t.wait, err
+		}
+	}
+	return t.tend(ctx)
+}
+
+// evacuation has the pods of a machine that its group replaces go elsewhere. It returns when to look again, or 0.
+func (t *turn) evacuation(ctx context.Context) (time.Duration, error) {
+	group, err := t.group(ctx, t.m)
+	if err != nil {
+		return 0, err
+	}
+	wait, err := t.evacuate(ctx, t.m, t.provider, t.node, group)
+	if err != nil {
+		return 0, t.failed(t.m, "DrainFailed", err)
+	}
+	return wait, nil
+}
+
 // down shuts the machine down if its spec wants that, and reports whether it is not to run now.
 func (t *turn) down(ctx context.Context) (bool, error) {
 	step, err := power.Down(ctx, t.provider, t.m, t.instance, t.Now())
@@ -140,13 +172,9 @@ func (t *turn) tend(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, t.failed(m, "NodeFailed", err)
 	}
-	evacuated, err := t.evacuate(ctx, m, t.provider, t.node, group)
-	if err != nil {
-		return 0, t.failed(m, "DrainFailed", err)
-	}
 	if t.off {
 		t.judge(m, v1alpha1.MachineStopped, power.Was(m), stoppedMessage(m))
-		return soonest(t.wait, marked, evacuated), nil
+		return soonest(t.wait, marked), nil
 	}
 	said := troubled(m)
 	t.sum(m, t.instance, t.node)
@@ -159,7 +187,7 @@ func (t *turn) tend(ctx context.Context) (time.Duration, error) {
 	}
 	reported := t.bootReport(m, t.instance, said)
 	checked := t.admission(ctx, m, t.instance)
-	return soonest(t.wait, t.left, t.routed, marked, evacuated, reported, checked, settled, t.untilLate(m)), nil
+	return soonest(t.wait, t.left, t.routed, marked, reported, checked, settled, t.untilLate(m)), nil
 }
 
 // settleAgain is how often it is looked whether the node of a machine that was started is Ready: a kubelet that says so
