@@ -27,6 +27,8 @@ const (
 	// graceMore is how much longer than its grace period a pod is waited for: the kubelet kills it at the end of that,
 	// and says so.
 	graceMore = 10 * time.Second
+	// onlyForced says what becomes of a machine that a rollout cannot drain.
+	onlyForced = "the machine is replaced then only if the rollout is forced"
 )
 
 // Reasons of the condition Drained.
@@ -71,7 +73,7 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	over, leaves := began.Add(bound), !m.DeletionTimestamp.IsZero()
 	fate := "the machine is terminated all the same"
 	if !leaves {
-		fate = "the machine is replaced then only if the rollout is forced"
+		fate = onlyForced
 	}
 	switch {
 	case len(left) == 0:

@@ -22,7 +22,11 @@ import (
 func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	if isDraining(m, group) {
 		wait, err := r.drain(ctx, m, provider, r.drainTime(group))
-		if reason := drainReason(m); err == nil && wait == 0 && (reason == "" || reason == reasonDraining) {
+		switch reason := drainReason(m); {
+		case reason != "" && reason != reasonDraining:
+		case err != nil:
+			r.cannotDrain(m, r.drainTime(group), err)
+		case wait == 0:
 			r.drained(m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
 		}
 		return wait, err
@@ -39,6 +43,16 @@ func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider m
 		return 0, r.uncordon(ctx, node, m)
 	}
 	return 0, nil
+}
+
+// cannotDrain says why the pods of a machine that lives cannot be evicted. That ends in time, too.
+func (r *machines) cannotDrain(m *v1alpha1.Machine, bound time.Duration, err error) {
+	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
+	if was == nil || r.Now().Before(was.LastTransitionTime.Add(bound)) {
+		r.drained(m, metav1.ConditionFalse, reasonDraining, "its pods cannot be evicted: "+err.Error())
+		return
+	}
+	r.drained(m, metav1.ConditionFalse, reasonTimedOut, fmt.Sprintf("its pods could not be evicted in %s, and %s: %v", bound, onlyForced, err))
 }
 
 // isDraining reports whether the machine is one of those of its group that are being replaced now.

@@ -4,10 +4,12 @@ package nodegroup
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,5 +107,23 @@ func TestDrainsThatLoseTheirNode(t *testing.T) {
 				t.Errorf("the machine is %q: %+v", reason, w.machine(t).Status.Conditions)
 			}
 		})
+	}
+}
+
+// A drain that fails says why, and ends when its time is over, with a reason.
+func TestDrainsThatFail(t *testing.T) {
+	w := evacuating(t)
+	w.faults.evict = func(client.Client, client.Object) error { return errTest }
+	if _, err := reconcileOnce(t, w.machines(), id); err == nil {
+		t.Error("it is not tried again")
+	}
+	drained := func() *metav1.Condition { return meta.FindStatusCondition(w.machine(t).Status.Conditions, v1alpha1.ConditionDrained) }
+	if is := drained(); is.Reason != reasonDraining || !strings.Contains(is.Message, errTest.Error()) {
+		t.Errorf("%+v", is)
+	}
+	w.now = w.now.Add(w.DrainTime)
+	_, _ = reconcileOnce(t, w.machines(), id)
+	if is := drained(); is.Reason != reasonTimedOut || !strings.Contains(is.Message, errTest.Error()) || !strings.Contains(is.Message, "only if the rollout is forced") {
+		t.Errorf("%+v", is)
 	}
 }

@@ -36,6 +36,8 @@ const (
 	// rolloutPatience is the time that a rollout may take for a step: a new machine to become Ready, a machine to go.
 	// Draining has a bound of its own.
 	rolloutPatience = 20 * time.Minute
+	// drainMore is how much longer than a drain may take a rollout waits for its outcome.
+	drainMore = time.Minute
 	// roomPatience is how long a rollout waits for an address of an additional machine, or for room on the host.
 	roomPatience = time.Minute
 	// rolloutAgain is how often it is looked whether that is over.
@@ -160,6 +162,8 @@ func (r *groups) failure(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine,
 	switch {
 	case step.Stuck != "":
 		return codeEviction, fmt.Sprintf("the pods of machine %s are not gone: %s", step.Stuck, drainedMessage(machines, step.Stuck))
+	case len(status.Draining) > 0 && waited >= r.drainTime(group)+drainMore:
+		return codeEviction, fmt.Sprintf("nothing has come of draining machine %s for %v: %s", status.Draining[0], r.drainTime(group)+drainMore, drainedMessage(machines, status.Draining[0]))
 	case step.Phase == plan.ScaleDown || len(status.Draining) > 0:
 	case waited >= roomPatience && ready != nil && ready.Reason == reasonFull:
 		return reasonFull, fmt.Sprintf("no room for a new machine for %v: %s", roomPatience, ready.Message)

@@ -148,6 +148,15 @@ func TestRolloutsThatFail(t *testing.T) {
 			}
 			w.now = w.now.Add(roomPatience)
 		}, code: codeCreation, stays: true},
+		"nobody drains": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
+			t.Helper()
+			w.setStatus(t, fresh, becomesReady)
+			w.now = w.now.Add(w.DrainTime + drainMore - time.Second)
+			if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Code != "" {
+				t.Error("it is given up early")
+			}
+			w.now = w.now.Add(time.Second)
+		}, code: codeEviction, stays: true},
 		"stopped": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
 			t.Helper()
 			w.setStatus(t, fresh, becomesReady)
@@ -169,7 +178,7 @@ func TestRolloutsThatFail(t *testing.T) {
 			if status.Code != c.code || (old != nil) != c.stays || (fresh != nil && alive(*fresh)) == c.stays || status.Draining != nil {
 				t.Errorf("%+v: old %v, new %v", status, old != nil, fresh != nil && alive(*fresh))
 			}
-			if c.code == codeEviction && !strings.Contains(status.Message, "pods, it says") {
+			if c.code == codeEviction && !strings.Contains(status.Message, "pods, it says") && !strings.Contains(status.Message, "its pods are about to be evicted") {
 				t.Error(status.Message)
 			}
 		})
