@@ -40,7 +40,7 @@ type FreeEtcd func(ctx context.Context, namespace string) (done string, err erro
 
 // Add adds the controller of Updates to a manager of the management plane.
 func Add(mgr manager.Manager, freeEtcd FreeEtcd) error {
-	err := builder.ControllerManagedBy(mgr).Named("updates").For(&v1alpha1.Update{}).Complete(&updates{api: mgr.GetClient(), freeEtcd: freeEtcd, now: time.Now})
+	err := builder.ControllerManagedBy(mgr).Named("updates").For(&v1alpha1.Update{}).Complete(&updates{api: mgr.GetClient(), freeEtcd: freeEtcd, now: time.Now, began: time.Now()})
 	if err != nil {
 		return fmt.Errorf("adding the controller of updates: %w", err)
 	}
@@ -52,6 +52,7 @@ type updates struct {
 	api      client.Client
 	freeEtcd FreeEtcd
 	now      func() time.Time
+	began    time.Time
 }
 
 // Reconcile implements [reconcile.Reconciler].
@@ -133,7 +134,7 @@ func (r *updates) free(ctx context.Context, u *v1alpha1.Update) decision {
 
 // look reads what the next step depends on.
 func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
-	var is facts
+	is := facts{began: r.began}
 	if u.Phase() != v1alpha1.UpdateInProgress {
 		return is, nil
 	}

@@ -53,6 +53,16 @@ type facts struct {
 	leaving []v1alpha1.Machine
 	// older is the name of an update of the same target that is in progress and comes first, or "".
 	older string
+	// began is when the service did: before, no change had an effect.
+	began time.Time
+}
+
+// late reports whether a change that was made at a moment should have had its effect by now.
+func (f facts) late(made, now time.Time) bool {
+	if made.Before(f.began) {
+		made = f.began
+	}
+	return now.Sub(made) >= patience
 }
 
 // decision is the next step, with what the update waits for or failed of.
@@ -94,7 +104,7 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 	if u.Spec.Change.Rollout != nil {
 		return aboutLastNode(rolloutEffect(u, is.group), is.leaving, false)
 	}
-	late := now.Sub(u.Status.AppliedAt.Time) >= patience
+	late := is.late(u.Status.AppliedAt.Time, now)
 	switch {
 	case u.Spec.NodeGroup != "":
 		return aboutLastNode(groupEffect(is.group, late), is.leaving, late)

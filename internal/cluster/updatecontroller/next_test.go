@@ -120,6 +120,10 @@ func TestNext(t *testing.T) {
 			f.group = newGroup(2, 2)
 			f.group.Status.UpdatedReplicas = 1
 		}, 0, wait("1 of 2 nodes have the group's labels and taints")},
+		"group: after a night": {scale, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.group, f.began = newGroup(2, 1), start.Add(8*time.Hour)
+		}, 8*time.Hour + patience - 1, wait("machines join")},
 		"group: never":        {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience, fail(codeNodeCreation, "1 of 2 machines are Ready after 20m0s: machines join")},
 		"add-on: gone":        {values, func(_ *v1alpha1.Update, f *facts) { f.addon = nil }, 0, fail(codeNotPermitted, "add-on coredns is gone")},
 		"add-on: in effect":   {values, addon(v1alpha1.AddonActive, ""), 0, decision{step: stepSucceed}},

@@ -41,6 +41,15 @@ type parts struct {
 	steps          *joinlog.Tracker
 	recorder       events.EventRecorder
 	nodeEvents     events.EventRecorder // of the cluster that machines join
+	began          time.Time            // when this service did
+}
+
+// since is when waiting for something began that was to happen since a moment: while no service ran, nothing could.
+func (p parts) since(moment time.Time) time.Time {
+	if moment.Before(p.began) {
+		return p.began
+	}
+	return moment
 }
 
 // hostRoot reports whether a cluster may have machines whose root is root on the host.
@@ -68,6 +77,7 @@ func Add(mgr manager.Manager, config Config) error {
 		steps:          joinlog.NewTracker(),
 		recorder:       mgr.GetEventRecorder("muster"),
 		nodeEvents:     config.Cluster.GetEventRecorder("muster"),
+		began:          config.Now(),
 	}
 	nudges := make(chan event.TypedGenericEvent[string])
 	watch := newWatcher(p, nudges)

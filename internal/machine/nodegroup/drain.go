@@ -71,6 +71,9 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		return 0, err
 	}
 	over, leaves := began.Add(bound), !m.DeletionTimestamp.IsZero()
+	if ready := r.began.Add(min(bound, lateAfter)); over.Before(ready) { // pods that ended with the host come back before budgets give any away
+		over = ready
+	}
 	fate := "the machine is terminated all the same"
 	if !leaves {
 		fate = onlyForced

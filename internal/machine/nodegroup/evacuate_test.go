@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -125,5 +126,32 @@ func TestDrainsThatFail(t *testing.T) {
 	_, _ = reconcileOnce(t, w.machines(), id)
 	if is := drained(); is.Reason != reasonTimedOut || !strings.Contains(is.Message, errTest.Error()) || !strings.Contains(is.Message, "only if the rollout is forced") {
 		t.Errorf("%+v", is)
+	}
+}
+
+// The time in which no service ran is nobody's: a rollout goes on after it.
+func TestRolloutsAfterANight(t *testing.T) {
+	w := evacuating(t)
+	w.now = w.now.Add(8 * time.Hour)
+	w.began = w.now
+	mustReconcile(t, w.machines(), id)
+	if reason := drainReason(w.machine(t)); reason != reasonDraining {
+		t.Errorf("the drain is %q at once", reason)
+	}
+	w.now = w.now.Add(lateAfter)
+	mustReconcile(t, w.machines(), id)
+	if reason := drainReason(w.machine(t)); reason != reasonTimedOut {
+		t.Errorf("the drain is %q after %v", reason, lateAfter)
+	}
+
+	w = rolling(t, false)
+	w.now = w.now.Add(8 * time.Hour)
+	w.began = w.now
+	if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Code != "" {
+		t.Errorf("%+v", w.group(t).Status.Rollout)
+	}
+	w.now = w.now.Add(rolloutPatience)
+	if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Code != codeCreation {
+		t.Errorf("%+v", w.group(t).Status.Rollout)
 	}
 }

@@ -158,7 +158,7 @@ func (r *groups) policy(group *v1alpha1.NodeGroup) (plan.Policy, error) {
 func (r *groups) failure(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, step plan.Step) (code, message string) {
 	status := group.Status.Rollout
 	ready := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady)
-	waited := r.Now().Sub(status.StepTime.Time)
+	waited := r.Now().Sub(r.since(status.StepTime.Time))
 	switch {
 	case step.Stuck != "":
 		return codeEviction, fmt.Sprintf("the pods of machine %s are not gone: %s", step.Stuck, drainedMessage(machines, step.Stuck))
