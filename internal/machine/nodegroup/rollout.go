@@ -50,10 +50,14 @@ const (
 	codeCreation = "NodeCreationFailure"
 )
 
-// inRollout reports whether machines of the group are being replaced.
+// inRollout reports whether machines of the group are being replaced. A rollout that has ended does not begin again,
+// whatever the group is changed to.
 func inRollout(group *v1alpha1.NodeGroup) bool {
 	rollout, status := group.Spec.Rollout, group.Status.Rollout
-	return group.DeletionTimestamp.IsZero() && rollout != nil && !rollout.Stopped && (status == nil || status.ID != rollout.ID || status.Code == "")
+	if !group.DeletionTimestamp.IsZero() || rollout == nil || rollout.Stopped {
+		return false
+	}
+	return status == nil || status.ID != rollout.ID || status.Code == "" && (status.Phase != v1alpha1.RolloutScaleDown || status.Outdated > 0)
 }
 
 // progressOf is how far the rollout is in which machines of the group are being replaced; nil if there is none.

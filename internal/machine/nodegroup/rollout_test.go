@@ -392,3 +392,27 @@ func TestAGroupWhoseMachineIsRefused(t *testing.T) {
 		t.Errorf("%+v", ready)
 	}
 }
+
+// A change of a group replaces nothing without a rollout, also after one that kept machines: these are of what the group
+// was of then.
+func TestKeptMachinesOutliveTheirRollout(t *testing.T) {
+	group, m := newTestGroup(1), newTestMachine()
+	group.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1", KeepCurrent: true}
+	m.Spec.NodeGroupUID, m.Spec.LaunchTemplate, m.Spec.ImageID, m.Status.Phase = group.UID, group.Spec.Launched(), ami.OfRelease(release.Default()), v1alpha1.MachineReady
+	w := newWorld(t, group, m, newTestCluster())
+	mustReconcile(t, w.groups(), "workers")
+	if status := w.group(t).Status.Rollout; status.Phase != v1alpha1.RolloutScaleDown || status.Outdated != 0 {
+		t.Fatalf("%+v", status)
+	}
+	w.changeGroup(t, func(s *v1alpha1.NodeGroupSpec) { s.LaunchTemplate = &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large"} })
+	for range 2 {
+		mustReconcile(t, w.groups(), "workers")
+	}
+	if status := w.group(t).Status; status.Rollout.Phase != v1alpha1.RolloutScaleDown || len(w.list(t)) != 1 || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("%d machines, %+v", len(w.list(t)), status.Rollout)
+	}
+	w.changeGroup(t, func(s *v1alpha1.NodeGroupSpec) { s.Rollout.ID = "u2" })
+	if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Phase != v1alpha1.RolloutScaleUp {
+		t.Errorf("the next rollout: %+v", w.group(t).Status.Rollout)
+	}
+}

@@ -69,7 +69,7 @@ type Step struct {
 func Rollout(desired int, machines []Machine, phase Phase, policy Policy) Step {
 	group := survey(machines)
 	if desired <= 0 || len(group.outdated) == 0 && (phase != Upgrade || group.leaving == 0) {
-		return Step{Phase: ScaleDown, Size: max(desired, 0)}
+		return Step{Phase: ScaleDown, Size: max(desired, 0), Outdated: len(group.outdated)}
 	}
 	surge, unavailable := policy.surge(desired, len(group.outdated)), policy.unavailable(desired)
 	most, least := desired+surge, desired

@@ -45,7 +45,7 @@ func TestRollout(t *testing.T) {
 		want     string
 	}{
 		"nothing is outdated":              {1, []plan.Machine{fresh("f")}, "", one, "ScaleDown to 1, 0 outdated"},
-		"nothing is wanted":                {0, []plan.Machine{a}, "", one, "ScaleDown to 0, 0 outdated"},
+		"nothing is wanted":                {0, []plan.Machine{a}, "", one, "ScaleDown to 0, 1 outdated"},
 		"two more for each zone":           {4, []plan.Machine{a, b, c, d}, "", plan.Policy{Zones: 2}, "ScaleUp to 8, 4 outdated"},
 		"or what may be unavailable":       {4, []plan.Machine{a, b, c, d}, "", plan.Policy{Zones: 1, MaxUnavailable: 3}, "ScaleUp to 7, 4 outdated"},
 		"or percent of it":                 {4, []plan.Machine{a, b, c, d}, "", plan.Policy{Percentage: 75}, "ScaleUp to 7, 4 outdated"},
