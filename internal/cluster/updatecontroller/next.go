@@ -201,12 +201,13 @@ func grouped(c *v1alpha1.Cluster) bool {
 	return slices.Equal(slices.Sorted(slices.Values(c.Status.SecurityGroupIDs)), slices.Sorted(slices.Values(wanted)))
 }
 
-// groupEffect compares a node group that was changed with what it is to be.
+// groupEffect compares a node group that was changed with what it is to be. Its condition Ready knows which of its machines
+// are to run.
 func groupEffect(g *v1alpha1.NodeGroup, late bool) decision {
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
 	current := ready != nil && ready.ObservedGeneration >= g.Generation && g.Status.ObservedGeneration >= g.Generation
 	desired := g.Spec.ScalingConfig.DesiredSize
-	sized := current && ready.Status == metav1.ConditionTrue && g.Status.Replicas == desired && g.Status.ReadyReplicas == desired
+	sized := current && ready.Status == metav1.ConditionTrue && g.Status.Replicas == desired
 	switch {
 	case sized && g.Status.UpdatedReplicas == desired:
 		return decision{step: stepSucceed}

@@ -120,6 +120,11 @@ func TestNext(t *testing.T) {
 			f.group = newGroup(2, 2)
 			f.group.Status.UpdatedReplicas = 1
 		}, 0, wait("1 of 2 nodes have the group's labels and taints")},
+		"group: one is stopped": {scale, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.group = newGroup(2, 2)
+			f.group.Status.ReadyReplicas = 1
+		}, 0, decision{step: stepSucceed}},
 		"group: after a night": {scale, func(u *v1alpha1.Update, f *facts) {
 			applied(u, f)
 			f.group, f.began = newGroup(2, 1), start.Add(8*time.Hour)

@@ -61,7 +61,7 @@ type Step struct {
 // At all times
 //   - no more machines are drained and going than may be unavailable,
 //   - no machine that is Ready is drained if fewer than desired would be Ready without it; by a minimal policy fewer
-//     than desired without those that may be unavailable,
+//     than desired without those that may be unavailable. Machines that are stopped, and stay, are not to be Ready,
 //   - the group has no more machines than desired and the additional ones, those that go included.
 //
 // There are never more additional machines than outdated ones, so that the last ones to go bring the group to its size,
@@ -72,7 +72,7 @@ func Rollout(desired int, machines []Machine, phase Phase, policy Policy) Step {
 		return Step{Phase: ScaleDown, Size: max(desired, 0), Outdated: len(group.outdated)}
 	}
 	surge, unavailable := policy.surge(desired, len(group.outdated)), policy.unavailable(desired)
-	most, least := desired+surge, desired
+	most, least := desired+surge, desired-group.stopped
 	if policy.Minimal {
 		least -= unavailable
 	}
@@ -117,6 +117,7 @@ type surveyed struct {
 	counted  int       // all that are not going
 	waiting  int       // new machines that are not Ready yet
 	serving  int       // machines that are Ready, and not drained
+	stopped  int       // machines that do not run, as they are to, and stay
 	draining int
 	leaving  int
 }
@@ -137,6 +138,8 @@ func survey(machines []Machine) surveyed {
 			s.draining++
 		case m.Ready:
 			s.serving++
+		case !m.Outdated && m.Stopped:
+			s.stopped++
 		case !m.Outdated:
 			s.waiting++
 		}

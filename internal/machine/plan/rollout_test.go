@@ -33,6 +33,7 @@ func TestRollout(t *testing.T) {
 	draining := chosen(func(*plan.Machine) {})
 	drained, late := chosen(func(m *plan.Machine) { m.Drained = true }), chosen(func(m *plan.Machine) { m.TimedOut = true })
 	forgetful := plan.Machine{Name: "a", Created: at(1), Joined: true, Outdated: true, Drains: true, TimedOut: true}
+	stopped := plan.Machine{Name: "stopped", Created: at(9), Joined: true, Stopped: true}
 	one := plan.Policy{Zones: 1}
 	two := plan.Policy{Zones: 1, MaxUnavailable: 2}
 	minimal := plan.Policy{Zones: 3, Minimal: true}
@@ -61,6 +62,9 @@ func TestRollout(t *testing.T) {
 		"in time or not at all":            {1, []plan.Machine{late, fresh("f")}, plan.Upgrade, one, "Upgrade to 2, 1 outdated, a is stuck"},
 		"unless it is forced":              {1, []plan.Machine{late, fresh("f")}, plan.Upgrade, force, "Upgrade to 2, 1 outdated, delete a: its pods did not go in time, and the rollout is forced"},
 		"not before it forgot the last":    {2, []plan.Machine{forgetful, b, fresh("f"), fresh("g")}, plan.Upgrade, force, "Upgrade to 4, 2 outdated"},
+		"a stopped one is not waited for":  {3, []plan.Machine{a, b, stopped}, "", one, "ScaleUp to 5, 2 outdated"},
+		"nor missed":                       {3, []plan.Machine{a, fresh("f"), stopped}, plan.Upgrade, one, "Upgrade to 4, 1 outdated"},
+		"if others are Ready":              {3, []plan.Machine{a, b, fresh("f"), fresh("g"), stopped}, "", one, "Upgrade to 5, 2 outdated, drain a: without it 3 machines are Ready, and 2 have to be"},
 		"the next when it is gone":         {2, []plan.Machine{b, fresh("f"), fresh("g"), leaving}, plan.Upgrade, one, "Upgrade to 3, 1 outdated"},
 		"one is made when another is gone": {4, []plan.Machine{b, c, d, fresh("f"), fresh("g"), leaving}, plan.Upgrade, one, "Upgrade to 5, 3 outdated"},
 		"then in its place":                {4, []plan.Machine{b, c, d, fresh("f"), fresh("g")}, plan.Upgrade, one, "Upgrade to 6, 3 outdated, drain b: without it 4 machines are Ready, and 4 have to be"},
