@@ -102,7 +102,7 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 		return begin(u, is.group)
 	}
 	if u.Spec.Change.Rollout != nil {
-		return aboutLastNode(rolloutEffect(u, is.group), is.leaving, false)
+		return aboutLastNode(rolloutEffect(u, is, now), is.leaving, false)
 	}
 	late := is.late(u.Status.AppliedAt.Time, now)
 	switch {
@@ -258,27 +258,33 @@ func addonEffect(a *v1alpha1.Addon, late bool) decision {
 	return wait("%s", message)
 }
 
-// rolloutEffect says how far the rollout is that an update began. Its own controller gives it up.
-func rolloutEffect(u *v1alpha1.Update, g *v1alpha1.NodeGroup) decision {
+// rolloutEffect says how far the rollout is that an update began. Its own controller gives it up, but where that does
+// not begin it, as in a group that can have no machines, and when all machines are replaced.
+func rolloutEffect(u *v1alpha1.Update, is facts, now time.Time) decision {
+	g := is.group
 	wanted, status := g.Spec.Rollout, g.Status.Rollout
 	cancelled := u.Annotations[v1alpha1.AnnotationCancel] == "true"
+	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
+	begun := status != nil && status.ID == u.Name
 	switch {
 	case wanted == nil || wanted.ID != u.Name:
 		return fail(codeNotPermitted, "somebody else has changed the rollout of node group %s", g.Spec.Name)
-	case status != nil && status.ID == u.Name && status.Code != "":
+	case begun && status.Code != "":
 		return fail(status.Code, "%s", status.Message)
 	case wanted.Stopped && cancelled:
 		return decision{step: stepCancel}
 	case wanted.Stopped:
 		return fail(codeNotPermitted, "the rollout of node group %s was stopped", g.Spec.Name)
-	case status == nil || status.ID != u.Name || g.Status.ObservedGeneration < g.Generation:
+	case g.Status.ObservedGeneration < g.Generation, !begun && (ready == nil || ready.ObservedGeneration < g.Generation):
 		return wait("the rollout begins")
-	case status.Phase == v1alpha1.RolloutScaleDown:
-		return groupEffect(g, false)
+	case begun && status.Phase == v1alpha1.RolloutScaleDown:
+		return groupEffect(g, is.late(status.StepTime.Time, now))
 	case cancelled:
 		return decision{step: stepStop}
+	case !begun && is.late(u.Status.AppliedAt.Time, now):
+		return fail(codeNodeCreation, "the rollout has not begun after %v: %s", patience, messageOf(ready))
 	}
-	return wait("%s", messageOf(meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)))
+	return wait("%s", messageOf(ready))
 }
 
 func messageOf(ready *metav1.Condition) string {

@@ -166,7 +166,23 @@ func TestNextOfARollout(t *testing.T) {
 			u.Status.AppliedAt = nil
 			u.Annotations = map[string]string{v1alpha1.AnnotationCancel: "true"}
 		}, decision{step: stepCancel}},
-		"begins":  {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.ID = "u0" }, wait("the rollout begins")},
+		"begins":  {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.ID, g.Generation = "u0", 2 }, wait("the rollout begins")},
+		"does not begin": {func(u *v1alpha1.Update, g *v1alpha1.NodeGroup) {
+			g.Status.Rollout.ID = "u0"
+			u.Status.AppliedAt = new(metav1.NewTime(start.Add(1)))
+		}, wait("machines join")},
+		"never begins": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.ID = "u0" }, fail(codeNodeCreation, "the rollout has not begun after 20m0s: machines join")},
+		"cancelled before it begins": {func(u *v1alpha1.Update, g *v1alpha1.NodeGroup) {
+			g.Status.Rollout.ID, u.Annotations = "u0", map[string]string{v1alpha1.AnnotationCancel: "true"}
+		}, decision{step: stepStop}},
+		"one is lost at the end": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) {
+			g.Status = newGroup(2, 1).Status
+			g.Status.Rollout = &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Phase: v1alpha1.RolloutScaleDown, StepTime: metav1.NewTime(start.Add(1))}
+		}, wait("machines join")},
+		"and does not come back": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) {
+			g.Status = newGroup(2, 1).Status
+			g.Status.Rollout = &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Phase: v1alpha1.RolloutScaleDown, StepTime: metav1.NewTime(start)}
+		}, fail(codeNodeCreation, "1 of 2 machines are Ready after 20m0s: machines join")},
 		"goes on": {func(*v1alpha1.Update, *v1alpha1.NodeGroup) {}, wait("machines join")},
 		"done":    {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.Phase = v1alpha1.RolloutScaleDown }, decision{step: stepSucceed}},
 		"given up": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) {
