@@ -11,6 +11,10 @@ const AnnotationUpdate = "muster.dev/update"
 // AnnotationCancel with the value "true" on an Update cancels it. An update that has not started makes no change; a rollout stops.
 const AnnotationCancel = "muster.dev/cancel"
 
+// AnnotationUndoes on an Update is the name of the one whose failed rollout it undoes, because that one asked for it. It comes before other updates
+// that wait for their turn.
+const AnnotationUndoes = "muster.dev/undoes"
+
 // AnnotationForceVersion on a Cluster is the minor version that the cluster is taken to although insights with the status ERROR are against it.
 const AnnotationForceVersion = "muster.dev/force-version"
 

@@ -175,7 +175,7 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 	}
 	for i := range all.Items {
 		other := &all.Items[i]
-		if other.Phase() == v1alpha1.UpdateInProgress && other.Spec.NodeGroup == u.Spec.NodeGroup && other.Spec.Addon == u.Spec.Addon && isBefore(other, u) {
+		if other.Phase() == v1alpha1.UpdateInProgress && other.Spec.NodeGroup == u.Spec.NodeGroup && other.Spec.Addon == u.Spec.Addon && other.Name != u.Name && comesFirst(other, u) {
 			is.older = other.Name
 		}
 	}

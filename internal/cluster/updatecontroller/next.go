@@ -294,7 +294,20 @@ func messageOf(ready *metav1.Condition) string {
 	return cmp.Or(ready.Message, ready.Reason)
 }
 
-// isBefore reports whether an update comes before another of the same target.
+// comesFirst reports whether an update is to end before another of the same target begins. An update that undoes a failed
+// one comes before those that were waiting meanwhile: after these it would undo the last of them.
+func comesFirst(a, b *v1alpha1.Update) bool {
+	undoes := func(u *v1alpha1.Update) bool { return u.Annotations[v1alpha1.AnnotationUndoes] != "" }
+	switch {
+	case undoes(a) == undoes(b):
+		return isBefore(a, b)
+	case undoes(a):
+		return b.Status.AppliedAt == nil
+	}
+	return a.Status.AppliedAt != nil
+}
+
+// isBefore reports whether an update was made before another.
 func isBefore(a, b *v1alpha1.Update) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)

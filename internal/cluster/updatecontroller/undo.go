@@ -50,7 +50,7 @@ func (r *updates) undo(ctx context.Context, u *v1alpha1.Update, g *v1alpha1.Node
 		return d, nil
 	}
 	back := &v1alpha1.Update{
-		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name + "-undo"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name + "-undo", Annotations: map[string]string{v1alpha1.AnnotationUndoes: u.Name}},
 		Spec: v1alpha1.UpdateSpec{
 			ClusterName: u.Spec.ClusterName, NodeGroup: u.Spec.NodeGroup, TargetUID: u.Spec.TargetUID, Type: v1alpha1.UpdateVersion,
 			Change: v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Undo: true, Force: asked.Force}},

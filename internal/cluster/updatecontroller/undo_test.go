@@ -6,8 +6,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -46,6 +48,42 @@ func TestAFailedRolloutIsUndone(t *testing.T) {
 		var all v1alpha1.UpdateList
 		if err := w.api.List(t.Context(), &all); err != nil || len(all.Items) != 2 {
 			t.Errorf("killed at %d: %d updates, %v", kill, len(all.Items), err)
+		}
+	}
+}
+
+// The update that undoes a failed one goes before those that were waiting already, and not after one that was made: it
+// would take the group back to what that one made of it.
+func TestAnUndoComesBeforeWhatWaits(t *testing.T) {
+	t.Parallel()
+	rollout := v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{}}
+	at := func(name string, after time.Duration) *v1alpha1.Update {
+		u := newUpdate(name, rollout)
+		u.CreationTimestamp = metav1.NewTime(start.Add(after))
+		return u
+	}
+	failing, waiting, undo := at("u1", 0), at("u2", time.Minute), at("u1-undo", time.Hour)
+	failing.Status.AppliedAt, undo.Annotations = new(metav1.NewTime(start)), map[string]string{v1alpha1.AnnotationUndoes: "u1"}
+	for name, c := range map[string]struct {
+		others []*v1alpha1.Update
+		want   string
+	}{
+		"u2 ":                  {nil, ""},
+		"u2":                   {[]*v1alpha1.Update{undo}, "u1-undo"},
+		"u1-undo":              {[]*v1alpha1.Update{waiting}, ""},
+		"u1-undo after its u1": {[]*v1alpha1.Update{failing, waiting}, "u1"},
+	} {
+		u := waiting
+		if strings.HasPrefix(name, "u1-undo") {
+			u = undo
+		}
+		objects := []client.Object{newCluster(), newGroup(2, 2), u.DeepCopy()}
+		for _, other := range c.others {
+			objects = append(objects, other.DeepCopy())
+		}
+		w := newWorld(t, objects...)
+		if is, err := (&updates{api: w.api}).look(t.Context(), u); err != nil || is.older != c.want {
+			t.Errorf("%s waits for %q, want %q (%v)", name, is.older, c.want, err)
 		}
 	}
 }
