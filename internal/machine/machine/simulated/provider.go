@@ -60,12 +60,10 @@ func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
-	err = os.Remove(filepath.Join(p.store.Path(request.ID), stoppedFile))
-	if err == nil {
-		err = p.tell(request.ID)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	if isStopped(p.store.Path(request.ID)) {
+		if err := p.start(request.ID); err != nil {
+			return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+		}
 	}
 	p.launched()
 	return record.Instance(machine.Running), nil
@@ -120,6 +118,18 @@ func (p *Provider) Stop(_ context.Context, id string) error {
 		return fmt.Errorf("stopping machine %s: %w", id, err)
 	}
 	return nil
+}
+
+// start removes the mark of a machine that is stopped. The simulator is told before, and looks for a while then: a machine
+// without a mark runs, so that nobody would tell it later if this process were killed in between.
+func (p *Provider) start(id string) error {
+	if err := p.tell(id); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(p.store.Path(id), stoppedFile)); err != nil {
+		return err
+	}
+	return p.tell(id)
 }
 
 // tell has the simulator look at the mark of a machine: it reads the directory of machines when that has changed.
