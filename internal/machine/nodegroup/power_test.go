@@ -177,3 +177,19 @@ func TestStartedMachineMayJoinAgain(t *testing.T) {
 		t.Error("a machine that runs has got a token when its Node went")
 	}
 }
+
+// A machine whose stop is taken back has run all along, and its pods may read its user data: it gets no token.
+func TestStopTakenBack(t *testing.T) {
+	w, r := joined(t)
+	w.setPower(t, stop)
+	mustReconcile(t, r, id)
+	want(t, w.machine(t), v1alpha1.MachineStopped, v1alpha1.ReasonStopping)
+	w.setPower(t, start)
+	for range 2 {
+		mustReconcile(t, r, id)
+		if m := w.machine(t); len(w.tokens(t)) != 0 || len(w.provider.userData) != 1 || m.Status.StartedAt != nil {
+			t.Fatalf("%d tokens, %d launches, started at %v", len(w.tokens(t)), len(w.provider.userData), m.Status.StartedAt)
+		}
+	}
+	want(t, w.machine(t), v1alpha1.MachineReady, "NodeReady")
+}

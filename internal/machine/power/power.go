@@ -36,6 +36,9 @@ func Down(ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, i
 	runs := instance.State == machine.Running || instance.State == machine.Pending
 	switch {
 	case !stop && !reboot:
+		if runs && said == v1alpha1.ReasonStopping { // the stop was taken back before it was made
+			set(m, now, metav1.ConditionTrue, v1alpha1.ReasonRunning, "the machine runs, and was not shut down")
+		}
 		return Step{}, nil
 	case instance.ID == "":
 		m.Status.Reboots = m.Spec.Reboots

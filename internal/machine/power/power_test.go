@@ -107,6 +107,19 @@ func TestStopAndStart(t *testing.T) {
 	}
 }
 
+// A machine that is to run again before it was shut down has not been started.
+func TestStopIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.m.Spec.PowerState = v1alpha1.PowerStopped
+	w.want(w.down(), power.Step{Off: true, Again: true}, v1alpha1.ReasonStopping, 0)
+	w.m.Spec.PowerState = v1alpha1.PowerRunning
+	w.want(w.down(), power.Step{}, "", 0)
+	power.Up(w.m, w.now)
+	if w.m.Status.StartedAt != nil || power.Starts(w.m) {
+		t.Errorf("it was started at %v: %+v", w.m.Status.StartedAt, w.m.Status.Conditions)
+	}
+}
+
 // A reboot is made once for each number, and is not a start.
 func TestReboot(t *testing.T) {
 	w := newWorld(t)
