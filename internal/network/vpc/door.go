@@ -141,17 +141,23 @@ func (d *door) serve(ctx context.Context) error {
 		}
 		return err
 	}
+	d.begin(ctx, parts)
+	return nil
+}
+
+// begin has the parts of a door answer.
+func (d *door) begin(ctx context.Context, parts []part) {
 	ctx, d.cancel = context.WithCancel(ctx)
 	over := sync.OnceFunc(func() { close(d.ended) })
 	for _, part := range parts {
 		d.running.Go(func() {
 			defer over()
+			defer func() { _ = part.listener.Close() }() // one that accepts nothing any more is opened anew
 			if err := part.serve(ctx, part.listener); err != nil {
 				d.relay.config.Log.Error("an endpoint has ended", "cluster", d.Cluster, "error", err)
 			}
 		})
 	}
-	return nil
 }
 
 // listen opens the parts of a door. With an error it returns those that are open.

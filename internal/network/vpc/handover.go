@@ -45,6 +45,8 @@ const (
 	// busyEvery is the pause between two looks.
 	busyFor   = 20 * time.Second
 	busyEvery = 20 * time.Millisecond
+	// askAgain is the pause of a relay that could not accept the next one's connection, as without a file descriptor.
+	askAgain = 100 * time.Millisecond
 	// leaveAfter is how long a relay that was replaced keeps connections.
 	leaveAfter = 24 * time.Hour
 )
@@ -218,10 +220,15 @@ func (r *Relay) giveAway(ctx context.Context, door net.Listener, sockets *socket
 	for {
 		connection, err := door.Accept()
 		if err != nil {
-			if ctx.Err() != nil {
+			switch {
+			case ctx.Err() != nil:
 				return nil
+			case errors.Is(err, net.ErrClosed):
+				return fmt.Errorf("waiting for the next relay: %w", err)
 			}
-			return fmt.Errorf("waiting for the next relay: %w", err)
+			r.config.Log.Warn("cannot ask the next relay in", "error", err) // it asks again
+			pause(ctx, askAgain)
+			continue
 		}
 		next := connection.(*net.UnixConn) //nolint:forcetypeassert // of a unix socket
 		if err := r.give(ctx, next, sockets); err != nil {

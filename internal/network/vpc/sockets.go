@@ -96,7 +96,7 @@ func (s *sockets) listener(name string, inherit func(*os.File) (net.Listener, er
 	if err != nil {
 		return nil, err
 	}
-	return &listed{inner, s, name}, nil
+	return &listed{Listener: inner, sockets: s, name: name}, nil
 }
 
 // obtain opens a socket, or takes the one of the relay before. The mutex is held.
@@ -122,12 +122,18 @@ type listed struct {
 	net.Listener
 	sockets *sockets
 	name    string
+	closed  bool
 }
 
-// Close closes the listener. A socket in the file system goes with it, unless it is the next relay's.
+// Close closes the listener. A socket in the file system goes with it, unless it is the next relay's. Closed once more, by
+// when another one may have the name, it is left alone.
 func (l *listed) Close() error {
 	l.sockets.mutex.Lock()
 	defer l.sockets.mutex.Unlock()
+	if l.closed {
+		return net.ErrClosed
+	}
+	l.closed = true
 	delete(l.sockets.open, l.name)
 	return l.Listener.Close()
 }
