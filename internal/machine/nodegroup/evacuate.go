@@ -74,8 +74,15 @@ func goesLater(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
 	return status != nil && status.Phase == v1alpha1.RolloutUpgrade && group.Spec.EKS.UpdateConfig.UpdateStrategy != v1alpha1.StrategyMinimal && outdated(m, group)
 }
 
-// cordon has a Node take no more pods. Unless its machine is being deleted, the Node says who has cordoned it: one that
-// somebody else has cordoned stays so.
+// The values of the annotation of a Node that a rollout has cordoned: it has taken the Node out of load balancers, too, as
+// EKS does, or somebody else had before.
+const (
+	cordonedAndOut = "rollout"
+	cordonedAlone  = "rollout-cordon"
+)
+
+// cordon has a Node take no more pods, and no requests of load balancers. Unless its machine is being deleted, the Node
+// says who has cordoned it: one that somebody else has cordoned stays so.
 func (r parts) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
 	if node.Spec.Unschedulable {
 		return nil
@@ -83,7 +90,12 @@ func (r parts) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machin
 	before := node.DeepCopy()
 	node.Spec.Unschedulable = true
 	if m.DeletionTimestamp.IsZero() {
-		metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationCordoned, "rollout")
+		by := cordonedAlone
+		if _, out := node.Labels[corev1.LabelNodeExcludeBalancers]; !out {
+			by = cordonedAndOut
+			metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelNodeExcludeBalancers, "true")
+		}
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.AnnotationCordoned, by)
 	}
 	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("cordoning Node %s: %w", node.Name, err)
@@ -95,6 +107,9 @@ func (r parts) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machin
 func (r parts) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
 	before := node.DeepCopy()
 	node.Spec.Unschedulable = false
+	if node.Annotations[v1alpha1.AnnotationCordoned] == cordonedAndOut {
+		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+	}
 	delete(node.Annotations, v1alpha1.AnnotationCordoned)
 	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("having Node %s take pods again: %w", node.Name, err)

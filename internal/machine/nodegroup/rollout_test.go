@@ -323,12 +323,14 @@ func TestNodesOfMachinesToBeReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		strategy v1alpha1.UpdateStrategy
 		cordoned bool // by somebody, before
+		out      bool // of load balancers, likewise
 		want     bool
 		after    bool
 	}{
 		"cordoned":         {want: true},
 		"one after other":  {strategy: v1alpha1.StrategyMinimal},
 		"by somebody else": {cordoned: true, want: true, after: true},
+		"out by somebody":  {out: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group, m, node := newTestGroup(1), newTestMachine(), newTestNode(corev1.ConditionTrue)
@@ -336,6 +338,9 @@ func TestNodesOfMachinesToBeReplaced(t *testing.T) {
 			group.Spec.EKS.UpdateConfig.UpdateStrategy = c.strategy
 			m.Spec.Labels, m.Spec.Taints = group.Spec.Labels, group.Spec.Taints
 			node.Spec.Unschedulable = c.cordoned
+			if c.out {
+				node.Labels[corev1.LabelNodeExcludeBalancers] = "mine"
+			}
 			w := newWorld(t, group, m, node)
 			is := func() bool {
 				t.Helper()
@@ -346,6 +351,9 @@ func TestNodesOfMachinesToBeReplaced(t *testing.T) {
 			}
 			if got := is(); got != c.want {
 				t.Errorf("during the rollout it is cordoned: %v", got)
+			}
+			if label, out := node.Labels[corev1.LabelNodeExcludeBalancers]; out != (c.out || c.want && !c.cordoned) || c.out && label != "mine" {
+				t.Errorf("during the rollout it is out of load balancers: %v, %q", out, label)
 			}
 			if c.want && !c.cordoned {
 				node.Spec.Unschedulable = false
@@ -363,6 +371,9 @@ func TestNodesOfMachinesToBeReplaced(t *testing.T) {
 			}
 			if got := is(); got != c.after || node.Annotations[v1alpha1.AnnotationCordoned] != "" {
 				t.Errorf("after the rollout it is cordoned: %v, %v", got, node.Annotations)
+			}
+			if _, out := node.Labels[corev1.LabelNodeExcludeBalancers]; out != c.out {
+				t.Errorf("after the rollout it is out of load balancers: %v", out)
 			}
 		})
 	}
