@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/platform/filelock"
+	"muster.dev/muster/internal/platform/handover"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
@@ -119,7 +120,7 @@ func TestOtherRelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := older.Run(t.Context()); !errors.Is(err, errLater) {
+	if err := older.Run(t.Context()); !errors.Is(err, handover.ErrLater) {
 		t.Errorf("the older relay: %v", err)
 	}
 	select {

@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -26,6 +27,7 @@ import (
 	"muster.dev/muster/internal/machine/privatedns"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/platform/filelock"
+	"muster.dev/muster/internal/platform/handover"
 )
 
 // lines is a log that tells of a line, and may have no errors.
@@ -287,21 +289,19 @@ func TestANextRelayThatDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	died := errors.New("it died")
 	for range 3 {
-		next, err := relay.ask(t.Context(), relay.next())
-		if err != nil {
+		err := relay.handover().Take(t.Context(), func(sockets map[string]*os.File) error {
+			defer handover.Close(sockets)
+			// Both addresses of the API server, its two sockets, STS and IAM, metadata, and names at two addresses.
+			if len(sockets) != 10 {
+				t.Errorf("it got %v", sockets)
+			}
+			return died
+		})
+		if !errors.Is(err, died) {
 			t.Fatal(err)
 		}
-		sockets, err := receive(next)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// Both addresses of the API server, its two sockets, STS and IAM, metadata, and names at two addresses.
-		if len(sockets) != 10 {
-			t.Errorf("it got %v", sockets)
-		}
-		closeFiles(sockets)
-		_ = next.Close()
 	}
 	stop := asking(t, machine, e)
 	begun := begin(t, config)

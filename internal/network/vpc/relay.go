@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/platform/handover"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/socketdir"
 	"muster.dev/muster/internal/platform/splice"
@@ -72,7 +73,7 @@ type NameService interface {
 // started again it goes on. Replaced by the next one it gives that one its sockets, and keeps its connections.
 type Relay struct {
 	config       RelayConfig
-	answerWithin time.Duration // the constant; tests have less patience
+	answerWithin time.Duration // that of another relay; tests have less patience
 }
 
 const (
@@ -103,7 +104,7 @@ func NewRelay(config RelayConfig) (*Relay, error) {
 	case config.IdentitySocket != "" && config.Network.id == "":
 		return nil, errors.New("the relay needs a VPC with an id: STS and IAM know machines by it")
 	}
-	return &Relay{config: config, answerWithin: answerWithin}, nil
+	return &Relay{config: config, answerWithin: handover.Patience}, nil
 }
 
 // Run makes the network if need be and relays until the context ends or the next relay has taken over. In the second
@@ -178,7 +179,7 @@ func (r *Relay) work(ctx context.Context, sockets *sockets, owners *owners, rele
 	})
 	taken := make(chan struct{})
 	begin(func() error {
-		return r.giveAway(ctx, next, sockets, func() {
+		return r.handover().Offer(ctx, next, sockets.offer, func() {
 			close(taken)
 			stop()
 			<-followed

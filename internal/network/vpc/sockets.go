@@ -5,12 +5,14 @@ package vpc
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
 	"syscall"
 
+	"muster.dev/muster/internal/platform/handover"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/socketdir"
 )
@@ -138,25 +140,29 @@ func (l *listed) Close() error {
 	return l.Listener.Close()
 }
 
-// give has send called for every socket, and all are the next relay's if it returns no error. Meanwhile no
-// socket is opened or closed.
-func (s *sockets) give(send func(map[string]syscall.Conn) error) error {
+// offer returns all sockets, and what makes them the next relay's: that fails if they are others by then.
+func (s *sockets) offer() (all map[string]syscall.Conn, commit func() error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	all := make(map[string]syscall.Conn, len(s.open))
+	all = make(map[string]syscall.Conn, len(s.open))
 	for name, open := range s.open {
 		all[name] = open.(syscall.Conn) //nolint:forcetypeassert // every socket of net's is one
 	}
-	if err := send(all); err != nil {
-		return err
-	}
-	s.over = true
-	for _, open := range s.open {
-		if named, ok := open.(interface{ SetUnlinkOnClose(unlink bool) }); ok {
-			named.SetUnlinkOnClose(false)
+	offered := maps.Clone(s.open)
+	return all, func() error {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		if !maps.Equal(offered, s.open) {
+			return errors.New("this relay listens on other sockets by now")
 		}
+		s.over = true
+		for _, open := range s.open {
+			if named, ok := open.(interface{ SetUnlinkOnClose(unlink bool) }); ok {
+				named.SetUnlinkOnClose(false)
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 // close closes the listeners that were given away. Sockets of packets are left to whoever still answers there.
@@ -174,12 +180,6 @@ func (s *sockets) close() {
 func (s *sockets) drop() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	closeFiles(s.inherited)
+	handover.Close(s.inherited)
 	clear(s.inherited)
-}
-
-func closeFiles(files map[string]*os.File) {
-	for _, file := range files {
-		_ = file.Close()
-	}
 }

@@ -7,28 +7,20 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
 // names are those of the sockets that would be handed over.
-func (s *sockets) names(t *testing.T) (names []string) {
-	t.Helper()
-	stay := errors.New("they stay")
-	if err := s.give(func(open map[string]syscall.Conn) error {
-		for name := range open {
-			names = append(names, name)
-		}
-		return stay
-	}); !errors.Is(err, stay) {
-		t.Fatal(err)
-	}
-	return names
+func (s *sockets) names() []string {
+	open, _ := s.offer()
+	return slices.Collect(maps.Keys(open))
 }
 
 // A listener that is closed twice takes nothing from the one that has its name by then: that is handed over, and its socket
@@ -53,7 +45,7 @@ func TestListenerClosedTwice(t *testing.T) {
 	if err := first.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
-	if names := s.names(t); len(names) != 1 {
+	if names := s.names(); len(names) != 1 {
 		t.Errorf("handed over: %v", names)
 	}
 	connection, err := net.Dial("unix", path)
@@ -75,7 +67,7 @@ func TestPartOfADoorThatEnds(t *testing.T) {
 	d.begin(t.Context(), []part{{listener, func(context.Context, net.Listener) error { return unix.ENOBUFS }}})
 	<-d.ended
 	d.close()
-	if names := s.names(t); len(names) != 0 {
+	if names := s.names(); len(names) != 0 {
 		t.Errorf("still listed: %v", names)
 	}
 	again, err := s.private(t.Context(), socket)
@@ -85,48 +77,33 @@ func TestPartOfADoorThatEnds(t *testing.T) {
 	_ = again.Close()
 }
 
-// once is a listener that fails once, and is silent then until it is closed.
-type once struct {
-	net.Listener
-	failure error
-	asked   chan struct{}
-	closed  chan struct{}
-}
-
-func (o *once) Accept() (net.Conn, error) {
-	if err := o.failure; err != nil {
-		o.failure = nil
-		return nil, err
+// A socket that is opened or closed while the others are handed over is not lost: they are handed over anew.
+func TestSocketsThatChangeMeanwhile(t *testing.T) {
+	s, dir := newSockets(nil, nil), t.TempDir()
+	_, commit := s.offer()
+	opened, err := s.private(t.Context(), filepath.Join(dir, "a.sock"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	close(o.asked)
-	<-o.closed
-	return nil, net.ErrClosed
-}
-
-func (o *once) Close() error {
-	select {
-	case <-o.closed:
-	default:
-		close(o.closed)
+	if err := commit(); err == nil {
+		t.Error("a socket that was opened meanwhile is left out")
 	}
-	return nil
-}
-
-// A relay that has no file descriptor for the next one serves on, and gives its sockets away later.
-func TestNextRelayThatFindsNoDescriptor(t *testing.T) {
-	r := &Relay{config: RelayConfig{Log: slog.New(slog.DiscardHandler)}, answerWithin: answerWithin}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	door := &once{failure: unix.EMFILE, asked: make(chan struct{}), closed: make(chan struct{})}
-	ended := make(chan error, 1)
-	go func() { ended <- r.giveAway(ctx, door, newSockets(nil, nil), func() {}) }()
-	select {
-	case err := <-ended:
-		t.Fatalf("it ends, and cuts every connection: %v", err)
-	case <-door.asked:
+	_, commit = s.offer()
+	_ = opened.Close()
+	if opened, err = s.private(t.Context(), filepath.Join(dir, "a.sock")); err != nil {
+		t.Fatal(err)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+	if err := commit(); err == nil {
+		t.Error("a socket that was closed meanwhile is the next relay's")
+	}
+	if _, commit = s.offer(); commit() != nil {
+		t.Error("nothing changed")
+	}
+	if _, err := s.private(t.Context(), filepath.Join(dir, "b.sock")); !errors.Is(err, errHandedOver) {
+		t.Errorf("a socket is opened after the handover: %v", err)
+	}
+	_ = opened.Close()
+	if _, err := os.Lstat(filepath.Join(dir, "a.sock")); err != nil {
+		t.Errorf("the next relay's socket is gone: %v", err)
 	}
 }

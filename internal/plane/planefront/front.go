@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"muster.dev/muster/internal/platform/handover"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
@@ -62,9 +63,9 @@ type Front struct {
 	slots      chan struct{}
 	open       sync.WaitGroup // connections
 
-	answerWithin time.Duration // the constant; tests have less patience
+	answerWithin time.Duration // that of another front; tests have less patience
 
-	noAccept, noPlace, noNext rate.Sometimes // lines of the log
+	noAccept, noPlace rate.Sometimes // lines of the log
 }
 
 // New checks the configuration.
@@ -80,9 +81,9 @@ func New(c Config) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		config: c, pool: newPool(), look: make(chan struct{}, 1), probeEvery: usualProbe, slots: make(chan struct{}, places), answerWithin: answerWithin,
+		config: c, pool: newPool(), look: make(chan struct{}, 1), probeEvery: usualProbe, slots: make(chan struct{}, places), answerWithin: handover.Patience,
 		asker:    &asker{authority: c.Authority, timeout: probeTimeout, log: c.Log, unread: rate.Sometimes{Interval: seldom}},
-		noAccept: rate.Sometimes{Interval: seldom}, noPlace: rate.Sometimes{Interval: seldom}, noNext: rate.Sometimes{Interval: seldom},
+		noAccept: rate.Sometimes{Interval: seldom}, noPlace: rate.Sometimes{Interval: seldom},
 	}
 	f.metrics = newMetrics(f.pool)
 	return f, nil

@@ -4,9 +4,9 @@ package planefront
 
 import (
 	"errors"
-	"io"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/plane/frontservers"
+	"muster.dev/muster/internal/platform/handover"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
@@ -57,34 +58,27 @@ func (r *remembered) has(text string) int {
 	return strings.Count(r.text.String(), text)
 }
 
-// A next front that dies, says something else or is too slow leaves the old one as it was, and is not told that the old
-// one is gone.
+// A next front that dies before it accepts leaves the old one as it was.
 func TestHandoverThatFails(t *testing.T) {
 	a := newBackend(t, "a")
 	w := newWorld(t, frontservers.Server{Address: a.address})
-	w.patience = 200 * time.Millisecond
 	f, _, _ := w.start(t)
-	soon(t, "the server is ready", func() bool { return f.isReady(a.address) })
-	for _, say := range []string{"", "accept", "nothing\n", "slow"} {
-		next := w.nextFront(t)
-		listener, err := receive(next)
-		if err != nil {
+	soon(t, "the server is ready", func() bool { return f.isReady(a.address) && w.offered() })
+	for range 3 {
+		died := errors.New("it died")
+		err := f.handover().Take(t.Context(), func(sockets map[string]*os.File) error {
+			defer handover.Close(sockets)
+			if len(sockets) != 1 || sockets[published] == nil {
+				t.Errorf("it got %v", sockets)
+			}
+			return died
+		})
+		if !errors.Is(err, died) {
 			t.Fatal(err)
 		}
-		_ = listener.Close()
-		if say == "slow" {
-			if got, err := io.ReadAll(next); len(got) > 0 || err != nil {
-				t.Errorf("before it accepts: %q, %v", got, err)
-			}
-			if err := replace(next, time.Now().Add(20*time.Second)); err == nil {
-				t.Error("a next front that was too slow takes itself for the front")
-			}
-		}
-		_, _ = io.WriteString(next, say)
-		_ = next.Close()
 		for range 5 {
 			if got, err := w.ask(); got != "a" {
-				t.Fatalf("after %q: %q, %v", say, got, err)
+				t.Fatalf("%q, %v", got, err)
 			}
 		}
 	}
@@ -101,57 +95,9 @@ func TestASilentNextFront(t *testing.T) {
 	next, _, _ := w.start(t)
 	began := time.Now()
 	soon(t, "the next front serves", func() bool { return next.isReady(a.address) })
-	if err := <-ended; err != nil || time.Since(began) > answerWithin {
+	if err := <-ended; err != nil || time.Since(began) > handover.Patience {
 		t.Errorf("the old front: %v after %v", err, time.Since(began))
 	}
-}
-
-// A next front whose handover is cut short begins anew, whatever it has said: else two fronts would accept connections,
-// and nothing would end the first.
-func TestAFrontThatGivesUp(t *testing.T) {
-	a := newBackend(t, "a")
-	w := newWorld(t, frontservers.Server{Address: a.address})
-	listener, err := net.Listen("tcp", w.config.Listen.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := socketdir.MakeDir(w.config.Socket); err != nil {
-		t.Fatal(err)
-	}
-	socket, err := socketdir.ListenPrivate(t.Context(), filepath.Join(socketdir.Dir(w.config.Socket), "next"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, _, _ := w.start(t)
-	if err := socket.(*net.UnixListener).SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	for _, hears := range []bool{false, true, false} { // the next front's last message
-		old, err := socket.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := listener.(*net.TCPListener).SyscallConn() //nolint:forcetypeassert // a TCP listener
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := raw.Control(func(fd uintptr) {
-			_, _, err = old.(*net.UnixConn).WriteMsgUnix([]byte(given), syscall.UnixRights(int(fd)), nil) //nolint:forcetypeassert // of a unix socket
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if hears {
-			if got, err := io.ReadFull(old, make([]byte, len(accepts))); err != nil {
-				t.Errorf("the next front accepts: %d bytes, %v", got, err)
-			}
-		}
-		_ = old.Close()
-	}
-	if next.isReady(a.address) {
-		t.Error("the next front serves beside the old one")
-	}
-	_, _ = socket.Close(), listener.Close()
-	soon(t, "the next front serves", func() bool { got, _ := w.ask(); return got == "a" })
 }
 
 // Of several next fronts that start together, with clients that connect all the while, a single one serves in the end.

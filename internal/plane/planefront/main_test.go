@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 		var given struct {
 			Listen, Servers, Authority, Socket string
 			Descriptors                        uint64
+			Patience                           time.Duration
 		}
 		err := json.Unmarshal([]byte(text), &given)
 		if given.Descriptors > 0 {
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 		}
 		config.Listen, config.Servers, config.Authority, config.Socket = netip.MustParseAddrPort(given.Listen), given.Servers, given.Authority, given.Socket
 		f, failed := New(config)
+		if failed == nil && given.Patience != 0 {
+			f.answerWithin = given.Patience
+		}
 		if err := errors.Join(err, failed, f.Run(context.Background())); err != nil { //nolint:forbidigo // there is no test in this process
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
