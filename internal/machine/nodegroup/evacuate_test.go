@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -153,5 +154,36 @@ func TestRolloutsAfterANight(t *testing.T) {
 	w.now = w.now.Add(rolloutPatience)
 	if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Code != codeCreation {
 		t.Errorf("%+v", w.group(t).Status.Rollout)
+	}
+}
+
+// A machine is chosen by no status that is older than what was chosen last: else the one before would be forgotten, and be
+// drained beside it.
+func TestNoMachineIsChosenTwice(t *testing.T) {
+	group := newTestGroup(2)
+	group.Spec.Rollout, group.Spec.EKS.UpdateConfig.UpdateStrategy = &v1alpha1.NodeGroupRollout{ID: "u1"}, v1alpha1.StrategyMinimal
+	objects := []client.Object{group, newTestCluster()}
+	for _, name := range []string{"i-a", "i-b"} {
+		m := newTestMachine()
+		m.Name, m.UID, m.Spec.NodeGroupUID, m.Status.Phase = name, types.UID(name), group.UID, v1alpha1.MachineReady
+		objects = append(objects, m)
+	}
+	w := newWorld(t, objects...)
+	once := false
+	w.faults.before = func(name string) {
+		if strings.HasPrefix(name, "management list *v1alpha1.MachineList") && !once { // when the group has been read
+			once = true
+			is := w.group(t)
+			is.Status.Rollout = &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Phase: v1alpha1.RolloutUpgrade, Draining: []string{"i-b"}}
+			if err := w.management.Status().Update(t.Context(), is); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for range 2 {
+		mustReconcile(t, w.groups(), "workers")
+		if status := w.group(t).Status.Rollout; !slices.Equal(status.Draining, []string{"i-b"}) {
+			t.Errorf("%+v", status)
+		}
 	}
 }

@@ -85,7 +85,11 @@ func (r *groups) writeStatus(ctx context.Context, before, group *v1alpha1.NodeGr
 	if wait := r.writes.wait(key, now); wait > 0 && progressOnly(&before.Status, &group.Status) {
 		return wait, nil
 	}
-	if err := r.management.Status().Patch(ctx, group, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFrom(before)
+	if !equality.Semantic.DeepEqual(before.Status.Rollout, group.Status.Rollout) { // machines were chosen by what it said before
+		patch = lockedPatch(before)
+	}
+	if err := r.management.Status().Patch(ctx, group, patch); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("writing the status of the group: %w", err)
 	}
 	r.writes.wrote(key, now)
