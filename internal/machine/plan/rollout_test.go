@@ -193,7 +193,7 @@ func (r *rollout) lives(t *rapid.T) {
 		case m.Draining && happens:
 			m.Drained = rapid.Bool().Draw(t, "drained")
 			m.TimedOut = !m.Drained
-		case !m.Ready && !m.Outdated && happens:
+		case !m.Ready && !m.Outdated && !m.Stopped && happens:
 			m.Joined, m.Ready = true, true
 		}
 		next = append(next, m)
