@@ -39,7 +39,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err != nil {
 		return err
 	}
-	if err := instancecontroller.Add(manager, instancecontroller.Config{Providers: onHost(providers, s.files), Log: s.cfg.Log}); err != nil {
+	if err := instancecontroller.Add(manager, instancecontroller.Config{Providers: onHost(providers, s.files), Room: s.room, Log: s.cfg.Log}); err != nil {
 		return err
 	}
 	if err := filesystemcontroller.Add(manager, s.files, s.cfg.Log); err != nil {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/power"
 	"muster.dev/muster/internal/machine/terminated"
@@ -59,8 +60,10 @@ const (
 type Config struct {
 	// Providers of machines. A machine of a provider that is not here waits.
 	Providers machine.Providers
-	Log       *slog.Logger
-	Now       func() time.Time // the clock if nil
+	// Room is what the host offers local machines; nil refuses nothing. A machine that is started asks for it.
+	Room *hostroom.Room
+	Log  *slog.Logger
+	Now  func() time.Time // the clock if nil
 }
 
 // Add adds the controller to a manager of the management plane.
@@ -78,7 +81,7 @@ func Add(mgr manager.Manager, c Config) error {
 	err := builder.ControllerManagedBy(mgr).Named("instances").
 		For(&v1alpha1.Machine{}, builder.WithPredicates(ofNoCluster, predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(&instances{Config: c, api: mgr.GetClient()})
+		Complete(&instances{Config: c, api: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
 		return fmt.Errorf("adding the controller of instances: %w", err)
 	}
@@ -108,7 +111,8 @@ func sweep(ctx context.Context, api client.Client, c Config) {
 // instances reconciles Machines of no cluster.
 type instances struct {
 	Config
-	api client.Client
+	api  client.Client
+	live client.Reader // not from the cache
 }
 
 // Reconcile implements [reconcile.Reconciler].
@@ -172,6 +176,16 @@ func (r *instances) launch(ctx context.Context, provider machine.Provider, m *v1
 	if instance.State != machine.Running {
 		if instance.State == machine.Stopped && power.Was(m) == "" {
 			r.judge(m, v1alpha1.MachineNotReady, reasonStopped, "the instance had stopped and is booted again")
+		}
+		if instance.State == machine.Stopped && power.Was(m) == v1alpha1.ReasonStopped {
+			err := r.Room.Start(ctx, r.live, m)
+			if errors.Is(err, hostroom.ErrFull) {
+				r.judge(m, v1alpha1.MachineNotReady, hostroom.Code, err.Error())
+				return lookAgain, nil
+			}
+			if err != nil {
+				return 0, err
+			}
 		}
 		groups, err := r.securityGroups(ctx, m)
 		if err != nil {

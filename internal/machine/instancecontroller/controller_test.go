@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/fake"
 	"muster.dev/muster/internal/machine/machine/machinetest"
@@ -38,9 +40,10 @@ func newWorld(t *testing.T, m *v1alpha1.Machine) *world {
 	}
 	subnets, _ := machinetest.Subnets() // which never fails
 	provider := fake.New(fake.Config{Subnet: subnets[0], Region: machinetest.Region()})
+	api := clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(m).WithObjects(m).Build()
 	return &world{&instances{
 		Config: Config{Providers: map[v1alpha1.Provider]machine.Provider{v1alpha1.ProviderLocal: provider}, Log: slog.New(slog.DiscardHandler), Now: time.Now},
-		api:    clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(m).WithObjects(m).Build(),
+		api:    api, live: api,
 	}, provider}
 }
 
@@ -146,7 +149,12 @@ func TestPower(t *testing.T) {
 	if w.provider.Calls(fake.Launch) != 1 || w.provider.Calls(fake.Stop) != 1 {
 		t.Errorf("%d launches, %d stops", w.provider.Calls(fake.Launch), w.provider.Calls(fake.Stop))
 	}
+	memory := int64(1 << 30)
+	w.Room = hostroom.New(func() (capacity.Offer, error) { return capacity.Host{CPUs: 2, Memory: memory}.Offer(0), nil })
 	change(func(s *v1alpha1.MachineSpec) { s.PowerState = v1alpha1.PowerRunning })
+	w.reconcile(t)
+	want(t, w.get(t), v1alpha1.MachineNotReady, hostroom.Code)
+	memory = 24 << 30
 	w.reconcile(t)
 	want(t, w.get(t), v1alpha1.MachineReady, reasonRunning)
 	change(func(s *v1alpha1.MachineSpec) { s.Reboots++ })

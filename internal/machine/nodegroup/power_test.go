@@ -13,6 +13,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/token"
+	"muster.dev/muster/internal/machine/capacity"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
 )
 
@@ -192,4 +194,30 @@ func TestStopTakenBack(t *testing.T) {
 		}
 	}
 	want(t, w.machine(t), v1alpha1.MachineReady, "NodeReady")
+}
+
+// A machine that is started by its object alone waits for room on the host, and says so.
+func TestStartedWithoutRoom(t *testing.T) {
+	w, r := joined(t)
+	w.setPower(t, stop)
+	for range 2 {
+		mustReconcile(t, r, id)
+	}
+	memory := int64(1 << 30)
+	w.Room = hostroom.New(func() (capacity.Offer, error) { return capacity.Host{CPUs: 2, Memory: memory}.Offer(1), nil })
+	r = w.machines()
+	w.setPower(t, start)
+	if result := mustReconcile(t, r, id); result.RequeueAfter != roomAgain {
+		t.Errorf("it looks again after %v", result.RequeueAfter)
+	}
+	want(t, w.machine(t), v1alpha1.MachineNotReady, hostroom.Code)
+	if w.provider.instances[0].State != machine.Stopped {
+		t.Error("it runs")
+	}
+	memory = 24 << 30
+	mustReconcile(t, r, id)
+	want(t, w.machine(t), v1alpha1.MachineReady, "NodeReady") // as far as the cluster knows yet
+	if w.provider.instances[0].State != machine.Running {
+		t.Error("it does not run")
+	}
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/machine/machine"
@@ -147,6 +148,10 @@ func (t *turn) launchFailed(err error) error {
 		reason = reasonPodZone
 	case errors.Is(err, hostroot.Refused{Cluster: t.m.Spec.ClusterName}):
 		reason = reasonHostRoot
+	case errors.Is(err, hostroom.ErrFull):
+		t.judge(t.m, v1alpha1.MachineNotReady, hostroom.Code, err.Error())
+		t.wait = roomAgain
+		return nil
 	case errors.Is(err, machine.ErrDiskReserve):
 		t.judge(t.m, v1alpha1.MachineNotReady, reasonReserve, err.Error())
 		t.wait = reserveAgain
