@@ -226,7 +226,16 @@ func TestStopAndStartInstances(t *testing.T) {
 	if m := w.machine(instanceA); m.Spec.PowerState != v1alpha1.PowerStopped {
 		t.Errorf("the machine is to be %q", m.Spec.PowerState)
 	}
-	w.hostHas = capacity.Host{}
+	w.hostHas = capacity.Host{CPUs: 2, Memory: 16 << 30} // for one of them
+	if answer := w.ask(start+"&InstanceId.2="+instanceA, 200); strings.Count(answer, "<item>") != 1 {
+		t.Errorf("an instance that is named twice: %s", answer)
+	}
+	w.ask("DescribeInstances&InstanceId.1="+instanceA, 200, "<code>0</code><name>pending</name>")
+	m := w.machine(instanceA)
+	m.Spec.PowerState, w.hostHas = v1alpha1.PowerStopped, capacity.Host{}
+	if err := w.api.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
 	w.ask(start, 200, "<StartInstancesResponse", "<currentState><code>0</code><name>pending</name></currentState>", "<previousState><code>80</code><name>stopped</name></previousState>")
 	if m := w.machine(instanceA); m.Spec.PowerState != v1alpha1.PowerRunning {
 		t.Errorf("the machine is to be %q", m.Spec.PowerState)

@@ -83,6 +83,9 @@ func (a *Actions) chosen(ctx context.Context, call *awsfront.Call, ids []string,
 			missing = append(missing, id)
 			continue
 		}
+		if slices.ContainsFunc(chosen, func(i instance) bool { return i.InstanceID == id }) { // named twice
+			continue
+		}
 		if err := may(&all[at]); err != nil {
 			return nil, err
 		}
