@@ -70,10 +70,7 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	if err != nil {
 		return 0, err
 	}
-	over, leaves := began.Add(bound), !m.DeletionTimestamp.IsZero()
-	if ready := r.began.Add(min(bound, lateAfter)); over.Before(ready) { // pods that ended with the host come back before budgets give any away
-		over = ready
-	}
+	over, leaves := r.drainEnds(began, bound), !m.DeletionTimestamp.IsZero()
 	fate := "the machine is terminated all the same"
 	if !leaves {
 		fate = onlyForced
@@ -153,6 +150,16 @@ func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider ma
 		return nil, err
 	}
 	return node, nil
+}
+
+// drainEnds is when a drain that began at a moment is over. Pods that ended with the host have some time to come back after
+// this service began, as budgets give none away before.
+func (r parts) drainEnds(began time.Time, bound time.Duration) time.Time {
+	over := began.Add(bound)
+	if least := r.began.Add(min(bound, lateAfter)); over.Before(least) {
+		return least
+	}
+	return over
 }
 
 // drainTime is how long a machine of a group waits for its pods.

@@ -14,45 +14,60 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/machine/machine"
 )
 
 // evacuate cordons the node of a machine that is to be replaced, and drains it when it is its turn, while it lives. If
-// the rollout ends before the machine is replaced, its node takes pods again.
-func (r *machines) evacuate(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
-	if isDraining(m, group) {
-		wait, err := r.drain(ctx, m, provider, r.drainTime(group))
-		switch reason := drainReason(m); {
-		case reason != "" && reason != reasonDraining:
-		case err != nil:
-			r.cannotDrain(m, r.drainTime(group), err)
-		case wait == 0:
-			r.drained(m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
-		}
-		return wait, err
+// the rollout ends before the machine is replaced, its node takes pods again. It returns when to look again, or 0.
+func (t *turn) evacuate(ctx context.Context) (time.Duration, error) {
+	group, err := t.group(ctx, t.m)
+	if err != nil {
+		return 0, err
 	}
-	meta.RemoveStatusCondition(&m.Status.Conditions, v1alpha1.ConditionDrained)
-	if node == nil || machineOf(node) != m.Name {
+	if isDraining(t.m, group) {
+		return t.drainFor(ctx, group)
+	}
+	meta.RemoveStatusCondition(&t.m.Status.Conditions, v1alpha1.ConditionDrained)
+	if t.node == nil || machineOf(t.node) != t.m.Name {
 		return 0, nil
 	}
-	_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
-	switch goes := goesLater(m, group); {
+	_, cordoned := t.node.Annotations[v1alpha1.AnnotationCordoned]
+	switch goes := goesLater(t.m, group); {
 	case goes && !cordoned: // once: somebody may uncordon it
-		return 0, r.cordon(ctx, node, m)
+		err = t.cordon(ctx, t.node, t.m)
 	case !goes && cordoned:
-		return 0, r.uncordon(ctx, node, m)
+		err = t.uncordon(ctx, t.node, t.m)
+	}
+	if err != nil {
+		return 0, t.failed(t.m, "DrainFailed", err)
 	}
 	return 0, nil
 }
 
+// drainFor drains the machine for the rollout of its group, and says how that ended.
+func (t *turn) drainFor(ctx context.Context, group *v1alpha1.NodeGroup) (time.Duration, error) {
+	bound := t.drainTime(group)
+	wait, err := t.drain(ctx, t.m, t.provider, bound)
+	switch reason := drainReason(t.m); {
+	case reason != "" && reason != reasonDraining:
+	case err != nil:
+		t.cannotDrain(bound, err)
+	case wait == 0:
+		t.drained(t.m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
+	}
+	if err != nil {
+		return 0, t.failed(t.m, "DrainFailed", err)
+	}
+	return wait, nil
+}
+
 // cannotDrain says why the pods of a machine that lives cannot be evicted. That ends in time, too.
-func (r *machines) cannotDrain(m *v1alpha1.Machine, bound time.Duration, err error) {
-	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
-	if was == nil || r.Now().Before(was.LastTransitionTime.Add(bound)) {
-		r.drained(m, metav1.ConditionFalse, reasonDraining, "its pods cannot be evicted: "+err.Error())
+func (t *turn) cannotDrain(bound time.Duration, err error) {
+	was := meta.FindStatusCondition(t.m.Status.Conditions, v1alpha1.ConditionDrained)
+	if was == nil || t.Now().Before(t.drainEnds(was.LastTransitionTime.Time, bound)) {
+		t.drained(t.m, metav1.ConditionFalse, reasonDraining, "its pods cannot be evicted: "+err.Error())
 		return
 	}
-	r.drained(m, metav1.ConditionFalse, reasonTimedOut, fmt.Sprintf("its pods could not be evicted in %s, and %s: %v", bound, onlyForced, err))
+	t.drained(t.m, metav1.ConditionFalse, reasonTimedOut, fmt.Sprintf("its pods could not be evicted in %s, and %s: %v", bound, onlyForced, err))
 }
 
 // isDraining reports whether the machine is one of those of its group that are being replaced now.

@@ -30,7 +30,7 @@ func (w *world) changeGroup(t *testing.T, change func(*v1alpha1.NodeGroupSpec)) 
 	}
 }
 
-// What came of a drain for a rollout that failed says nothing of the next rollout, also if that begins before the
+// The outcome of a drain for a rollout that failed says nothing of the next rollout, also if that begins before the
 // machine's controller has looked: with force the machine would be ended at once, and without it the rollout would fail.
 func TestTheNextRolloutDrainsAnew(t *testing.T) {
 	for _, force := range []bool{true, false} {

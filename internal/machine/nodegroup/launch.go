@@ -45,11 +45,6 @@ func (r *machines) launch(
 			return was, wait, nil
 		}
 	}
-	if was.State == machine.Stopped && power.Was(m) == v1alpha1.ReasonStopped {
-		if err := r.Room.Start(ctx, r.managementLive, m); err != nil {
-			return was, 0, err
-		}
-	}
 	boots := m.Spec.Provider.Can(v1alpha1.RunPods) && was.State != machine.Running
 	if boots && !r.Boots.begin(m.Name, r.Now()) {
 		return was, bootAgain, errQueued

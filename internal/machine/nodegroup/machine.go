@@ -88,7 +88,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	} else {
 		again, err = t.run(ctx)
 	}
-	evacuated, failed := t.evacuation(ctx) // also of a machine that cannot run: a rollout waits for it
+	evacuated, failed := t.evacuate(ctx) // also of a machine that cannot run: a rollout waits for it
 	return soonest(again, evacuated), errors.Join(err, failed)
 }
 

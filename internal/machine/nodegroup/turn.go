@@ -52,19 +52,6 @@ func (t *turn) run(ctx context.Context) (time.Duration, error) {
 	return t.tend(ctx)
 }
 
-// evacuation has the pods of a machine that its group replaces go elsewhere. It returns when to look again, or 0.
-func (t *turn) evacuation(ctx context.Context) (time.Duration, error) {
-	group, err := t.group(ctx, t.m)
-	if err != nil {
-		return 0, err
-	}
-	wait, err := t.evacuate(ctx, t.m, t.provider, t.node, group)
-	if err != nil {
-		return 0, t.failed(t.m, "DrainFailed", err)
-	}
-	return wait, nil
-}
-
 // down shuts the machine down if its spec wants that, and reports whether it is not to run now.
 func (t *turn) down(ctx context.Context) (bool, error) {
 	step, err := power.Down(ctx, t.provider, t.m, t.instance, t.Now())
@@ -102,6 +89,9 @@ func (t *turn) up(ctx context.Context) (on bool, err error) {
 	}
 	t.left = credential.left(t.Now())
 	if t.instance.State != machine.Running || !credential.token.IsZero() && credential.token.ID != m.Status.BootstrapTokenID {
+		if err := t.room(ctx); err != nil {
+			return false, t.launchFailed(err)
+		}
 		t.instance, t.wait, err = t.launch(ctx, t.provider, m, t.instance, credential.token)
 		t.queued = errors.Is(err, errQueued)
 		if err != nil && !t.queued {
@@ -118,6 +108,14 @@ func (t *turn) up(ctx context.Context) (on bool, err error) {
 		return false, t.failed(m, "RouteFailed", err)
 	}
 	return true, nil
+}
+
+// room takes room on the host for a machine that was stopped.
+func (t *turn) room(ctx context.Context) error {
+	if t.instance.State != machine.Stopped || power.Was(t.m) != v1alpha1.ReasonStopped {
+		return nil
+	}
+	return t.Room.Start(ctx, t.managementLive, t.m)
 }
 
 // credential is the token by which the machine is to join now, if any. A machine with an instance profile joins by its

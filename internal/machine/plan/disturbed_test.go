@@ -31,7 +31,7 @@ func (r *rollout) disturb(t *rapid.T) {
 		m.Deleting = true
 	case "scaled":
 		r.desired = rapid.IntRange(0, 6).Draw(t, "desired")
-	case "another": // what came of drains is still said of machines
+	case "another": // the outcome of drains is still said of machines
 		r.phase = ""
 		for i := range r.machines {
 			r.machines[i].Outdated, r.machines[i].Drains, r.machines[i].Draining = true, r.machines[i].Draining, false

@@ -152,7 +152,7 @@ func (d *door) begin(ctx context.Context, parts []part) {
 	for _, part := range parts {
 		d.running.Go(func() {
 			defer over()
-			defer func() { _ = part.listener.Close() }() // one that accepts nothing any more is opened anew
+			defer func() { _ = part.listener.Close() }() // the door is opened anew then
 			if err := part.serve(ctx, part.listener); err != nil {
 				d.relay.config.Log.Error("an endpoint has ended", "cluster", d.Cluster, "error", err)
 			}

@@ -147,7 +147,7 @@ func (s *serving) connect(t *testing.T) *net.UnixConn {
 	return connection.(*net.UnixConn) //nolint:forcetypeassert // of a unix socket
 }
 
-// A socket goes from process to process, with connections that wait in its queue. What the processes share is released
+// A socket goes from process to process, with connections that wait in its queue. A lock that the processes share is released
 // before the next one serves, and no descriptor is left over.
 func TestTakeAndOffer(t *testing.T) {
 	s := serve(t, nil)
@@ -284,7 +284,7 @@ func TestServingProcessesThatFail(t *testing.T) {
 	}
 }
 
-// What a process listens on may change while it is offered: then nothing is handed over, and the next process asks again.
+// The sockets of a process may change while they are offered: then nothing is handed over, and the next process asks again.
 func TestSocketsThatChange(t *testing.T) {
 	changed := errors.New("it listens on others")
 	s := serve(t, func(s *serving) { s.commit = changed })
