@@ -166,7 +166,7 @@ func TestNextOfARollout(t *testing.T) {
 			u.Status.AppliedAt = nil
 			u.Annotations = map[string]string{v1alpha1.AnnotationCancel: "true"}
 		}, decision{step: stepCancel}},
-		"begins":  {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.ID, g.Generation = "u0", 2 }, wait("the rollout begins")},
+		"begins": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.ID, g.Generation = "u0", 2 }, wait("the rollout begins")},
 		"does not begin": {func(u *v1alpha1.Update, g *v1alpha1.NodeGroup) {
 			g.Status.Rollout.ID = "u0"
 			u.Status.AppliedAt = new(metav1.NewTime(start.Add(1)))

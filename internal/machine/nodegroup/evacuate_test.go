@@ -119,7 +119,9 @@ func TestDrainsThatFail(t *testing.T) {
 	if _, err := reconcileOnce(t, w.machines(), id); err == nil {
 		t.Error("it is not tried again")
 	}
-	drained := func() *metav1.Condition { return meta.FindStatusCondition(w.machine(t).Status.Conditions, v1alpha1.ConditionDrained) }
+	drained := func() *metav1.Condition {
+		return meta.FindStatusCondition(w.machine(t).Status.Conditions, v1alpha1.ConditionDrained)
+	}
 	if is := drained(); is.Reason != reasonDraining || !strings.Contains(is.Message, errTest.Error()) {
 		t.Errorf("%+v", is)
 	}

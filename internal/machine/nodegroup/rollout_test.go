@@ -415,7 +415,9 @@ func TestKeptMachinesOutliveTheirRollout(t *testing.T) {
 	if status := w.group(t).Status.Rollout; status.Phase != v1alpha1.RolloutScaleDown || status.Outdated != 0 {
 		t.Fatalf("%+v", status)
 	}
-	w.changeGroup(t, func(s *v1alpha1.NodeGroupSpec) { s.LaunchTemplate = &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large"} })
+	w.changeGroup(t, func(s *v1alpha1.NodeGroupSpec) {
+		s.LaunchTemplate = &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large"}
+	})
 	for range 2 {
 		mustReconcile(t, w.groups(), "workers")
 	}

@@ -49,7 +49,8 @@ func (l *log) String() string {
 type serving struct {
 	Config
 	port     net.Listener
-	commit   error
+	changed  atomic.Bool // what it listens on, so that a commit fails
+	commits  func()      // called by each commit
 	released atomic.Bool
 	ended    chan error
 	log      *log
@@ -73,7 +74,7 @@ func serve(t *testing.T, change func(*serving)) *serving {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &serving{Config: config(path(t)), port: port, ended: make(chan error, 1), log: &log{}}
+	s := &serving{Config: config(path(t)), port: port, ended: make(chan error, 1), log: &log{}, commits: func() {}}
 	s.Log = slog.New(slog.NewTextHandler(s.log, nil))
 	if change != nil {
 		change(s)
@@ -94,7 +95,7 @@ func (s *serving) offer(t *testing.T, door net.Listener) {
 	go func() {
 		defer close(over)
 		s.ended <- s.Offer(ctx, door, func() (map[string]syscall.Conn, func() error) {
-			return map[string]syscall.Conn{"port": s.port.(*net.TCPListener)}, func() error { return s.commit } //nolint:forcetypeassert // a TCP listener
+			return map[string]syscall.Conn{"port": s.port.(*net.TCPListener)}, s.commit //nolint:forcetypeassert // a TCP listener
 		}, func() {
 			_ = s.port.Close()
 			s.released.Store(true)
@@ -105,6 +106,14 @@ func (s *serving) offer(t *testing.T, door net.Listener) {
 		<-over
 		_ = s.port.Close()
 	})
+}
+
+func (s *serving) commit() error {
+	s.commits()
+	if s.changed.Load() {
+		return errors.New("it listens on others")
+	}
+	return nil
 }
 
 // stays fails if a process has given anything away.
@@ -244,8 +253,9 @@ func TestServingProcessesThatFail(t *testing.T) {
 		"at once":           func(*net.UnixConn) error { return nil },
 		"with some sockets": func(next *net.UnixConn) error { return send(next, "port\n", write) },
 		"with all sockets": func(next *net.UnixConn) error {
+			sent := send(next, "port\n", write)
 			_, err := io.WriteString(next, all)
-			return errors.Join(send(next, "port\n", write), err)
+			return errors.Join(sent, err)
 		},
 		"when it was accepted": func(next *net.UnixConn) error {
 			_, err := io.WriteString(next, all)
@@ -253,7 +263,9 @@ func TestServingProcessesThatFail(t *testing.T) {
 		},
 	} {
 		ended := make(chan error, 1)
-		go func() { ended <- config(socket).Take(t.Context(), func(sockets map[string]*os.File) error { Close(sockets); return nil }) }()
+		go func() {
+			ended <- config(socket).Take(t.Context(), func(sockets map[string]*os.File) error { Close(sockets); return nil })
+		}()
 		next, err := door.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +274,7 @@ func TestServingProcessesThatFail(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = next.Close()
-		if err := <-ended; !errors.Is(err, ErrLost) && !strings.Contains(err.Error(), `it says "all`) {
+		if err := <-ended; !errors.Is(err, ErrLost) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -286,13 +298,12 @@ func TestServingProcessesThatFail(t *testing.T) {
 
 // The sockets of a process may change while they are offered: then nothing is handed over, and the next process asks again.
 func TestSocketsThatChange(t *testing.T) {
-	changed := errors.New("it listens on others")
-	s := serve(t, func(s *serving) { s.commit = changed })
+	s := serve(t, func(s *serving) { s.changed.Store(true) })
 	if _, err := take(t, config(s.Path)); !errors.Is(err, ErrLost) {
 		t.Errorf("the next process: %v", err)
 	}
 	s.stays(t, "a change")
-	s.commit = nil
+	s.changed.Store(false)
 	port, err := take(t, config(s.Path))
 	if err != nil {
 		t.Fatal(err)
@@ -330,6 +341,46 @@ func TestManyNextProcesses(t *testing.T) {
 	}
 	if took := time.Since(began); took > Patience {
 		t.Errorf("one that says nothing keeps others for %v", took)
+	}
+}
+
+// Of two next processes that accept at the same moment one gets the sockets, and the other is told nothing.
+func TestTwoThatAcceptAtOnce(t *testing.T) {
+	committing, goes := make(chan struct{}, 2), make(chan struct{})
+	s := serve(t, func(s *serving) {
+		s.commits = func() {
+			committing <- struct{}{}
+			<-goes
+		}
+	})
+	first, second := s.connect(t), s.connect(t)
+	for _, next := range []*net.UnixConn{first, second} {
+		sockets, err := s.receiveAll(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Close(sockets)
+	}
+	if _, err := io.WriteString(first, accepts); err != nil {
+		t.Fatal(err)
+	}
+	<-committing
+	if _, err := io.WriteString(second, accepts); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- hear(second, gone) }()
+	select {
+	case err := <-over:
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("the second: %v", err)
+		}
+	case <-committing:
+		t.Error("both get the sockets")
+	}
+	close(goes)
+	if err := errors.Join(hear(first, gone), <-s.ended); err != nil {
+		t.Error(err)
 	}
 }
 
