@@ -212,7 +212,7 @@ func (c Config) Offer(ctx context.Context, door net.Listener, sockets Sockets, r
 		switch {
 		case err == nil:
 			o.nexts.Go(func() { o.hand(connection.(*net.UnixConn)) }) //nolint:forcetypeassert // of a unix socket
-		case offering.Err() != nil:
+		case ctx.Err() != nil, offering.Err() != nil: // a context has ended before those that are made of it
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("waiting for the next process: %w", err)
