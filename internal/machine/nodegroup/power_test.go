@@ -28,6 +28,16 @@ func (w *world) setPower(t *testing.T, change func(*v1alpha1.MachineSpec)) {
 	}
 }
 
+// node is the machine's Node.
+func (w *world) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	node := &corev1.Node{}
+	if !w.get(t, w.cluster, node, nodeName) {
+		t.Fatal("the Node is gone")
+	}
+	return node
+}
+
 func stop(s *v1alpha1.MachineSpec)  { s.PowerState = v1alpha1.PowerStopped }
 func start(s *v1alpha1.MachineSpec) { s.PowerState = v1alpha1.PowerRunning }
 
@@ -45,6 +55,9 @@ func TestMachineIsStoppedAndStarted(t *testing.T) {
 		mustReconcile(t, r, id)
 		want(t, w.machine(t), v1alpha1.MachineStopped, v1alpha1.ReasonStopped)
 	}
+	if got := w.node(t).Spec.Taints; len(got) != 1 || got[0].Key != "node.cloudprovider.kubernetes.io/shutdown" || got[0].Effect != corev1.TaintEffectNoSchedule {
+		t.Errorf("the Node of a stopped machine has the taints %v", got)
+	}
 	if w.provider.instances[0].State != machine.Stopped || len(w.provider.userData) != 1 || len(w.routes.set) > 0 || w.faults.calls["Stop"] != 1 {
 		t.Errorf("it is %s after %d launches and %d stops, with the routes %v", w.provider.instances[0].State, len(w.provider.userData), w.faults.calls["Stop"], w.routes.set)
 	}
@@ -53,6 +66,9 @@ func TestMachineIsStoppedAndStarted(t *testing.T) {
 	w.setPower(t, start)
 	mustReconcile(t, r, id)
 	want(t, w.machine(t), v1alpha1.MachineNotReady, "NodeNotReady")
+	if got := w.node(t).Spec.Taints; len(got) != 0 {
+		t.Errorf("the Node of a machine that was started has the taints %v", got)
+	}
 	w.setReady(t, corev1.ConditionTrue)
 	mustReconcile(t, r, id)
 	m := w.machine(t)

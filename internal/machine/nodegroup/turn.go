@@ -175,6 +175,9 @@ func (t *turn) tend(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, t.failed(m, "NodeFailed", err)
 	}
+	if err := t.taintShutdown(ctx, t.off && power.Was(m) != v1alpha1.ReasonRebooting); err != nil {
+		return 0, t.failed(m, "NodeFailed", err)
+	}
 	if t.off {
 		t.judge(m, v1alpha1.MachineStopped, power.Was(m), stoppedMessage(m))
 		return soonest(t.wait, marked), nil
