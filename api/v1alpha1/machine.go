@@ -25,22 +25,11 @@ const (
 	// ConditionDrained on a Machine that is being deleted reports whether its pods are gone; if not, how many are left and what they wait
 	// for. While that goes on, its last transition is when it began.
 	ConditionDrained = "Drained"
+	// ConditionWarmed on a Machine of a warm pool reports whether it has booted and is prepared to join; if not, what it waits for.
+	ConditionWarmed = "Warmed"
 	// BootstrapGroupPrefix followed by a Machine's name is the extra group of that machine's bootstrap token. The API server
 	// writes it into every CSR made with the token, so it binds the CSR to the machine.
 	BootstrapGroupPrefix = "system:bootstrappers:muster:"
-)
-
-// MachinePhase is the stage of a machine's life.
-type MachinePhase string
-
-// The phases of a machine, in the order it passes through them.
-const (
-	MachinePending     MachinePhase = "Pending"     // nothing runs yet
-	MachineJoining     MachinePhase = "Joining"     // it runs; its Node is not Ready yet
-	MachineReady       MachinePhase = "Ready"       // its Node is Ready
-	MachineNotReady    MachinePhase = "NotReady"    // its Node was Ready and is not any more
-	MachineStopped     MachinePhase = "Stopped"     // it is stopped, or being stopped, as its spec says
-	MachineTerminating MachinePhase = "Terminating" // it is being deleted
 )
 
 // JoinStep is a step on a machine's way into the cluster.
@@ -247,6 +236,12 @@ type MachineSpec struct {
 	//
 	// +optional
 	PowerState PowerState `json:"powerState,omitempty"`
+
+	// WarmPool is set while the machine waits in the warm pool of its node group, to the state in which it waits. It has no Node then, and
+	// counts neither as a machine of the group nor in desiredSize. The group's controller clears it when the group takes the machine.
+	//
+	// +optional
+	WarmPool WarmPoolState `json:"warmPool,omitempty"`
 
 	// Reboots is how often the machine was asked to reboot. It is rebooted while status.reboots is another number.
 	//

@@ -52,6 +52,9 @@ const MaxDrainTimeout = 15 * time.Minute
 //
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.bootstrap) || self.bootstrap != 'Role'",message="simulated machines have no instance metadata to get a role's credentials from; leave bootstrap out",fieldPath=".bootstrap"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.isolation)",message="simulated machines run no programs; leave isolation out",fieldPath=".isolation"
+// +kubebuilder:validation:XValidation:rule="!has(self.warmPool) || !has(self.warmPool.minSize) || self.warmPool.minSize <= self.scalingConfig.maxSize",message="a warm pool is not larger than its node group: warmPool.minSize must be at most scalingConfig.maxSize",fieldPath=".warmPool.minSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.warmPool) || !has(self.warmPool.maxGroupPreparedCapacity) || self.warmPool.maxGroupPreparedCapacity <= self.scalingConfig.maxSize",message="a warm pool is not larger than its node group: warmPool.maxGroupPreparedCapacity must be at most scalingConfig.maxSize",fieldPath=".warmPool.maxGroupPreparedCapacity"
+// +kubebuilder:validation:XValidation:rule="!has(self.warmPool) || !has(self.instanceTypes) || size(self.instanceTypes) <= 1",message="a node group with several instanceTypes has no warm pool, as EC2 Auto Scaling has none for mixed instances; give one type",fieldPath=".warmPool"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
 type NodeGroupSpec struct {
 	// Name of the node group, unique within its cluster. EKS's rules for names apply.
@@ -145,6 +148,11 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('15m')",message="must be from 1s to 15m"
 	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
+
+	// WarmPool keeps machines beside the group that have booted and join in a second or two. Empty means no pool.
+	//
+	// +optional
+	WarmPool *WarmPool `json:"warmPool,omitempty"`
 
 	// AutoScaling holds the settings that Auto Scaling's API keeps of the node group's Auto Scaling group.
 	//
@@ -298,13 +306,21 @@ type ScalingConfig struct {
 
 // NodeGroupStatus is the observed state of a node group.
 type NodeGroupStatus struct {
-	// Replicas is the number of machines, without those being deleted.
+	// Replicas is the number of machines, without those being deleted and those of the warm pool.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
 	// ReadyReplicas is the number of machines whose Node is Ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// WarmReplicas is the number of machines in the warm pool, without those being deleted.
+	// +optional
+	WarmReplicas int32 `json:"warmReplicas,omitempty"`
+
+	// WarmReadyReplicas is the number of machines in the warm pool that have booted, and are in the state of the pool.
+	// +optional
+	WarmReadyReplicas int32 `json:"warmReadyReplicas,omitempty"`
 
 	// UpdatedReplicas is the number of machines whose Node has, or will register with, the labels and taints in the spec.
 	// +optional

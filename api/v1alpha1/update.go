@@ -214,6 +214,11 @@ type UpdateChange struct {
 	// +kubebuilder:validation:XValidation:rule="!self",message="Muster has no node auto repair; set it to false or leave it out"
 	NodeRepairEnabled *bool `json:"nodeRepairEnabled,omitempty"`
 
+	// WarmPool is the new warm pool of the node group.
+	//
+	// +optional
+	WarmPool *UpdateWarmPool `json:"warmPool,omitempty"`
+
 	// Rollout replaces the machines of the node group.
 	//
 	// +optional

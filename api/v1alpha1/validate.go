@@ -91,6 +91,7 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("version"), g.Spec.Version, "must be a minor version such as 1.36, or left out"))
 	}
 	errs = append(errs, validateScaling(spec.Child("scalingConfig"), g.Spec.ScalingConfig)...)
+	errs = append(errs, validateWarmPool(spec.Child("warmPool"), g.Spec)...)
 	errs = append(errs, validateLabels(spec.Child("labels"), g.Spec.Labels)...)
 	errs = append(errs, validateTaints(spec.Child("taints"), g.Spec.Taints)...)
 	errs = append(errs, validateSubnetIDs(spec.Child("subnetIDs"), g.Spec.SubnetIDs)...)

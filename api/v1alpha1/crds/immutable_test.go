@@ -46,6 +46,7 @@ var machineFields = map[string]machineField{
 	"disableAPITermination": {one: "false", other: "true", changeable: true},
 	"protectedFromScaleIn":  {one: "false", other: "true", changeable: true},
 	"powerState":            {one: "Running", other: "Stopped", changeable: true},
+	"warmPool":              {one: "Running", other: "Stopped", changeable: true},
 	"reboots":               {one: "1", other: "2", changeable: true},
 }
 

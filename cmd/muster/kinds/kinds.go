@@ -165,6 +165,7 @@ func NodeGroups() Kind {
 			col("DESIRED", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.DesiredSize) }),
 			col("MACHINES", func(g *v1alpha1.NodeGroup) string { return number(g.Status.Replicas) }),
 			col("READY", func(g *v1alpha1.NodeGroup) string { return number(g.Status.ReadyReplicas) }),
+			warmColumn(),
 			columnAge(),
 			col("MIN", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MinSize) }).onlyWide(),
 			col("MAX", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MaxSize) }).onlyWide(),
@@ -179,6 +180,18 @@ func NodeGroups() Kind {
 	}
 }
 
+// warmColumn says how many machines of a group's warm pool are prepared, of how many. It is left out if no group has a pool.
+func warmColumn() column {
+	c := col("WARM", func(g *v1alpha1.NodeGroup) string {
+		if g.Spec.WarmPool == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d/%d %s", g.Status.WarmReadyReplicas, g.Spec.WarmPoolSize(), g.Spec.WarmPool.State())
+	})
+	c.ifAny = true
+	return c
+}
+
 // Machines is the kind Machine. Machines also go by node name, provider ID and address.
 func Machines() Kind {
 	return Kind{
@@ -188,6 +201,9 @@ func Machines() Kind {
 			columnName(),
 			col("NODEGROUP", func(m *v1alpha1.Machine) string { return m.Spec.NodeGroup }),
 			col("PHASE", func(m *v1alpha1.Machine) string {
+				if lifecycle := m.Lifecycle(); lifecycle != "" {
+					return lifecycle
+				}
 				if m.DeletionTimestamp != nil {
 					return string(v1alpha1.MachineTerminating)
 				}

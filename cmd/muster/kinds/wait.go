@@ -74,7 +74,7 @@ func (p *Client) stragglers(ctx context.Context, group *v1alpha1.NodeGroup) stri
 	var lines []string
 	for i := range list.Items {
 		m := &list.Items[i]
-		if GroupOf(m) != client.ObjectKeyFromObject(group) || m.Status.Phase == v1alpha1.MachineReady {
+		if GroupOf(m) != client.ObjectKeyFromObject(group) || m.Status.Phase == v1alpha1.MachineReady || m.Spec.WarmPool != "" {
 			continue
 		}
 		if len(lines) == most {

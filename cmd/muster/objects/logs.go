@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/power"
 	"muster.dev/muster/internal/platform/logs"
 	"muster.dev/muster/internal/platform/statedir"
 	columns "muster.dev/muster/internal/platform/table"
@@ -184,7 +185,7 @@ func (l *logsCommand) whyNone(ctx context.Context, id string) error {
 		switch {
 		case !m.Spec.Provider.Can(v1alpha1.KeepLogs):
 			return fmt.Errorf("machine %s is %s and keeps no logs of its own: %s", id, m.Spec.Provider, machine.CannotError{Provider: m.Spec.Provider, Do: v1alpha1.KeepLogs}.Instead())
-		case m.Spec.PowerState == v1alpha1.PowerStopped:
+		case power.Stops(&m):
 			return fmt.Errorf("machine %s is stopped, and its logs are on its disk, which is not mounted before it runs again: start it", id)
 		}
 	}

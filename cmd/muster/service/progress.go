@@ -101,7 +101,7 @@ func steps(machines []servicestatus.Machine, group string) string {
 	counts := map[v1alpha1.JoinStep]int{}
 	message := ""
 	for _, m := range machines {
-		if m.NodeGroup == group && m.Phase != v1alpha1.MachineReady {
+		if m.NodeGroup == group && m.Phase != v1alpha1.MachineReady && !m.Phase.Warm() {
 			counts[m.Step]++
 			if m.Message != "" && (m.Phase != v1alpha1.MachineJoining || m.Kept()) { // the message of a joining machine says no more than its step
 				message = "; " + m.Name + ": " + m.Message

@@ -63,6 +63,10 @@ type LaunchRequest struct {
 	ImageID string `json:"imageID,omitempty"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool `json:"scaled,omitempty"`
+	// Lifecycle is the lifecycle state that an instance of an Auto Scaling group is to get to, as the instance hears of it: Warmed:Stopped
+	// or Warmed:Running for one of a warm pool, which does not become a node yet; empty for InService. It is replaced in
+	// every case, as user data is.
+	Lifecycle string `json:"lifecycle,omitempty"`
 	// Pods is how many pods a new instance is to have addresses for, in a range of its own of a subnet; 0 if they have
 	// none of a subnet.
 	Pods int `json:"pods,omitempty"`
@@ -105,6 +109,8 @@ type Instance struct {
 	LaunchTime time.Time `json:"launchTime"`
 	// OwnIDs reports whether it has a user namespace, in which its root is nobody on the host.
 	OwnIDs bool `json:"ownIDs,omitempty"`
+	// Lifecycle is that of its last launch; see [LaunchRequest].
+	Lifecycle string `json:"lifecycle,omitempty"`
 }
 
 // Provider makes instances and ends them.

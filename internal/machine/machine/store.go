@@ -41,6 +41,8 @@ type Record struct {
 	ImageID  string `json:"imageID,omitempty"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool `json:"scaled,omitempty"`
+	// Lifecycle is the state that it is to get to there; see LaunchRequest.
+	Lifecycle string `json:"lifecycle,omitempty"`
 	// VPC and Subnet say where the address is: two VPCs may have the same ones.
 	VPC    string `json:"vpc"`
 	Subnet string `json:"subnet"`
@@ -131,6 +133,10 @@ func (s *Store) ensure(provider string, request LaunchRequest) (Record, error) {
 	if err == nil && record.Provider != provider {
 		err = fmt.Errorf("machine %s belongs to the provider %q", record.ID, record.Provider)
 	}
+	if err == nil && record.Lifecycle != request.Lifecycle {
+		record.Lifecycle = request.Lifecycle
+		err = s.write(record)
+	}
 	return record, err
 }
 
@@ -167,7 +173,7 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		ID: id, PrivateIP: grant.Address, PrivateDNSName: PrivateDNSName(grant.Address, domain), Domain: domain,
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
-		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled,
+		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Lifecycle: request.Lifecycle,
 		VPC: subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
 	}
 	if request.OwnIDs {
@@ -376,5 +382,5 @@ func (r Record) InstanceType() string { return cmp.Or(r.Type, DefaultType) }
 
 // Instance is the record as the provider reports it.
 func (r Record) Instance(state State) Instance {
-	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, PodRange: r.PodRange, Zone: r.Zone, LaunchTime: r.LaunchTime, OwnIDs: r.IDs.Own()}
+	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, PodRange: r.PodRange, Zone: r.Zone, LaunchTime: r.LaunchTime, OwnIDs: r.IDs.Own(), Lifecycle: r.Lifecycle}
 }

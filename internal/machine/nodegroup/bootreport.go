@@ -26,7 +26,7 @@ func (r *machines) bootReport(m *v1alpha1.Machine, instance machine.Instance, sa
 		return 0
 	}
 	report, ok := reporter.Report(m.Name)
-	if !ok {
+	if !ok || report.Reason == bootreport.Warmed {
 		return reportAgain
 	}
 	r.judge(m, m.Status.Phase, report.Reason, report.Message+"; more: muster logs "+m.Name)

@@ -75,6 +75,9 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	if !leaves {
 		fate = onlyForced
 	}
+	if m.Spec.WarmPool != "" {
+		fate = "the machine returns to the warm pool all the same"
+	}
 	switch {
 	case len(left) == 0:
 		message := "no pod that could go elsewhere is left on the node"

@@ -19,6 +19,9 @@ import (
 // evacuate cordons the node of a machine that is to be replaced, and drains it when it is its turn, while it lives. If
 // the rollout ends before the machine is replaced, its node takes pods again. It returns when to look again, or 0.
 func (t *turn) evacuate(ctx context.Context) (time.Duration, error) {
+	if t.m.Spec.WarmPool != "" { // it is drained on its way into the pool, and by nobody else
+		return 0, nil
+	}
 	group, err := t.group(ctx, t.m)
 	if err != nil {
 		return 0, err

@@ -138,7 +138,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return nil, err
 		}
 	}
-	if step, err := r.step(group, machines); err != nil || !deletes(step) && len(plan.Group(step.Size, scalable(group, machines))) == 0 {
+	if step, err := r.step(group, machines); err != nil || !deletes(step) && len(planned(group, machines, step)) == 0 {
 		return machines, err
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says
@@ -154,7 +154,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	if replaced, err := r.replace(ctx, group, machines, step.Actions); err != nil || replaced {
 		return machines, err
 	}
-	for _, action := range plan.Group(step.Size, scalable(group, machines)) {
+	for _, action := range planned(group, machines, step) {
 		if err := r.carryOut(ctx, group, machines, action); err != nil {
 			return machines, err
 		}
@@ -217,26 +217,42 @@ func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) (*v1alpha
 }
 
 func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
-	profile := ""
-	var subnets []string
-	var short error
-	if action.Create > 0 {
-		err := r.stillWanted(ctx, r.managementLive, group)
-		if err != nil {
-			return err
-		}
-		if profile, err = r.profile(ctx, group); err != nil {
-			return err
-		}
-		left, err := r.room(ctx, group)
-		if err != nil {
-			return err
-		}
-		defer left.Release()
-		subnets, short = r.place(ctx, group, machines, action.Create)
-		if subnets, short = fit(left, group, subnets, short); short != nil && len(subnets) == 0 {
-			return short
-		}
+	switch {
+	case action.Create > 0 || action.Warm > 0:
+		return r.make(ctx, group, machines, action)
+	case action.Take != "" || action.Return != "":
+		return r.move(ctx, group, machines, action)
+	}
+	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
+	cause, has := warmShrinkCause(r.Now()), count(machines)
+	if machines[i].Spec.WarmPool == "" {
+		cause = shrinkCause(r.Now(), differs, has, has-1)
+	}
+	if err := r.endBecause(ctx, &machines[i], cause); err != nil {
+		return err
+	}
+	machines[i].DeletionTimestamp = new(metav1.NewTime(r.Now())) // it counts no more
+	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: %s", action.Delete, action.Reason)
+	return nil
+}
+
+// make makes machines for a group or for its warm pool. It makes as many as there is room for.
+func (r *groups) make(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
+	if err := r.stillWanted(ctx, r.managementLive, group); err != nil {
+		return err
+	}
+	profile, err := r.profile(ctx, group)
+	if err != nil {
+		return err
+	}
+	left, err := r.room(ctx, group)
+	if err != nil {
+		return err
+	}
+	defer left.Release()
+	subnets, short := r.place(ctx, group, machines, action.Create+action.Warm)
+	if subnets, short = fit(left, group, subnets, short); short != nil && len(subnets) == 0 {
+		return short
 	}
 	has := count(machines)
 	for i, subnet := range subnets {
@@ -247,24 +263,17 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		if err != nil {
 			return err
 		}
-		launchedBy(machine, group, growCause(r.Now(), has+i, has+i+1))
+		cause := growCause(r.Now(), has+i, has+i+1)
+		if action.Warm > 0 {
+			machine.Spec.WarmPool, cause = group.Spec.WarmPool.State(), warmGrowCause(r.Now())
+		}
+		launchedBy(machine, group, cause)
 		if err := r.management.Create(ctx, machine); err != nil {
 			return fmt.Errorf("making a machine: %w", err)
 		}
 	}
-	if action.Create > 0 {
-		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %s: %s", machinesOf(int32(len(subnets))), action.Reason) //nolint:gosec // a group has 5,000 at most
-	}
-	if action.Delete == "" {
-		return short
-	}
-	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
-	if err := r.endBecause(ctx, &machines[i], shrinkCause(r.Now(), differs, has, has-1)); err != nil {
-		return err
-	}
-	machines[i].DeletionTimestamp = new(metav1.NewTime(r.Now())) // it counts no more
-	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: %s", action.Delete, action.Reason)
-	return nil
+	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %s: %s", machinesOf(int32(len(subnets))), action.Reason) //nolint:gosec // a group has 5,000 at most
+	return short
 }
 
 // profile is the instance profile of machines that are made now, or "" if they join by token.

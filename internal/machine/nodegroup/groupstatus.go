@@ -31,6 +31,8 @@ func observe(m *v1alpha1.Machine) plan.Machine {
 		Drained:  drainReason(m) == reasonDrained,
 		TimedOut: drainReason(m) == reasonTimedOut,
 		Drains:   drainReason(m) != "",
+		Warm:     m.Spec.WarmPool != "",
+		Prepared: m.Status.Phase == v1alpha1.MachineWarmRunning || m.Status.Phase == v1alpha1.MachineWarmStopped,
 	}
 }
 
@@ -89,7 +91,7 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	case leaving > 0:
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; going: %s%s", areReady(desired, desired), machinesOf(leaving), aboutLast(machines))
 	default:
-		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)+sayWarm(group)
 	}
 	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if reason == reasonFull && (was == nil || was.Reason != reasonFull) {
@@ -100,10 +102,17 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 
 // countInto counts the machines of a group in its status, and returns how many go and how many are stopped.
 func countInto(status *v1alpha1.NodeGroupStatus, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) (leaving, stopped int32) {
-	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas = 0, 0, 0
+	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.WarmReplicas, status.WarmReadyReplicas = 0, 0, 0, 0, 0
 	for i, machine := range observeAll(machines) {
 		if machine.Deleting {
 			leaving++
+			continue
+		}
+		if machine.Warm {
+			status.WarmReplicas++
+			if machine.Prepared {
+				status.WarmReadyReplicas++
+			}
 			continue
 		}
 		status.Replicas++

@@ -265,7 +265,7 @@ func (p *provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 		})
 		i = len(p.instances) - 1
 	}
-	p.instances[i].State = machine.Running
+	p.instances[i].State, p.instances[i].Lifecycle = machine.Running, request.Lifecycle
 	return p.instances[i], nil
 }
 

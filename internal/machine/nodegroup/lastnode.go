@@ -16,12 +16,12 @@ import (
 // reasonLastNode is the reason of the Event about a machine whose pods have nowhere to go.
 const reasonLastNode = "LastNode"
 
-// isLast reports whether nothing is to take the place of a machine that is being deleted: no node group wants a
+// isLast reports whether nothing is to take the place of a machine that is being deleted or returns to the warm pool: no node group wants a
 // machine, no other machine of the cluster stays, and no other Node is Ready, such as a host that joined. Then no pod
 // can go elsewhere, and a disruption budget that waits for it to be ready there would be waited for in vain. Nodes of
 // machines that are being deleted, too, are not counted: a group's machines go together.
 func (r *machines) isLast(ctx context.Context, m *v1alpha1.Machine) (bool, error) {
-	if m.DeletionTimestamp.IsZero() {
+	if m.DeletionTimestamp.IsZero() && m.Spec.WarmPool == "" {
 		return false, nil
 	}
 	var groups v1alpha1.NodeGroupList
@@ -41,6 +41,8 @@ func (r *machines) isLast(ctx context.Context, m *v1alpha1.Machine) (bool, error
 	for i := range all.Items {
 		switch o := &all.Items[i]; {
 		case !r.ours(o):
+		case o.Spec.WarmPool != "": // it has no node, or leaves it
+			going[o.Name] = true
 		case o.DeletionTimestamp.IsZero():
 			return false, nil
 		default:

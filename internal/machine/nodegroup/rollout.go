@@ -70,13 +70,20 @@ func progressOf(group *v1alpha1.NodeGroup) *v1alpha1.NodeGroupRolloutStatus {
 
 // outdated reports whether the rollout of its group is to replace a machine.
 func outdated(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
-	current := equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, group.Spec.Launched()) && ami.Release(m.Spec.ImageID).Minor() == group.Status.Version
-	return m.Spec.Rollout != group.Spec.Rollout.ID && (!group.Spec.Rollout.KeepCurrent || !current)
+	return m.Spec.Rollout != group.Spec.Rollout.ID && (!group.Spec.Rollout.KeepCurrent || stale(m, group))
+}
+
+// stale reports whether a machine is not as one that its group would make now.
+func stale(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
+	return !equality.Semantic.DeepEqual(m.Spec.LaunchTemplate, group.Spec.Launched()) || ami.Release(m.Spec.ImageID).Minor() != group.Status.Version
 }
 
 // observeIn takes from machines what the plan of their group depends on.
 func observeIn(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Machine {
 	observed := observeAll(machines)
+	for i := range machines {
+		observed[i].Outdated = observed[i].Warm && stale(&machines[i], group)
+	}
 	if !inRollout(group) {
 		return observed
 	}
@@ -110,7 +117,7 @@ func (r *groups) rollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine)
 	if err != nil {
 		return plan.Step{}, err
 	}
-	observed := observeIn(group, machines)
+	observed := slices.DeleteFunc(observeIn(group, machines), func(m plan.Machine) bool { return m.Warm })
 	step := plan.Rollout(desired, observed, plan.Phase(status.Phase), policy)
 	before := status.DeepCopy()
 	status.Phase, status.Outdated, status.Updated, status.Draining = v1alpha1.RolloutPhase(step.Phase), int32(step.Outdated), 0, nil //nolint:gosec // a group has 5,000 machines at most

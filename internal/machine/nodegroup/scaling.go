@@ -57,7 +57,7 @@ func (r *groups) endMarked(ctx context.Context, group *v1alpha1.NodeGroup, machi
 
 // unhealthy reports whether a group replaces a machine because it does not run.
 func unhealthy(group *v1alpha1.NodeGroup, m *v1alpha1.Machine) bool {
-	return power.IsStopped(m) && !group.Spec.ScalingGroup().Suspends(v1alpha1.ProcessHealthCheck, v1alpha1.ProcessReplaceUnhealthy, v1alpha1.ProcessTerminate)
+	return m.Spec.WarmPool == "" && power.IsStopped(m) && !group.Spec.ScalingGroup().Suspends(v1alpha1.ProcessHealthCheck, v1alpha1.ProcessReplaceUnhealthy, v1alpha1.ProcessTerminate)
 }
 
 // healthCause is why a machine is terminated that does not run, in the words of Auto Scaling.
@@ -90,11 +90,11 @@ func shrinkCause(now time.Time, why string, from, to int) string {
 	return fmt.Sprintf("At %s an instance was taken out of service %s, shrinking the capacity from %d to %d.", now.UTC().Format(time.RFC3339), why, from, to)
 }
 
-// count is how many machines of a group count.
+// count is how many machines of a group count: those of its warm pool do not.
 func count(machines []v1alpha1.Machine) int {
 	n := 0
 	for _, m := range machines {
-		if alive(m) {
+		if alive(m) && m.Spec.WarmPool == "" {
 			n++
 		}
 	}

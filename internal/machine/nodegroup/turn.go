@@ -39,7 +39,10 @@ func (t *turn) run(ctx context.Context) (time.Duration, error) {
 	if t.node, err = t.machines.node(ctx, t.m); err != nil {
 		return 0, t.failed(t.m, "ClusterFailed", err)
 	}
-	t.m.Status.Join = joinlog.Merge(t.m.Status.Join, t.steps.Records(t.m.Name)...)
+	t.m.Status.Join = joinlog.Merge(t.m.Status.Join, t.sinceLaunch(t.m)...)
+	if wait, waits, err := t.pooled(ctx); err != nil || waits {
+		return wait, err
+	}
 	off, err := t.down(ctx)
 	if err != nil {
 		return 0, err
@@ -88,7 +91,7 @@ func (t *turn) up(ctx context.Context) (on bool, err error) {
 		return false, t.failed(m, "TokenFailed", err)
 	}
 	t.left = credential.left(t.Now())
-	if t.instance.State != machine.Running || !credential.token.IsZero() && credential.token.ID != m.Status.BootstrapTokenID {
+	if t.instance.State != machine.Running || t.instance.Lifecycle != lifecycleOf(m) || !credential.token.IsZero() && credential.token.ID != m.Status.BootstrapTokenID {
 		if err := t.room(ctx); err != nil {
 			return false, t.launchFailed(err)
 		}
@@ -128,6 +131,8 @@ func (t *turn) credential(ctx context.Context) (credential, error) {
 	joined := t.node != nil || joinlog.Has(m.Status.Join, v1alpha1.StepReady)
 	again := power.Starts(m)
 	switch {
+	case m.Spec.WarmPool != "" && prepared(m):
+		return credential{}, t.dropTokens(ctx, m)
 	case m.Spec.InstanceProfile != "" || m.Spec.NodeGroup == "", joined && !again:
 		return credential{}, t.dropTokens(ctx, m)
 	case joined:
@@ -164,6 +169,9 @@ func (t *turn) launchFailed(err error) error {
 // tend does what the machine's Node needs, sums the machine up, and returns when to look again, or 0.
 func (t *turn) tend(ctx context.Context) (time.Duration, error) {
 	m := t.m
+	if m.Spec.WarmPool != "" {
+		return t.tendWarm(), nil
+	}
 	group, err := t.group(ctx, m)
 	if err != nil {
 		return 0, err

@@ -28,6 +28,9 @@ func Change(s *v1alpha1.NodeGroupSpec, change v1alpha1.UpdateChange) {
 	if change.NodeRepairEnabled != nil {
 		s.EKS.NodeRepairEnabled = new(*change.NodeRepairEnabled)
 	}
+	if change.WarmPool != nil {
+		s.WarmPool = change.WarmPool.Pool.DeepCopy()
+	}
 	if change.Labels != nil {
 		labels := v1alpha1.NodeLabels{}
 		maps.Copy(labels, s.Labels)

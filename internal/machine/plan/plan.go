@@ -28,11 +28,19 @@ type Machine struct {
 	Drains bool
 	// Protected is kept when there are too many. It counts.
 	Protected bool
+	// Warm waits in the warm pool, and does not count as a machine of the group.
+	Warm bool
+	// Prepared has booted and is in the state of the pool. Others of the pool have not booted yet.
+	Prepared bool
 }
 
-// Action is one thing to do: make Create machines, or drain or delete the machine of the name. The others are empty.
+// Action is one thing to do: make machines for the group or for its warm pool, or do something with the machine of the
+// name. The others are empty.
 type Action struct {
 	Create int
+	Warm   int    // machines to make for the warm pool
+	Take   string // out of the warm pool into the group
+	Return string // out of the group into the warm pool
 	Drain  string
 	Delete string
 	Reason string // a clause for people, as "the group has 2 of 3 machines"

@@ -15,5 +15,8 @@
 //	before the status says that the machine is shut down   it is shut down once more, which changes nothing
 //	after that                                             it is launched, and not shut down again for the same reboot
 //
+// A machine that waits in a warm pool of stopped machines counts as one whose powerState is Stopped from when it has booted
+// for that ([Stops]).
+//
 // A machine that dies by itself has nothing to do with this: its controller boots it again.
 package power

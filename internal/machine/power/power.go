@@ -28,7 +28,7 @@ type Step struct {
 // Down takes the next step toward a machine that is shut down, if its spec wants that. The instance is what the provider
 // knows, and the zero value if the machine was never launched.
 func Down(ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, instance machine.Instance, now time.Time) (Step, error) {
-	stop, reboot := m.Spec.PowerState == v1alpha1.PowerStopped, m.Spec.Reboots != m.Status.Reboots
+	stop, reboot := Stops(m), m.Spec.Reboots != m.Status.Reboots
 	said := ""
 	if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionRunning); condition != nil {
 		said = condition.Reason
@@ -64,6 +64,22 @@ func Down(ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, i
 	return Step{Off: true, Again: true, Ended: true}, nil
 }
 
+// Stops reports whether a machine is not to run: as its spec says, or because it waits in a warm pool of stopped machines and
+// has booted for that.
+func Stops(m *v1alpha1.Machine) bool {
+	warm := m.Spec.WarmPool == v1alpha1.WarmStopped && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionWarmed)
+	return m.Spec.PowerState == v1alpha1.PowerStopped || warm
+}
+
+// Halt shuts a machine down now, whatever its spec says. Unless it is to be stopped, it boots again.
+func Halt(ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, now time.Time) error {
+	if err := provider.Stop(ctx, m.Name); err != nil {
+		return fmt.Errorf("shutting the instance down: %w", err)
+	}
+	set(m, now, metav1.ConditionFalse, v1alpha1.ReasonRebooting, "the machine is shut down and boots again")
+	return nil
+}
+
 // Was returns the reason for which a machine was shut down, until Up; "" if it was not.
 func Was(m *v1alpha1.Machine) string {
 	if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionRunning); condition != nil && condition.Status == metav1.ConditionFalse {
@@ -72,10 +88,8 @@ func Was(m *v1alpha1.Machine) string {
 	return ""
 }
 
-// IsStopped reports whether a machine is stopped, as its spec says.
-func IsStopped(m *v1alpha1.Machine) bool {
-	return m.Spec.PowerState == v1alpha1.PowerStopped && Was(m) == v1alpha1.ReasonStopped
-}
+// IsStopped reports whether a machine is stopped, as it is to be.
+func IsStopped(m *v1alpha1.Machine) bool { return Stops(m) && Was(m) == v1alpha1.ReasonStopped }
 
 // Up notes that a machine runs that was shut down.
 func Up(m *v1alpha1.Machine, now time.Time) {

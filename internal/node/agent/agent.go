@@ -184,11 +184,14 @@ func (a *agent) work(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	go shipped.follow(ctx)
+	go loaded.follow(ctx)
+	if !a.entersService(ctx) {
+		return
+	}
 	a.kubelet.args = func() []string {
 		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
-	go shipped.follow(ctx)
-	go loaded.follow(ctx)
 	go a.keep(ctx, a.kubelet)
 	go a.watch(ctx)
 	go answerRestarts(ctx, nodecerts.RestartRequest, a.log, func() { a.again(ctx) })

@@ -41,7 +41,10 @@ const (
 	BootFailed = "BootFailed"
 )
 
-// reasons are all of them.
+// Warmed is the reason of a report that is not a failure: the machine has booted and waits in the warm pool of its node group.
+const Warmed = "Warmed"
+
+// reasons are those of failures.
 var reasons = []string{UserDataSlow, UserDataFailed, NodeConfigRefused, DiskFull, InotifyExhausted, ProgramFails, BootFailed}
 
 // IsReason reports whether a condition with this reason repeats a report.

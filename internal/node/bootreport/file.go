@@ -96,7 +96,7 @@ func Read(disk *os.Root) (Report, bool) {
 	if err := json.Unmarshal(raw, &r); err != nil || r.Reason == "" {
 		return Report{}, false
 	}
-	if !IsReason(r.Reason) {
+	if !IsReason(r.Reason) && r.Reason != Warmed {
 		r.Reason = BootFailed
 	}
 	r.Message = clean(r.Message)

@@ -3,6 +3,7 @@
 package imds
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,7 +23,9 @@ type Instance struct {
 	// SecurityGroupIDs are those that are in force.
 	SecurityGroupIDs []string
 	// Scaled reports whether it is of an Auto Scaling group.
-	Scaled         bool
+	Scaled bool
+	// Lifecycle is the state that it is to get to there, such as Warmed:Stopped; empty is InService.
+	Lifecycle      string
 	PrivateIP      netip.Addr
 	IPv6           netip.Addr // not valid if it has none
 	PrivateDNSName string
@@ -91,7 +94,7 @@ func (i Instance) metadata() map[string]string {
 		}
 	}
 	if i.Scaled {
-		leaves["autoscaling/target-lifecycle-state"] = "InService"
+		leaves["autoscaling/target-lifecycle-state"] = cmp.Or(i.Lifecycle, "InService")
 	}
 	for address, url := range i.APIServers {
 		leaves[APIServerPath(address)] = url

@@ -240,7 +240,7 @@ func stateOf(m *v1alpha1.Machine) instanceState {
 		return stateShuttingDown
 	case power.IsStopped(m):
 		return stateStopped
-	case m.Spec.PowerState == v1alpha1.PowerStopped:
+	case power.Stops(m):
 		return stateStopping
 	case m.Status.ProviderID == "" || was != "" && was != v1alpha1.ReasonRebooting:
 		return statePending

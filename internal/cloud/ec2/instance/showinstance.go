@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/machine/instancetype"
 	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/machine/power"
 	network "muster.dev/muster/internal/network/vpc"
 )
 
@@ -138,7 +139,7 @@ func downSince(m *v1alpha1.Machine) time.Time {
 	switch running := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionRunning); {
 	case !m.DeletionTimestamp.IsZero():
 		return m.DeletionTimestamp.Time
-	case m.Spec.PowerState == v1alpha1.PowerStopped && running != nil && running.Status == metav1.ConditionFalse:
+	case power.Stops(m) && running != nil && running.Status == metav1.ConditionFalse:
 		return running.LastTransitionTime.Time
 	}
 	return time.Time{}

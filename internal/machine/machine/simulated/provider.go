@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 )
@@ -26,8 +28,13 @@ type Config struct {
 	Launched func()
 }
 
-// stoppedFile is in the directory of a machine that is stopped.
-const stoppedFile = "stopped"
+const (
+	// stoppedFile is in the directory of a machine that is stopped.
+	stoppedFile = "stopped"
+	// bootFile is in the directory of a machine that was stopped once: the last stoppedFile, since it runs again. Another
+	// file is another boot.
+	bootFile = "boot"
+)
 
 // Provider keeps records of machines. A simulated machine runs for as long as it has a record and is not stopped.
 type Provider struct {
@@ -56,14 +63,18 @@ func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if request.Pods > 0 {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, machine.CannotError{Provider: v1alpha1.ProviderSimulated, Do: v1alpha1.RunPods})
 	}
+	before, unknown := p.store.Get(providerName, request.ID)
 	record, err := p.store.Put(providerName, request)
 	if err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
 	if isStopped(p.store.Path(request.ID)) {
-		if err := p.start(request.ID); err != nil {
-			return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
-		}
+		err = p.start(request.ID)
+	} else if unknown == nil && before.Lifecycle != record.Lifecycle {
+		err = p.tell(request.ID)
+	}
+	if err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
 	p.launched()
 	return record.Instance(machine.Running), nil
@@ -90,6 +101,15 @@ func (p *Provider) state(id string) machine.State {
 func isStopped(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, stoppedFile))
 	return err == nil
+}
+
+// bootOf names the boot of the machine of a directory: it is another one after each stop.
+func bootOf(dir string) int64 {
+	var stat unix.Stat_t
+	if unix.Lstat(filepath.Join(dir, bootFile), &stat) != nil {
+		return 0 // it was never stopped
+	}
+	return stat.Ctim.Nano()
 }
 
 // List implements [machine.Provider].
@@ -126,7 +146,8 @@ func (p *Provider) start(id string) error {
 	if err := p.tell(id); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(p.store.Path(id), stoppedFile)); err != nil {
+	dir := p.store.Path(id)
+	if err := os.Rename(filepath.Join(dir, stoppedFile), filepath.Join(dir, bootFile)); err != nil {
 		return err
 	}
 	return p.tell(id)

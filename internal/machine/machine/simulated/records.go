@@ -52,7 +52,11 @@ func (s *Simulator) records(running map[string]context.CancelFunc) (found map[st
 			continue
 		}
 		if _, ok := running[id]; ok {
-			found[id] = nil
+			if boot := bootOf(s.config.State.Machine(id)); boot == s.boots[id] {
+				found[id] = nil
+			} else { // it was stopped since the last look, and ends before it begins again
+				complete = false
+			}
 			continue
 		}
 		record, err := machine.ReadRecord(filepath.Join(s.config.State.Machine(id), machine.RecordFile))
@@ -60,7 +64,8 @@ func (s *Simulator) records(running map[string]context.CancelFunc) (found map[st
 			complete = false
 			continue
 		}
-		if record.Provider == providerName && record.Cluster == s.config.Cluster {
+		warm := record.Lifecycle != "" // it is no node while it waits in the pool
+		if record.Provider == providerName && record.Cluster == s.config.Cluster && !warm {
 			found[id] = &record
 		}
 	}

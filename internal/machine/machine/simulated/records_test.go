@@ -4,6 +4,7 @@ package simulated
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -146,12 +147,13 @@ func BenchmarkLook(b *testing.B) {
 }
 
 // The simulator looks for a machine that is started before the mark of its stop is gone: a provider that is killed right
-// after that, here by a mark that cannot be removed, leaves no machine silent that is said to run.
+// after that, here by a mark that cannot be moved, leaves no machine silent that is said to run.
 func TestSimulatorIsToldBeforeAStart(t *testing.T) {
 	r := newRoll(t)
 	id := r.launch(t, 1)
 	mark := filepath.Join(r.config.State.Machine(id), stoppedFile)
-	if err := os.MkdirAll(filepath.Join(mark, "full"), 0o700); err != nil {
+	way := filepath.Join(r.config.State.Machine(id), bootFile)
+	if err := errors.Join(os.WriteFile(mark, nil, 0o600), os.MkdirAll(filepath.Join(way, "full"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	r.age(t, time.Minute)
@@ -160,7 +162,7 @@ func TestSimulatorIsToldBeforeAStart(t *testing.T) {
 	if _, err := r.provider.Launch(t.Context(), machine.LaunchRequest{ID: id, UserData: []byte("#!/bin/sh\n"), Cluster: "Blue"}); err == nil {
 		t.Fatal("the mark is gone")
 	}
-	if err := os.RemoveAll(mark); err != nil {
+	if err := errors.Join(os.RemoveAll(way), os.Rename(mark, way)); err != nil {
 		t.Fatal(err)
 	}
 	r.want(t, true, nil, id)

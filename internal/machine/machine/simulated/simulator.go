@@ -39,6 +39,8 @@ type Simulator struct {
 	// joining bounds how many nodes join at once: more would only wait for each other at the API server.
 	joining chan struct{}
 	known   knownVersion
+	// boots are the boots of the machines that run, by id.
+	boots map[string]int64
 	// settled is when the directory of machines had last changed as it was read, if nothing in it waits to be complete.
 	settled time.Time
 }
@@ -62,7 +64,7 @@ func NewSimulator(config SimulatorConfig) (*Simulator, error) {
 	if !authorities.AppendCertsFromPEM(config.CA) {
 		return nil, errors.New("the API server's certificate authority has no certificate in PEM")
 	}
-	s := &Simulator{config: config, authorities: authorities, joining: make(chan struct{}, maxJoining), known: knownVersion{turn: make(chan struct{}, 1)}}
+	s := &Simulator{config: config, authorities: authorities, joining: make(chan struct{}, maxJoining), known: knownVersion{turn: make(chan struct{}, 1)}, boots: map[string]int64{}}
 	s.anonymous = s.transport(nil)
 	return s, nil
 }
@@ -101,7 +103,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 				continue // it runs already
 			}
 			machineCtx, cancel := context.WithCancel(ctx)
-			running[id] = cancel
+			running[id], s.boots[id] = cancel, bootOf(s.config.State.Machine(id))
 			nodes.Go(func() { s.runNode(machineCtx, *record) })
 		}
 		if news && err == nil {
