@@ -165,7 +165,7 @@ func ending(group, arn string, m *v1alpha1.Machine, at *time.Time) *activity {
 // failing is the activity by which a group cannot launch a machine; nil if nothing keeps it.
 func failing(g *group, arn string) *activity {
 	obstacle := readiness.Obstacle(g.node)
-	if obstacle == "" || int32(len(g.machines)) >= g.node.Spec.ScalingConfig.DesiredSize { //nolint:gosec // G115: at most 5,000
+	if obstacle == "" || int32(len(g.machines)) >= g.node.Spec.ScalingConfig.DesiredSize+g.node.Spec.WarmPoolSize() { //nolint:gosec // G115: at most 5,000
 		return nil
 	}
 	ready := meta.FindStatusCondition(g.node.Status.Conditions, v1alpha1.ConditionReady)

@@ -36,6 +36,8 @@ type shownGroup struct {
 	CreatedTime                                                                                                 time.Time
 	NewInstancesProtectedFromScaleIn, CapacityRebalance                                                         bool
 	MixedInstancesPolicy                                                                                        *mixedInstances
+	WarmPoolConfiguration                                                                                       *shownWarmPool
+	WarmPoolSize                                                                                                *int32
 	Instances                                                                                                   []shownInstance
 	SuspendedProcesses                                                                                          []suspended
 	EnabledMetrics                                                                                              []metric
@@ -150,8 +152,14 @@ func (a *api) show(call *awsfront.Call, g *group, zones map[string]string) shown
 		}
 	}
 	slices.Sort(shown.AvailabilityZones)
+	shown.WarmPoolConfiguration = showWarmPool(g.node)
 	for _, m := range g.machines {
-		shown.Instances = append(shown.Instances, a.showInstance(g, m, zones))
+		if m.Spec.WarmPool == "" {
+			shown.Instances = append(shown.Instances, a.showInstance(g, m, zones))
+		}
+	}
+	if shown.WarmPoolConfiguration != nil {
+		shown.WarmPoolSize = new(int32(len(g.machines) - len(shown.Instances))) //nolint:gosec // G115: a group has 5,000 at most
 	}
 	for _, name := range kept.SuspendedProcesses {
 		shown.SuspendedProcesses = append(shown.SuspendedProcesses, suspended{name, "User suspended"})
@@ -207,7 +215,7 @@ func (a *api) showInstance(g *group, m *v1alpha1.Machine, zones map[string]strin
 	if zone, err := a.region.Zone(shown.AvailabilityZone); err == nil {
 		shown.AvailabilityZoneID = zone.ID
 	}
-	if !m.DeletionTimestamp.IsZero() || power.IsStopped(m) && !g.node.Spec.ScalingGroup().Suspends(v1alpha1.ProcessHealthCheck) {
+	if !m.DeletionTimestamp.IsZero() || m.Spec.WarmPool == "" && power.IsStopped(m) && !g.node.Spec.ScalingGroup().Suspends(v1alpha1.ProcessHealthCheck) {
 		shown.HealthStatus = "Unhealthy"
 	}
 	return shown
@@ -217,6 +225,8 @@ func (a *api) showInstance(g *group, m *v1alpha1.Machine, zones map[string]strin
 // is the cluster's affair.
 func lifecycle(m *v1alpha1.Machine) string {
 	switch {
+	case m.Lifecycle() != "":
+		return m.Lifecycle()
 	case !m.DeletionTimestamp.IsZero() && m.Status.Phase != v1alpha1.MachineTerminating:
 		return "Terminating:Wait" // its pods are evicted
 	case !m.DeletionTimestamp.IsZero():

@@ -40,6 +40,10 @@ func Register(f *awsfront.Front, account awsresource.Account) error {
 	awsfront.Register(f, service, "TerminateInstanceInAutoScalingGroup", a.terminateInstance())
 	awsfront.Register(f, service, "SetInstanceProtection", a.setInstanceProtection())
 
+	awsfront.Register(f, service, "PutWarmPool", a.putWarmPool())
+	awsfront.Register(f, service, "DescribeWarmPool", a.describeWarmPool())
+	awsfront.Register(f, service, "DeleteWarmPool", a.deleteWarmPool())
+
 	awsfront.Register(f, service, "CreateOrUpdateTags", a.createOrUpdateTags())
 	awsfront.Register(f, service, "DeleteTags", a.deleteTags())
 	awsfront.Register(f, service, "DescribeTags", a.describeTags())

@@ -66,6 +66,9 @@ func (a *api) doTerminateInstance(ctx context.Context, call *awsfront.Call, in *
 	}
 	at := call.Now.UTC().Format("2006-01-02T15:04:05Z")
 	cause := fmt.Sprintf("At %s instance %s was taken out of service in response to a user request.", at, m.Name)
+	if in.ShouldDecrementDesiredCapacity && m.Spec.WarmPool != "" {
+		return nil, awsfault.Errorf(invalid, "Instance %s is in the warm pool of Auto Scaling group %s and does not count in its desired capacity: set shouldDecrementDesiredCapacity to false.", m.Name, g.name)
+	}
 	if in.ShouldDecrementDesiredCapacity {
 		if err := a.decrement(ctx, g, m.Name, func(from, to int32) {
 			cause = fmt.Sprintf("At %s instance %s was taken out of service in response to a user request, shrinking the capacity from %d to %d.", at, m.Name, from, to)
@@ -130,7 +133,7 @@ func (a *api) setInstanceProtection() awsfront.Spec[setInstanceProtectionInput, 
 				switch {
 				case at < 0:
 					return nil, awsfault.Errorf(invalid, "The instance %.64s is not part of Auto Scaling group %s.", id, g.name)
-				case !g.machines[at].DeletionTimestamp.IsZero():
+				case !g.machines[at].DeletionTimestamp.IsZero(), g.machines[at].Spec.WarmPool != "":
 					return nil, awsfault.Errorf(invalid, "The instance %s is not in InService or EnteringStandby or Standby.", id)
 				}
 				chosen = append(chosen, g.machines[at])

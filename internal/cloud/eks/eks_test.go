@@ -313,6 +313,8 @@ func TestALifeOfANodeGroup(t *testing.T) {
 		"a percentage":  {`"subnets"`, `"updateConfig":{"maxUnavailablePercentage":101},"subnets"`, "maxUnavailablePercentage must be from 1 to 100"},
 		"a strategy":    {`"subnets"`, `"updateConfig":{"maxUnavailable":1,"updateStrategy":"FAST"},"subnets"`, "updateStrategy must be DEFAULT or MINIMAL"},
 		"a repair":      {`"subnets"`, `"nodeRepairConfig":{"enabled":true},"subnets"`, "no node auto repair"},
+		"a pool":        {`"subnets"`, `"warmPoolConfig":{"enabled":true,"minSize":4},"subnets"`, "a warm pool is not larger than its node group"},
+		"mixed types":   {`"instanceTypes":["m5.large"]`, `"instanceTypes":["m5.large","m5.xlarge"],"warmPoolConfig":{"enabled":true}`, "with 2 instanceTypes has no warm pool"},
 		"a release":     {`"subnets"`, `"releaseVersion":"1.22.12-20220824","subnets"`, "Requested release version"},
 		"a label":       {`"pool"`, `"kubernetes.io/x"`, "spec.labels"},
 		"EKS's label":   {`"pool"`, `"eks.amazonaws.com/capacityType"`, "Label cannot contain reserved prefixes [kubernetes.io/, k8s.io/, eks.amazonaws.com/]"},

@@ -37,11 +37,12 @@ func TestSettingsOfNodeGroupsThatAreKept(t *testing.T) {
 		"release":   {`"releaseVersion":"` + newest.ReleaseVersion + `"`, `"releaseVersion":"` + newest.ReleaseVersion + `"`},
 		"no-repair": {`"nodeRepairConfig":{"enabled":false}`, `"nodeRepairConfig":{"enabled":false}`},
 		"disk":      {`"diskSize":30`, `"diskSize":30`},
+		"warm":      {`"warmPoolConfig":{"enabled":true,"maxGroupPreparedCapacity":3,"minSize":2,"poolState":"Stopped","reuseOnScaleIn":true}`, `"warmPoolConfig":{"enabled":true,"minSize":2,"maxGroupPreparedCapacity":3,"poolState":"STOPPED","reuseOnScaleIn":true}`},
 		"login":     {`"remoteAccess":{"ec2SshKey":"mine","sourceSecurityGroups":["` + groupHere + `"]}`, `"remoteAccess":{"ec2SshKey":"mine","sourceSecurityGroups":["` + groupHere + `"]}`},
 	} {
 		text := w.ask("POST", path, body(name, test.asks), 200, test.says)
 		w.ask("GET", path+"/"+name, "", 200, test.says)
-		for _, other := range []string{"nodeRepairConfig", "diskSize", "remoteAccess"} {
+		for _, other := range []string{"nodeRepairConfig", "diskSize", "remoteAccess", "warmPoolConfig"} {
 			if !strings.Contains(test.asks, other) && strings.Contains(text, other) {
 				t.Errorf("%s: nobody asked for %s: %s", name, other, text)
 			}
@@ -68,6 +69,11 @@ func TestMaximaOfNodeGroupsAreChanged(t *testing.T) {
 		`{"updateConfig":{"updateStrategy":"MINIMAL"}}`: {
 			`"params":[{"type":"UpdateStrategy","value":"MINIMAL"}]`, v1alpha1.UpdateChange{UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{UpdateStrategy: v1alpha1.StrategyMinimal}},
 		},
+		`{"warmPoolConfig":{"enabled":true,"minSize":1,"poolState":"RUNNING"}}`: {
+			`"params":[{"type":"WarmPoolEnabled","value":"true"},{"type":"WarmPoolMinSize","value":"1"},{"type":"WarmPoolState","value":"RUNNING"}]`,
+			v1alpha1.UpdateChange{WarmPool: &v1alpha1.UpdateWarmPool{Pool: &v1alpha1.WarmPool{MinSize: 1, PoolState: v1alpha1.WarmRunning}}},
+		},
+		`{"warmPoolConfig":{"enabled":false}}`: {`"params":[{"type":"WarmPoolEnabled","value":"false"}]`, v1alpha1.UpdateChange{WarmPool: &v1alpha1.UpdateWarmPool{}}},
 		`{"updateConfig":{"maxUnavailable":2},"nodeRepairConfig":{"enabled":false}}`: {
 			`"params":[{"type":"MaxUnavailable","value":"2"},{"type":"NodeRepairEnabled","value":"false"}]`,
 			v1alpha1.UpdateChange{UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{MaxUnavailable: 2}, NodeRepairEnabled: new(false)},

@@ -111,6 +111,30 @@ func autoscalingActions() []action {
 				w.Errorf("%+v", is)
 			}
 		}},
+		{"PutWarmPool", func(w *world) {
+			need(w.autoscaling.PutWarmPool(w.ctx(), &autoscaling.PutWarmPoolInput{
+				AutoScalingGroupName: name(w), MaxGroupPreparedCapacity: aws.Int32(0), PoolState: types.WarmPoolStateRunning, InstanceReusePolicy: &types.InstanceReusePolicy{ReuseOnScaleIn: aws.Bool(true)},
+			}))
+			if is := group(w); is.WarmPoolConfiguration == nil || is.WarmPoolConfiguration.PoolState != types.WarmPoolStateRunning || *is.WarmPoolSize != 0 {
+				w.Errorf("%+v", is.WarmPoolConfiguration)
+			}
+			_, err := w.autoscaling.PutWarmPool(w.ctx(), &autoscaling.PutWarmPoolInput{AutoScalingGroupName: name(w), PoolState: types.WarmPoolStateHibernated})
+			w.refused("ValidationError", err)
+		}},
+		{"DescribeWarmPool", func(w *world) {
+			out := need(w.autoscaling.DescribeWarmPool(w.ctx(), &autoscaling.DescribeWarmPoolInput{AutoScalingGroupName: name(w)}))
+			if w.has(out, "WarmPoolConfiguration.MaxGroupPreparedCapacity"); !*out.WarmPoolConfiguration.InstanceReusePolicy.ReuseOnScaleIn || len(out.Instances) != 0 {
+				w.Errorf("%+v", out)
+			}
+		}},
+		{"DeleteWarmPool", func(w *world) {
+			need(w.autoscaling.DeleteWarmPool(w.ctx(), &autoscaling.DeleteWarmPoolInput{AutoScalingGroupName: name(w)}))
+			if is := group(w); is.WarmPoolConfiguration != nil {
+				w.Errorf("%+v", is.WarmPoolConfiguration)
+			}
+			_, err := w.autoscaling.DeleteWarmPool(w.ctx(), &autoscaling.DeleteWarmPoolInput{AutoScalingGroupName: name(w)})
+			w.refused("ValidationError", err)
+		}},
 		{"DescribeLaunchConfigurations", func(w *world) {
 			if out := need(w.autoscaling.DescribeLaunchConfigurations(w.ctx(), &autoscaling.DescribeLaunchConfigurationsInput{})); len(out.LaunchConfigurations) != 0 {
 				w.Errorf("%+v", out.LaunchConfigurations)

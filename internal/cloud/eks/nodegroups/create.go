@@ -35,6 +35,7 @@ type createNodegroupInput struct {
 	DiskSize                                                                                                 *int32
 	RemoteAccess                                                                                             *remoteAccess
 	LaunchTemplate                                                                                           *launchTemplate
+	WarmPoolConfig                                                                                           *warmPoolConfig
 }
 
 func (a *API) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOutput] {
@@ -152,6 +153,9 @@ func (a *API) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		}
 	}
 	if g.Spec.EKS, err = in.kept(); err != nil {
+		return nil, err
+	}
+	if g.Spec.WarmPool, err = in.warmPool(); err != nil {
 		return nil, err
 	}
 	if err := checkReserved(in.Labels); err != nil {

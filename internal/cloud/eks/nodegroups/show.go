@@ -44,6 +44,7 @@ type nodegroup struct {
 	LaunchTemplate                                                                                             *launchTemplate
 	UpdateConfig                                                                                               *updateConfig
 	NodeRepairConfig                                                                                           *nodeRepairConfig
+	WarmPoolConfig                                                                                             *warmPoolConfig
 	DiskSize                                                                                                   *int32
 	RemoteAccess                                                                                               *remoteAccess
 	Tags                                                                                                       map[string]string
@@ -74,6 +75,7 @@ func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 	}
 	shown.LaunchTemplate, shown.InstanceTypes = showLaunch(g)
 	shown.showKept(g.Spec.EKS)
+	shown.WarmPoolConfig = showWarmPool(g.Spec.WarmPool)
 	for key, value := range g.Spec.Labels {
 		shown.Labels[key] = string(value)
 	}

@@ -25,6 +25,7 @@ type updateNodegroupConfigInput struct {
 	Taints             *taintsChange
 	UpdateConfig       *updateConfig
 	NodeRepairConfig   *nodeRepairConfig
+	WarmPoolConfig     *warmPoolConfig
 }
 
 type labelsChange struct {
@@ -102,8 +103,11 @@ func (in *updateNodegroupConfigInput) planned(p *change.Plan) error {
 	if err := in.updates(p, refuse); err != nil {
 		return err
 	}
+	if err := in.WarmPoolConfig.plan(p, refuse); err != nil {
+		return err
+	}
 	if len(p.Params) == 0 {
-		return refuse("The request changes nothing: give scalingConfig, labels, taints, updateConfig or nodeRepairConfig")
+		return refuse("The request changes nothing: give scalingConfig, labels, taints, updateConfig, nodeRepairConfig or warmPoolConfig")
 	}
 	return nil
 }
