@@ -24,7 +24,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes of the measurements simulated, memorylimit and joins")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, front, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, scale, speed and volume are others")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, front, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, scale, speed, volume and warm are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -66,6 +66,7 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 		"speed":       func() error { return benchSpeed(ctx, bin) },
 		"up":          func() error { return benchUp(ctx, bin, rounds) },
 		"volume":      func() error { return benchVolume(ctx, bin, rounds) },
+		"warm":        func() error { return benchWarm(ctx, bin, rounds) },
 	}
 	for _, name := range only {
 		measure, ok := measurements[name]
