@@ -86,6 +86,8 @@ type upgrade struct {
 	version func(*v1alpha1.Update) string
 	// ask has the API make an Update.
 	ask func(ctx context.Context, api eksAPI) (id string, err error)
+	// queued is the Update to make where the API refuses another one beside an update in progress; nil if none is made.
+	queued *v1alpha1.Update
 }
 
 // name is what the object is called in messages: cluster "home".
@@ -126,8 +128,7 @@ func (c *upgradeCommand) run(ctx context.Context, plan func(context.Context, *ki
 	case u.wanted == "" || u.done:
 		return c.unchanged(u)
 	default:
-		did = "began"
-		if update, err = c.ask(ctx, p, u); err != nil {
+		if update, did, err = c.ask(ctx, p, u); err != nil {
 			return err
 		}
 	}
@@ -162,19 +163,27 @@ func (c *upgradeCommand) inProgress(ctx context.Context, p *kinds.Client, u *upg
 	return nil, nil
 }
 
-// ask has the API make an Update, and reads it.
-func (c *upgradeCommand) ask(ctx context.Context, p *kinds.Client, u *upgrade) (*v1alpha1.Update, error) {
+// ask has the API make an Update, and reads it. Where the API refuses one because another is in progress, it is made as
+// an object, and waits for that one. did says what became of it.
+func (c *upgradeCommand) ask(ctx context.Context, p *kinds.Client, u *upgrade) (update *v1alpha1.Update, did string, err error) {
 	api, err := c.api(ctx, c.Options)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	id, err := u.ask(ctx, api)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not upgraded to %s: %w", u.name(), u.wanted, err)
+	if refusal, ok := errors.AsType[*eksclient.Error](err); ok && refusal.Code == inUse && u.queued != nil {
+		err := p.Within(ctx, func(ctx context.Context) error { return p.Create(ctx, u.queued) })
+		return u.queued, "is queued", err
 	}
-	update := &v1alpha1.Update{}
-	return update, p.ReadKey(ctx, client.ObjectKey{Namespace: u.of.GetNamespace(), Name: id}, update)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s is not upgraded to %s: %w", u.name(), u.wanted, err)
+	}
+	update = &v1alpha1.Update{}
+	return update, "began", p.ReadKey(ctx, client.ObjectKey{Namespace: u.of.GetNamespace(), Name: id}, update)
 }
+
+// inUse is EKS's code for a request beside an update in progress.
+const inUse = "ResourceInUseException"
 
 // unchanged says that there is nothing to do.
 func (c *upgradeCommand) unchanged(u *upgrade) error {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -145,6 +146,10 @@ func TestUpgrade(t *testing.T) {
 			name: "a node group", change: plane("v1.37.2"), line: "nodegroup default", asked: "home default 1.37",
 			says: "nodegroup.muster.dev/default upgrade from 1.36 to 1.37 began: update u1\n",
 		},
+		{
+			name: "a node group beside another update", change: plane("v1.37.2"), line: "nodegroup default", asked: "home default 1.37",
+			refusal: &eksclient.Error{Code: "ResourceInUseException", Message: "update u0 is in progress"}, says: "nodegroup.muster.dev/default upgrade from 1.36 to 1.37 is queued: update upgrade-NAME\n",
+		},
 		{name: "a node group there already", line: "nodegroup default", says: "nodegroup.muster.dev/default unchanged: it is at 1.36\n"},
 		{
 			name: "a machine is behind", line: "ng default --version 1.36", asked: "home default 1.36", says: "nodegroup.muster.dev/default upgrade from 1.36 to 1.36 began: update u1\n",
@@ -180,7 +185,8 @@ func TestUpgrade(t *testing.T) {
 			if got := strings.Join(eks.asked, "; "); got != c.asked {
 				t.Errorf("asked %q, want %q", got, c.asked)
 			}
-			if diff := cmp.Diff(c.says, b.Out.String()); diff != "" {
+			said := regexp.MustCompile(`update upgrade-[a-z0-9]+`).ReplaceAllString(b.Out.String(), "update upgrade-NAME")
+			if diff := cmp.Diff(c.says, said); diff != "" {
 				t.Error(diff)
 			}
 			if c.talk != "" && b.Err.String() != c.talk {

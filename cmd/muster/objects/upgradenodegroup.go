@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
@@ -23,7 +24,7 @@ func (c *upgradeCommand) ofNodeGroup() *cobra.Command {
 		Long: `Replace the machines of a node group by machines of another minor version of Kubernetes, as aws eks update-nodegroup-version does.
 Additional machines are Ready first; then old ones are drained, as disruption budgets allow and as many at once as the group's updateConfig says.
 
-Called again while the upgrade goes on, it waits for the same upgrade. A group whose machines all have the version already stays as it is.`,
+Called again while the upgrade goes on, it waits for the same upgrade. While another update of the group is in progress, it is queued behind that. A group whose machines all have the version already stays as it is.`,
 		Example: `  # To the minor of its cluster; return when all machines are replaced
   muster upgrade nodegroup default --wait
 
@@ -63,6 +64,11 @@ func (c *upgradeCommand) planNodeGroup(ctx context.Context, p *kinds.Client, nam
 		}
 		return ""
 	}
+	u.queued = &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, GenerateName: "upgrade-"}, Spec: v1alpha1.UpdateSpec{
+		ClusterName: cluster.Spec.Name, NodeGroup: group.Spec.Name, TargetUID: string(group.UID), Type: v1alpha1.UpdateVersion,
+		Params: []v1alpha1.UpdateParam{{Type: "Version", Value: u.wanted}},
+		Change: v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Version: u.wanted, KeepCurrent: true}},
+	}}
 	u.ask = func(ctx context.Context, api eksAPI) (string, error) {
 		return api.UpdateNodegroupVersion(ctx, cluster.Spec.Name, group.Spec.Name, u.wanted)
 	}

@@ -99,7 +99,7 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 	case u.Status.AppliedAt == nil && is.older != "":
 		return wait("update %s of %s comes first", is.older, what)
 	case u.Status.AppliedAt == nil:
-		return begin(u, is.group)
+		return begin(u, is)
 	}
 	if u.Spec.Change.Rollout != nil {
 		return aboutLastNode(rolloutEffect(u, is, now), is.leaving, false)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // changeRollout sets in a node group the rollout that an update of a name asks for, and keeps what the group is of now.
@@ -29,12 +30,32 @@ func changeRollout(g *v1alpha1.NodeGroup, name string, asked v1alpha1.UpdateRoll
 	g.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: name, Force: asked.Force, KeepCurrent: asked.KeepCurrent || asked.Undo, Before: now}
 }
 
-// begin says whether an update can change its target, which is a node group unless g is nil.
-func begin(u *v1alpha1.Update, g *v1alpha1.NodeGroup) decision {
-	if rollout := u.Spec.Change.Rollout; rollout != nil && rollout.Undo && !canUndo(g) {
+// begin says whether an update can change its target.
+func begin(u *v1alpha1.Update, is facts) decision {
+	switch rollout := u.Spec.Change.Rollout; {
+	case rollout == nil:
+	case rollout.Undo && !canUndo(is.group):
 		return fail(codeNotPermitted, "nothing is known of what node group %s was of before: no update has rolled it out", u.Spec.NodeGroup)
+	case rollout.Version != "":
+		if err := fits(rollout.Version, is.cluster); err != nil {
+			return fail(codeNotPermitted, "node group %s stays as it is: %s", u.Spec.NodeGroup, err)
+		}
 	}
 	return decision{step: stepApply}
+}
+
+// fits returns why machines of a minor cannot be of a cluster, if they cannot. A cluster that has not said what it runs
+// is not judged.
+func fits(minor string, cluster *v1alpha1.Cluster) error {
+	wanted, err := release.All().OfMinor(minor)
+	if err != nil || cluster == nil || cluster.Status.Version == "" {
+		return err
+	}
+	plane, err := release.All().OfMinor(release.Minor(cluster.Status.Version))
+	if err != nil {
+		return nil //nolint:nilerr // the cluster runs a release that is not known here; its node groups say so
+	}
+	return release.CheckSkew(wanted, plane)
 }
 
 // canUndo reports whether it is known what a node group was of before its last rollout.
