@@ -32,34 +32,6 @@ const (
 	BootstrapGroupPrefix = "system:bootstrappers:muster:"
 )
 
-// JoinStep is a step on a machine's way into the cluster.
-type JoinStep string
-
-// The steps of a join, in order.
-const (
-	StepLaunched           JoinStep = "Launched"
-	StepAPIReached         JoinStep = "APIReached"
-	StepClientCSRCreated   JoinStep = "ClientCSRCreated"
-	StepClientCSRApproved  JoinStep = "ClientCSRApproved"
-	StepClientCSRIssued    JoinStep = "ClientCSRIssued"
-	StepNodeRegistered     JoinStep = "NodeRegistered"
-	StepServingCSRCreated  JoinStep = "ServingCSRCreated"
-	StepServingCSRApproved JoinStep = "ServingCSRApproved"
-	StepServingCSRIssued   JoinStep = "ServingCSRIssued"
-	StepReady              JoinStep = "Ready"
-)
-
-// JoinSteps lists every step of a join, in order.
-func JoinSteps() []JoinStep {
-	return []JoinStep{
-		StepLaunched, StepAPIReached,
-		StepClientCSRCreated, StepClientCSRApproved, StepClientCSRIssued,
-		StepNodeRegistered,
-		StepServingCSRCreated, StepServingCSRApproved, StepServingCSRIssued,
-		StepReady,
-	}
-}
-
 // Machine is one instance of a provider, and its progress toward being a node. Its name is the instance id. Only the service writes its
 // status, because the certificate controller decides by the names and addresses in it.
 //
@@ -103,6 +75,7 @@ type Machine struct {
 // +kubebuilder:validation:XValidation:rule="has(self.keyName) == has(oldSelf.keyName)",message="keyName cannot be changed; replace the machine",fieldPath=".keyName"
 // +kubebuilder:validation:XValidation:rule="has(self.userData) == has(oldSelf.userData)",message="userData cannot be changed; replace the machine",fieldPath=".userData"
 // +kubebuilder:validation:XValidation:rule="has(self.metadataOptions) == has(oldSelf.metadataOptions)",message="metadataOptions cannot be changed; replace the machine",fieldPath=".metadataOptions"
+// +kubebuilder:validation:XValidation:rule="!has(self.drill) || self.provider != 'simulated'",message="simulated machines run no programs, and have no drills",fieldPath=".drill"
 // +kubebuilder:validation:XValidation:rule="has(self.reservation) == has(oldSelf.reservation)",message="reservation cannot be changed; replace the machine",fieldPath=".reservation"
 type MachineSpec struct {
 	// ClusterName is the spec.name of the Cluster that the machine joins. It is empty for an instance of EC2's RunInstances whose user data
@@ -249,6 +222,11 @@ type MachineSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Reboots int64 `json:"reboots,omitempty"`
 
+	// Drill is a trouble that somebody has the machine have for a while.
+	//
+	// +optional
+	Drill *MachineDrill `json:"drill,omitempty"`
+
 	// Tags are the instance's tags in the AWS API, without the tags that AWS sets itself, such as aws:autoscaling:groupName.
 	//
 	// +optional
@@ -304,6 +282,10 @@ type MachineStatus struct {
 	// Reboots is the number of spec.reboots for which the machine was shut down last.
 	// +optional
 	Reboots int64 `json:"reboots,omitempty"`
+
+	// Drill is how far the machine's drill is.
+	// +optional
+	Drill *MachineDrillStatus `json:"drill,omitempty"`
 
 	// StartedAt is the time of the machine's last start after it had been stopped. A machine that was never stopped does not have it.
 	// +optional

@@ -46,6 +46,7 @@ var machineFields = map[string]machineField{
 	"disableAPITermination": {one: "false", other: "true", changeable: true},
 	"protectedFromScaleIn":  {one: "false", other: "true", changeable: true},
 	"powerState":            {one: "Running", other: "Stopped", changeable: true},
+	"drill":                 {one: "{kind: stop, began: \"2026-11-29T12:00:00.000000Z\", ends: \"2026-11-29T12:05:00Z\"}", other: "{kind: kubelet, began: \"2026-11-29T12:00:00.000000Z\", ends: \"2026-11-29T12:05:00Z\"}", changeable: true},
 	"warmPool":              {one: "Running", other: "Stopped", changeable: true},
 	"reboots":               {one: "1", other: "2", changeable: true},
 }

@@ -192,6 +192,18 @@ func warmColumn() column {
 	return c
 }
 
+// drillColumn says which drill of a machine goes on. It is left out if no machine has one.
+func drillColumn() column {
+	c := col("DRILL", func(m *v1alpha1.Machine) string {
+		if d := m.Status.Drill; d != nil && d.EndedAt == nil {
+			return string(d.Kind)
+		}
+		return ""
+	})
+	c.ifAny = true
+	return c
+}
+
 // Machines is the kind Machine. Machines also go by node name, provider ID and address.
 func Machines() Kind {
 	return Kind{
@@ -209,6 +221,7 @@ func Machines() Kind {
 				}
 				return terminal.Or(string(m.Status.Phase), string(v1alpha1.MachinePending))
 			}),
+			drillColumn(),
 			col("NODE", func(m *v1alpha1.Machine) string { return m.Status.NodeName }),
 			col("ADDRESS", func(m *v1alpha1.Machine) string { return address(m.Status.Addresses) }),
 			columnAge(),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/readiness"
@@ -24,6 +25,18 @@ func openMetadata(machines []v1alpha1.Machine, cluster string) []string {
 	var notes []string
 	for _, group := range slices.Sorted(maps.Keys(open)) {
 		notes = append(notes, fmt.Sprintf("pods on %s of node group %s can take the role of the node: httpPutResponseHopLimit is more than 1 there", readiness.Of(open[group], open[group], "machine", "machines"), group))
+	}
+	return notes
+}
+
+// drills notes the machines that are in trouble on purpose, a note for each.
+func drills(machines []v1alpha1.Machine, cluster string) []string {
+	var notes []string
+	for i := range machines {
+		m := &machines[i]
+		if d := m.Status.Drill; m.Spec.ClusterName == cluster && d != nil && d.EndedAt == nil && m.Spec.Drill != nil {
+			notes = append(notes, fmt.Sprintf("machine %s has the drill %s until %s: `muster drill %s end` ends it", m.Name, d.Kind, m.Spec.Drill.Ends.UTC().Format(time.RFC3339), m.Name))
+		}
 	}
 	return notes
 }

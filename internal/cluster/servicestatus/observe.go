@@ -75,7 +75,7 @@ func Observe(ctx context.Context, reader client.Reader, status *Cluster) error {
 		}
 		status.Machines = append(status.Machines, machine)
 	}
-	status.Notes = append(openMetadata(machines.Items, status.Name), otherIsolation(status.NodeGroups, status.Machines)...)
+	status.Notes = slices.Concat(openMetadata(machines.Items, status.Name), drills(machines.Items, status.Name), otherIsolation(status.NodeGroups, status.Machines))
 	slices.SortFunc(status.NodeGroups, func(a, b NodeGroup) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(status.Machines, func(a, b Machine) int {
 		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(a.Name, b.Name))

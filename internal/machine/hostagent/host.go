@@ -34,6 +34,7 @@ type Host interface {
 	Dial(ctx context.Context, ask Dial) (net.Conn, error)
 	Mounter
 	Answerer
+	Driller
 	Loader
 }
 

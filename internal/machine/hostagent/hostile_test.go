@@ -69,6 +69,8 @@ func (h *untouched) Sweep(context.Context, hostagent.Sweep) error { return h.tou
 
 func (h *untouched) Boot(context.Context, hostagent.Machine) (string, error) { return "", h.touch() }
 
+func (h *untouched) Drill(context.Context, hostagent.Drill) error { return h.touch() }
+
 func (h *untouched) Listen(context.Context, hostagent.Listen) (net.Listener, error) {
 	return nil, errors.Join(h.touch(), io.EOF)
 }
@@ -203,6 +205,7 @@ func TestHostileRequests(t *testing.T) {
 		"an archive for a path":                      {path: "load", kind: "application/octet-stream", load: `{"namespaces":[".."]}`, body: "x", want: http.StatusBadRequest},
 		"an archive with an unknown field":           {path: "load", kind: "application/octet-stream", load: `{"force":true}`, body: "x", want: http.StatusBadRequest},
 		"an archive with a header too large":         {path: "load", kind: "application/octet-stream", load: `{"image":"` + strings.Repeat("x", 64<<10) + `"}`, body: "x", want: http.StatusRequestHeaderFieldsTooLarge},
+		"a program that no drill holds":              {path: "drill", body: `{"provider":"any","id":"` + id + `","effect":{"held":"../sshd"}}`, want: http.StatusBadRequest},
 		"a socket above the machine":                 {path: "listen", body: `{"provider":"any","id":"` + id + `","socket":"/run/../../etc/a.sock"}`, want: http.StatusBadRequest},
 		"a socket of what can be no machine":         {path: "listen", body: `{"provider":"any","id":"..","socket":"/run/a.sock"}`, want: http.StatusBadRequest},
 		"a connection that nobody made":              {path: "accept", body: `{"name":"GUESSED"}`, want: http.StatusNotFound},

@@ -72,6 +72,8 @@ func (p provider) As(do v1alpha1.Capability) any {
 	switch {
 	case !p.name.Can(do):
 		return nil
+	case do == v1alpha1.RunPods:
+		return driller{p}
 	case do == v1alpha1.KeepLogs:
 		return reporter{p}
 	case do == v1alpha1.JoinNetwork:

@@ -108,6 +108,7 @@ func handler(host Host) http.Handler {
 	serve(mux, host, lookingAtShown())
 	mux.HandleFunc("POST "+prefix+loading, func(w http.ResponseWriter, r *http.Request) { load(w, r, host) })
 	serve(mux, host, booting())
+	serve(mux, host, drilling())
 	made := &waiting{}
 	mux.HandleFunc("POST "+prefix+listening, func(w http.ResponseWriter, r *http.Request) { made.listen(w, r, host) })
 	mux.HandleFunc("POST "+prefix+accepting, made.accept)

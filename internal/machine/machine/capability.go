@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 
+	"muster.dev/muster/internal/machine/drill"
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/platform/loopdevice"
 )
@@ -53,6 +54,13 @@ type Attacher interface {
 	DetachLoop(id string, number int) error
 	// ResizeLoop lets one of them have the size that its file has by now.
 	ResizeLoop(id string, number int) error
+}
+
+// Driller is a Provider whose machines run pods ([v1alpha1.RunPods]) and can be in trouble on purpose.
+type Driller interface {
+	// Drill has a machine have an effect, and no earlier one: the zero effect ends all. Repeated calls change nothing. What
+	// needs a machine that runs is done for one that does, and again when it has booted.
+	Drill(ctx context.Context, id string, effect drill.Effect) error
 }
 
 // DiskKeeper is a Provider whose machines run pods ([v1alpha1.RunPods]) on disks of this host.

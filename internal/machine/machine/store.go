@@ -74,6 +74,7 @@ type StoreConfig struct {
 //
 //	<dir>/<id>/instance.json   the record, the truth about the instance's name and address
 //	<dir>/<id>/user-data       what the instance is told when it asks
+//	<dir>/<id>/leaves.json     texts of instance metadata by their path, while a drill announces something
 //
 // An instance sees neither file. All of it is private to its owner. Writers, in other processes too, wait for each
 // other: they could choose one address.
@@ -86,6 +87,7 @@ type Store struct {
 const (
 	RecordFile   = "instance.json"
 	UserDataFile = "user-data"
+	LeavesFile   = "leaves.json"
 )
 
 // NewStore checks the configuration.

@@ -33,8 +33,19 @@ type turn struct {
 	routed time.Duration // until the routes to its pods are made sure of again
 }
 
-// run has the machine run or not, as its spec says, and do its part in the cluster. It returns when to look again, or 0.
+// run has the machine run or not, as its spec says, and do its part in the cluster, in the trouble of its drill if it has
+// one. It returns when to look again, or 0.
 func (t *turn) run(ctx context.Context) (time.Duration, error) {
+	drilled, ends, err := t.drill(ctx)
+	if err != nil || ends {
+		return drilled, err
+	}
+	again, err := t.live(ctx)
+	return soonest(drilled, again), err
+}
+
+// live has the machine run or not, as its spec says, and do its part in the cluster. It returns when to look again, or 0.
+func (t *turn) live(ctx context.Context) (time.Duration, error) {
 	var err error
 	if t.node, err = t.machines.node(ctx, t.m); err != nil {
 		return 0, t.failed(t.m, "ClusterFailed", err)

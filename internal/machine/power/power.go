@@ -64,11 +64,11 @@ func Down(ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, i
 	return Step{Off: true, Again: true, Ended: true}, nil
 }
 
-// Stops reports whether a machine is not to run: as its spec says, or because it waits in a warm pool of stopped machines and
-// has booted for that.
+// Stops reports whether a machine is not to run: as its spec says, because it waits in a warm pool of stopped machines and
+// has booted for that, or because of a drill.
 func Stops(m *v1alpha1.Machine) bool {
 	warm := m.Spec.WarmPool == v1alpha1.WarmStopped && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionWarmed)
-	return m.Spec.PowerState == v1alpha1.PowerStopped || warm
+	return m.Spec.PowerState == v1alpha1.PowerStopped || warm || m.Status.Drill.Goes(v1alpha1.DrillStop)
 }
 
 // Halt shuts a machine down now, whatever its spec says. Unless it is to be stopped, it boots again.

@@ -46,7 +46,7 @@ const (
 // keep runs the program until the context ends.
 func (a *agent) keep(ctx context.Context, p *program) {
 	pause, short := firstPause, 0
-	for ctx.Err() == nil {
+	for a.mayRun(ctx, p.name) {
 		started := time.Now()
 		well := time.AfterFunc(goodRun, func() { a.over(bootreport.ProgramFails) })
 		err := a.once(ctx, p)
@@ -54,7 +54,7 @@ func (a *agent) keep(ctx context.Context, p *program) {
 		if ctx.Err() != nil {
 			return
 		}
-		if short++; time.Since(started) >= goodRun || errors.Is(err, errRestarted) {
+		if short++; time.Since(started) >= goodRun || errors.Is(err, errRestarted) || errors.Is(err, errHeld) {
 			pause, short = firstPause, 0
 		}
 		if short >= fails {
@@ -88,7 +88,12 @@ func (a *agent) once(ctx context.Context, p *program) error {
 		return err
 	}
 	a.log.Info("program started", "program", p.name, "pid", pid)
+	running, ends := context.WithCancel(ctx)
+	defer ends()
 	select {
+	case <-a.held(running, p.name):
+		a.stop(pid, ended)
+		return errHeld
 	case status := <-ended:
 		select {
 		case <-copied:

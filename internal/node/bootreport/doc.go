@@ -16,6 +16,14 @@ import (
 // Path is where the file is, below the root of a machine's disk.
 const Path = "var/lib/muster/boot-report"
 
+// What the host writes on a machine's disk for a drill, below its root. The agent removes both when the machine boots.
+const (
+	// HeldPrefix and the name of a program are a file that has the agent keep the program from running.
+	HeldPrefix = "var/lib/muster/held-"
+	// FillerPath is a file that takes all space of the disk.
+	FillerPath = "var/lib/muster/drill-disk-full"
+)
+
 // Size of the file in bytes. It always has this size: a report replaces the one before in place, so that a full disk
 // can be reported.
 const Size = 4096

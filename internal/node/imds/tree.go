@@ -41,6 +41,9 @@ type Instance struct {
 	// APIServers are the API servers of clusters with an address in the VPC: where they listen on the host, and their
 	// URL in the VPC.
 	APIServers map[netip.AddrPort]string
+	// Leaves are further texts, by their path below latest/meta-data/, and take the place of others: what is announced to
+	// the machine.
+	Leaves map[string]string
 	// HopLimit is how many hops an answer may take: 1 reaches the machine, 2 the pods behind it.
 	HopLimit int
 }
@@ -84,8 +87,8 @@ func (i Instance) metadata() map[string]string {
 	}
 	// A root disk, no volumes: the EBS CSI driver counts those, and takes an error for the end of instance metadata.
 	leaves["block-device-mapping/ami"], leaves["block-device-mapping/root"] = rootDevice, rootDevice
-	// Nothing is planned for an instance. The leaves that announce an interruption (spot/instance-action,
-	// events/recommendations/rebalance) do not exist.
+	// Nothing is planned for an instance unless a drill says so: then the leaves that announce an interruption
+	// (spot/instance-action, events/recommendations/rebalance) exist.
 	leaves["events/maintenance/scheduled"], leaves["events/maintenance/history"] = "[]", "[]"
 	leaves["services/domain"], leaves["services/partition"] = "amazonaws.com", "aws"
 	for name, value := range map[string]string{"ami-id": i.ImageID, adapter + "owner-id": i.AccountID, adapter + "security-group-ids": strings.Join(i.SecurityGroupIDs, "\n")} {
@@ -105,6 +108,7 @@ func (i Instance) metadata() map[string]string {
 	if i.IPv6.IsValid() {
 		leaves[adapter+"ipv6s"] = i.IPv6.String()
 	}
+	maps.Copy(leaves, i.Leaves)
 	return leaves
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/drill"
 	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/fake"
@@ -47,6 +48,7 @@ func Run(t *testing.T, reach Reach) {
 		"MountsArriveWhole":        mountsArriveWhole,
 		"MachinesAreAnswered":      machinesAreAnswered,
 		"ListenersEnd":             listenersEnd,
+		"DrillsArriveWhole":        drillsArriveWhole,
 		"ImagesAreLoaded":          imagesAreLoaded,
 		"ArchivesAreRefused":       archivesAreRefused,
 	} {
@@ -111,6 +113,7 @@ type machines struct {
 	mounted  map[string]mounted // by machine and target
 	failure  error
 	socket   string // of this host, in place of the machine's
+	effect   drill.Effect
 }
 
 func (m *machines) Launch(ctx context.Context, request machine.LaunchRequest) (machine.Instance, error) {

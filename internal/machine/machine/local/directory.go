@@ -68,8 +68,13 @@ func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 	if err != nil {
 		return imds.Instance{}, err
 	}
+	leaves, err := d.store.Leaves(record.ID)
+	if err != nil {
+		return imds.Instance{}, err
+	}
 	return imds.Instance{
-		ID: record.ID, Type: record.InstanceType(), PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
+		Leaves: leaves,
+		ID:     record.ID, Type: record.InstanceType(), PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
 		Region: record.Region, Zone: record.Zone, ZoneID: record.ZoneID,
 		LaunchTime: record.LaunchTime, Network: description.CIDR, VPCID: d.id, SubnetID: record.Subnet, Subnet: subnetOf(description, record), PodRange: record.PodRange,
 		HopLimit: max(record.HopLimit, 1), AccountID: account.DefaultID, ImageID: record.ImageID, Scaled: record.Scaled, Lifecycle: record.Lifecycle,

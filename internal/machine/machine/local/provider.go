@@ -277,6 +277,9 @@ func (p *Provider) end(ctx context.Context, id string, grace time.Duration) erro
 		if err := p.detach(record); err != nil {
 			return err
 		}
+		if err := p.cut(ctx, record, false); err != nil { // the address is the next machine's
+			return err
+		}
 	}
 	if err := p.cgroups.Remove(p.cgroup(id), endPatience); err != nil {
 		return err

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/machine/drill"
+	"muster.dev/muster/internal/machine/machine"
+	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/node/bootreport"
+)
+
+var _ machine.Driller = (*Provider)(nil)
+
+// Drill implements [machine.Driller]. Of a machine that does not run only the metadata changes: it has no disk that is
+// mounted, no network and no programs.
+func (p *Provider) Drill(ctx context.Context, id string, effect drill.Effect) error {
+	defer p.lock(id)()
+	record, err := p.store.Get(providerName, id)
+	if err != nil {
+		return err
+	}
+	if err := p.store.SetLeaves(id, effect.Leaves); err != nil {
+		return err
+	}
+	_, running, err := p.find(id)
+	if err == nil {
+		err = p.cut(ctx, record, running && effect.NoNetwork)
+	}
+	if err != nil || !running {
+		return err
+	}
+	disk, err := os.OpenRoot(filepath.Join(p.store.Path(id), rootDir))
+	if err != nil {
+		return fmt.Errorf("opening the disk of machine %s: %w", id, err)
+	}
+	defer func() { _ = disk.Close() }()
+	return errors.Join(hold(disk, effect.Held), p.fill(id, disk, effect.DiskFull))
+}
+
+// hold has the agent of a machine keep a program from running, and no other.
+func hold(disk *os.Root, program string) error {
+	for _, name := range drill.Held() {
+		path := bootreport.HeldPrefix + name
+		if name != program {
+			if err := disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("letting %s run: %w", name, err)
+			}
+			continue
+		}
+		file, err := disk.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("holding %s: %w", name, err)
+		}
+		if err := file.Close(); err != nil {
+			return fmt.Errorf("holding %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// fill takes all space of a machine's disk, or gives it back. The blocks are reserved in the machine's file system and
+// not written, so that the sparse file of the disk, and with it the host's disk, does not grow.
+func (p *Provider) fill(id string, disk *os.Root, full bool) error {
+	if !full {
+		if err := disk.Remove(bootreport.FillerPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("giving back the space of machine %s: %w", id, err)
+		}
+		return nil
+	}
+	if has, err := hasDisk(p.config.State, id); err != nil || !has {
+		return errors.Join(err, fmt.Errorf("the disk of machine %s is a directory of the host, whose disk must not be filled: a machine that is launched where the host can make disks has its own", id))
+	}
+	file, err := disk.OpenFile(bootreport.FillerPath, os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("filling the disk of machine %s: %w", id, err)
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("filling the disk of machine %s: %w", id, err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("filling the disk of machine %s: %s is not a regular file there", id, bootreport.FillerPath)
+	}
+	// What is left is tried in halves: a file system keeps some of it for itself.
+	for at, step := info.Size(), int64(diskSize); step >= 1<<16; {
+		switch err := unix.Fallocate(int(file.Fd()), 0, at, step); { //nolint:gosec // G115: a descriptor
+		case err == nil:
+			at += step
+		case errors.Is(err, unix.ENOSPC):
+			step /= 2
+		default:
+			return fmt.Errorf("filling the disk of machine %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// cut drops the packets of a machine, or lets them pass.
+func (p *Provider) cut(ctx context.Context, record machine.Record, cut bool) error {
+	network, err := vpc.Open(p.config.State.VPCs(), record.VPC)
+	if errors.Is(err, fs.ErrNotExist) { // no packet passes there
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return network.Cut(ctx, vpc.Interface{Machine: record.ID, Address: record.PrivateIP, PodRange: record.PodRange}, cut)
+}
