@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
-// published is the name of the one socket that a front hands over.
+// published is the name of the one socket that a front hands over. Fronts of releases before say no more than that.
 const published = "listener"
 
 // next is the path of the socket at which the next front takes the listener over.
@@ -27,7 +27,7 @@ func (f *Front) next() string { return filepath.Join(socketdir.Dir(f.config.Sock
 // handover is how the listener goes from front to front. A front that does not answer hangs, and is killed: clients make new
 // connections, which it would not accept.
 func (f *Front) handover() handover.Config {
-	return handover.Config{Path: f.next(), Patience: f.answerWithin, Log: f.config.Log}
+	return handover.Config{Path: f.next(), Only: published, Patience: f.answerWithin, Log: f.config.Log}
 }
 
 // listen takes the listener of the front that serves now over, or makes one if there is no front. When it returns, this

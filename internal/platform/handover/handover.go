@@ -5,8 +5,8 @@
 //
 //	next                        the process that serves
 //	connects
-//	                            one message for each socket: its name, with the descriptor; then all. Later instead, if
-//	                            next was started before it
+//	                            one message for each socket: its name, with the descriptor; then all, unless both know
+//	                            that there is only one. Later instead, if next was started before it
 //	accepts
 //	                            closes its sockets; says gone
 //	serves
@@ -64,6 +64,9 @@ var (
 type Config struct {
 	// Path of the unix socket at which the next process asks.
 	Path string
+	// Only is the name of the only socket that such processes have, which is given without saying that it was all; empty if
+	// they have any number.
+	Only string
 	// Patience is how long the other process may take to answer.
 	Patience time.Duration
 	// Grace is how long a process that is ended may take for it before it is killed; 0 kills it at once.
@@ -120,6 +123,9 @@ func (c Config) receiveAll(old *net.UnixConn) (map[string]*os.File, error) {
 		case err != nil:
 		case file != nil && sockets[name] == nil:
 			sockets[name] = file
+			if name == c.Only {
+				return sockets, nil
+			}
 			continue
 		case file == nil && text == all:
 			return sockets, nil
@@ -292,8 +298,10 @@ func (o *offer) give(next *net.UnixConn) (commit func() error, err error) {
 			return nil, fmt.Errorf("giving %s away: %w", name, err)
 		}
 	}
-	if _, err := io.WriteString(next, all); err != nil {
-		return nil, err
+	if o.Only == "" {
+		if _, err := io.WriteString(next, all); err != nil {
+			return nil, err
+		}
 	}
 	if err := hear(next, accepts); err != nil {
 		return nil, fmt.Errorf("it does not say that it accepts: %w", err)

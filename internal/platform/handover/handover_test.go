@@ -494,3 +494,35 @@ func TestProcessesThatHang(t *testing.T) {
 		t.Errorf("it was not ended: %v", hangs.ProcessState)
 	}
 }
+
+// A process that has only one socket says nothing but that, as fronts did before there was this package: the next one
+// hears the next message at once.
+func TestOnlySocket(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(s *serving) { s.Only = "port" })
+	connection, err := net.Dial("unix", s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	next := connection.(*net.UnixConn) //nolint:forcetypeassert // of a unix socket
+	if text, file, err := receive(next); err != nil || text != "port\n" || file == nil || file.Close() != nil {
+		t.Fatalf("it says %q, %v", text, err)
+	}
+	if _, err := io.WriteString(next, accepts); err != nil {
+		t.Fatal(err)
+	}
+	if err := hear(next, gone); err != nil {
+		t.Error(err)
+	}
+
+	again := serve(t, func(s *serving) { s.Only = "port" })
+	taken := 0
+	if err := again.Take(t.Context(), func(sockets map[string]*os.File) error {
+		taken = len(sockets)
+		Close(sockets)
+		return nil
+	}); err != nil || taken != 1 {
+		t.Errorf("%d sockets, %v", taken, err)
+	}
+}
