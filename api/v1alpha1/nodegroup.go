@@ -159,7 +159,7 @@ type NodeGroupSpec struct {
 	// +optional
 	AutoScaling *AutoScaling `json:"autoScaling,omitempty"`
 
-	// EKS holds settings of the EKS API. Of these only updateConfig has an effect in Muster.
+	// EKS holds settings of the EKS API. Of these updateConfig and nodeRepairConfig have an effect in Muster.
 	//
 	// +optional
 	EKS NodeGroupEKS `json:"eks,omitzero"`
@@ -333,6 +333,10 @@ type NodeGroupStatus struct {
 	// Rollout is the progress of the rollout.
 	// +optional
 	Rollout *NodeGroupRolloutStatus `json:"rollout,omitempty"`
+
+	// Repair is what node auto repair has found and does. It is there while that is on, or a repair is under way.
+	// +optional
+	Repair *NodeGroupRepairStatus `json:"repair,omitempty"`
 
 	// Selector is the label selector of the group's machines, for the scale subresource.
 	// +optional

@@ -17,17 +17,23 @@ const (
 	MaxNodeGroupDisk = 16384
 )
 
-// NodeGroupEKS holds settings that the EKS API stores and returns. All but UpdateConfig have no effect in Muster.
+// NodeGroupEKS holds settings that the EKS API stores and returns. All but UpdateConfig and NodeRepairConfig have no effect in Muster.
 type NodeGroupEKS struct {
 	// UpdateConfig says how a rollout replaces machines.
 	//
 	// +optional
 	UpdateConfig NodeGroupUpdateConfig `json:"updateConfig,omitzero"`
 
-	// NodeRepairEnabled is the requested switch of node auto repair, which Muster does not have.
+	// NodeRepairConfig says whether and how machines are repaired whose Nodes have a bad condition.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!self",message="Muster has no node auto repair; set it to false or leave it out"
+	NodeRepairConfig *NodeRepairConfig `json:"nodeRepairConfig,omitempty"`
+
+	// NodeRepairEnabled is false in a node group of an earlier version for which nodeRepairConfig.enabled was requested to be false. It counts if
+	// nodeRepairConfig is omitted.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self",message="set nodeRepairConfig.enabled instead"
 	NodeRepairEnabled *bool `json:"nodeRepairEnabled,omitempty"`
 
 	// DiskSize is the requested size of a machine's root volume in GiB. It has no effect yet: a machine's disk has 20 GiB.
@@ -114,7 +120,7 @@ func validateNodeGroupEKS(path *field.Path, eks NodeGroupEKS) field.ErrorList {
 		errs = append(errs, field.NotSupported(update.Child("updateStrategy"), eks.UpdateConfig.UpdateStrategy, kinds))
 	}
 	if eks.NodeRepairEnabled != nil && *eks.NodeRepairEnabled {
-		errs = append(errs, field.Forbidden(path.Child("nodeRepairEnabled"), "Muster has no node auto repair; set it to false or leave it out"))
+		errs = append(errs, field.Forbidden(path.Child("nodeRepairEnabled"), "set nodeRepairConfig.enabled instead"))
 	}
-	return errs
+	return append(errs, ValidateNodeRepair(path.Child("nodeRepairConfig"), eks.NodeRepairConfig)...)
 }

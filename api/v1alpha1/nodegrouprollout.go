@@ -4,7 +4,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AnnotationCordoned is on a Node that a rollout has cordoned, so that the end of the rollout uncordons no other.
+// AnnotationCordoned is on a Node that a rollout or a repair has cordoned, so that its end uncordons no other.
 const AnnotationCordoned = "muster.dev/cordoned"
 
 // NodeGroupRollout is a request to replace the machines of a node group.

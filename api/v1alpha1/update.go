@@ -208,11 +208,10 @@ type UpdateChange struct {
 	// +optional
 	UpdateConfig *NodeGroupUpdateConfig `json:"updateConfig,omitempty"`
 
-	// NodeRepairEnabled is the new switch of node auto repair of the node group.
+	// NodeRepairConfig is the new nodeRepairConfig of the node group, as a whole.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!self",message="Muster has no node auto repair; set it to false or leave it out"
-	NodeRepairEnabled *bool `json:"nodeRepairEnabled,omitempty"`
+	NodeRepairConfig *NodeRepairConfig `json:"nodeRepairConfig,omitempty"`
 
 	// WarmPool is the new warm pool of the node group.
 	//

@@ -177,15 +177,13 @@ func TestUpdatesOfANodeGroup(t *testing.T) {
 		`{"taints":{"addOrUpdateTaints":[{"key":"a","effect":"NoExecute"}]}}`:                                                                 "The effect",
 		`{"taints":{"addOrUpdateTaints":[{"key":"a","effect":"NO_EXECUTE"}],"removeTaints":[{"key":"a","value":"x","effect":"NO_EXECUTE"}]}}`: "cannot be both added and removed",
 		`{"updateConfig":{"maxUnavailable":101}}`:                                                                                             "maxUnavailable must be from 1 to 100",
-		`{"nodeRepairConfig":{"enabled":true}}`:                                                                                               "no node auto repair",
-		`{"nodeRepairConfig":{"enabled":false,"maxParallelNodesRepairedCount":2}}`:                                                            "does not support nodeRepairConfig",
 		`{"warmPoolConfig":{"enabled":true,"minSize":4}}`:                                                                                     "a warm pool is not larger than its node group",
 		`{"warmPoolConfig":{"enabled":true,"maxGroupPreparedCapacity":4}}`:                                                                    "must be at most scalingConfig.maxSize, 3",
 		`{"warmPoolConfig":{"enabled":true,"minSize":2,"maxGroupPreparedCapacity":1}}`:                                                        "must be at most maxGroupPreparedCapacity, 1",
 		`{"warmPoolConfig":{"enabled":true,"poolState":"HIBERNATED"}}`:                                                                        "cannot hibernate",
 		`{"warmPoolConfig":{"enabled":true,"poolState":"ASLEEP"}}`:                                                                            "spec.warmPool.poolState",
 		`{"warmPoolConfig":{"minSize":1}}`:                                                                                                    "a warm pool that is not enabled",
-		`{"labels":{}}`: "The request changes nothing",
+		`{"labels":{}}`:                                                                                                                       "The request changes nothing",
 	} {
 		w.ask("POST", path, body, 400, "InvalidParameterException", says)
 	}

@@ -25,8 +25,8 @@ func Change(s *v1alpha1.NodeGroupSpec, change v1alpha1.UpdateChange) {
 	if change.UpdateConfig != nil {
 		s.EKS.UpdateConfig = *change.UpdateConfig
 	}
-	if change.NodeRepairEnabled != nil {
-		s.EKS.NodeRepairEnabled = new(*change.NodeRepairEnabled)
+	if change.NodeRepairConfig != nil {
+		s.EKS.NodeRepairConfig, s.EKS.NodeRepairEnabled = change.NodeRepairConfig.DeepCopy(), nil
 	}
 	if change.WarmPool != nil {
 		s.WarmPool = change.WarmPool.Pool.DeepCopy()

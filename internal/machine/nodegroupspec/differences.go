@@ -32,6 +32,7 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)
 	note("maxSize", is.ScalingConfig.MaxSize, asked.ScalingConfig.MaxSize)
 	note("desiredSize", is.ScalingConfig.DesiredSize, asked.ScalingConfig.DesiredSize)
+	note("nodeRepairConfig.enabled", is.EKS.Repairs(), asked.EKS.Repairs())
 	note("labels", Labels(is.Labels), Labels(asked.Labels))
 	note("taints", Taints(is.Taints), Taints(asked.Taints))
 	return strings.Join(differences, "; ")

@@ -63,19 +63,19 @@ func TestChange(t *testing.T) {
 	was := v1alpha1.NodeGroupSpec{
 		Labels: v1alpha1.NodeLabels{"a": "1", "b": "1"}, Taints: v1alpha1.NodeTaints{taint("x", "1"), taint("y", "1"), {Key: "x", Effect: corev1.TaintEffectNoExecute}},
 		ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, DesiredSize: 1, MaxSize: 3},
-		EKS:           v1alpha1.NodeGroupEKS{UpdateConfig: v1alpha1.NodeGroupUpdateConfig{MaxUnavailable: 2}, DiskSize: 20},
+		EKS:           v1alpha1.NodeGroupEKS{UpdateConfig: v1alpha1.NodeGroupUpdateConfig{MaxUnavailable: 2}, NodeRepairEnabled: new(false), DiskSize: 20},
 	}
 	is := was.DeepCopy()
 	Change(is, v1alpha1.UpdateChange{
 		Scaling:      &v1alpha1.UpdateScaling{DesiredSize: new(int32(2))},
-		UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{MaxUnavailablePercentage: 33}, NodeRepairEnabled: new(false),
+		UpdateConfig: &v1alpha1.NodeGroupUpdateConfig{MaxUnavailablePercentage: 33}, NodeRepairConfig: &v1alpha1.NodeRepairConfig{Enabled: new(false)},
 		Labels: &v1alpha1.UpdateLabels{Set: v1alpha1.NodeLabels{"b": "2", "c": "3"}, Remove: []string{"a", "none"}},
 		Taints: &v1alpha1.UpdateTaints{Set: v1alpha1.NodeTaints{taint("y", "2"), taint("z", "")}, Remove: v1alpha1.NodeTaints{taint("x", "whatever")}},
 	})
 	want := v1alpha1.NodeGroupSpec{
 		Labels: v1alpha1.NodeLabels{"b": "2", "c": "3"}, Taints: v1alpha1.NodeTaints{{Key: "x", Effect: corev1.TaintEffectNoExecute}, taint("y", "2"), taint("z", "")},
 		ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, DesiredSize: 2, MaxSize: 3},
-		EKS:           v1alpha1.NodeGroupEKS{UpdateConfig: v1alpha1.NodeGroupUpdateConfig{MaxUnavailablePercentage: 33}, NodeRepairEnabled: new(false), DiskSize: 20},
+		EKS:           v1alpha1.NodeGroupEKS{UpdateConfig: v1alpha1.NodeGroupUpdateConfig{MaxUnavailablePercentage: 33}, NodeRepairConfig: &v1alpha1.NodeRepairConfig{Enabled: new(false)}, DiskSize: 20},
 	}
 	if diff := cmp.Diff(want, *is); diff != "" {
 		t.Error(diff)

@@ -18,10 +18,6 @@ type updateConfig struct {
 	UpdateStrategy                           string
 }
 
-// nodeRepairConfig is the switch of node auto repair, which Muster does not have: of its settings only the switch is
-// taken, and only off.
-type nodeRepairConfig struct{ Enabled *bool }
-
 type remoteAccess struct {
 	EC2SSHKey            string
 	SourceSecurityGroups []string
@@ -62,14 +58,6 @@ func (u *updateConfig) from(kept v1alpha1.NodeGroupUpdateConfig, refuse eksfault
 	return kept, nil
 }
 
-// from is what is kept of a request's switch.
-func (n *nodeRepairConfig) from(refuse eksfault.Refuse) (*bool, error) {
-	if n.Enabled != nil && *n.Enabled {
-		return nil, refuse("Muster has no node auto repair: leave nodeRepairConfig out, or set enabled to false")
-	}
-	return n.Enabled, nil
-}
-
 // kept is what a request asks for that is EKS's alone.
 func (in *createNodegroupInput) kept() (v1alpha1.NodeGroupEKS, error) {
 	var kept v1alpha1.NodeGroupEKS
@@ -81,7 +69,7 @@ func (in *createNodegroupInput) kept() (v1alpha1.NodeGroupEKS, error) {
 		}
 	}
 	if in.NodeRepairConfig != nil {
-		if kept.NodeRepairEnabled, err = in.NodeRepairConfig.from(refuse); err != nil {
+		if kept.NodeRepairConfig, err = in.NodeRepairConfig.from(refuse); err != nil {
 			return kept, err
 		}
 	}
@@ -134,9 +122,7 @@ func (n *nodegroup) showKept(kept v1alpha1.NodeGroupEKS) {
 	default:
 		n.UpdateConfig.MaxUnavailable = new(int32(1))
 	}
-	if kept.NodeRepairEnabled != nil {
-		n.NodeRepairConfig = &nodeRepairConfig{kept.NodeRepairEnabled}
-	}
+	n.NodeRepairConfig = showRepair(kept.Repair())
 	if kept.DiskSize != 0 {
 		n.DiskSize = &kept.DiskSize
 	}
@@ -166,13 +152,15 @@ func (in *updateNodegroupConfigInput) updates(p *change.Plan, refuse eksfault.Re
 		}
 	}
 	if in.NodeRepairConfig != nil {
-		enabled, err := in.NodeRepairConfig.from(refuse)
+		wanted, err := in.NodeRepairConfig.from(refuse)
 		if err != nil {
 			return err
 		}
-		if enabled != nil {
-			p.Change.NodeRepairEnabled = enabled
-			p.Param("NodeRepairEnabled", strconv.FormatBool(*enabled))
+		if wanted != nil {
+			p.Change.NodeRepairConfig = wanted
+			for _, param := range in.NodeRepairConfig.params() {
+				p.Param(param.kind, param.is)
+			}
 		}
 	}
 	return nil
