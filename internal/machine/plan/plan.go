@@ -26,6 +26,8 @@ type Machine struct {
 	// Drains says that it has been drained, or was when it was last looked at. Unless it is Draining, that was for an
 	// earlier rollout.
 	Drains bool
+	// Repairing is drained for a reboot, or reboots.
+	Repairing bool
 	// Protected is kept when there are too many. It counts.
 	Protected bool
 	// Warm waits in the warm pool, and does not count as a machine of the group.

@@ -20,8 +20,8 @@ type Policy struct {
 // MostAtOnce is the most that a rollout makes unavailable, or has in addition, at once.
 const MostAtOnce = 100
 
-// unavailable is how many machines are drained or go at once: of a percentage as many as it has wholly, but one at least.
-func (p Policy) unavailable(desired int) int {
+// Unavailable is how many machines are drained or go at once: of a percentage as many as it has wholly, but one at least.
+func (p Policy) Unavailable(desired int) int {
 	return min(max(cmp.Or(p.MaxUnavailable, desired*p.Percentage/100), 1), MostAtOnce)
 }
 
@@ -31,7 +31,7 @@ func (p Policy) surge(desired, outdated int) int {
 	if p.Minimal {
 		return 0
 	}
-	return min(max(2*p.Zones, p.unavailable(desired)), outdated, MostAtOnce)
+	return min(max(2*p.Zones, p.Unavailable(desired)), outdated, MostAtOnce)
 }
 
 // Phase is how far a rollout is. It does not go back.
@@ -59,7 +59,7 @@ type Step struct {
 //	                                                          └─ they do not go in time: deleted if forced, else stuck
 //
 // At all times
-//   - no more machines are drained and going than may be unavailable,
+//   - no more machines are drained and going than may be unavailable, those that are repaired included,
 //   - no machine that is Ready is drained if fewer than desired would be Ready without it; by a minimal policy fewer
 //     than desired without those that may be unavailable. Machines that are stopped, and stay, are not to be Ready,
 //   - the group has no more machines than desired and the additional ones, those that go included.
@@ -71,7 +71,7 @@ func Rollout(desired int, machines []Machine, phase Phase, policy Policy) Step {
 	if desired <= 0 || len(group.outdated) == 0 && (phase != Upgrade || group.leaving == 0) {
 		return Step{Phase: ScaleDown, Size: max(desired, 0), Outdated: len(group.outdated)}
 	}
-	surge, unavailable := policy.surge(desired, len(group.outdated)), policy.unavailable(desired)
+	surge, unavailable := policy.surge(desired, len(group.outdated)), policy.Unavailable(desired)
 	most, least := desired+surge, desired-group.stopped
 	if policy.Minimal {
 		least -= unavailable
@@ -91,6 +91,7 @@ func (s surveyed) replace(least, unavailable int, force bool) (actions []Action,
 	busy, serving := s.leaving+s.draining, s.serving
 	for _, m := range s.outdated {
 		switch {
+		case m.Repairing: // its reboot ends first
 		case m.Draining && m.Drained:
 			actions = append(actions, Action{Delete: m.Name, Reason: "its pods are gone"})
 		case m.Draining && m.TimedOut && force:
@@ -134,7 +135,7 @@ func survey(machines []Machine) surveyed {
 			s.outdated = append(s.outdated, m)
 		}
 		switch {
-		case m.Outdated && (m.Draining || m.Drains):
+		case m.Repairing, m.Outdated && (m.Draining || m.Drains):
 			s.draining++
 		case m.Ready:
 			s.serving++
