@@ -175,6 +175,7 @@ func NodeGroups() Kind {
 			}).onlyWide(),
 			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return string(nodegroupspec.Bootstrap(&g.Spec)) }).onlyWide(),
 			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Role() }).onlyWide(),
+			columnRepair(),
 			columnMessage(func(g *v1alpha1.NodeGroup) []metav1.Condition { return g.Status.Conditions }),
 		},
 	}
@@ -202,6 +203,21 @@ func drillColumn() column {
 	})
 	c.ifAny = true
 	return c
+}
+
+// columnRepair says whether node auto repair is on, how many machines it finds unhealthy, and in a word why it waits.
+func columnRepair() column {
+	return col("REPAIR", func(g *v1alpha1.NodeGroup) string {
+		switch repair := g.Status.Repair; {
+		case repair != nil && repair.HeldReason != "":
+			return fmt.Sprintf("%d unhealthy, %s", repair.Unhealthy, repair.HeldReason)
+		case repair != nil && repair.Unhealthy > 0:
+			return fmt.Sprintf("%d unhealthy", repair.Unhealthy)
+		case g.Spec.EKS.Repairs():
+			return "on"
+		}
+		return "off"
+	}).onlyWide()
 }
 
 // Machines is the kind Machine. Machines also go by node name, provider ID and address.

@@ -66,7 +66,7 @@ type createCommand struct {
 	isolation, version      string
 	labels, taints          []string
 	dryRun, output          string
-	wait                    bool
+	repair, wait            bool
 	timeout                 time.Duration
 }
 
@@ -82,8 +82,9 @@ func (c *createCommand) command() *cobra.Command {
 		Long: `Make a group of like machines that join the cluster by themselves. The group keeps its number of machines: one that goes is replaced.
 
 Made again with the same settings it stays as it is. To change a group: muster scale nodegroup, or kubectl apply.`,
-		Example: `  # Three machines
+		Example: `  # Three machines, and three that are replaced when their nodes stay unhealthy
   muster create nodegroup web --nodes 3 --wait
+  muster create nodegroup shop --nodes 3 --repair
 
   # Machines for batch jobs only
   muster create nodegroup batch --nodes 2 --labels pool=batch --taints pool=batch:NoSchedule
@@ -120,6 +121,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	kinds.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster that the machines join (default: the only one there is)")
 	flags.StringSliceVar(&c.labels, "labels", nil, "labels of the nodes, as in key=value,other=value")
 	flags.StringSliceVar(&c.taints, "taints", nil, "taints of the nodes, as in key=value:NoSchedule,other:NoExecute")
+	flags.BoolVar(&c.repair, "repair", false, "replace machines whose nodes stay unhealthy, as EKS's node auto repair does")
 	flags.BoolVar(&c.wait, "wait", false, "return when every machine's node is Ready")
 	flags.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long to --wait")
 	addDryRunFlag(cmd, &c.dryRun)
@@ -248,6 +250,9 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 		Isolation:     v1alpha1.Isolation(c.isolation),
 		NodeRole:      c.nodeRole,
 	}}
+	if c.repair {
+		group.Spec.EKS.NodeRepairConfig = &v1alpha1.NodeRepairConfig{Enabled: new(true)}
+	}
 	group.Name = v1alpha1.NodeGroupSlug(name)
 	return group, nil
 }

@@ -48,7 +48,7 @@ func TestGetSaysWhy(t *testing.T) {
 		want []string
 	}{
 		{"nodegroups", []string{"READY   AGE   MESSAGE\n", "60m   there is no role team\n"}},
-		{"nodegroups -o wide", []string{"NODE-ROLE          MESSAGE\n", "muster-node-home   there is no role team\n"}},
+		{"nodegroups -o wide", []string{"NODE-ROLE          REPAIR   MESSAGE\n", "muster-node-home   off      there is no role team\n"}},
 		{"nodegroups -o json", []string{`"message": "there is no role team"`}},
 		{"machines", []string{"AGE   MESSAGE\n", "59m   <none>\n", "3s    " + clitest.SaysBadUserData + clitest.SecondMachine + "\n"}},
 		{"machine " + clitest.SecondMachine + " --no-headers", []string{"3s   user data failed; "}},

@@ -160,6 +160,7 @@ func addGroups(mgr manager.Manager, p parts) error {
 				return !isMachine || !isMachineToo || observe(was) != observe(is) || troubled(was) != troubled(is) || (refusalOf(was) == nil) != (refusalOf(is) == nil) ||
 					!equality.Semantic.DeepEqual(was.Status.Node, is.Status.Node)
 			}})).
+		WatchesRawSource(p.unhealthyNodes()).
 		Watches(&v1alpha1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(groups.ofCluster),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).

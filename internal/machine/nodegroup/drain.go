@@ -42,7 +42,7 @@ const (
 // end them is still its own. It returns when to look again, or 0 when nothing keeps the machine any longer: its pods
 // are gone, nobody is there who could end them, or the time is up. When it began is in the condition Drained, so
 // another process goes on where this one was killed.
-func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, bound time.Duration) (time.Duration, error) {
+func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider, bound time.Duration, fate string) (time.Duration, error) {
 	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
 	if was != nil && was.Reason != reasonDraining {
 		return 0, nil
@@ -71,13 +71,6 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		return 0, err
 	}
 	over, leaves := r.drainEnds(began, bound), !m.DeletionTimestamp.IsZero()
-	fate := "the machine is terminated all the same"
-	if !leaves {
-		fate = onlyForced
-	}
-	if m.Spec.WarmPool != "" {
-		fate = "the machine returns to the warm pool all the same"
-	}
 	switch {
 	case len(left) == 0:
 		message := "no pod that could go elsewhere is left on the node"
@@ -163,6 +156,19 @@ func (r parts) drainEnds(began time.Time, bound time.Duration) time.Time {
 		return least
 	}
 	return over
+}
+
+// fateOf says what becomes of a machine whose pods do not go in time.
+func fateOf(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) string {
+	switch {
+	case !m.DeletionTimestamp.IsZero():
+		return "the machine is terminated all the same"
+	case repairReboots(m, group):
+		return "the machine is rebooted all the same"
+	case m.Spec.WarmPool != "":
+		return "the machine returns to the warm pool all the same"
+	}
+	return onlyForced
 }
 
 // drainTime is how long a machine of a group waits for its pods.

@@ -16,8 +16,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// evacuate cordons the node of a machine that is to be replaced, and drains it when it is its turn, while it lives. If
-// the rollout ends before the machine is replaced, its node takes pods again. It returns when to look again, or 0.
+// evacuate cordons the node of a machine that is to be replaced, and drains it when it is its turn, while it lives, as it
+// drains that of a machine that is to be rebooted. If the rollout ends before the machine is replaced, or the reboot is
+// over, its node takes pods again. It returns when to look again, or 0.
 func (t *turn) evacuate(ctx context.Context) (time.Duration, error) {
 	if t.m.Spec.WarmPool != "" { // it is drained on its way into the pool, and by nobody else
 		return 0, nil
@@ -46,14 +47,14 @@ func (t *turn) evacuate(ctx context.Context) (time.Duration, error) {
 	return 0, nil
 }
 
-// drainFor drains the machine for the rollout of its group, and says how that ended.
+// drainFor drains the machine for the rollout of its group, or for a reboot that is to repair it, and says how that ended.
 func (t *turn) drainFor(ctx context.Context, group *v1alpha1.NodeGroup) (time.Duration, error) {
 	bound := t.drainTime(group)
-	wait, err := t.drain(ctx, t.m, t.provider, bound)
+	wait, err := t.drain(ctx, t.m, t.provider, bound, fateOf(t.m, group))
 	switch reason := drainReason(t.m); {
 	case reason != "" && reason != reasonDraining:
 	case err != nil:
-		t.cannotDrain(bound, err)
+		t.cannotDrain(bound, fateOf(t.m, group), err)
 	case wait == 0:
 		t.drained(t.m, metav1.ConditionTrue, reasonDrained, "there is no node whose pods could go elsewhere")
 	}
@@ -64,19 +65,23 @@ func (t *turn) drainFor(ctx context.Context, group *v1alpha1.NodeGroup) (time.Du
 }
 
 // cannotDrain says why the pods of a machine that lives cannot be evicted. That ends in time, too.
-func (t *turn) cannotDrain(bound time.Duration, err error) {
+func (t *turn) cannotDrain(bound time.Duration, fate string, err error) {
 	was := meta.FindStatusCondition(t.m.Status.Conditions, v1alpha1.ConditionDrained)
 	if was == nil || t.Now().Before(t.drainEnds(was.LastTransitionTime.Time, bound)) {
 		t.drained(t.m, metav1.ConditionFalse, reasonDraining, "its pods cannot be evicted: "+err.Error())
 		return
 	}
-	t.drained(t.m, metav1.ConditionFalse, reasonTimedOut, fmt.Sprintf("its pods could not be evicted in %s, and %s: %v", bound, onlyForced, err))
+	t.drained(t.m, metav1.ConditionFalse, reasonTimedOut, fmt.Sprintf("its pods could not be evicted in %s, and %s: %v", bound, fate, err))
 }
 
-// isDraining reports whether the machine is one of those of its group that are being replaced now.
+// isDraining reports whether the machine is one of those of its group that are being replaced, or rebooted to repair
+// them.
 func isDraining(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
 	if group == nil {
 		return false
+	}
+	if repairReboots(m, group) {
+		return true
 	}
 	status := progressOf(group)
 	return status != nil && slices.Contains(status.Draining, m.Name)
@@ -92,7 +97,7 @@ func goesLater(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
 	return status != nil && status.Phase == v1alpha1.RolloutUpgrade && group.Spec.EKS.UpdateConfig.UpdateStrategy != v1alpha1.StrategyMinimal && outdated(m, group)
 }
 
-// The values of the annotation of a Node that a rollout has cordoned: it has taken the Node out of load balancers, too, as
+// The values of the annotation of a Node that a rollout or a repair has cordoned: it has taken the Node out of load balancers, too, as
 // EKS does, or somebody else had before.
 const (
 	cordonedAndOut = "rollout"
@@ -121,7 +126,7 @@ func (r parts) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machin
 	return nil
 }
 
-// uncordon has a Node take pods again that a rollout has cordoned.
+// uncordon has a Node take pods again that a rollout or a repair has cordoned.
 func (r parts) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
 	before := node.DeepCopy()
 	node.Spec.Unschedulable = false
@@ -132,6 +137,6 @@ func (r parts) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Mach
 	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("having Node %s take pods again: %w", node.Name, err)
 	}
-	r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "NotReplaced", "Drain", "the rollout of its node group has ended: the machine stays, and takes pods")
+	r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "NotReplaced", "Drain", "the rollout or the repair that it was drained for has ended: the machine stays, and takes pods")
 	return nil
 }

@@ -82,6 +82,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if progressOf(group) != nil {
 		return reconcile.Result{RequeueAfter: soonest(rolloutAgain, wait)}, nil
 	}
+	wait = soonest(wait, r.repairWait(group))
 	if slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool { return refusalOf(&m) != nil }) {
 		return reconcile.Result{RequeueAfter: soonest(rolloutAgain, wait)}, nil // it becomes an issue of the group, or goes
 	}
@@ -131,7 +132,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return machines, err
 		}
 	}
-	if ended, err := r.endMarked(ctx, group, machines); err != nil {
+	if ended, err := r.endSome(ctx, group, machines); err != nil {
 		return machines, err
 	} else if ended {
 		if machines, _, err = r.list(ctx, r.managementLive, group); err != nil {

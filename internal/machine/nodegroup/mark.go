@@ -122,7 +122,7 @@ func nodesChange() predicate.Predicate {
 			if !ok || !okToo {
 				return false
 			}
-			return !equality.Semantic.DeepEqual(was.Spec.Rollout, is.Spec.Rollout) || !equality.Semantic.DeepEqual(was.Status.Rollout, is.Status.Rollout) || !(nodegroupspec.Marks{Labels: was.Spec.Labels, Taints: was.Spec.Taints}).Equal(nodegroupspec.Marks{Labels: is.Spec.Labels, Taints: is.Spec.Taints})
+			return !equality.Semantic.DeepEqual(was.Spec.Rollout, is.Spec.Rollout) || !equality.Semantic.DeepEqual(was.Status.Rollout, is.Status.Rollout) || !equality.Semantic.DeepEqual(rebootingOf(was), rebootingOf(is)) || !(nodegroupspec.Marks{Labels: was.Spec.Labels, Taints: was.Spec.Taints}).Equal(nodegroupspec.Marks{Labels: is.Spec.Labels, Taints: is.Spec.Taints})
 		},
 	}
 }

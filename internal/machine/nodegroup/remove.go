@@ -34,7 +34,7 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 		if err != nil {
 			return 0, err
 		}
-		wait, err := r.drain(ctx, m, provider, r.drainTime(group))
+		wait, err := r.drain(ctx, m, provider, r.drainTime(group), fateOf(m, group))
 		if err != nil {
 			r.judge(m, v1alpha1.MachineTerminating, "DrainFailed", err.Error())
 		}

@@ -83,6 +83,7 @@ func observeIn(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Ma
 	observed := observeAll(machines)
 	for i := range machines {
 		observed[i].Outdated = observed[i].Warm && stale(&machines[i], group)
+		observed[i].Repairing = repairReboots(&machines[i], group)
 	}
 	if !inRollout(group) {
 		return observed

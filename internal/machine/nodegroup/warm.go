@@ -164,7 +164,7 @@ func (t *turn) leaveCluster(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	t.warmed(m, metav1.ConditionFalse, reasonLeaving, "the machine returns to the warm pool of its node group: its pods go first")
-	wait, err := t.drain(ctx, m, t.provider, t.drainTime(group))
+	wait, err := t.drain(ctx, m, t.provider, t.drainTime(group), fateOf(m, group))
 	if err != nil {
 		return 0, t.failed(m, "DrainFailed", err)
 	}

@@ -87,6 +87,7 @@ func (a *API) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 		}
 	}
 	shown.Status, shown.Health.Issues = nodegroupStatus(g)
+	shown.Health.Issues = append(shown.Health.Issues, repairIssues(g)...)
 	return shown
 }
 
