@@ -77,7 +77,9 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		reason, message = readiness.ReasonDeleting, fmt.Sprintf("waiting for %s to go%s", machinesOf(int32(len(machines))), aboutLast(machines)) //nolint:gosec // a group has 5,000 at most
 	case trouble(machines) != "":
 		// The word of EKS for it: instances are there, and they do not become nodes.
-		reason, message = "NodeCreationFailure", areReady(status.ReadyReplicas, desired)+"; "+trouble(machines)
+		reason, message = codeCreation, areReady(status.ReadyReplicas, desired)+"; "+trouble(machines)
+	case r.notJoined(machines) != "":
+		reason, message = codeCreation, areReady(status.ReadyReplicas, desired)+"; "+r.notJoined(machines)
 	case r.keptOut(machines) != "":
 		reason, message = "AccessDenied", areReady(status.ReadyReplicas, desired)+"; "+r.keptOut(machines)
 	case progressOf(group) != nil:
@@ -94,8 +96,8 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)+sayWarm(group)
 	}
 	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	if reason == reasonFull && (was == nil || was.Reason != reasonFull) {
-		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonFull, "Create", "%s", readiness.Shorten(message))
+	if (reason == reasonFull || reason == codeCreation) && (was == nil || was.Reason != reason) {
+		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reason, "Create", "%s", readiness.Shorten(message))
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
 }

@@ -190,7 +190,7 @@ func (r *machines) sum(m *v1alpha1.Machine, instance machine.Instance, node *cor
 	case m.Status.ProviderID == "" || instance.State == machine.Stopped:
 		r.judge(m, v1alpha1.MachinePending, "InstanceStopped", "the instance does not run")
 	case len(m.Status.Join) > 0 && r.untilLate(m) == 0: // the other reasons for 0 are above
-		r.late(m)
+		r.late(m, node)
 	case node == nil:
 		r.judge(m, v1alpha1.MachineJoining, readiness.ReasonJoining, "the machine is joining; its next step is "+nextStep(m))
 	default:

@@ -286,3 +286,38 @@ func TestRepairIsPaused(t *testing.T) {
 		})
 	}
 }
+
+// A machine that is not a node a quarter of an hour after its launch is an issue of its group, with what keeps it.
+func TestMachinesThatDoNotJoin(t *testing.T) {
+	m := newTestMachine()
+	w := newWorld(t, newTestGroup(1), m, newTestCluster())
+	w.setStatus(t, m, func(s *v1alpha1.MachineStatus) {
+		s.Phase = v1alpha1.MachineJoining
+		s.Join = []v1alpha1.JoinRecord{{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(w.now)}}
+		setReady(&s.Conditions, w.now, 1, metav1.ConditionFalse, "Late", "its next step is APIReached")
+	})
+	ready := func() metav1.Condition {
+		t.Helper()
+		return *meta.FindStatusCondition(w.group(t).Status.Conditions, v1alpha1.ConditionReady)
+	}
+	if again := mustReconcile(t, w.groups(), "workers"); ready().Reason != "Joining" || again.RequeueAfter != 15*time.Minute {
+		t.Errorf("at once: %+v, again after %v", ready(), again.RequeueAfter)
+	}
+	w.now = w.now.Add(15 * time.Minute)
+	for range 2 {
+		mustReconcile(t, w.groups(), "workers")
+	}
+	if is := ready(); is.Reason != "NodeCreationFailure" || is.Message != "0 of 1 machine is Ready; "+id+" is not a node 15m0s after its launch: its next step is APIReached" {
+		t.Errorf("%+v", is)
+	}
+	if n := w.events.count("NodeCreationFailure"); n != 1 {
+		t.Errorf("%d Events: %q", n, w.events.list)
+	}
+	w.setStatus(t, w.machine(t), func(s *v1alpha1.MachineStatus) {
+		s.Phase = v1alpha1.MachineReady
+		s.Join = append(s.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepReady, Time: metav1.NewMicroTime(w.now)})
+	})
+	if is := ready(); is.Status != metav1.ConditionTrue {
+		t.Errorf("once it is a node: %+v", is)
+	}
+}
