@@ -60,6 +60,7 @@ type agent struct {
 	facts    render.Facts
 	kubelet  *program
 	reports  *bootreport.File // for the host; nil in tests that have none
+	signs    signs
 
 	credential credential
 
@@ -85,6 +86,7 @@ func Run(ctx context.Context, config Config) error {
 		kubelet:    &program{name: "kubelet", repeats: true, restart: make(chan struct{}, 1)},
 		credential: machineCredential(), said: map[step]string{},
 	}
+	a.kubelet.heard = a.signs.kubelet.Line
 	a.answerMounts(context.WithoutCancel(ctx))
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReaping()
@@ -196,6 +198,7 @@ func (a *agent) work(ctx context.Context) {
 		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
 	go a.keep(ctx, a.kubelet)
+	go monitor{a}.watchRegistration(ctx)
 	go a.watch(ctx)
 	go answerRestarts(ctx, nodecerts.RestartRequest, a.log, func() { a.again(ctx) })
 	go a.watchNode(ctx)
@@ -204,6 +207,7 @@ func (a *agent) work(ctx context.Context) {
 	}
 	a.over()
 	go a.watchPodCIDR(ctx)
+	go monitor{a}.run(ctx)
 	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})
 	<-ctx.Done()
 }

@@ -91,6 +91,11 @@ func (w *watcher) postEvents(ctx context.Context, events []event) error {
 	if err != nil {
 		return err
 	}
+	return createEvents(ctx, config, node, events)
+}
+
+// createEvents creates Events of a node.
+func createEvents(ctx context.Context, config *rest.Config, node string, events []event) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for Events: %w", err)

@@ -26,6 +26,8 @@ type program struct {
 	args func() []string
 	// repeats leaves out of its log what it says again and again.
 	repeats bool
+	// heard is told of every line of its output, if it repeats. May be nil.
+	heard func(line []byte)
 	// restart ends the program, so that it starts anew.
 	restart chan struct{}
 }
@@ -48,7 +50,10 @@ func (a *agent) keep(ctx context.Context, p *program) {
 	pause, short := firstPause, 0
 	for a.mayRun(ctx, p.name) {
 		started := time.Now()
-		well := time.AfterFunc(goodRun, func() { a.over(bootreport.ProgramFails) })
+		well := time.AfterFunc(goodRun, func() {
+			a.over(bootreport.ProgramFails)
+			a.signs.runs(p.name)
+		})
 		err := a.once(ctx, p)
 		well.Stop()
 		if ctx.Err() != nil {
@@ -58,6 +63,7 @@ func (a *agent) keep(ctx context.Context, p *program) {
 			pause, short = firstPause, 0
 		}
 		if short >= fails {
+			a.signs.fails(p.name, err)
 			a.report(bootreport.ProgramFails, fmt.Sprintf("%s ends again and again: %v%s", p.name, err, lastLines(tail(p.log(a), 0, 1))))
 		}
 		a.log.Warn("program ended, it starts again", "program", p.name, "how", err, "after", time.Since(started), "pause", pause)
@@ -126,7 +132,7 @@ func (a *agent) output(p *program) (*os.File, <-chan struct{}, error) {
 		defer close(copied)
 		defer func() { _ = log.Close() }()
 		defer func() { _ = read.Close() }()
-		r := &repeats{out: log, now: time.Now, said: map[string]*repeat{}}
+		r := &repeats{out: log, now: time.Now, heard: p.heard, said: map[string]*repeat{}}
 		for r.copyLines(read) != nil { // the disk may be full; a program that nobody reads would stand still
 			if _, err := io.CopyN(io.Discard, read, longestLine); err != nil {
 				return

@@ -27,6 +27,8 @@ const (
 type repeats struct {
 	out io.Writer
 	now func() time.Time
+	// heard is told of every line, also of those that are left out. May be nil.
+	heard func(line []byte)
 
 	said map[string]*repeat
 }
@@ -42,6 +44,9 @@ func (r *repeats) copyLines(from io.Reader) error {
 	lines := bufio.NewReaderSize(from, longestLine)
 	for {
 		line, err := lines.ReadSlice('\n')
+		if len(line) > 0 && r.heard != nil {
+			r.heard(line)
+		}
 		if len(line) > 0 {
 			if _, err := r.out.Write(r.written(line)); err != nil {
 				return fmt.Errorf("writing log: %w", err)

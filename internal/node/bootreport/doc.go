@@ -45,6 +45,8 @@ const (
 	InotifyExhausted = "InotifyExhausted"
 	// ProgramFails is a program of the node, such as the kubelet, that ends again and again.
 	ProgramFails = "ProgramFails"
+	// NotRegistered is a kubelet that runs and does not get its node registered.
+	NotRegistered = "NotRegistered"
 	// BootFailed is everything else.
 	BootFailed = "BootFailed"
 )
@@ -53,7 +55,7 @@ const (
 const Warmed = "Warmed"
 
 // reasons are those of failures.
-var reasons = []string{UserDataSlow, UserDataFailed, NodeConfigRefused, DiskFull, InotifyExhausted, ProgramFails, BootFailed}
+var reasons = []string{UserDataSlow, UserDataFailed, NodeConfigRefused, DiskFull, InotifyExhausted, ProgramFails, NotRegistered, BootFailed}
 
 // IsReason reports whether a condition with this reason repeats a report.
 func IsReason(reason string) bool { return slices.Contains(reasons, reason) }
