@@ -15,4 +15,8 @@ const (
 	// machineRounds how often the pod's machine is deleted.
 	volumeRounds  = 6
 	machineRounds = 1
+	// busyMachines is how many healthy machines are busy while their monitors are listened to, and busyMinutes for how
+	// many minutes, when -busyminutes does not say.
+	busyMachines = 2
+	busyMinutes  = 3
 )

@@ -9,4 +9,6 @@ const (
 	awsKilledRounds = 200
 	volumeRounds    = 100
 	machineRounds   = 10
+	busyMachines    = 20
+	busyMinutes     = 30
 )
