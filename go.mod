@@ -51,6 +51,7 @@ require (
 	k8s.io/apiserver v0.36.4
 	k8s.io/client-go v0.36.4
 	k8s.io/cluster-bootstrap v0.36.4
+	k8s.io/component-helpers v0.36.4
 	k8s.io/cri-api v0.36.4
 	k8s.io/externaljwt v0.36.4
 	k8s.io/klog/v2 v2.140.0
