@@ -64,6 +64,7 @@ type Machine struct {
 // +kubebuilder:validation:XValidation:rule="has(self.nodeGroup) == has(oldSelf.nodeGroup)",message="nodeGroup cannot be changed; replace the machine",fieldPath=".nodeGroup"
 // +kubebuilder:validation:XValidation:rule="has(self.nodeGroupUID) == has(oldSelf.nodeGroupUID)",message="nodeGroupUID cannot be changed; replace the machine",fieldPath=".nodeGroupUID"
 // +kubebuilder:validation:XValidation:rule="has(self.isolation) == has(oldSelf.isolation)",message="isolation cannot be changed; replace the machine",fieldPath=".isolation"
+// +kubebuilder:validation:XValidation:rule="(has(self.simulatePods) && self.simulatePods) == (has(oldSelf.simulatePods) && oldSelf.simulatePods)",message="simulatePods cannot be changed; replace the machine",fieldPath=".simulatePods"
 // +kubebuilder:validation:XValidation:rule="has(self.subnetID) == has(oldSelf.subnetID)",message="subnetID cannot be changed; replace the machine",fieldPath=".subnetID"
 // +kubebuilder:validation:XValidation:rule="has(self.labels) == has(oldSelf.labels)",message="labels cannot be changed; replace the machine",fieldPath=".labels"
 // +kubebuilder:validation:XValidation:rule="has(self.taints) == has(oldSelf.taints)",message="taints cannot be changed; replace the machine",fieldPath=".taints"
@@ -111,6 +112,11 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="isolation cannot be changed; replace the machine"
 	Isolation Isolation `json:"isolation,omitempty"`
+
+	// SimulatePods lets a simulated machine take pods, which no process is behind, copied from the node group when the machine was made.
+	//
+	// +optional
+	SimulatePods bool `json:"simulatePods,omitempty"`
 
 	// SubnetID is the subnet of the machine. It determines the machine's address range and availability zone.
 	//
@@ -247,6 +253,9 @@ type MachineSpec struct {
 	// +optional
 	ProtectedFromScaleIn bool `json:"protectedFromScaleIn,omitempty"`
 }
+
+// TakesPods reports whether pods are bound to the machine's node, so that they are evicted before it goes.
+func (s MachineSpec) TakesPods() bool { return s.Provider.Can(RunPods) || s.SimulatePods }
 
 // Reservation is a request of RunInstances.
 type Reservation struct {

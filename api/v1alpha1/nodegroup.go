@@ -55,6 +55,7 @@ const MaxDrainTimeout = 15 * time.Minute
 // +kubebuilder:validation:XValidation:rule="!has(self.warmPool) || !has(self.warmPool.minSize) || self.warmPool.minSize <= self.scalingConfig.maxSize",message="a warm pool is not larger than its node group: warmPool.minSize must be at most scalingConfig.maxSize",fieldPath=".warmPool.minSize"
 // +kubebuilder:validation:XValidation:rule="!has(self.warmPool) || !has(self.warmPool.maxGroupPreparedCapacity) || self.warmPool.maxGroupPreparedCapacity <= self.scalingConfig.maxSize",message="a warm pool is not larger than its node group: warmPool.maxGroupPreparedCapacity must be at most scalingConfig.maxSize",fieldPath=".warmPool.maxGroupPreparedCapacity"
 // +kubebuilder:validation:XValidation:rule="!has(self.warmPool) || !has(self.instanceTypes) || size(self.instanceTypes) <= 1",message="a node group with several instanceTypes has no warm pool, as EC2 Auto Scaling has none for mixed instances; give one type",fieldPath=".warmPool"
+// +kubebuilder:validation:XValidation:rule="self.provider == 'simulated' || !has(self.simulatePods) || !self.simulatePods",message="only simulated machines simulate pods; leave simulatePods out",fieldPath=".simulatePods"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
 type NodeGroupSpec struct {
 	// Name of the node group, unique within its cluster. EKS's rules for names apply.
@@ -81,6 +82,13 @@ type NodeGroupSpec struct {
 	// cluster's machines may have none only if the owner of the host allows it (muster up --allow-host-root).
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
+
+	// SimulatePods lets simulated machines take pods: pods are scheduled to their nodes, and reported as a kubelet reports them, until they are
+	// deleted or evicted. No process is behind, so nothing answers at a pod's address. Otherwise the nodes have the taint muster.dev/simulated,
+	// and take none. A change does not affect running machines.
+	//
+	// +optional
+	SimulatePods bool `json:"simulatePods,omitempty"`
 
 	ScalingConfig ScalingConfig `json:"scalingConfig"`
 

@@ -104,6 +104,9 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	if drain := g.Spec.DrainTimeout; drain != nil && (drain.Duration < time.Second || drain.Duration > MaxDrainTimeout) {
 		errs = append(errs, field.Invalid(spec.Child("drainTimeout"), drain.Duration.String(), "must be from 1s to 15m"))
 	}
+	if g.Spec.SimulatePods && g.Spec.Provider != ProviderSimulated {
+		errs = append(errs, field.Invalid(spec.Child("simulatePods"), true, "only simulated machines simulate pods; leave it out"))
+	}
 	return append(errs, validateBootstrap(spec, g.Spec)...)
 }
 

@@ -28,7 +28,7 @@ func renewal(t *testing.T, i *installation) {
 	}
 	ports, accountPorts := i.ports()
 	accountConfig := component.Account{State: i.dir, BinDir: i.bin, VPC: true, Places: accountPorts.Places()}
-	c := component.Config{Account: accountConfig, Dir: i.cluster(), Cluster: *wanted.Cluster, Places: ports.Places()}
+	c := component.Config{Account: accountConfig, Dir: i.cluster(), Cluster: *wanted.Cluster, Places: ports.Places(), Simulates: true} // some machines were simulated before
 	raw, err := os.ReadFile(i.cluster().Network())
 	if err == nil {
 		err = json.Unmarshal(raw, &c.Network)

@@ -27,6 +27,7 @@ var machineFields = map[string]machineField{
 	"nodeGroupUID":     {one: "a", other: "b"},
 	"provider":         {one: "local", other: "simulated"},
 	"isolation":        {one: "none", other: "user-namespace"},
+	"simulatePods":     {one: "true", other: "false"},
 	"subnetID":         {one: "subnet-0123456789abcdef0", other: "subnet-0123456789abcdef1"},
 	"labels":           {one: "{a: b}", other: "{a: c}"},
 	"taints":           {one: "[{key: a, effect: NoSchedule}]", other: "[{key: a, effect: NoExecute}]"},

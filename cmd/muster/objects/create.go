@@ -66,7 +66,8 @@ type createCommand struct {
 	isolation, version      string
 	labels, taints          []string
 	dryRun, output          string
-	repair, wait            bool
+	repair, simulatePods    bool
+	wait                    bool
 	timeout                 time.Duration
 }
 
@@ -99,8 +100,9 @@ Made again with the same settings it stays as it is. To change a group: muster s
   # Machines of an older minor than the cluster's
   muster create nodegroup legacy --version 1.35
 
-  # A hundred nodes that run no pods
+  # A hundred nodes that run no pods, and a hundred that report pods as running
   muster create nodegroup many --provider simulated --nodes 100
+  muster create nodegroup busy --provider simulated --nodes 100 --simulate-pods
 
   # The same as a document, for kubectl apply
   muster create nodegroup web --nodes 3 --dry-run=client -o yaml`,
@@ -113,7 +115,8 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.Int32Var(&c.minimum, "min", 0, "fewest machines the group may be scaled to")
 	flags.Int32Var(&c.maximum, "max", 0, fmt.Sprintf("most machines the group may be scaled to (default: %d, or --nodes if that is more; %d for simulated ones)",
 		v1alpha1.DefaultLocalMaxSize, v1alpha1.MaxGroupSize))
-	flags.StringVar(&c.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
+	flags.StringVar(&c.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no programs)")
+	flags.BoolVar(&c.simulatePods, "simulate-pods", false, "let simulated machines take pods, and report them as running")
 	flags.StringVar(&c.version, "version", "", "minor version of Kubernetes of the machines: not newer than the cluster's, and at most three minors older (default: the cluster's)")
 	flags.StringVar(&c.isolation, "isolation", "", "what separates local machines from the host: none, or user-namespace, in which root is nobody outside (default: user-namespace)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
@@ -248,6 +251,7 @@ func (c *createCommand) group(name string, sized, bounded bool) (*v1alpha1.NodeG
 		Taints:        taints,
 		Bootstrap:     bootstrap,
 		Isolation:     v1alpha1.Isolation(c.isolation),
+		SimulatePods:  c.simulatePods,
 		NodeRole:      c.nodeRole,
 	}}
 	if c.repair {

@@ -15,10 +15,10 @@ import (
 
 // NewSimulatorCommand returns the hidden command that runs simulated machines.
 func NewSimulatorCommand() *cobra.Command {
-	var stateDir, cluster, apiServer, caFile string
+	var stateDir, cluster, apiServer, caFile, podReader string
 	command := &cobra.Command{
 		Use:   "simulator",
-		Short: "Run simulated machines: kubelets without pods",
+		Short: "Run simulated machines: kubelets without containers",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := statedir.Open(stateDir)
@@ -30,7 +30,7 @@ func NewSimulatorCommand() *cobra.Command {
 				return fmt.Errorf("reading certificate authority: %w", err)
 			}
 			simulator, err := simulated.NewSimulator(simulated.SimulatorConfig{
-				State: dir, Cluster: cluster, APIServer: apiServer, CA: authority, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				State: dir, Cluster: cluster, APIServer: apiServer, CA: authority, PodReader: podReader, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			})
 			if err != nil {
 				return err
@@ -42,6 +42,7 @@ func NewSimulatorCommand() *cobra.Command {
 	flags.StringVar(&stateDir, "state-dir", statedir.Default(), "directory of everything muster keeps")
 	flags.StringVar(&cluster, "cluster", "", "name of the cluster whose machines it runs")
 	flags.StringVar(&apiServer, "api-server", "", "URL of the API server, as https://127.0.0.1:6443")
+	flags.StringVar(&podReader, "pod-reader", "", "PEM file with the certificate and key of a user who may list and watch pods")
 	flags.StringVar(&caFile, "ca-file", "", "PEM file of the API server's certificate authority")
 	return command
 }

@@ -54,6 +54,8 @@ type upOptions struct {
 	timeout    time.Duration
 	format     string
 
+	simulatePods, simulatePodsSet bool
+
 	nodesSet, providerSet, versionSet, issuerHostSet, hostRootSet bool
 }
 
@@ -82,6 +84,9 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
   # 500 simulated nodes, as an ordinary user
   muster up --provider simulated --nodes 500
 
+  # The same, with nodes that take pods and report them as running
+  muster up --provider simulated --nodes 500 --simulate-pods
+
   # Every step of every node's way in, with its milliseconds
   muster up -o wide
 
@@ -103,10 +108,11 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 // not valid if none is given.
 func (up *upOptions) check(given *pflag.FlagSet) (netip.Prefix, error) {
 	up.nodesSet, up.providerSet, up.versionSet = given.Changed("nodes"), given.Changed("provider"), given.Changed("version")
+	up.simulatePodsSet = given.Changed("simulate-pods")
 	up.issuerHostSet = given.Changed("issuer-host")
 	up.hostRootSet = given.Changed("allow-host-root")
-	if up.file != "" && (up.nodesSet || up.providerSet || up.versionSet) {
-		return netip.Prefix{}, terminal.UsageError{Err: errors.New("--nodes, --provider and --version say what a file says: give either them or --file")}
+	if up.file != "" && (up.nodesSet || up.providerSet || up.versionSet || up.simulatePodsSet) {
+		return netip.Prefix{}, terminal.UsageError{Err: errors.New("--nodes, --provider, --simulate-pods and --version say what a file says: give either them or --file")}
 	}
 	if providers := v1alpha1.ProviderNames(); !slices.Contains(providers, up.provider) {
 		return netip.Prefix{}, fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
@@ -130,6 +136,7 @@ func (up *upOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVarP(&up.file, "file", "f", "", "file with Cluster and NodeGroup documents (muster.yaml in this directory, if there is one)")
 	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
 	flags.StringVar(&up.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local or simulated")
+	flags.BoolVar(&up.simulatePods, "simulate-pods", false, "let simulated machines of the default node group take pods, and report them as running")
 	flags.StringVar(&up.version, "version", "", "minor version of Kubernetes of a new cluster, such as "+release.Default().Minor()+", which is the default")
 	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
 	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept; \"\" is an address of the account's (default this host's name if that is a loopback address)")
@@ -311,7 +318,7 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 	if err != nil {
 		return nil, err
 	}
-	if len(clusters) > 1 && up.Cluster == "" && !up.nodesSet && !up.providerSet && !up.versionSet && !up.dryRun {
+	if len(clusters) > 1 && up.Cluster == "" && !up.nodesSet && !up.providerSet && !up.simulatePodsSet && !up.versionSet && !up.dryRun {
 		if all := up.all(clusters); len(all) > 0 {
 			return all, nil
 		}
@@ -322,6 +329,7 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 	}
 	wanted := clusterconfig.Default(int(up.nodes), v1alpha1.Provider(up.provider))
 	wanted.Cluster.Spec.Version = up.version
+	wanted.NodeGroups[0].Spec.SimulatePods = up.simulatePods
 	withoutIDs(dir, wanted, hostRoot)
 	return []clusterconfig.Config{wanted}, wanted.Validate()
 }
@@ -342,46 +350,6 @@ func (up *upOptions) all(clusters []statedir.Cluster) []clusterconfig.Config {
 		all = append(all, saved)
 	}
 	return all
-}
-
-// saved returns the configuration of the last start, with --nodes applied to its default node group. The provider of
-// that group stays.
-func (up *upOptions) saved() (clusterconfig.Config, error) {
-	cluster, err := up.OpenCluster()
-	if err != nil {
-		return clusterconfig.Config{}, err
-	}
-	saved, err := clusterconfig.Read(cluster.Record())
-	if err != nil {
-		return saved, err
-	}
-	if up.versionSet {
-		saved.Cluster.Spec.Version = up.version
-	}
-	if !up.nodesSet && !up.providerSet {
-		return saved, nil
-	}
-	for _, group := range saved.NodeGroups {
-		if group.Spec.Name != clusterconfig.DefaultNodeGroupName {
-			continue
-		}
-		if up.providerSet && group.Spec.Provider != v1alpha1.Provider(up.provider) {
-			return saved, fmt.Errorf("--provider: the machines of node group %s are %s ones, and stay so: `muster create nodegroup NAME --provider %s` makes others",
-				group.Spec.Name, group.Spec.Provider, up.provider)
-		}
-		if up.nodesSet {
-			size := &group.Spec.ScalingConfig
-			if up.nodes > size.MaxSize {
-				return saved, fmt.Errorf("--nodes: %w", &clusterconfig.MaxSizeError{Group: group.Spec.Name, Most: size.MaxSize, Desired: up.nodes})
-			}
-			size.DesiredSize = up.nodes
-		}
-		return saved, saved.Validate()
-	}
-	if !up.nodesSet {
-		return saved, fmt.Errorf("--provider: this cluster was set up without a node group %q: use `muster create nodegroup NAME --provider %s`", clusterconfig.DefaultNodeGroupName, up.provider)
-	}
-	return saved, fmt.Errorf("--nodes: this cluster was set up without a node group %q: use `muster scale nodegroup NAME %d`", clusterconfig.DefaultNodeGroupName, up.nodes)
 }
 
 func (up *upOptions) printSpecs(dir statedir.Dir, wanted clusterconfig.Config) error {

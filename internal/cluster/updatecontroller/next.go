@@ -232,7 +232,7 @@ func aboutLastNode(d decision, leaving []v1alpha1.Machine, late bool) decision {
 	}
 	for i := range leaving {
 		m := &leaving[i]
-		drains := m.Status.NodeName != "" && m.Spec.Provider.Can(v1alpha1.RunPods)
+		drains := m.Status.NodeName != "" && m.Spec.TakesPods()
 		if drains && meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained) == nil {
 			return wait("machine %s begins to drain", m.Name)
 		}

@@ -67,6 +67,9 @@ type LaunchRequest struct {
 	// or Warmed:Running for one of a warm pool, which does not become a node yet; empty for InService. It is replaced in
 	// every case, as user data is.
 	Lifecycle string `json:"lifecycle,omitempty"`
+	// SimulatePods has a new instance that runs no programs take pods, and report them as running. An instance that
+	// runs programs takes pods all the same.
+	SimulatePods bool `json:"simulatePods,omitempty"`
 	// Pods is how many pods a new instance is to have addresses for, in a range of its own of a subnet; 0 if they have
 	// none of a subnet.
 	Pods int `json:"pods,omitempty"`

@@ -43,6 +43,8 @@ type Record struct {
 	Scaled bool `json:"scaled,omitempty"`
 	// Lifecycle is the state that it is to get to there; see LaunchRequest.
 	Lifecycle string `json:"lifecycle,omitempty"`
+	// SimulatePods is what the instance was first launched with; see LaunchRequest.
+	SimulatePods bool `json:"simulatePods,omitempty"`
 	// VPC and Subnet say where the address is: two VPCs may have the same ones.
 	VPC    string `json:"vpc"`
 	Subnet string `json:"subnet"`
@@ -176,7 +178,8 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Lifecycle: request.Lifecycle,
-		VPC: subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
+		SimulatePods: request.SimulatePods,
+		VPC:          subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
 	}
 	if request.OwnIDs {
 		if record.IDs, err = s.chooseIDs(); err != nil {

@@ -120,9 +120,9 @@ func (r *machines) clusterEnds(ctx context.Context) (bool, error) {
 	return err == nil && !cluster.DeletionTimestamp.IsZero(), nil
 }
 
-// toDrain returns the Node of a machine if there are pods to end on it. Simulated machines run none.
+// toDrain returns the Node of a machine if there are pods to end on it.
 func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) (*corev1.Node, error) {
-	if !m.Spec.Provider.Can(v1alpha1.RunPods) || m.Status.NodeName == "" {
+	if !m.Spec.TakesPods() || m.Status.NodeName == "" {
 		return nil, nil //nolint:nilnil // a missing Node is not an error
 	}
 	instance, err := provider.Get(ctx, m.Name)

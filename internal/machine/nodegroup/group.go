@@ -319,6 +319,7 @@ func newMachine(config Config, group *v1alpha1.NodeGroup, profile, subnet string
 
 			ImageID:         imageOf(config, group),
 			Isolation:       group.Spec.Isolation,
+			SimulatePods:    group.Spec.SimulatePods,
 			InstanceProfile: profile,
 		},
 	}

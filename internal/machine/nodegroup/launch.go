@@ -68,8 +68,8 @@ func (r *machines) launch(
 			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID),
 			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
 			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "", Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
-			OwnIDs:       nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
-			HostRoot:     allowed,
+			OwnIDs:   nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
+			HostRoot: allowed, SimulatePods: m.Spec.SimulatePods,
 			PodSubnetIDs: r.Network.PodSubnetIDs(),
 		}
 		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it

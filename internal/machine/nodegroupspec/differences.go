@@ -27,6 +27,7 @@ func Differences(there, wanted *v1alpha1.NodeGroup) string {
 	version := cmp.Or(is.Version, there.Status.Version)
 	note("version", version, cmp.Or(asked.Version, version))
 	note("isolation", cmp.Or(Isolation(is.Provider, is.Isolation), "none"), cmp.Or(Isolation(asked.Provider, asked.Isolation), "none"))
+	note("simulatePods", is.SimulatePods, asked.SimulatePods)
 	note("bootstrap", Bootstrap(is), Bootstrap(asked))
 	note("nodeRole", cmp.Or(there.Role(), "none"), cmp.Or(wanted.Role(), "none"))
 	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)

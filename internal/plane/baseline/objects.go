@@ -28,6 +28,7 @@ type values struct {
 	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
 	PodCIDR, ServiceCIDR                                 string
 	UserPodWebhook, PodWebhookURL                        string
+	UserSimulator                                        string
 	FileSystem                                           string // id
 	MaxGroupSize, DefaultLocalMaxSize                    int32
 	EndpointAddresses                                    []netip.Addr
@@ -55,6 +56,7 @@ func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, er
 	}
 	return render(files, values{
 		UserPodWebhook:            component.UserPodWebhook,
+		UserSimulator:             component.UserSimulator,
 		PodWebhookURL:             c.PodWebhookURL(),
 		GroupKubeletClients:       component.GroupKubeletClients,
 		GroupAdministrators:       component.GroupAdministrators,

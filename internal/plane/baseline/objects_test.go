@@ -159,6 +159,7 @@ func TestBindings(t *testing.T) {
 			"Group system:nodes: system:node-proxier",
 			"User eks:certificate-controller: eks:certificate-controller",
 			"User eks:certificate-controller: eks:certificate-controller in muster-system",
+			"User muster:simulator: muster:simulator",
 			"User system:anonymous: kubeadm:bootstrap-signer-clusterinfo in kube-public",
 		},
 		"management": {

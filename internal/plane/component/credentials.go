@@ -24,6 +24,8 @@ const (
 	UserAuthenticator = "eks:authenticator"
 	// UserPodWebhook is who gives pods identities, by the name that EKS gives it.
 	UserPodWebhook = "eks:pod-identity-mutating-webhook"
+	// UserSimulator is who reads the pods that are bound to simulated machines.
+	UserSimulator = "muster:simulator"
 	// UserService is `muster serve`.
 	UserService = "muster:service"
 )
@@ -106,7 +108,11 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(c.Issuers.forPods(), []authority.Credential{
+	own := c.Issuers.forPods()
+	if c.Simulates {
+		own = append(own, authority.Credential{Name: Simulator, Authority: authority.Cluster, CommonName: UserSimulator, Client: true})
+	}
+	return append(own, []authority.Credential{
 		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost(), Addresses: reached(c.Places.Etcd, c.Places.EtcdPeer), Client: true},
 		{Name: clientOf(Etcd), Authority: authority.Etcd, CommonName: "kube-apiserver", Client: true},
 		{Name: probeOf(Etcd), Authority: authority.Etcd, CommonName: "probe", Client: true},

@@ -30,7 +30,8 @@ func WayOutSpec(a Account, id string) Spec {
 	}
 }
 
-// simulator runs the simulated machines. It has no credentials: each machine has its own.
+// simulator runs the simulated machines. It reads pods with a certificate of its own; for all else each machine has
+// one.
 func simulator(c Config) (Spec, error) {
 	return Spec{
 		Name: Simulator,
@@ -39,9 +40,11 @@ func simulator(c Config) (Spec, error) {
 			"api-server": c.Places.Published.URL(),
 			"ca-file":    c.Authority("cluster"),
 			"cluster":    c.Cluster.Spec.Name,
+			"pod-reader": c.Credential(Simulator),
 			"state-dir":  string(c.State),
 		})...),
 		Directories: []string{c.State.Machines()},
+		Credentials: sorted(c.Credential(Simulator), c.Authority("cluster")),
 		After:       []string{Front, APIServer},
 	}, nil
 }

@@ -44,6 +44,7 @@ type apiServer struct {
 	life time.Duration
 
 	mutex sync.Mutex
+	podServer
 	// busy answers that many requests with 429 first.
 	busy     int
 	requests map[string]*certificatesv1.CertificateSigningRequest
@@ -89,6 +90,7 @@ func newAPIServer(t *testing.T, life time.Duration) *apiServer {
 	mux.HandleFunc("GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}", s.getLease)
 	mux.HandleFunc("POST /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", s.createLease)
 	mux.HandleFunc("PUT /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}", s.putLease)
+	s.servePods(mux)
 	s.Server = httptest.NewUnstartedServer(s.authenticate(mux))
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
@@ -114,6 +116,7 @@ func (s *apiServer) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		switch {
+		case readsPods(r):
 		case len(r.TLS.PeerCertificates) > 0 && slices.Contains(r.TLS.PeerCertificates[0].Subject.Organization, "system:nodes"):
 		case r.Header.Get("Authorization") == "Bearer "+token && strings.HasSuffix(r.URL.Path, "certificatesigningrequests"):
 			if r.Method == http.MethodPost {
@@ -134,7 +137,7 @@ func (s *apiServer) authenticate(next http.Handler) http.Handler {
 
 // kindOf is the kind of objects that a path is about, in the plural, with the subresource.
 func kindOf(path string) string {
-	for _, kind := range []string{"certificatesigningrequests", "leases", "nodes"} {
+	for _, kind := range []string{"certificatesigningrequests", "leases", "nodes", "pods"} {
 		if _, rest, ok := strings.Cut(path, "/"+kind); ok {
 			if _, subresource, ok := strings.Cut(strings.TrimPrefix(rest, "/"), "/"); ok {
 				return kind + "/" + subresource
@@ -250,6 +253,7 @@ func (s *apiServer) createNode(w http.ResponseWriter, r *http.Request) {
 	}
 	node.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
 	node.UID = types.UID("uid-of-" + node.Name)
+	node.Spec.PodCIDR = podRange(len(s.nodes))
 	s.nodes[node.Name] = node
 	s.answer(w, node)
 }

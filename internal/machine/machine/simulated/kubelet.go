@@ -58,6 +58,7 @@ type kubelet struct {
 	registration registration
 	version      string
 	certificates certificatesclient.CertificateSigningRequestInterface
+	core         coreclient.CoreV1Interface
 	nodes        coreclient.NodeInterface
 	leases       coordinationclient.LeaseInterface
 	lease        *coordinationv1.Lease
@@ -71,8 +72,8 @@ func (s *Simulator) runNode(ctx context.Context, record machine.Record) {
 		simulator: s, record: record, dir: dir, log: s.config.Log.With("machine", record.ID, "node", record.PrivateDNSName),
 		client: clientCredential(dir), serving: servingCredential(dir),
 	}
-	for k.persist(ctx, "joining", k.join) && k.persist(ctx, "asking for serving certificate", k.ensureServing) {
-		err := k.live(ctx)
+	for k.persist(ctx, "joining", k.join) {
+		err := k.serve(ctx)
 		if ctx.Err() != nil {
 			break
 		}
@@ -81,6 +82,17 @@ func (s *Simulator) runNode(ctx context.Context, record machine.Record) {
 	if k.transport != nil {
 		k.transport.CloseIdleConnections()
 	}
+}
+
+// serve is the life of a node that has joined: it runs pods, if it takes any, and renews what it has.
+func (k *kubelet) serve(ctx context.Context) error {
+	if k.record.SimulatePods {
+		defer k.simulator.pods.attach(&podRunner{record: k.record, core: k.core, log: k.log, allocatable: capacityOf(k.record, k.registration)})()
+	}
+	if !k.persist(ctx, "asking for serving certificate", k.ensureServing) {
+		return ctx.Err()
+	}
+	return k.live(ctx)
 }
 
 // persist runs a step until it succeeds; false means that the context has ended first.
@@ -189,7 +201,7 @@ func (k *kubelet) connect() error {
 	}
 	k.transport = transport
 	k.certificates = certificates.CertificateSigningRequests()
-	k.nodes = core.Nodes()
+	k.core, k.nodes = core, core.Nodes()
 	k.leases = coordination.Leases(corev1.NamespaceNodeLease)
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// taint keeps pods away: nothing would run them.
+// taint keeps pods away from a node that takes none.
 func taint() corev1.Taint {
 	return corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 }
@@ -39,13 +39,14 @@ func newNode(record machine.Record, told registration, version string, now metav
 	}
 	maps.Copy(labels, instance(record).Labels())
 	maps.Copy(labels, told.labels)
+	taints := slices.Clone(told.taints)
+	if !record.SimulatePods {
+		taints = append(taints, taint())
+	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: record.PrivateDNSName, Labels: labels},
-		Spec: corev1.NodeSpec{
-			ProviderID: instance(record).ProviderID(),
-			Taints:     append(slices.Clone(told.taints), taint()),
-		},
-		Status: newStatus(record, told, version, corev1.ConditionFalse, now),
+		Spec:       corev1.NodeSpec{ProviderID: instance(record).ProviderID(), Taints: taints},
+		Status:     newStatus(record, told, version, corev1.ConditionFalse, now),
 	}
 }
 
@@ -57,9 +58,8 @@ func instance(record machine.Record) render.Instance {
 	}
 }
 
-// newStatus is what the kubelet reports: a machine that lacks nothing, as large as its instance type, or a small one if
-// that is not known.
-func newStatus(record machine.Record, told registration, version string, ready corev1.ConditionStatus, now metav1.Time) corev1.NodeStatus {
+// capacityOf is how large a machine is: as its instance type, or small if that is not known. Pods may have all of it.
+func capacityOf(record machine.Record, told registration) corev1.ResourceList {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("2"),
 		corev1.ResourceMemory:           resource.MustParse("4Gi"),
@@ -70,6 +70,12 @@ func newStatus(record machine.Record, told registration, version string, ready c
 		capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(kind.VCPUs), resource.DecimalSI)
 		capacity[corev1.ResourceMemory] = *resource.NewQuantity(kind.MemoryBytes(), resource.BinarySI)
 	}
+	return capacity
+}
+
+// newStatus is what the kubelet reports: a machine that lacks nothing.
+func newStatus(record machine.Record, told registration, version string, ready corev1.ConditionStatus, now metav1.Time) corev1.NodeStatus {
+	capacity := capacityOf(record, told)
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}

@@ -26,11 +26,14 @@ type SimulatorConfig struct {
 	// not.
 	APIServer string
 	// CA is the authority of the API server's certificate, as PEM.
-	CA  []byte
-	Log *slog.Logger
+	CA []byte
+	// PodReader is the file with the certificate and key of a user that may list and watch pods. It is read once a
+	// machine takes pods, and again when it is replaced.
+	PodReader string
+	Log       *slog.Logger
 }
 
-// Simulator runs a kubelet without pods for each simulated machine.
+// Simulator runs a kubelet without containers for each simulated machine.
 type Simulator struct {
 	config      SimulatorConfig
 	authorities *x509.CertPool
@@ -41,6 +44,8 @@ type Simulator struct {
 	known   knownVersion
 	// boots are the boots of the machines that run, by id.
 	boots map[string]int64
+	// pods of machines that take any; nil before there is such a machine.
+	pods *pods
 	// settled is when the directory of machines had last changed as it was read, if nothing in it waits to be complete.
 	settled time.Time
 }
@@ -57,8 +62,8 @@ func NewSimulator(config SimulatorConfig) (*Simulator, error) {
 	if err != nil || server.Scheme != "https" || server.Host == "" {
 		return nil, fmt.Errorf("API server %q is not a URL like https://127.0.0.1:6443", config.APIServer)
 	}
-	if config.Log == nil || config.Cluster == "" {
-		return nil, errors.New("the simulator needs a log and the name of its cluster")
+	if config.Log == nil || config.Cluster == "" || config.PodReader == "" {
+		return nil, errors.New("the simulator needs a log, the name of its cluster and a certificate to read pods with")
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(config.CA) {
@@ -101,6 +106,14 @@ func (s *Simulator) Run(ctx context.Context) error {
 		for id, record := range records {
 			if record == nil {
 				continue // it runs already
+			}
+			if record.SimulatePods && s.pods == nil {
+				s.pods = newPods(s)
+				nodes.Go(func() {
+					if err := s.pods.run(ctx); err != nil {
+						s.config.Log.Error("no pods are run", "error", err)
+					}
+				})
 			}
 			machineCtx, cancel := context.WithCancel(ctx)
 			running[id], s.boots[id] = cancel, bootOf(s.config.State.Machine(id))

@@ -95,7 +95,7 @@ func (s *scene) launchFor(t *testing.T, cluster string, i int, token string) mac
 func (s *scene) simulate(t *testing.T) (stop func()) {
 	t.Helper()
 	simulator, err := simulated.NewSimulator(simulated.SimulatorConfig{
-		State: s.dir, Cluster: "Blue", APIServer: s.server.URL, CA: s.authority(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		State: s.dir, Cluster: "Blue", APIServer: s.server.URL, CA: s.authority(), PodReader: s.server.podReaderFile(t), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
