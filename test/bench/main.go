@@ -23,8 +23,8 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
-	simulated := flag.Int("simulated", 500, "simulated nodes of the measurements simulated, memorylimit and joins")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, front, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, scale, speed, volume and warm are others")
+	simulated := flag.Int("simulated", 500, "simulated nodes of the measurements simulated, podstatus, memorylimit and joins")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, front, identities, image, isolation, joins, logins, memory, memorylimit, podnetwork, pods, podstatus, scale, speed, volume and warm are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -61,6 +61,7 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 		"memorylimit": func() error { return benchMemoryLimit(ctx, bin, simulated) },
 		"podnetwork":  func() error { return benchPodNetwork(ctx, bin, rounds) },
 		"pods":        func() error { return benchPods(ctx, bin) },
+		"podstatus":   func() error { return benchSimulatedPods(ctx, bin, simulated) },
 		"scale":       func() error { return benchScale(ctx, bin, rounds) },
 		"simulated":   func() error { return benchSimulated(ctx, bin, simulated) },
 		"speed":       func() error { return benchSpeed(ctx, bin) },
