@@ -213,7 +213,7 @@ func (d *drilledMachine) announced() {
 		}
 		return err
 	})
-	first := d.machines()[d.id]
+	first, began := d.machines()[d.id], time.Now()
 	d.begins("maintenance", "--for", "20s") // in place of the other one
 	d.eventually("maintenance is announced", func() error {
 		out, err := d.leaf("events/maintenance/scheduled")
@@ -225,13 +225,12 @@ func (d *drilledMachine) announced() {
 	if out, err := d.leaf("events/recommendations/rebalance"); err == nil {
 		d.t.Errorf("the other drill goes on: %s", out)
 	}
-	d.reboots(first)
+	d.reboots(first, began)
 }
 
-// reboots waits until the machine has another first process, and its node is Ready.
-func (d *drilledMachine) reboots(first int) {
+// reboots waits until the machine has another first process, and its node is Ready since then. A kubelet says so once.
+func (d *drilledMachine) reboots(first int, began time.Time) {
 	d.t.Helper()
-	began := time.Now()
 	d.eventually("it reboots", func() error {
 		if now := d.machines()[d.id]; now == 0 || now == first {
 			return fmt.Errorf("its first process is %d", now)
@@ -245,6 +244,7 @@ func (d *drilledMachine) reboots(first int) {
 func (d *drilledMachine) stopAndReboot() {
 	d.begins("stop", "--for", "15s")
 	d.is("stopped")
+	began := time.Now()
 	d.eventually("its Node says so", func() error {
 		out, err := d.kubectl("get", "node", d.node, "-o", "jsonpath={.spec.taints[*].key}")
 		if err == nil && !strings.Contains(out, "node.cloudprovider.kubernetes.io/shutdown") {
@@ -254,10 +254,11 @@ func (d *drilledMachine) stopAndReboot() {
 	})
 	d.is("running")
 	d.ends()
-	d.isBack(time.Now().Add(-time.Second))
+	d.isBack(began)
 	first := d.machines()[d.id]
+	began = time.Now()
 	d.begins("reboot")
-	d.reboots(first)
+	d.reboots(first, began)
 }
 
 func (d *drilledMachine) interrupted() {
