@@ -129,11 +129,14 @@ func (d *drilledMachine) withoutPrograms() {
 			}
 			return nil
 		})
-		status, _, _ := d.try("status") // which fails while a node is not Ready
-		machines, _ := d.muster("get", "machines")
-		if note := "has the drill " + program + " until"; !strings.Contains(status, note) || !strings.Contains(machines, "DRILL") {
-			d.t.Errorf("nobody is told of it:\n%s%s", status, machines)
-		}
+		d.eventually("people are told of it", func() error {
+			status, talk, _ := d.try("status") // which fails while a node is not Ready
+			machines, _, err := d.try("get", "machines")
+			if note := "has the drill " + program + " until"; err == nil && (!strings.Contains(status+talk, note) || !strings.Contains(machines, "DRILL")) {
+				err = fmt.Errorf("%s%s%s", status, talk, machines)
+			}
+			return err
+		})
 		if program == "kubelet" {
 			d.nodeIs("Unknown")
 		}
