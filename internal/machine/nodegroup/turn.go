@@ -50,7 +50,7 @@ func (t *turn) live(ctx context.Context) (time.Duration, error) {
 	if t.node, err = t.machines.node(ctx, t.m); err != nil {
 		return 0, t.failed(t.m, "ClusterFailed", err)
 	}
-	t.m.Status.Join = joinlog.Merge(t.m.Status.Join, t.sinceLaunch(t.m)...)
+	t.m.Status.Join = joinlog.Merge(t.m.Status.Join, t.sinceLaunch()...)
 	if wait, waits, err := t.pooled(ctx); err != nil || waits {
 		return wait, err
 	}

@@ -113,10 +113,11 @@ func prepared(m *v1alpha1.Machine) bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionWarmed)
 }
 
-func (r *machines) warmed(m *v1alpha1.Machine, status metav1.ConditionStatus, reason, message string) {
+func (t *turn) warmed(status metav1.ConditionStatus, reason, message string) {
+	m := t.m
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionWarmed, Status: status, Reason: reason, Message: readiness.Shorten(message), ObservedGeneration: m.Generation,
-		LastTransitionTime: metav1.NewTime(r.Now().Truncate(time.Second)),
+		LastTransitionTime: metav1.NewTime(t.Now().Truncate(time.Second)),
 	})
 }
 
@@ -136,19 +137,20 @@ func (t *turn) pooled(ctx context.Context) (wait time.Duration, leaves bool, err
 		wait, err := t.leaveCluster(ctx)
 		return wait, true, err
 	case is == nil, m.Spec.WarmPool == v1alpha1.WarmRunning && t.instance.State != machine.Running:
-		t.warmed(m, metav1.ConditionFalse, reasonPreparing, "the machine boots for the warm pool of its node group")
+		t.warmed(metav1.ConditionFalse, reasonPreparing, "the machine boots for the warm pool of its node group")
 	}
 	return 0, false, nil
 }
 
 // sinceLaunch are the steps that the machine was seen to take since it was launched, or was taken out of a warm pool: what
 // the logs have of an earlier join of the same machine does not count, nor of one that waits in the pool.
-func (r *machines) sinceLaunch(m *v1alpha1.Machine) []v1alpha1.JoinRecord {
+func (t *turn) sinceLaunch() []v1alpha1.JoinRecord {
+	m := t.m
 	if m.Spec.WarmPool != "" {
 		return nil
 	}
 	i := slices.IndexFunc(m.Status.Join, func(record v1alpha1.JoinRecord) bool { return record.Step == v1alpha1.StepLaunched })
-	return slices.DeleteFunc(r.steps.Records(m.Name), func(record v1alpha1.JoinRecord) bool {
+	return slices.DeleteFunc(t.steps.Records(m.Name), func(record v1alpha1.JoinRecord) bool {
 		return i >= 0 && record.Time.Time.Before(m.Status.Join[i].Time.Time)
 	})
 }
@@ -163,7 +165,7 @@ func (t *turn) leaveCluster(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.warmed(m, metav1.ConditionFalse, reasonLeaving, "the machine returns to the warm pool of its node group: its pods go first")
+	t.warmed(metav1.ConditionFalse, reasonLeaving, "the machine returns to the warm pool of its node group: its pods go first")
 	wait, err := t.drain(ctx, m, t.provider, t.drainTime(group), fateOf(m, group))
 	if err != nil {
 		return 0, t.failed(m, "DrainFailed", err)
@@ -204,10 +206,10 @@ func (t *turn) withdraw(ctx context.Context) error {
 	m.Status.Join, m.Status.Node = slices.DeleteFunc(m.Status.Join, afterLaunch), nil
 	meta.RemoveStatusCondition(&m.Status.Conditions, v1alpha1.ConditionDrained)
 	if m.Spec.WarmPool == v1alpha1.WarmStopped { // it has booted before
-		t.warmed(m, metav1.ConditionTrue, reasonPrepared, "the machine has booted, and returned to the warm pool of its node group")
+		t.warmed(metav1.ConditionTrue, reasonPrepared, "the machine has booted, and returned to the warm pool of its node group")
 		return nil
 	}
-	t.warmed(m, metav1.ConditionFalse, reasonPreparing, "the machine boots for the warm pool of its node group")
+	t.warmed(metav1.ConditionFalse, reasonPreparing, "the machine boots for the warm pool of its node group")
 	return nil
 }
 
@@ -224,7 +226,7 @@ func (t *turn) tendWarm() time.Duration {
 	}
 	if !prepared(m) && !t.queued && t.hasBooted() {
 		t.Boots.end(m.Name)
-		t.warmed(m, metav1.ConditionTrue, reasonPrepared, "the machine has booted for the warm pool of its node group")
+		t.warmed(metav1.ConditionTrue, reasonPrepared, "the machine has booted for the warm pool of its node group")
 		t.recorder.Eventf(m, nil, corev1.EventTypeNormal, "Warmed", "Boot", "the machine has booted, and waits in the warm pool of its node group")
 		t.wait = catchUp // its token goes then, and it is shut down if it is to be stopped
 	}

@@ -16,7 +16,7 @@ import (
 // Cut drops every packet from a machine and its pods and to them, or lets packets pass again. It has a table of its own,
 // so that the rules of security groups can change meanwhile. Repeated calls change nothing. The table goes with the VPC's
 // namespace.
-func (n *Network) Cut(ctx context.Context, own Interface, cut bool) error {
+func Cut(ctx context.Context, n *Network, own Interface, cut bool) error {
 	if held, err := isNamespace(n.mount()); err != nil || !held {
 		return err
 	}

@@ -191,7 +191,7 @@ func (a *agent) work(ctx context.Context) {
 	}
 	go shipped.follow(ctx)
 	go loaded.follow(ctx)
-	if !a.entersService(ctx) {
+	if !entersService(ctx, a) {
 		return
 	}
 	a.kubelet.args = func() []string {

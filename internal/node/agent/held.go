@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,7 +37,7 @@ func forgetDrills() error {
 }
 
 // held waits until a program that runs is held, and closes the channel then.
-func (a *agent) held(ctx context.Context, name string) <-chan struct{} {
+func held(ctx context.Context, name string) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		if poll(ctx, heldInterval, func() bool { return isHeld(name) }) {
@@ -47,14 +48,14 @@ func (a *agent) held(ctx context.Context, name string) <-chan struct{} {
 }
 
 // mayRun waits while a drill keeps a program from running. It reports false when the context has ended.
-func (a *agent) mayRun(ctx context.Context, name string) bool {
+func mayRun(ctx context.Context, log *slog.Logger, name string) bool {
 	if !isHeld(name) {
 		return ctx.Err() == nil
 	}
-	a.log.Warn("a drill keeps a program from running", "program", name)
+	log.Warn("a drill keeps a program from running", "program", name)
 	free := poll(ctx, heldInterval, func() bool { return !isHeld(name) })
 	if free {
-		a.log.Info("the drill has ended, the program may run again", "program", name)
+		log.Info("the drill has ended, the program may run again", "program", name)
 	}
 	return free
 }

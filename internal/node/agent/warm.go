@@ -25,7 +25,7 @@ const (
 // entersService waits while the machine is to stay in the warm pool of its node group: it has done everything by now that
 // comes before its kubelet. What it was told may be old when it goes on, so it asks again. It reports false when the
 // context has ended.
-func (a *agent) entersService(ctx context.Context) bool {
+func entersService(ctx context.Context, a *agent) bool {
 	waited, said := false, ""
 	if !poll(ctx, warmInterval, func() bool {
 		state, err := a.metadata.Metadata(ctx, lifecycleLeaf)

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/network/vpc"
 	"muster.dev/muster/internal/node/bootreport"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 var _ machine.Driller = (*Provider)(nil)
@@ -33,7 +34,7 @@ func (p *Provider) Drill(ctx context.Context, id string, effect drill.Effect) er
 	}
 	_, running, err := p.find(id)
 	if err == nil {
-		err = p.cut(ctx, record, running && effect.NoNetwork)
+		err = cutOff(ctx, p.config.State, record, running && effect.NoNetwork)
 	}
 	if err != nil || !running {
 		return err
@@ -43,7 +44,7 @@ func (p *Provider) Drill(ctx context.Context, id string, effect drill.Effect) er
 		return fmt.Errorf("opening the disk of machine %s: %w", id, err)
 	}
 	defer func() { _ = disk.Close() }()
-	return errors.Join(hold(disk, effect.Held), p.fill(id, disk, effect.DiskFull))
+	return errors.Join(hold(disk, effect.Held), fillDisk(p.config.State, id, disk, effect.DiskFull))
 }
 
 // hold has the agent of a machine keep a program from running, and no other.
@@ -67,16 +68,16 @@ func hold(disk *os.Root, program string) error {
 	return nil
 }
 
-// fill takes all space of a machine's disk, or gives it back. The blocks are reserved in the machine's file system and
+// fillDisk takes all space of a machine's disk, or gives it back. The blocks are reserved in the machine's file system and
 // not written, so that the sparse file of the disk, and with it the host's disk, does not grow.
-func (p *Provider) fill(id string, disk *os.Root, full bool) error {
+func fillDisk(dir statedir.Dir, id string, disk *os.Root, full bool) error {
 	if !full {
 		if err := disk.Remove(bootreport.FillerPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("giving back the space of machine %s: %w", id, err)
 		}
 		return nil
 	}
-	if has, err := hasDisk(p.config.State, id); err != nil || !has {
+	if has, err := hasDisk(dir, id); err != nil || !has {
 		return errors.Join(err, fmt.Errorf("the disk of machine %s is a directory of the host, whose disk must not be filled: a machine that is launched where the host can make disks has its own", id))
 	}
 	file, err := disk.OpenFile(bootreport.FillerPath, os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
@@ -105,14 +106,14 @@ func (p *Provider) fill(id string, disk *os.Root, full bool) error {
 	return nil
 }
 
-// cut drops the packets of a machine, or lets them pass.
-func (p *Provider) cut(ctx context.Context, record machine.Record, cut bool) error {
-	network, err := vpc.Open(p.config.State.VPCs(), record.VPC)
+// cutOff drops the packets of a machine, or lets them pass.
+func cutOff(ctx context.Context, dir statedir.Dir, record machine.Record, cut bool) error {
+	network, err := vpc.Open(dir.VPCs(), record.VPC)
 	if errors.Is(err, fs.ErrNotExist) { // no packet passes there
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return network.Cut(ctx, vpc.Interface{Machine: record.ID, Address: record.PrivateIP, PodRange: record.PodRange}, cut)
+	return vpc.Cut(ctx, network, vpc.Interface{Machine: record.ID, Address: record.PrivateIP, PodRange: record.PodRange}, cut)
 }

@@ -274,10 +274,10 @@ func (p *Provider) end(ctx context.Context, id string, grace time.Duration) erro
 		}
 	}
 	if record, err := p.store.Get(providerName, id); err == nil {
-		if err := p.detach(record); err != nil {
+		if err := detach(p.config.State, record); err != nil {
 			return err
 		}
-		if err := p.cut(ctx, record, false); err != nil { // the address is the next machine's
+		if err := cutOff(ctx, p.config.State, record, false); err != nil { // the address is the next machine's
 			return err
 		}
 	}
@@ -288,8 +288,8 @@ func (p *Provider) end(ctx context.Context, id string, grace time.Duration) erro
 }
 
 // detach removes a machine's link, which went with its VPC if that is gone.
-func (p *Provider) detach(record machine.Record) error {
-	network, err := vpc.Open(p.config.State.VPCs(), record.VPC)
+func detach(dir statedir.Dir, record machine.Record) error {
+	network, err := vpc.Open(dir.VPCs(), record.VPC)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
