@@ -82,7 +82,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if progressOf(group) != nil {
 		return reconcile.Result{RequeueAfter: soonest(rolloutAgain, wait)}, nil
 	}
-	wait = soonest(wait, r.repairWait(group), r.untilFailed(machines))
+	wait = soonest(wait, repairWait(group, r.Now()), untilFailed(machines, r.Now()))
 	if slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool { return refusalOf(&m) != nil }) {
 		return reconcile.Result{RequeueAfter: soonest(rolloutAgain, wait)}, nil // it becomes an issue of the group, or goes
 	}

@@ -78,8 +78,8 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	case trouble(machines) != "":
 		// The word of EKS for it: instances are there, and they do not become nodes.
 		reason, message = codeCreation, areReady(status.ReadyReplicas, desired)+"; "+trouble(machines)
-	case r.notJoined(machines) != "":
-		reason, message = codeCreation, areReady(status.ReadyReplicas, desired)+"; "+r.notJoined(machines)
+	case notJoined(machines, r.Now()) != "":
+		reason, message = codeCreation, areReady(status.ReadyReplicas, desired)+"; "+notJoined(machines, r.Now())
 	case r.keptOut(machines) != "":
 		reason, message = "AccessDenied", areReady(status.ReadyReplicas, desired)+"; "+r.keptOut(machines)
 	case progressOf(group) != nil:

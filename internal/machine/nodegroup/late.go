@@ -20,11 +20,11 @@ import (
 const lateAfter = 3 * time.Minute
 
 // untilFailed is how long it is until the next of the machines has failed to join; 0 if none may any more.
-func (r *groups) untilFailed(machines []v1alpha1.Machine) time.Duration {
+func untilFailed(machines []v1alpha1.Machine, now time.Time) time.Duration {
 	var wait time.Duration
 	for i := range machines {
 		if m := &machines[i]; joinsStill(m) {
-			wait = soonest(wait, launchedAt(m).Add(repair.JoinPatience).Sub(r.Now()))
+			wait = soonest(wait, launchedAt(m).Add(repair.JoinPatience).Sub(now))
 		}
 	}
 	return wait
@@ -37,12 +37,12 @@ func joinsStill(m *v1alpha1.Machine) bool {
 
 // notJoined names a machine that is not a node a quarter of an hour after its launch, with what keeps it, and says how
 // many others there are; "" if all are, or may be yet.
-func (r *groups) notJoined(machines []v1alpha1.Machine) string {
+func notJoined(machines []v1alpha1.Machine, now time.Time) string {
 	first, others := "", 0
 	for i := range machines {
 		m := &machines[i]
 		switch {
-		case !joinsStill(m) || r.Now().Before(launchedAt(m).Add(repair.JoinPatience)):
+		case !joinsStill(m) || now.Before(launchedAt(m).Add(repair.JoinPatience)):
 		case first == "":
 			first = fmt.Sprintf("%s is not a node %v after its launch: %s", m.Name, repair.JoinPatience, readiness.Message(m.Status.Conditions))
 		default:

@@ -133,14 +133,14 @@ func (r *groups) tellRepairs(group *v1alpha1.NodeGroup, before *v1alpha1.NodeGro
 }
 
 // repairWait is when repairs of a group are to be looked at again; 0 if a change that matters is heard of.
-func (r *groups) repairWait(group *v1alpha1.NodeGroup) time.Duration {
+func repairWait(group *v1alpha1.NodeGroup, now time.Time) time.Duration {
 	status := group.Status.Repair
 	if status == nil {
 		return 0
 	}
 	var wait time.Duration
 	for _, m := range status.Machines {
-		wait = soonest(wait, m.Due.Sub(r.Now())+time.Second) // times have whole seconds
+		wait = soonest(wait, m.Due.Sub(now)+time.Second) // times have whole seconds
 	}
 	if len(status.Rebooting) > 0 {
 		wait = soonest(wait, rebootAgain)

@@ -182,7 +182,7 @@ func (r *groups) failure(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine,
 	case waited >= roomPatience && ready != nil && ready.Reason == hostroom.Code:
 		return codeCreation, fmt.Sprintf("no room for a new machine for %v: %s", roomPatience, ready.Message)
 	case waited >= rolloutPatience:
-		return codeCreation, fmt.Sprintf("nothing has come of it for %v: %s", rolloutPatience, cmp.Or(trouble(machines), r.notJoined(machines), aboutLeaving(machines), "no new machine is Ready, and none says why"))
+		return codeCreation, fmt.Sprintf("nothing has come of it for %v: %s", rolloutPatience, cmp.Or(trouble(machines), notJoined(machines, r.Now()), aboutLeaving(machines), "no new machine is Ready, and none says why"))
 	}
 	return "", ""
 }

@@ -28,9 +28,10 @@ import (
 )
 
 const (
-	// Wait is how long a condition has to be bad before its machine is repaired, and WaitAccelerated that for the condition
-	// of accelerated hardware.
-	Wait, WaitAccelerated = 30 * time.Minute, 10 * time.Minute
+	// Wait is how long a condition has to be bad before its machine is repaired.
+	Wait = 30 * time.Minute
+	// WaitAccelerated is the same for the condition of accelerated hardware.
+	WaitAccelerated = 10 * time.Minute
 	// JoinPatience is how long a machine may take from its launch to its first Ready, as on EKS.
 	JoinPatience = 15 * time.Minute
 	// small and tolerated are EKS's threshold where the node group sets none: of a larger group more than tolerated

@@ -53,8 +53,8 @@ func (b *Board) Look(look Look, now time.Time) []Event {
 		if found {
 			b.message[r.reason] = message
 		}
-		seen := append(b.seen[r.reason], found)
-		b.seen[r.reason] = seen[max(0, len(seen)-window):]
+		b.seen[r.reason] = append(b.seen[r.reason], found)
+		b.seen[r.reason] = b.seen[r.reason][max(0, len(b.seen[r.reason])-window):]
 		n := b.count(r.reason)
 		b.lasts[r.reason] = n >= r.looks || n > 0 && b.lasts[r.reason]
 		if last, told := b.told[r.reason]; r.event && n >= r.looks && (!told || now.Sub(last) >= EventPause) {

@@ -15,8 +15,10 @@ const (
 	Interval = 30 * time.Second
 	// window is how many looks are remembered: five minutes.
 	window = 10
-	// Heartbeat is how often conditions are written that do not change, and EventPause how often an Event is repeated.
-	Heartbeat, EventPause = 5 * time.Minute, time.Hour
+	// Heartbeat is how often conditions are written that do not change.
+	Heartbeat = 5 * time.Minute
+	// EventPause is how often an Event is repeated.
+	EventPause = time.Hour
 )
 
 // Reason is a reason of EKS's node monitoring agent.
