@@ -128,6 +128,11 @@ type ClusterSpec struct {
 	// +optional
 	DeletionProtection bool `json:"deletionProtection,omitempty"`
 
+	// ZonalShift configures zonal shifts, which is the zonalShiftConfig of EKS. Left out, none can be started.
+	//
+	// +optional
+	ZonalShift *ClusterZonalShift `json:"zonalShift,omitempty"`
+
 	// Tags are the cluster's tags in the AWS API. Policies match them by the condition key aws:ResourceTag/KEY. Kubernetes does not use them.
 	//
 	// +optional
@@ -228,28 +233,6 @@ type ClusterNetwork struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-}
-
-// ClusterControlPlane sets the size of the control plane of a cluster.
-type ClusterControlPlane struct {
-	// Replicas is how many API servers serve at a time. With 2, the end of one closes its connections and nothing else. It can be changed at any
-	// time, without a failed call. Defaults to 1.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2
-	Replicas *int32 `json:"replicas,omitempty"`
-}
-
-// MaxReplicas is how many API servers of a cluster serve at a time, at most.
-const MaxReplicas = 2
-
-// Servers is how many API servers are to serve.
-func (c ClusterControlPlane) Servers() int {
-	if c.Replicas == nil {
-		return 1
-	}
-	return int(min(max(*c.Replicas, 1), MaxReplicas))
 }
 
 // ClusterAPIServer sets the address, the memory and the settings of the API server of a cluster.
@@ -354,6 +337,12 @@ type ClusterStatus struct {
 	// AuthenticationMode is the mode that the authenticator runs in. It is set once all components with that configuration are ready.
 	// +optional
 	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
+
+	// ShiftedZones are the names of the availability zones that an active zonal shift moves the cluster away from. Nothing is launched or repaired
+	// there.
+	// +optional
+	// +listType=atomic
+	ShiftedZones []string `json:"shiftedZones,omitempty"`
 
 	// Identity is the field identity of EKS's DescribeCluster.
 	// +optional

@@ -40,6 +40,7 @@ func Kinds() []Kind {
 		{Object: &NodeGroup{}, List: &NodeGroupList{}, Namespaced: true, Described: true},
 		{Object: &Addon{}, List: &AddonList{}, Namespaced: true, Described: true},
 		{Object: &Update{}, List: &UpdateList{}, Namespaced: true, Described: true},
+		{Object: &ZonalShift{}, List: &ZonalShiftList{}, Namespaced: true, Described: true},
 		{Object: &PodIdentityAssociation{}, List: &PodIdentityAssociationList{}, Namespaced: true, Described: true},
 		{Object: &Machine{}, List: &MachineList{}, Described: true},
 		{Object: &VPC{}, List: &VPCList{}, Described: true},

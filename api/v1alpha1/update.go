@@ -95,7 +95,7 @@ type UpdateSpec struct {
 
 // UpdateType is the type of an update in the EKS API.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;ControlPlaneComponentConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;EtcdDefragmentation;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;ControlPlaneComponentConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;EtcdDefragmentation;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate;ZonalShiftConfigUpdate
 type UpdateType string
 
 // The types of updates.
@@ -114,6 +114,7 @@ const (
 	UpdateVersion            UpdateType = "VersionUpdate" // of a cluster or a node group
 	UpdateRollback           UpdateType = "VersionRollback"
 	UpdateVPCConfig          UpdateType = "VpcConfigUpdate"
+	UpdateZonalShiftConfig   UpdateType = "ZonalShiftConfigUpdate"
 )
 
 // UpdateParam is a parameter of a change.
@@ -165,6 +166,11 @@ type UpdateChange struct {
 	//
 	// +optional
 	DeletionProtection *bool `json:"deletionProtection,omitempty"`
+
+	// ZonalShiftEnabled is whether zonal shifts of the cluster can be started.
+	//
+	// +optional
+	ZonalShiftEnabled *bool `json:"zonalShiftEnabled,omitempty"`
 
 	// Logging is the complete new list of enabled log types.
 	//

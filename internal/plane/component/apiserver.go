@@ -140,7 +140,7 @@ func apiServer(c Config, slot int) (Spec, error) {
 		"tls-min-version":                      "VersionTLS12",
 		"tls-private-key-file":                 credential,
 	}
-	maps.Copy(values, apiServerSettings(c.Cluster.Spec.APIServer.APIServerSettings))
+	maps.Copy(values, apiServerSettings(c))
 	maps.Copy(values, etcdFlags("/registry", c.etcdMembers(), c.Authority(Etcd), c.Credential(clientOf(Etcd))))
 	tokens, err := kubeconfig(webhook, c.Places.Authenticator.URL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
 	if err != nil {

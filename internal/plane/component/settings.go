@@ -13,8 +13,9 @@ import (
 )
 
 // apiServerSettings are the flags of how an API server ends, and those that users choose.
-func apiServerSettings(wanted v1alpha1.APIServerSettings) map[string]string {
-	values := endFlags()
+func apiServerSettings(c Config) map[string]string {
+	wanted, values := c.Cluster.Spec.APIServer.APIServerSettings, endFlags()
+	maps.Copy(values, zonalShiftFlags(c))
 	maps.Copy(values, verbosity(wanted.LogLevel))
 	if wanted.EventTTL != nil {
 		values["event-ttl"] = wanted.EventTTL.Duration.String()

@@ -37,6 +37,9 @@ type Release struct {
 	// Kinds are those whose objects the minor serves by default and the minor before does not: what api/discovery of
 	// k8s.io/kubernetes has in a version without alpha or beta. Kinds that came before the first minor are not listed.
 	Kinds []Kind
+	// BetaMutatingPolicies reports whether MutatingAdmissionPolicies are a beta of the minor, off by default, in v1beta1 of their group
+	// (apiserver, pkg/features: beta since 1.34, on in v1 since 1.36).
+	BetaMutatingPolicies bool
 	// Kubelet are fields of the kubelet's configuration besides those of every release. They win, and lose to a user's.
 	Kubelet map[string]any
 	// Dates of the minor. Dates that are not known are not told.
@@ -96,11 +99,11 @@ type List []Release
 func All() List {
 	return List{
 		{
-			Version: "v1.34.10", Folder: "1.34",
+			Version: "v1.34.10", Folder: "1.34", BetaMutatingPolicies: true,
 			Dates: Dates{day(2025, time.October, 2), day(2026, time.December, 2), day(2027, time.December, 2), EKS},
 		},
 		{
-			Version: "v1.35.8", Folder: "1.35",
+			Version: "v1.35.8", Folder: "1.35", BetaMutatingPolicies: true,
 			Dates: Dates{day(2026, time.January, 27), day(2027, time.March, 27), day(2028, time.March, 27), EKS},
 		},
 		{
