@@ -126,10 +126,15 @@ func (r parts) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machin
 	return nil
 }
 
-// uncordon has a Node take pods again that a rollout or a repair has cordoned.
+// uncordon has a Node take pods again that a rollout or a repair has cordoned. In a zone that is shifted away from, it does
+// so when the zonal shift ends.
 func (r parts) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
 	before := node.DeepCopy()
-	node.Spec.Unschedulable = false
+	if _, shifted := node.Annotations[v1alpha1.AnnotationZonalShift]; shifted {
+		node.Annotations[v1alpha1.AnnotationZonalShift] = v1alpha1.NodeCordonedByShift
+	} else {
+		node.Spec.Unschedulable = false
+	}
 	if node.Annotations[v1alpha1.AnnotationCordoned] == cordonedAndOut {
 		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/plan"
@@ -19,6 +21,7 @@ const (
 	reasonNoSubnet = "Ec2SubnetNotFound"
 	reasonFull     = "InsufficientFreeAddresses"
 	reasonPodZone  = "Ec2SubnetInvalidConfiguration"
+	reasonShifted  = "ZonalShift" // Muster's own: EKS says nothing
 )
 
 // roomAgain is how often it is looked whether there are addresses for machines that found none, or a subnet that was
@@ -120,7 +123,32 @@ func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machine
 	if len(subnets) == 0 {
 		return nil, nil, &problem{reason: reasonNoSubnet, again: roomAgain, message: fmt.Sprintf("no subnet of the cluster is left in %s: name others in spec.subnetIDs", r.Network.VPCID)}
 	}
-	return subnets, room, nil
+	subnets, err = r.notShifted(ctx, subnets)
+	return subnets, room, err
+}
+
+// shiftedZones are the names of the zones that a zonal shift moves the cluster away from: nothing is launched or
+// repaired there, and no machine is moved there.
+func (r parts) shiftedZones(ctx context.Context) ([]string, error) {
+	of := &v1alpha1.Cluster{}
+	err := r.management.Get(ctx, client.ObjectKey{Namespace: r.namespace(), Name: r.namespace()}, of)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the cluster's shifted zones: %w", err)
+	}
+	return of.Status.ShiftedZones, nil
+}
+
+// notShifted are the subnets in zones that the cluster is not shifted away from. It returns a *problem if all are.
+func (r *groups) notShifted(ctx context.Context, subnets []plan.Subnet) ([]plan.Subnet, error) {
+	zones, err := r.shiftedZones(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left := slices.DeleteFunc(slices.Clone(subnets), func(s plan.Subnet) bool { return slices.Contains(zones, s.Zone) })
+	if len(left) == 0 {
+		return nil, &problem{reason: reasonShifted, again: roomAgain, message: fmt.Sprintf("all subnets of the group are in %s, which a zonal shift moves the cluster away from: cancel the shift, or name a subnet in another zone in spec.subnetIDs", strings.Join(zones, ", "))}
+	}
+	return left, nil
 }
 
 // subnetsOf are the subnets that a group's machines may be in, by its own word or its cluster's.

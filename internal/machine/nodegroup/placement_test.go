@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
@@ -61,6 +62,7 @@ func TestPlacement(t *testing.T) {
 		named           []v1alpha1.SubnetID
 		desired         int32
 		deleting        string
+		shifted         []string
 		want            string
 		reason, message string
 	}{
@@ -72,12 +74,16 @@ func TestPlacement(t *testing.T) {
 		"no such subnet":             {rooms: map[string]int{subnetA: 9, subnetB: 9}, named: []v1alpha1.SubnetID{subnetC}, desired: 1, want: "0 0 0", reason: reasonNoSubnet, message: subnetC},
 		"one that is deleted":        {rooms: map[string]int{subnetA: 9, subnetB: 9}, deleting: subnetB, desired: 3, want: "3 0 0"},
 		"a named one that is":        {rooms: map[string]int{subnetA: 9, subnetB: 9}, named: []v1alpha1.SubnetID{subnetB}, deleting: subnetB, desired: 1, want: "0 0 0", reason: reasonNoSubnet, message: "is being deleted"},
+		"a zone that is shifted":     {rooms: map[string]int{subnetA: 9, subnetB: 9}, shifted: []string{"us-east-1a"}, desired: 3, want: "0 3 0"},
+		"only that zone":             {rooms: map[string]int{subnetA: 9, subnetB: 9}, named: []v1alpha1.SubnetID{subnetA}, shifted: []string{"us-east-1a"}, desired: 1, want: "0 0 0", reason: reasonShifted, message: "cancel the shift"},
 		"none of the cluster's left": {rooms: map[string]int{subnetC: 9}, desired: 1, want: "0 0 0", reason: reasonNoSubnet, message: "name others"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := newTestGroup(test.desired)
 			group.Spec.SubnetIDs = test.named
-			w := newWorld(t, newTestCluster(), group)
+			of := newTestCluster()
+			of.Status.ShiftedZones = test.shifted
+			w := newWorld(t, of, group)
 			small(w, test.rooms)
 			if test.deleting != "" {
 				subnet := &v1alpha1.Subnet{ObjectMeta: metav1.ObjectMeta{Name: test.deleting, Finalizers: []string{v1alpha1.FinalizerSubnet}}}
@@ -106,6 +112,15 @@ func TestPlacement(t *testing.T) {
 			small(w, map[string]int{subnetA: 9, subnetB: 9, subnetC: 9}) // somebody made room, which nobody tells of
 			if test.deleting != "" {
 				return
+			}
+			if test.shifted != nil { // the shift is over
+				if err := w.management.Get(t.Context(), client.ObjectKeyFromObject(of), of); err != nil {
+					t.Fatal(err)
+				}
+				of.Status.ShiftedZones = nil
+				if err := w.management.Status().Update(t.Context(), of); err != nil {
+					t.Fatal(err)
+				}
 			}
 			mustReconcile(t, r, "workers")
 			if got := len(w.list(t)); got != int(test.desired) {

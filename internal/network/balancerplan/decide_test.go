@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/network/loadbalancer"
 )
 
@@ -150,6 +151,9 @@ func TestNodesAsTargets(t *testing.T) {
 		node("b", "172.31.0.6"),
 		node("a", "172.31.0.5", func(n *corev1.Node) { n.Spec.Unschedulable = true }), // its pods run on
 		node("excluded", "172.31.0.7", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }),
+		node("shifted", "172.31.0.10", func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.AnnotationZonalShift: v1alpha1.NodeCordonedByShift}
+		}),
 		node("going", "172.31.0.8", func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.NewTime(time.Unix(1, 0))) }),
 		node("drained", "172.31.0.9", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: taintToBeDeleted}} }),
 		node("nowhere", "fd00::1"),

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/network/loadbalancer"
 )
 
@@ -97,7 +98,8 @@ func slicePort(port corev1.ServicePort, ports []discoveryv1.EndpointPort) uint16
 }
 
 // nodeTargets are the nodes, at the port that kube-proxy opens on each. Whether a node is Ready does not matter: a
-// kubelet that does not answer says nothing about the pods (KEP-3458). Checks find out.
+// kubelet that does not answer says nothing about the pods (KEP-3458). Checks find out. A node of a zone that a zonal
+// shift moves the cluster away from gets no new connections.
 func nodeTargets(port corev1.ServicePort, nodes []corev1.Node) []loadbalancer.Target {
 	found := map[netip.AddrPort]bool{}
 	number := portNumber(port.NodePort)
@@ -105,7 +107,8 @@ func nodeTargets(port corev1.ServicePort, nodes []corev1.Node) []loadbalancer.Ta
 		return nil
 	}
 	for _, node := range nodes {
-		if _, excluded := node.Labels[corev1.LabelNodeExcludeBalancers]; excluded {
+		_, excluded := node.Labels[corev1.LabelNodeExcludeBalancers]
+		if _, shifted := node.Annotations[v1alpha1.AnnotationZonalShift]; shifted || excluded {
 			continue
 		}
 		leaving := !node.DeletionTimestamp.IsZero() ||

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/network/balancerplan"
 )
 
@@ -58,7 +59,11 @@ func ClusterOptions(options *cluster.Options) {
 // slimNode leaves what decisions about targets need.
 func slimNode(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
+		annotations := node.Annotations
 		node.ManagedFields, node.Annotations = nil, nil
+		if value, shifted := annotations[v1alpha1.AnnotationZonalShift]; shifted {
+			node.Annotations = map[string]string{v1alpha1.AnnotationZonalShift: value}
+		}
 		node.Status = corev1.NodeStatus{Addresses: node.Status.Addresses}
 	}
 	return object, nil
@@ -119,7 +124,9 @@ func nodeChanged(change event.TypedUpdateEvent[*corev1.Node]) bool {
 	before, after := change.ObjectOld, change.ObjectNew
 	_, was := before.Labels[corev1.LabelNodeExcludeBalancers]
 	_, is := after.Labels[corev1.LabelNodeExcludeBalancers]
-	return was != is || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+	_, wasShifted := before.Annotations[v1alpha1.AnnotationZonalShift]
+	_, isShifted := after.Annotations[v1alpha1.AnnotationZonalShift]
+	return was != is || wasShifted != isShifted || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 		!equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses)
 }
