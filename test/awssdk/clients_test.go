@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -22,6 +23,7 @@ import (
 func clients() []client {
 	return []client{
 		{service: "eks", make: func(config aws.Config) any { return eks.NewFromConfig(config) }},
+		{service: "arc-zonal-shift", make: func(config aws.Config) any { return arczonalshift.NewFromConfig(config) }},
 		{service: "autoscaling", make: func(config aws.Config) any { return autoscaling.NewFromConfig(config) }},
 		{service: "ec2", make: func(config aws.Config) any { return ec2.NewFromConfig(config) }},
 		{service: "ssm", make: func(config aws.Config) any { return ssm.NewFromConfig(config) }},

@@ -28,7 +28,7 @@ import (
 // and the clients with a schema also have those of answers and errors.
 func snapshots(t *testing.T, c client) string {
 	t.Helper()
-	name := map[string]string{"logs": "cloudwatchlogs", "elasticfilesystem": "efs"}[c.service]
+	name := map[string]string{"arc-zonal-shift": "arczonalshift", "logs": "cloudwatchlogs", "elasticfilesystem": "efs"}[c.service]
 	if name == "" {
 		name = c.service
 	}

@@ -69,6 +69,7 @@ func Services() []Service {
 	return []Service{
 		{Name: "eks", Actions: eksActions(), Resources: eksResources()},
 		{Name: "eks-auth", Actions: eksauthActions(), Resources: eksauthResources()},
+		{Name: "arc-zonal-shift", Actions: zonalShiftActions(), Resources: zonalShiftResources()},
 		{Name: "ec2", Actions: ec2Actions(), Resources: ec2Resources()},
 		{Name: "autoscaling", Actions: autoscalingActions(), Resources: autoscalingResources()},
 		{Name: "ssm", Actions: ssmActions(), Resources: ssmResources()},

@@ -60,6 +60,9 @@ func refused(t Target, reason string) error {
 		if t.Service == "elasticfilesystem" {
 			return awsfault.Errorf("BadRequest", "%s", reason)
 		}
+		if t.Service == "arc-zonal-shift" {
+			return awsfault.Errorf("ValidationException", "%s", reason)
+		}
 		return awsfault.Errorf("InvalidRequestException", "%s", reason)
 	case awsshape.JSON10, awsshape.JSON11:
 		return awsfault.Errorf("UnsupportedOperationException", "%s", reason)

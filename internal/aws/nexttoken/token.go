@@ -103,6 +103,8 @@ func codeOf(service string) string {
 	switch service {
 	case "ec2", "autoscaling", "ssm":
 		return "InvalidNextToken"
+	case "arc-zonal-shift":
+		return "ValidationException"
 	case "kms":
 		return "InvalidMarkerException"
 	case "ecr", "eks", "logs":

@@ -105,7 +105,7 @@ func refusal(service string) error {
 	switch service {
 	case "ec2":
 		return awsfault.Errorf("RequestLimitExceeded", "Request limit exceeded.").WithStatus(503)
-	case "eks", "eks-auth", "elasticfilesystem":
+	case "eks", "eks-auth", "arc-zonal-shift", "elasticfilesystem":
 		return awsfault.Errorf("ThrottlingException", "Rate exceeded").WithStatus(429)
 	case "autoscaling", "sts", "iam":
 		return awsfault.Errorf("Throttling", "Rate exceeded")

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/nexttoken"
+	"muster.dev/muster/internal/cloud/arczonalshift"
 	"muster.dev/muster/internal/cloud/autoscaling"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
@@ -89,6 +90,9 @@ func Register(front *awsfront.Front, c Config) error {
 	if err := ec2.Register(front, ec2.Config{
 		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, Room: c.Room, LaunchWait: launchWait,
 	}); err != nil {
+		return err
+	}
+	if err := arczonalshift.Register(front, account); err != nil {
 		return err
 	}
 	if err := autoscaling.Register(front, account); err != nil {

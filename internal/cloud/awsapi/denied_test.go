@@ -131,6 +131,8 @@ func TestDeniedInAWSWords(t *testing.T) {
 		{"logs PutRetentionPolicy {\"logGroupName\":\"/a\",\"retentionInDays\":1}", "400 logs:PutRetentionPolicy on resource: " + arn + "logs:us-east-1:000000000000:log-group:/a:log-stream:"},
 		{"logs ListTagsForResource {\"resourceArn\":\"arn:aws:logs:us-east-1:000000000000:log-group:/a\"}", "400 logs:ListTagsForResource on resource: " + arn + "logs:us-east-1:000000000000:log-group:/a because"},
 		{"ssm GetParameter {\"Name\":\"/aws/service/eks/x\"}", "400 ssm:GetParameter on resource: " + arn + "ssm:us-east-1::parameter/aws/service/eks/x"},
+		{"arc-zonal-shift GET /zonalshifts", "403 arc-zonal-shift:ListZonalShifts on resource: *"},
+		{"arc-zonal-shift GET /managedresources/arn%3Aaws%3Aeks%3Aus-east-1%3A000000000000%3Acluster%2Fabsent", "403 arc-zonal-shift:GetManagedResource on resource: " + arn + "eks:us-east-1:000000000000:cluster/absent"},
 		// EFS names no resource and gives no reason.
 		{"elasticfilesystem GET /2015-02-01/file-systems", "403 elasticfilesystem:DescribeFileSystems on the specified resource"},
 		{"elasticfilesystem POST /2015-02-01/file-systems {\"CreationToken\":\"a\"}", "403 elasticfilesystem:CreateFileSystem on the specified resource"},

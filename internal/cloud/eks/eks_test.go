@@ -266,7 +266,6 @@ func TestClustersThatAreRefused(t *testing.T) {
 		"a tag of AWS's":        {`"team"`, `"aws:team"`, "aws:"},
 		"auto mode":             {`"tags"`, `"computeConfig":{"enabled":true},"tags"`, "Muster has no computeConfig"},
 		"its storage":           {`"tags"`, `"storageConfig":{"blockStorage":{"enabled":true}},"tags"`, "Muster has no storageConfig"},
-		"zonal shift":           {`"tags"`, `"zonalShiftConfig":{"enabled":true},"tags"`, "Muster has no zonalShiftConfig"},
 		"what is not here":      {`"tags"`, `"outpostConfig":{"outpostArns":["a"],"controlPlaneInstanceType":"m5"},"tags"`, "does not support outpostConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,7 +84,9 @@ func TestUpdatesOfACluster(t *testing.T) {
 		"the same settings":   {`{"kubeApiServerConfig":{"eventTtl":"1h"},"kubeSchedulerConfig":{"nodeResourcesFit":{"scoringStrategy":{"type":"LeastAllocated"}}}}`, "No changes needed for the control plane component config provided"},
 		"no settings":         {`{"kubeApiServerConfig":{}}`, "No changes needed"},
 		"settings and others": {`{"kubeApiServerConfig":{"eventTtl":"30m"},"deletionProtection":true}`, "Only one type of update"},
-		"what is not here":    {`{"zonalShiftConfig":{"enabled":true}}`, "does not support zonalShiftConfig"},
+		"what is not here":    {`{"computeConfig":{"enabled":true}}`, "does not support computeConfig"},
+		"no shifts already":   {`{"zonalShiftConfig":{"enabled":false}}`, "No changes needed: zonalShiftConfig.enabled is false already"},
+		"shifts and others":   {`{"zonalShiftConfig":{"enabled":true},"deletionProtection":true}`, "Only one type of update"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -99,6 +101,7 @@ func TestUpdatesOfACluster(t *testing.T) {
 		{`{"resourcesVpcConfig":{"endpointPrivateAccess":true}}`, "EndpointAccessUpdate", `{"type":"EndpointPrivateAccess","value":"true"}`},
 		{`{"resourcesVpcConfig":{"securityGroupIds":["` + groupHere + `"]}}`, "VpcConfigUpdate", `{"type":"SecurityGroups","value":"` + groupHere + `"}`},
 		{`{"upgradePolicy":{"supportType":"STANDARD"}}`, "UpgradePolicyUpdate", `{"type":"UpgradePolicy","value":"STANDARD"}`},
+		{`{"zonalShiftConfig":{"enabled":true}}`, "ZonalShiftConfigUpdate", `{"type":"ZonalShiftConfig","value":"{\"enabled\":true}"}`},
 		{
 			`{"kubeApiServerConfig":{"eventTtl":"30m"},"kubeSchedulerConfig":{"nodeResourcesFit":{"scoringStrategy":{"type":"MostAllocated"}}}}`, "ControlPlaneComponentConfigUpdate",
 			`"params":[{"type":"KubeApiServerConfig","value":"{\"eventTtl\":\"30m\"}"},{"type":"KubeSchedulerConfig","value":"{\"nodeResourcesFit\":{\"scoringStrategy\":{\"type\":\"MostAllocated\"}}}"}]`,

@@ -220,11 +220,14 @@ func TestListsThatAreAlwaysEmpty(t *testing.T) {
 	w.ask("GET", "/eks-anywhere-subscriptions", "", 403)
 }
 
-// What is off is not refused, and not told of.
+// What is off is not refused. Features that no cluster has are not told of.
 func TestFeaturesThatAreOff(t *testing.T) {
 	w := newWorld(t, nil)
 	off := `"computeConfig":{"enabled":false},"storageConfig":{"blockStorage":{"enabled":false}},"zonalShiftConfig":{"enabled":false},"tags"`
-	if answer := w.ask("POST", "/clusters", strings.Replace(makeOne, `"tags"`, off, 1), 200); strings.Contains(answer, "Config\":{\"enabled") {
+	if answer := w.ask("POST", "/clusters", strings.Replace(makeOne, `"tags"`, off, 1), 200); strings.Count(answer, "Config\":{\"enabled") != 1 || !strings.Contains(answer, `"zonalShiftConfig":{"enabled":false}`) {
+		t.Error(answer)
+	}
+	if answer := w.ask("POST", "/clusters", strings.NewReplacer("Blue_1", "Blue_2", `"tags"`, `"zonalShiftConfig":{"enabled":true},"tags"`).Replace(makeOne), 200); !strings.Contains(answer, `"zonalShiftConfig":{"enabled":true}`) {
 		t.Error(answer)
 	}
 	if asked := strings.Join(w.gate.Asked, " "); !strings.Contains(asked, "eks:blockstorageenabled=false") || !strings.Contains(asked, "eks:computeconfigenabled=false") || !strings.Contains(asked, "eks:zonalshiftenabled=false") {

@@ -29,6 +29,9 @@ func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChang
 	if change.DeletionProtection != nil {
 		c.Spec.DeletionProtection = *change.DeletionProtection
 	}
+	if change.ZonalShiftEnabled != nil {
+		c.Spec.ZonalShift = &v1alpha1.ClusterZonalShift{Enabled: *change.ZonalShiftEnabled}
+	}
 	if change.Logging != nil {
 		c.Spec.EKS.LoggingTypes = change.Logging.Types
 	}

@@ -73,6 +73,8 @@ func (w *world) named(service, name string) string {
 		return "arn:aws:ecr:" + w.config.Region + ":" + account + ":repository/live"
 	}
 	for _, known := range []struct{ suffix, value string }{
+		{"ResourceIdentifier", "arn:aws:eks:" + w.config.Region + ":" + account + ":cluster/" + first},
+		{"ZonalShiftId", "0b1c2d3e-4f50-4172-8394-a5b6c7d8e9f0"},
 		{"FileSystemId", "fs-0123456789abcdef0"},
 		{"AccessPointId", "fsap-0123456789abcdef0"},
 		{"MountTargetId", "fsmt-0123456789abcdef0"},
@@ -117,7 +119,7 @@ func (w *world) named(service, name string) string {
 func TestDenied(t *testing.T) {
 	w := newWorld(t)
 	nobody := w.nobody()
-	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs}
+	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs, "arc-zonal-shift": nobody.zonal}
 	for _, name := range answered() {
 		t.Run(name, func(t *testing.T) {
 			service, action, _ := strings.Cut(name, ":")
@@ -218,7 +220,7 @@ func TestDeniedIsAskedOfAll(t *testing.T) {
 		asked[service] = true
 	}
 	for _, service := range slices.Sorted(maps.Keys(asked)) {
-		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem"}, service) {
+		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem", "arc-zonal-shift"}, service) {
 			t.Errorf("%s has no client here", service)
 		}
 	}

@@ -27,6 +27,7 @@ func tables() []struct {
 		{"elasticfilesystem", efsActions()},
 		{"autoscaling", autoscalingActions()},
 		{"eks", slices.Concat(addonActions(), authorityActions())},
+		{"arc-zonal-shift", zonalShiftActions()},
 	}
 }
 

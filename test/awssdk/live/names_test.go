@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -64,6 +65,10 @@ func TestServicesByTheirNames(t *testing.T) {
 		"kms": func() error { _, err := kms.NewFromConfig(c).ListKeys(t.Context(), &kms.ListKeysInput{}); return err },
 		"ecr": func() error {
 			_, err := ecr.NewFromConfig(c).DescribeRepositories(t.Context(), &ecr.DescribeRepositoriesInput{})
+			return err
+		},
+		"arc-zonal-shift": func() error {
+			_, err := arczonalshift.NewFromConfig(c).ListZonalShifts(t.Context(), &arczonalshift.ListZonalShiftsInput{})
 			return err
 		},
 		"elasticfilesystem": func() error {

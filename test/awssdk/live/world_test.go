@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -52,6 +53,7 @@ type world struct {
 	logs        *cloudwatchlogs.Client
 	ecr         *ecr.Client
 	efs         *efs.Client
+	zonal       *arczonalshift.Client
 	iam         *iam.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
@@ -102,7 +104,7 @@ func (w *world) as(c aws.Config) *world {
 	other := *w
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
-	other.ecr, other.efs = ecr.NewFromConfig(c), efs.NewFromConfig(c)
+	other.ecr, other.efs, other.zonal = ecr.NewFromConfig(c), efs.NewFromConfig(c), arczonalshift.NewFromConfig(c)
 	other.ssm, other.kms, other.logs, other.iam = ssm.NewFromConfig(c), kms.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c), iam.NewFromConfig(c)
 	return &other
 }

@@ -18,6 +18,7 @@ type service struct {
 func services() []service {
 	return []service{
 		{name: "eks", client: "eks", protocol: "restjson"},
+		{name: "arc-zonal-shift", client: "arczonalshift", protocol: "restjson"},
 		{name: "autoscaling", client: "autoscaling", protocol: "query"},
 		{name: "ec2", client: "ec2", protocol: "ec2query", operations: strings.Fields(ec2)},
 		{name: "ssm", client: "ssm", protocol: "awsjson1.1", operations: strings.Fields(ssm)},

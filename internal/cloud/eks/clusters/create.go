@@ -41,18 +41,35 @@ type createClusterInput struct {
 	BootstrapSelfManagedAddons                 *bool
 	DeletionProtection                         *bool
 	EncryptionConfig                           []encryption
-	ComputeConfig, ZonalShiftConfig            *onOff
+	ComputeConfig                              *onOff
+	ZonalShiftConfig                           *onOff
 	StorageConfig                              *struct{ BlockStorage *onOff }
 
 	componentconfig.Request
 }
 
-// onOff is a feature of EKS that clusters here do not have: off, if it is named at all.
+// onOff is a feature of EKS that can be turned on.
 type onOff struct{ Enabled *bool }
+
+// on reports whether the feature is on; otherwise is the answer where nothing says so.
+func (f *onOff) on(otherwise bool) bool {
+	if f == nil {
+		return otherwise
+	}
+	return eksresource.Deref(f.Enabled, otherwise)
+}
+
+// zonalShift is what a cluster's spec has of the feature; nil where nothing was asked for.
+func (f *onOff) zonalShift() *v1alpha1.ClusterZonalShift {
+	if f == nil {
+		return nil
+	}
+	return &v1alpha1.ClusterZonalShift{Enabled: f.on(false)}
+}
 
 // absent refuses the features that cannot be turned on.
 func (in *createClusterInput) absent() error {
-	features := map[string]*onOff{"computeConfig (EKS Auto Mode)": in.ComputeConfig, "zonalShiftConfig": in.ZonalShiftConfig}
+	features := map[string]*onOff{"computeConfig (EKS Auto Mode)": in.ComputeConfig}
 	if in.StorageConfig != nil {
 		features["storageConfig.blockStorage (EKS Auto Mode)"] = in.StorageConfig.BlockStorage
 	}
@@ -176,7 +193,7 @@ func (a *API) wanted(in *createClusterInput) (*v1alpha1.Cluster, error) {
 	slug := v1alpha1.ClusterSlug(in.Name)
 	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: slug}, Spec: v1alpha1.ClusterSpec{
 		Name: in.Name, DeletionProtection: eksresource.Deref(in.DeletionProtection, false), EKS: v1alpha1.ClusterEKS{RoleARN: in.RoleARN},
-		BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons,
+		BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, ZonalShift: in.ZonalShiftConfig.zonalShift(),
 	}}
 	if err := in.absent(); err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ type cluster struct {
 	AccessConfig                                                   accessConfig
 	UpgradePolicy                                                  upgradePolicy
 	DeletionProtection                                             *bool
+	ZonalShiftConfig                                               *onOff
 	EncryptionConfig                                               []encryption
 
 	componentconfig.Request
@@ -91,6 +92,9 @@ func (a *API) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 		UpgradePolicy:           upgradePolicy{cmp.Or(eks.SupportType, extended)},
 		DeletionProtection:      new(c.Spec.DeletionProtection),
 		Request:                 componentconfig.Show(c.Spec),
+	}
+	if shift := c.Spec.ZonalShift; shift != nil {
+		shown.ZonalShiftConfig = &onOff{&shift.Enabled}
 	}
 	if key := eks.EncryptionKeyARN; key != "" {
 		shown.EncryptionConfig = []encryption{{Resources: []string{secrets}, Provider: keyProvider{key}}}

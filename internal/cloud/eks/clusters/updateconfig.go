@@ -28,6 +28,7 @@ type updateClusterConfigInput struct {
 	AccessConfig             *struct{ AuthenticationMode string }
 	UpgradePolicy            *upgradePolicy
 	DeletionProtection       *bool
+	ZonalShiftConfig         *onOff
 
 	componentconfig.Request
 }
@@ -40,7 +41,7 @@ func (a *API) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, chan
 				return nil, err
 			}
 			// The condition keys are those of CreateCluster, for the fields that the request has.
-			same := createClusterInput{Logging: in.Logging, UpgradePolicy: in.UpgradePolicy, DeletionProtection: in.DeletionProtection}
+			same := createClusterInput{Logging: in.Logging, UpgradePolicy: in.UpgradePolicy, DeletionProtection: in.DeletionProtection, ZonalShiftConfig: in.ZonalShiftConfig}
 			if in.ResourcesVPCConfig != nil {
 				same.ResourcesVPCConfig = *in.ResourcesVPCConfig
 			}
@@ -95,6 +96,7 @@ func (in *updateClusterConfigInput) plan(p *change.Plan) error {
 		{in.AccessConfig != nil, in.access},
 		{in.UpgradePolicy != nil, in.support},
 		{in.DeletionProtection != nil, in.protection},
+		{in.ZonalShiftConfig != nil, in.zonalShift},
 		{in.Asked(), in.components},
 	} {
 		if part.asked {
@@ -117,6 +119,21 @@ func (in *updateClusterConfigInput) protection(p *change.Plan, refuse eksfault.R
 	if p.Of.Spec.DeletionProtection == *in.DeletionProtection {
 		return refuse("No changes needed: deletionProtection is %v already", *in.DeletionProtection)
 	}
+	return nil
+}
+
+// zonalShift switches zonal shifts. While a shift is active they stay.
+func (in *updateClusterConfigInput) zonalShift(p *change.Plan, refuse eksfault.Refuse) error {
+	is := p.Of.Spec.ZonalShift.On()
+	wanted := in.ZonalShiftConfig.on(is)
+	switch {
+	case wanted == is:
+		return refuse("No changes needed: zonalShiftConfig.enabled is %v already", is)
+	case !wanted && len(p.Of.Status.ShiftedZones) > 0:
+		return refuse("A zonal shift moves cluster %s away from %s: cancel it before zonalShiftConfig is disabled", p.Of.Spec.Name, strings.Join(p.Of.Status.ShiftedZones, ", "))
+	}
+	p.Type, p.Change.ZonalShiftEnabled = v1alpha1.UpdateZonalShiftConfig, &wanted
+	p.Param("ZonalShiftConfig", fmt.Sprintf(`{"enabled":%v}`, wanted))
 	return nil
 }
 
