@@ -14,9 +14,9 @@ import (
 
 // Every kind of the management plane has columns, or is named as one that has none.
 func TestEveryKindHasColumnsOrNone(t *testing.T) {
-	// The kinds that "muster get" has no columns for: AWS's tools and kubectl show them.
+	// The kinds that "muster get" has no columns for: AWS's tools and kubectl show them, and "muster zonal-shift list" shifts.
 	without := map[string]bool{
-		"VPC": true, "Subnet": true, "SecurityGroup": true, "AccessPoint": true, "VolumeSnapshot": true, "AWSRecord": true, "LaunchTemplate": true,
+		"VPC": true, "Subnet": true, "SecurityGroup": true, "AccessPoint": true, "VolumeSnapshot": true, "AWSRecord": true, "LaunchTemplate": true, "ZonalShift": true,
 		"IAMAccount": true, "IAMUser": true, "IAMRole": true, "IAMInstanceProfile": true, "IAMPolicy": true, "IAMOpenIDConnectProvider": true,
 	}
 	listed := map[reflect.Type]v1alpha1.Kind{}
