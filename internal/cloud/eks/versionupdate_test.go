@@ -220,7 +220,7 @@ func TestListsThatAreAlwaysEmpty(t *testing.T) {
 	w.ask("GET", "/eks-anywhere-subscriptions", "", 403)
 }
 
-// What is off is not refused. Features that no cluster has are not told of.
+// A feature that is off is not refused. Features that no cluster has are not told of.
 func TestFeaturesThatAreOff(t *testing.T) {
 	w := newWorld(t, nil)
 	off := `"computeConfig":{"enabled":false},"storageConfig":{"blockStorage":{"enabled":false}},"zonalShiftConfig":{"enabled":false},"tags"`

@@ -28,7 +28,7 @@ func (r *reconciler) slices(ctx context.Context, zones []string, found *seen) er
 			return fmt.Errorf("asking whether the API server follows the policy: %w", err)
 		}
 		if probe.Labels[v1alpha1.LabelZonalShift] == "" {
-			found.pending++ // what is written now would not be changed, and what others write is not either
+			found.pending++ // a slice that is written now would stay as it is
 			return nil
 		}
 		chosen = client.MatchingLabels{discoveryv1.LabelManagedBy: zonalshift.ManagedBy}
