@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import "slices"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // AutoScaling holds settings of a node group's Auto Scaling group, other than its sizes.
 type AutoScaling struct {
@@ -14,8 +18,9 @@ type AutoScaling struct {
 	// +kubebuilder:validation:MaxItems=50
 	Tags []AutoScalingTag `json:"tags,omitempty"`
 
-	// SuspendedProcesses are stored and returned. HealthCheck, ReplaceUnhealthy and Terminate keep a stopped machine from being replaced; other
-	// processes have no effect: machines are still launched and terminated.
+	// SuspendedProcesses of the group: Launch, Terminate, AZRebalance, HealthCheck, ReplaceUnhealthy, ScheduledActions and InstanceRefresh are
+	// not carried out while they are in the list. A node group has neither AZRebalance nor InstanceRefresh. AddToLoadBalancer and
+	// AlarmNotification are stored and returned.
 	//
 	// +optional
 	// +listType=set
@@ -36,7 +41,15 @@ type AutoScaling struct {
 	// +optional
 	ProtectNewMachines bool `json:"protectNewMachines,omitempty"`
 
-	// Ending lists machines to terminate without replacement. The write that adds a machine also decreases the desired size.
+	// ScheduledActions change the sizes of the group at a time.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=125
+	ScheduledActions []ScheduledAction `json:"scheduledActions,omitempty"`
+
+	// Ending lists machines of a node group to terminate without replacement. The write that adds a machine also decreases the desired size.
 	//
 	// +optional
 	// +listType=set
@@ -47,6 +60,10 @@ type AutoScaling struct {
 
 // The processes of an Auto Scaling group whose suspension has an effect.
 const (
+	ProcessLaunch           = "Launch"
+	ProcessAZRebalance      = "AZRebalance"
+	ProcessScheduledActions = "ScheduledActions"
+	ProcessInstanceRefresh  = "InstanceRefresh"
 	ProcessHealthCheck      = "HealthCheck"
 	ProcessReplaceUnhealthy = "ReplaceUnhealthy"
 	ProcessTerminate        = "Terminate"
@@ -70,6 +87,48 @@ type AutoScalingTag struct {
 	//
 	// +optional
 	PropagateAtLaunch bool `json:"propagateAtLaunch,omitempty"`
+}
+
+// ScheduledAction changes the sizes of a group, once or again and again.
+type ScheduledAction struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Name string `json:"name"`
+
+	// StartTime is when the action runs first, or from when on it recurs.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// EndTime is when the action no longer recurs.
+	//
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+
+	// Recurrence is a cron expression of five fields. An action without one runs once.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Recurrence string `json:"recurrence,omitempty"`
+
+	// TimeZone of the recurrence, by its IANA name; UTC if empty.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// +optional
+	MinSize *int32 `json:"minSize,omitempty"`
+
+	// +optional
+	MaxSize *int32 `json:"maxSize,omitempty"`
+
+	// +optional
+	DesiredCapacity *int32 `json:"desiredCapacity,omitempty"`
+
+	// Done is the time up to which the action was carried out, or for a new one the time at which it was made. The write that changes the
+	// sizes changes it, too.
+	Done metav1.Time `json:"done"`
 }
 
 // ScalingGroup returns the settings of the node group's Auto Scaling group; empty ones if it has none.

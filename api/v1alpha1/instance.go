@@ -15,12 +15,27 @@ const (
 	AnnotationTerminationCause = "muster.dev/termination-cause"
 )
 
+// Reservation is a request of RunInstances.
+type Reservation struct {
+	// ID of the request, shared by all of its machines.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^r-[0-9a-f]{8,17}$`
+	ID string `json:"id"`
+
+	// Index of the machine within the request.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Index int32 `json:"index,omitempty"`
+}
+
 // AutoScalingGroupName is the name of the Auto Scaling group of a node group, in the form of EKS's.
 func AutoScalingGroupName(nodeGroup string, uid types.UID) string {
 	return "eks-" + nodeGroup + "-" + string(uid)
 }
 
-// AWSTags are all tags of the machine's instance: its own, and those that EKS and Auto Scaling give an instance of a node group.
+// AWSTags are all tags of the machine's instance: its own, and those that EKS and Auto Scaling give an instance of a group.
 func (m *Machine) AWSTags() map[string]string {
 	tags := map[string]string{}
 	if cluster, group := m.Spec.ClusterName, m.Spec.NodeGroup; group != "" {
@@ -35,6 +50,9 @@ func (m *Machine) AWSTags() map[string]string {
 	}
 	if m.Spec.NodeGroup != "" && m.Spec.NodeGroupUID != "" {
 		tags["aws:autoscaling:groupName"] = AutoScalingGroupName(m.Spec.NodeGroup, m.Spec.NodeGroupUID)
+	}
+	if m.Spec.ScalingGroup != nil {
+		tags["aws:autoscaling:groupName"] = m.Spec.ScalingGroup.Name
 	}
 	return tags
 }

@@ -43,6 +43,7 @@ func Kinds() []Kind {
 		{Object: &ZonalShift{}, List: &ZonalShiftList{}, Namespaced: true, Described: true},
 		{Object: &PodIdentityAssociation{}, List: &PodIdentityAssociationList{}, Namespaced: true, Described: true},
 		{Object: &Machine{}, List: &MachineList{}, Described: true},
+		{Object: &AutoScalingGroup{}, List: &AutoScalingGroupList{}, Described: true},
 		{Object: &VPC{}, List: &VPCList{}, Described: true},
 		{Object: &Subnet{}, List: &SubnetList{}, Described: true},
 		{Object: &SecurityGroup{}, List: &SecurityGroupList{}, Described: true},

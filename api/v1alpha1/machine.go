@@ -56,7 +56,7 @@ type Machine struct {
 	Status MachineStatus `json:"status,omitzero"`
 }
 
-// MachineSpec is the desired state of a machine. Power state, reboots, tags, security groups, the two protections and the source check can be
+// MachineSpec is the desired state of a machine. Power state, reboots, tags, security groups, the two protections, the Auto Scaling group and the source check can be
 // changed; other fields cannot. The API server skips a field's own rule if the field is added or removed, so the spec has a rule for each optional field.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeGroup) || has(self.clusterName)",message="a machine of a node group names its cluster",fieldPath=".clusterName"
@@ -248,29 +248,24 @@ type MachineSpec struct {
 	// +optional
 	DisableAPITermination bool `json:"disableAPITermination,omitempty"`
 
-	// ProtectedFromScaleIn prevents termination of the machine when the node group scales in.
+	// ProtectedFromScaleIn prevents termination of the machine when its group scales in.
 	//
 	// +optional
 	ProtectedFromScaleIn bool `json:"protectedFromScaleIn,omitempty"`
+
+	// ScalingGroup is the AutoScalingGroup that the machine is a member of. A machine of a node group has none.
+	//
+	// +optional
+	ScalingGroup *MachineScalingGroup `json:"scalingGroup,omitempty"`
+
+	// Spot marks a spot instance, which is a record: a drill alone interrupts it.
+	//
+	// +optional
+	Spot bool `json:"spot,omitempty"`
 }
 
 // TakesPods reports whether pods are bound to the machine's node, so that they are evicted before it goes.
 func (s MachineSpec) TakesPods() bool { return s.Provider.Can(RunPods) || s.SimulatePods }
-
-// Reservation is a request of RunInstances.
-type Reservation struct {
-	// ID of the request, shared by all of its machines.
-	//
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^r-[0-9a-f]{8,17}$`
-	ID string `json:"id"`
-
-	// Index of the machine within the request.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Index int32 `json:"index,omitempty"`
-}
 
 // Metadata returns the options of the machine's instance metadata service.
 func (s MachineSpec) Metadata() MetadataOptions {

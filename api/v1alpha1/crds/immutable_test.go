@@ -50,6 +50,8 @@ var machineFields = map[string]machineField{
 	"drill":                 {one: "{kind: stop, began: \"2026-11-29T12:00:00.000000Z\", ends: \"2026-11-29T12:05:00Z\"}", other: "{kind: kubelet, began: \"2026-11-29T12:00:00.000000Z\", ends: \"2026-11-29T12:05:00Z\"}", changeable: true},
 	"warmPool":              {one: "Running", other: "Stopped", changeable: true},
 	"reboots":               {one: "1", other: "2", changeable: true},
+	"spot":                  {one: "false", other: "true", changeable: true},
+	"scalingGroup":          {one: "{name: a, uid: b}", other: "{name: c, uid: d}", changeable: true},
 }
 
 // TestMachineFields changes, adds and removes each field of MachineSpec. Unless the field is changeable, the API server refuses each with a
