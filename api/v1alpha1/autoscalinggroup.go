@@ -180,7 +180,7 @@ type LaunchTemplateReference struct {
 	// +kubebuilder:validation:MaxLength=128
 	Name string `json:"name,omitempty"`
 
-	// Version is a number, $Latest or $Default, of which the latter two are resolved at each launch.
+	// Version is a number, $Latest or $Default. $Latest and $Default are resolved at each launch.
 	//
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]*|\$Latest|\$Default)$`
 	// +kubebuilder:validation:MaxLength=63

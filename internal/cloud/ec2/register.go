@@ -23,6 +23,15 @@ import (
 // Config is what the actions need.
 type Config = ec2resource.Config
 
+// Launcher launches instances for Auto Scaling.
+func Launcher(c Config) (instance.Launcher, error) {
+	ec2, err := ec2resource.New(c)
+	if err != nil {
+		return instance.Launcher{}, err
+	}
+	return instance.NewLauncher(instance.New(ec2, keypair.New(ec2), template.New(ec2))), nil
+}
+
 // Register adds the actions to the front. A noun is handed the nouns whose resources it reads. Each says to
 // ec2resource, when it is registered, whether it keeps a VPC or a subnet from being deleted, and what of it goes with a
 // VPC.

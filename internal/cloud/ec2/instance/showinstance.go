@@ -92,7 +92,7 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		PrivateDNSName: m.Status.NodeName, machine: m, owner: v.call.Caller.Account(), reservation: ec2id.Reservation.Prefix + strings.TrimPrefix(m.Name, ec2id.Instance.Prefix),
 		Placement: placement{AvailabilityZone: zoneOf(m), Tenancy: "default"},
 	}
-	if m.Spec.NodeGroup != "" {
+	if m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil {
 		shown.requester = shown.owner
 	}
 	if keeps(m, keptMonitoring) {

@@ -106,11 +106,7 @@ func (a *Actions) launchData(ctx context.Context, in *runInstancesInput) (launch
 	if in.LaunchTemplate == nil {
 		return in.Data, nil
 	}
-	template, err := a.templates.Template(ctx, template.NamedTemplate{LaunchTemplateID: in.LaunchTemplate.LaunchTemplateID, LaunchTemplateName: in.LaunchTemplate.LaunchTemplateName})
-	if err != nil {
-		return launchtemplate.Data{}, err
-	}
-	version, err := launchtemplate.Find(template, cmp.Or(in.LaunchTemplate.Version, launchtemplate.Default))
+	_, version, err := findVersion(ctx, a.templates, in.LaunchTemplate)
 	if err != nil {
 		return launchtemplate.Data{}, err
 	}
@@ -119,6 +115,16 @@ func (a *Actions) launchData(ctx context.Context, in *runInstancesInput) (launch
 		return launchtemplate.Data{}, ec2resource.Away(err)
 	}
 	return in.Over(of), nil
+}
+
+// findVersion is a launch template and its version that a request names.
+func findVersion(ctx context.Context, templates *template.Actions, named *versionOfTemplate) (*v1alpha1.LaunchTemplate, *v1alpha1.LaunchTemplateVersion, error) {
+	template, err := templates.Template(ctx, template.NamedTemplate{LaunchTemplateID: named.LaunchTemplateID, LaunchTemplateName: named.LaunchTemplateName})
+	if err != nil {
+		return nil, nil, err
+	}
+	version, err := launchtemplate.Find(template, cmp.Or(named.Version, launchtemplate.Default))
+	return template, version, err
 }
 
 // check refuses what no machine can be.
