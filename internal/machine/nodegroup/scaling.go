@@ -26,6 +26,14 @@ func scalable(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Mac
 	return observed
 }
 
+// resumed drops what the suspended processes of a group would do.
+func resumed(group *v1alpha1.NodeGroup, actions []plan.Action) []plan.Action {
+	scaling := group.Spec.ScalingGroup()
+	return slices.DeleteFunc(actions, func(a plan.Action) bool {
+		return group.DeletionTimestamp.IsZero() && ((a.Create > 0 || a.Take != "") && scaling.Suspends(v1alpha1.ProcessLaunch) || (a.Delete != "" || a.Return != "") && scaling.Suspends(v1alpha1.ProcessTerminate))
+	})
+}
+
 // endMarked deletes machines that go whatever the size of the group is, and reports whether there was one: those that
 // spec.autoScaling.ending names, and those that are stopped. The write that named a machine has made the group smaller, so
 // that it is not replaced and no other ends in its place. A stopped machine is replaced, as Auto Scaling does after

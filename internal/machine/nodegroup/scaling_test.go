@@ -112,7 +112,7 @@ func TestProtectedMachines(t *testing.T) {
 // A group replaces a machine of its own that is stopped, as Auto Scaling does, unless one of the processes is suspended
 // that do it.
 func TestGroupReplacesWhatIsStopped(t *testing.T) {
-	for suspended, kept := range map[string]bool{"": false, "HealthCheck": true, "ReplaceUnhealthy": true, "Terminate": true, "Launch": false} {
+	for suspended, kept := range map[string]bool{"": false, "HealthCheck": true, "ReplaceUnhealthy": true, "Terminate": true} {
 		t.Run(suspended, func(t *testing.T) {
 			group := newTestGroup(2)
 			if suspended != "" {
@@ -149,4 +149,28 @@ func TestGroupReplacesWhatIsStopped(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A group neither launches nor ends machines for its size while that is suspended. It does when the process is resumed.
+func TestSuspendedProcesses(t *testing.T) {
+	group := newTestGroup(2)
+	group.Spec.AutoScaling = &v1alpha1.AutoScaling{SuspendedProcesses: []string{v1alpha1.ProcessLaunch}}
+	w := newWorld(t, newTestCluster(), group)
+	r := w.groups()
+	change := func(suspended []string, size int32, want int) {
+		t.Helper()
+		g := w.group(t)
+		g.Spec.AutoScaling.SuspendedProcesses, g.Spec.ScalingConfig.DesiredSize = suspended, size
+		if err := w.faults.off(func() error { return w.management.Update(t.Context(), g) }); err != nil {
+			t.Fatal(err)
+		}
+		mustReconcile(t, r, "workers")
+		if n := len(w.living(t)); n != want {
+			t.Errorf("%v of a group of %d: %d machines, want %d", suspended, size, n, want)
+		}
+	}
+	change([]string{v1alpha1.ProcessLaunch}, 2, 0)
+	change(nil, 2, 2)
+	change([]string{v1alpha1.ProcessTerminate}, 1, 2)
+	change(nil, 1, 1)
 }

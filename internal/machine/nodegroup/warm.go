@@ -49,7 +49,7 @@ func planned(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, step plan.S
 	if of := group.Spec.WarmPool; of != nil && group.DeletionTimestamp.IsZero() {
 		pool = plan.Pool{Size: int(group.Spec.WarmPoolSize()), Reuse: of.ReuseOnScaleIn}
 	}
-	return plan.WithPool(step.Size, scalable(group, machines), pool)
+	return resumed(group, plan.WithPool(step.Size, scalable(group, machines), pool))
 }
 
 // move takes a machine out of the warm pool into the group, or returns it there.
