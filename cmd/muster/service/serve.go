@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/awsfront"
@@ -44,7 +45,17 @@ When it ends, components and machines go on, and the next service takes them ove
 			if err != nil {
 				return err
 			}
-			service, err := serve.NewService(serve.Config{State: dir, BinDir: binDir, Log: newLogger(o), Guarded: guarded, Services: register})
+			log := newLogger(o)
+			service, err := serve.NewService(serve.Config{
+				State: dir, BinDir: binDir, Log: log, Guarded: guarded, Services: register,
+				Controllers: func(mgr ctrlmanager.Manager, a serve.Account) error {
+					c, err := apis(a)
+					if err != nil {
+						return err
+					}
+					return awsapi.AddControllers(mgr, c, log)
+				},
+			})
 			if err != nil {
 				return err
 			}
@@ -57,15 +68,24 @@ When it ends, components and machines go on, and the next service takes them ove
 
 // register adds the AWS APIs of the account beside STS and IAM to its front.
 func register(front *awsfront.Front, a serve.Account) error {
-	machines, err := providerlist.Store(a.Components) // only read
+	c, err := apis(a)
 	if err != nil {
 		return err
 	}
-	return awsapi.Register(front, awsapi.Config{
+	return awsapi.Register(front, c)
+}
+
+// apis is what the AWS APIs of an account need.
+func apis(a serve.Account) (awsapi.Config, error) {
+	machines, err := providerlist.Store(a.Components) // only read
+	if err != nil {
+		return awsapi.Config{}, err
+	}
+	return awsapi.Config{
 		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(),
 		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC,
 		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) }, Cluster: a.Cluster, Pods: a.Pods, Insights: a.Insights, CheckVersion: a.CheckVersion, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Room: a.Room, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
-	})
+	}, nil
 }
 
 // NewGuardCommand returns the hidden command that keeps "muster serve" running.

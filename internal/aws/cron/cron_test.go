@@ -78,7 +78,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is read is due after the moment that is asked about, at a full minute, or never.
+// An expression that is read is due after the moment that is asked about, at a full minute, or never.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"* * * * *", "*/5 1-3,7 * FEB MON", "0 0 31 2 *", "5/7 * 29 2 1"} {
 		f.Add(text, int64(1_700_000_000))

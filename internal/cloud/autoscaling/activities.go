@@ -5,7 +5,6 @@ package autoscaling
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/ec2filter"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/scalingplan"
 	"muster.dev/muster/internal/machine/terminated"
 	"muster.dev/muster/internal/plane/readiness"
 )
@@ -44,7 +44,7 @@ type describeActivitiesOutput struct {
 	NextToken  string
 }
 
-func (a *api) describeActivities() awsfront.Spec[describeActivitiesInput, describeActivitiesOutput] {
+func describeActivities(a *api) awsfront.Spec[describeActivitiesInput, describeActivitiesOutput] {
 	return awsfront.Spec[describeActivitiesInput, describeActivitiesOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeActivitiesInput) (*describeActivitiesOutput, error) {
 			filters, err := ec2filter.Rules{Names: []string{"Status"}, Exact: true}.Compile(in.Filters)
@@ -90,12 +90,18 @@ func (a *api) activities(ctx context.Context, call *awsfront.Call, deleted bool)
 	there := map[string]bool{}
 	for _, g := range groups {
 		known[g.name] = true
-		arn := a.arn(call, string(g.node.UID), g.name)
+		arn := a.arn(call, g.uid(), g.name)
+		for _, m := range g.machines {
+			there[m.Name] = true
+		}
+		if g.own != nil {
+			all = append(all, g.ownActivities(arn)...)
+			continue
+		}
 		if failed := failing(g, arn); failed != nil {
 			all = append(all, *failed)
 		}
 		for _, m := range g.machines {
-			there[m.Name] = true
 			all = append(all, *launching(g.name, arn, m))
 			if !m.DeletionTimestamp.IsZero() {
 				all = append(all, *ending(g.name, arn, m, nil))
@@ -104,14 +110,11 @@ func (a *api) activities(ctx context.Context, call *awsfront.Call, deleted bool)
 	}
 	for i := range gone {
 		m := &gone[i].Machine
-		if m.Spec.NodeGroup == "" || m.Spec.NodeGroupUID == "" || there[m.Name] {
+		name, uid := memberOf(m)
+		if name == "" || there[m.Name] || !known[name] && !deleted {
 			continue
 		}
-		name := v1alpha1.AutoScalingGroupName(m.Spec.NodeGroup, m.Spec.NodeGroupUID)
-		if !known[name] && !deleted {
-			continue
-		}
-		arn := a.arn(call, string(m.Spec.NodeGroupUID), name)
+		arn := a.arn(call, uid, name)
 		for _, one := range []*activity{launching(name, arn, m), ending(name, arn, m, &gone[i].At.Time)} {
 			if !known[name] {
 				one.AutoScalingGroupState = "Deleted"
@@ -128,10 +131,21 @@ func (a *api) activities(ctx context.Context, call *awsfront.Call, deleted bool)
 	return all, known, nil
 }
 
+// memberOf is the group that a machine was of, and its UID; empty if it was of none.
+func memberOf(m *v1alpha1.Machine) (name, uid string) {
+	switch {
+	case m.Spec.ScalingGroup != nil:
+		return m.Spec.ScalingGroup.Name, string(m.Spec.ScalingGroup.UID)
+	case m.Spec.NodeGroup != "" && m.Spec.NodeGroupUID != "":
+		return v1alpha1.AutoScalingGroupName(m.Spec.NodeGroup, m.Spec.NodeGroupUID), string(m.Spec.NodeGroupUID)
+	}
+	return "", ""
+}
+
 // launching is the activity by which a machine was launched.
 func launching(group, arn string, m *v1alpha1.Machine) *activity {
 	one := &activity{
-		ActivityID: id("launch", string(m.UID), m.Name), AutoScalingGroupName: group, AutoScalingGroupARN: arn, Description: "Launching a new EC2 instance: " + m.Name,
+		ActivityID: scalingplan.ActivityID("launch", string(m.UID), m.Name), AutoScalingGroupName: group, AutoScalingGroupARN: arn, Description: "Launching a new EC2 instance: " + m.Name,
 		Cause: cmp.Or(m.Annotations[v1alpha1.AnnotationLaunchCause], "An instance was started in response to a difference between desired and actual capacity."), Details: details(m),
 		StartTime: m.CreationTimestamp.Time, StatusCode: "PreInService", Progress: 30,
 	}
@@ -146,7 +160,7 @@ func launching(group, arn string, m *v1alpha1.Machine) *activity {
 // ending is the activity by which a machine is terminated, or was at some time.
 func ending(group, arn string, m *v1alpha1.Machine, at *time.Time) *activity {
 	one := &activity{
-		ActivityID: id("terminate", string(m.UID), m.Name), AutoScalingGroupName: group, AutoScalingGroupARN: arn, Description: "Terminating EC2 instance: " + m.Name,
+		ActivityID: scalingplan.ActivityID("terminate", string(m.UID), m.Name), AutoScalingGroupName: group, AutoScalingGroupARN: arn, Description: "Terminating EC2 instance: " + m.Name,
 		Cause: cmp.Or(m.Annotations[v1alpha1.AnnotationTerminationCause], "An instance was taken out of service in response to a request that deleted its machine."), Details: details(m),
 		StatusCode: "InProgress", Progress: 50,
 	}
@@ -171,7 +185,7 @@ func failing(g *group, arn string) *activity {
 	ready := meta.FindStatusCondition(g.node.Status.Conditions, v1alpha1.ConditionReady)
 	since := ready.LastTransitionTime.Time
 	return &activity{
-		ActivityID: id("fail", string(g.node.UID), since.String()), AutoScalingGroupName: g.name, AutoScalingGroupARN: arn, Description: "Launching a new EC2 instance.  Status Reason: " + obstacle,
+		ActivityID: scalingplan.ActivityID("fail", string(g.node.UID), since.String()), AutoScalingGroupName: g.name, AutoScalingGroupARN: arn, Description: "Launching a new EC2 instance.  Status Reason: " + obstacle,
 		Cause: "An instance was to be started in response to a difference between desired and actual capacity.", StatusCode: "Failed", StatusMessage: obstacle, Progress: 100, StartTime: since, EndTime: since,
 		Details: "{}",
 	}
@@ -184,10 +198,4 @@ func details(m *v1alpha1.Machine) string {
 		return "{}"
 	}
 	return string(raw)
-}
-
-// id is the id of an activity, the same at each look.
-func id(kind, uid, what string) string {
-	sum := sha256.Sum256([]byte(kind + " " + uid + " " + what))
-	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }

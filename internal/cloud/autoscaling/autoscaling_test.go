@@ -49,10 +49,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, gate: &awsfronttest.Gate{}, api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	w := &world{t: t, gate: &awsfronttest.Gate{}, api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.AutoScalingGroup{}).Build()}
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	if err := Register(w.front, awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}); err != nil {
+	if err := Register(w.front, awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}, launcherOf(w.api)); err != nil {
 		t.Fatal(err)
 	}
 	if w.handler, err = w.front.Handler(service); err != nil {
@@ -310,7 +310,7 @@ func TestScalingActivities(t *testing.T) {
 	w.ask("DescribeScalingActivities&AutoScalingGroupName=none", 400, "ValidationError")
 	w.ask("DescribeScalingActivities&Filters.member.1.Name=Status&Filters.member.1.Values.member.1=PreInService", 200, instanceB)
 
-	// What keeps a group from its size is an activity that failed.
+	// An obstacle to the size of a group is an activity that failed.
 	g := w.nodeGroup()
 	g.Spec.ScalingConfig.DesiredSize = 4
 	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "InsufficientFreeAddresses", Message: "no room", LastTransitionTime: metav1.Now()}}

@@ -35,6 +35,8 @@ type shownGroup struct {
 	AvailabilityZones, LoadBalancerNames, TargetGroupARNs, TerminationPolicies                                  []string
 	CreatedTime                                                                                                 time.Time
 	NewInstancesProtectedFromScaleIn, CapacityRebalance                                                         bool
+	DefaultInstanceWarmup                                                                                       *int32
+	LaunchTemplate                                                                                              *templateSpecification
 	MixedInstancesPolicy                                                                                        *mixedInstances
 	WarmPoolConfiguration                                                                                       *shownWarmPool
 	WarmPoolSize                                                                                                *int32
@@ -46,25 +48,12 @@ type shownGroup struct {
 }
 
 type shownInstance struct {
-	InstanceID, InstanceType, AvailabilityZone, AvailabilityZoneID, LifecycleState, HealthStatus, ImageID string
-	LaunchTemplate                                                                                        *templateSpecification
-	ProtectedFromScaleIn                                                                                  bool
+	InstanceID, InstanceType, AvailabilityZone, AvailabilityZoneID, LifecycleState, HealthStatus, ImageID, WeightedCapacity string
+	LaunchTemplate                                                                                                          *templateSpecification
+	ProtectedFromScaleIn                                                                                                    bool
 }
 
 type templateSpecification struct{ LaunchTemplateID, LaunchTemplateName, Version string }
-
-type mixedInstances struct {
-	LaunchTemplate struct {
-		LaunchTemplateSpecification *templateSpecification
-		Overrides                   []override
-	}
-	InstancesDistribution struct {
-		OnDemandAllocationStrategy, SpotAllocationStrategy        string
-		OnDemandBaseCapacity, OnDemandPercentageAboveBaseCapacity int32
-	}
-}
-
-type override struct{ InstanceType string }
 
 type suspended struct{ ProcessName, SuspensionReason string }
 
@@ -83,7 +72,7 @@ type describeGroupsOutput struct {
 	NextToken         string
 }
 
-func (a *api) describeGroups() awsfront.Spec[describeGroupsInput, describeGroupsOutput] {
+func describeGroups(a *api) awsfront.Spec[describeGroupsInput, describeGroupsOutput] {
 	return awsfront.Spec[describeGroupsInput, describeGroupsOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeGroupsInput) (*describeGroupsOutput, error) {
 			filters, err := ec2filter.Rules{Tags: true, Exact: true}.Compile(in.Filters)
@@ -132,18 +121,23 @@ func (a *api) zones(ctx context.Context) (map[string]string, error) {
 }
 
 func (a *api) show(call *awsfront.Call, g *group, zones map[string]string) shownGroup {
-	spec, kept := g.node.Spec, g.node.Spec.ScalingGroup()
+	kept, sizes := g.kept(), g.sizes()
 	shown := shownGroup{
-		AutoScalingGroupName: g.name, AutoScalingGroupARN: a.arn(call, string(g.node.UID), g.name), HealthCheckType: healthCheck, HealthCheckGracePeriod: gracePeriod,
-		MinSize: spec.ScalingConfig.MinSize, MaxSize: spec.ScalingConfig.MaxSize, DesiredCapacity: spec.ScalingConfig.DesiredSize, DefaultCooldown: cooldown,
+		AutoScalingGroupName: g.name, AutoScalingGroupARN: a.arn(call, g.uid(), g.name), HealthCheckType: healthCheck, HealthCheckGracePeriod: gracePeriod,
+		MinSize: sizes.Min, MaxSize: sizes.Max, DesiredCapacity: sizes.Desired, DefaultCooldown: cooldown,
 		VPCZoneIdentifier:    strings.Join(g.subnets(), ","),
 		ServiceLinkedRoleARN: "arn:aws:iam::" + call.Caller.Account() + ":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
 		AvailabilityZones:    []string{}, LoadBalancerNames: []string{}, TargetGroupARNs: []string{},
-		TerminationPolicies: []string{"AllocationStrategy", "OldestLaunchTemplate", "OldestInstance"}, CreatedTime: g.node.CreationTimestamp.Time,
-		NewInstancesProtectedFromScaleIn: kept.ProtectNewMachines, CapacityRebalance: true, MixedInstancesPolicy: g.policy(),
+		TerminationPolicies: []string{"AllocationStrategy", "OldestLaunchTemplate", "OldestInstance"}, CreatedTime: g.object().GetCreationTimestamp().Time,
+		NewInstancesProtectedFromScaleIn: kept.ProtectNewMachines, CapacityRebalance: true,
 		Instances: []shownInstance{}, SuspendedProcesses: []suspended{}, EnabledMetrics: []metric{}, Tags: g.tags(), TrafficSources: []struct{}{},
 	}
-	if !g.node.DeletionTimestamp.IsZero() {
+	if g.own != nil {
+		showOwn(&shown, g.own)
+	} else {
+		shown.MixedInstancesPolicy = g.policy()
+	}
+	if g.deleting() {
 		shown.Status = "Delete in progress"
 	}
 	for _, id := range g.subnets() {
@@ -152,14 +146,19 @@ func (a *api) show(call *awsfront.Call, g *group, zones map[string]string) shown
 		}
 	}
 	slices.Sort(shown.AvailabilityZones)
-	shown.WarmPoolConfiguration = showWarmPool(g.node)
-	for _, m := range g.machines {
-		if m.Spec.WarmPool == "" {
-			shown.Instances = append(shown.Instances, a.showInstance(g, m, zones))
+	if g.node != nil {
+		shown.WarmPoolConfiguration = showWarmPool(g.node)
+	}
+	warmed := int32(0)
+	for _, i := range a.showInstances(g, zones) {
+		if m := g.machine(i.InstanceID); m != nil && m.Spec.WarmPool != "" {
+			warmed++
+			continue
 		}
+		shown.Instances = append(shown.Instances, i)
 	}
 	if shown.WarmPoolConfiguration != nil {
-		shown.WarmPoolSize = new(int32(len(g.machines) - len(shown.Instances))) //nolint:gosec // G115: a group has 5,000 at most
+		shown.WarmPoolSize = &warmed
 	}
 	for _, name := range kept.SuspendedProcesses {
 		shown.SuspendedProcesses = append(shown.SuspendedProcesses, suspended{name, "User suspended"})
@@ -172,8 +171,13 @@ func (a *api) show(call *awsfront.Call, g *group, zones map[string]string) shown
 
 // subnets are those that machines are launched in.
 func (g *group) subnets() []string {
-	of := g.node.Spec.SubnetIDs
-	if len(of) == 0 && g.cluster != nil {
+	var of []v1alpha1.SubnetID
+	switch {
+	case g.own != nil:
+		of = g.own.Spec.SubnetIDs
+	case len(g.node.Spec.SubnetIDs) > 0:
+		of = g.node.Spec.SubnetIDs
+	case g.cluster != nil:
 		of = g.cluster.Status.SubnetIDs
 	}
 	ids := make([]string, 0, len(of))
@@ -195,15 +199,16 @@ func templateOf(uid string, t *v1alpha1.NodeGroupLaunchTemplate) *templateSpecif
 // policy is what says which instance types the group has. EKS makes groups so; the Cluster Autoscaler reads the types
 // of it.
 func (g *group) policy() *mixedInstances {
-	p := &mixedInstances{}
 	launched := g.node.Spec.Launched()
-	p.LaunchTemplate.LaunchTemplateSpecification = templateOf(string(g.node.UID), launched)
-	p.LaunchTemplate.Overrides = []override{}
-	if launched != nil && launched.InstanceType != "" {
-		p.LaunchTemplate.Overrides = []override{{launched.InstanceType}}
+	p := &mixedInstances{
+		LaunchTemplate: &mixedTemplate{LaunchTemplateSpecification: templateOf(string(g.node.UID), launched), Overrides: []override{}},
+		InstancesDistribution: &distribution{
+			OnDemandAllocationStrategy: "prioritized", SpotAllocationStrategy: "lowest-price", OnDemandBaseCapacity: new(int32), OnDemandPercentageAboveBaseCapacity: new(int32(100)),
+		},
 	}
-	p.InstancesDistribution.OnDemandAllocationStrategy, p.InstancesDistribution.SpotAllocationStrategy = "prioritized", "lowest-price"
-	p.InstancesDistribution.OnDemandPercentageAboveBaseCapacity = 100
+	if launched != nil && launched.InstanceType != "" {
+		p.LaunchTemplate.Overrides = []override{{InstanceType: launched.InstanceType}}
+	}
 	return p
 }
 

@@ -5,6 +5,7 @@ package autoscaling
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 
@@ -15,18 +16,82 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/scalingplan"
 )
 
 // invalid is the code of most refusals.
 const invalid = "ValidationError"
 
-// group is an Auto Scaling group: a node group, and what there is of it.
+// group is an Auto Scaling group: that of a node group, or one of its own, and what there is of it. Either node or own is nil.
 type group struct {
 	name    string
 	node    *v1alpha1.NodeGroup
-	cluster *v1alpha1.Cluster // nil if it is gone
+	own     *v1alpha1.AutoScalingGroup
+	cluster *v1alpha1.Cluster // of the node group; nil if it is gone
 	// machines of the group, those included that are being deleted.
 	machines []*v1alpha1.Machine
+}
+
+// object is what the group is kept in.
+func (g *group) object() client.Object {
+	if g.own != nil {
+		return g.own
+	}
+	return g.node
+}
+
+// uid is the UID of the group's object.
+func (g *group) uid() string { return string(g.object().GetUID()) }
+
+// deleting reports whether the group is being deleted.
+func (g *group) deleting() bool { return !g.object().GetDeletionTimestamp().IsZero() }
+
+// kept has the settings that both kinds of groups have.
+func (g *group) kept() v1alpha1.AutoScaling {
+	if g.own != nil {
+		return g.own.Spec.AutoScaling
+	}
+	return g.node.Spec.ScalingGroup()
+}
+
+// scaling has the same settings, to be changed.
+func (g *group) scaling() *v1alpha1.AutoScaling {
+	if g.own != nil {
+		return &g.own.Spec.AutoScaling
+	}
+	if g.node.Spec.AutoScaling == nil {
+		g.node.Spec.AutoScaling = &v1alpha1.AutoScaling{}
+	}
+	return g.node.Spec.AutoScaling
+}
+
+func (g *group) sizes() scalingplan.Sizes {
+	if g.own != nil {
+		return scalingplan.Sizes{Min: g.own.Spec.MinSize, Max: g.own.Spec.MaxSize, Desired: g.own.Spec.DesiredCapacity}
+	}
+	s := g.node.Spec.ScalingConfig
+	return scalingplan.Sizes{Min: s.MinSize, Max: s.MaxSize, Desired: s.DesiredSize}
+}
+
+// newUUID makes an id that nothing else has.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// setSizes changes the sizes; the cause is that of the activities that follow, and "" if none does.
+func (g *group) setSizes(to scalingplan.Sizes, cause string) {
+	if g.own == nil {
+		s := &g.node.Spec.ScalingConfig
+		s.MinSize, s.MaxSize, s.DesiredSize = to.Min, to.Max, to.Desired
+		return
+	}
+	if g.sizes().Desired != to.Desired && cause != "" {
+		g.own.Spec.Change = &v1alpha1.ScalingChange{ID: newUUID(), Cause: cause}
+	}
+	g.own.Spec.MinSize, g.own.Spec.MaxSize, g.own.Spec.DesiredCapacity = to.Min, to.Max, to.Desired
 }
 
 // groups reads all groups, with their machines, sorted by name.
@@ -34,7 +99,8 @@ func (a *api) groups(ctx context.Context) ([]*group, error) {
 	var nodes v1alpha1.NodeGroupList
 	var clusters v1alpha1.ClusterList
 	var machines v1alpha1.MachineList
-	for _, list := range []client.ObjectList{&nodes, &clusters, &machines} {
+	var own v1alpha1.AutoScalingGroupList
+	for _, list := range []client.ObjectList{&nodes, &clusters, &machines, &own} {
 		if err := a.Management.List(ctx, list); err != nil {
 			return nil, away(fmt.Errorf("listing %T: %w", list, err))
 		}
@@ -51,12 +117,19 @@ func (a *api) groups(ctx context.Context) ([]*group, error) {
 				g.cluster = c
 			}
 		}
-		for j := range machines.Items {
-			if m := &machines.Items[j]; g.has(m) {
+		all = append(all, g)
+	}
+	for i := range own.Items {
+		if o := &own.Items[i]; o.Name == v1alpha1.AutoScalingGroupSlug(o.Spec.Name) {
+			all = append(all, &group{name: o.Spec.Name, own: o})
+		}
+	}
+	for _, g := range all {
+		for i := range machines.Items {
+			if m := &machines.Items[i]; g.has(m) {
 				g.machines = append(g.machines, m)
 			}
 		}
-		all = append(all, g)
 	}
 	slices.SortFunc(all, func(x, y *group) int { return cmp.Compare(x.name, y.name) })
 	return all, nil
@@ -64,10 +137,13 @@ func (a *api) groups(ctx context.Context) ([]*group, error) {
 
 // has reports whether a machine is the group's.
 func (g *group) has(m *v1alpha1.Machine) bool {
+	if g.own != nil {
+		return m.Spec.ScalingGroup != nil && m.Spec.ScalingGroup.UID == g.own.UID
+	}
 	return m.Spec.NodeGroup == g.node.Spec.Name && v1alpha1.ClusterSlug(m.Spec.ClusterName) == g.node.Namespace && (m.Spec.NodeGroupUID == "" || m.Spec.NodeGroupUID == g.node.UID)
 }
 
-// clusterName is the name of the group's cluster.
+// clusterName is the name of the node group's cluster.
 func (g *group) clusterName() string {
 	if g.cluster == nil {
 		return g.node.Namespace
@@ -93,32 +169,47 @@ func noGroup(name string) *awsfault.Error {
 	return awsfault.Errorf(invalid, "AutoScalingGroup name not found - no such group: %.255s", name)
 }
 
-// change has a group's node group changed and writes it.
-func (a *api) change(ctx context.Context, name string, change func(*group, *v1alpha1.NodeGroupSpec) error) error {
+// change has a group changed and writes it.
+func (a *api) change(ctx context.Context, name string, change func(*group) error) error {
 	defer a.locks.Hold(name)()
 	var g *group
 	return awsresource.Change(ctx, func() (_ client.Writer, _ client.Object, err error) {
 		if g, err = a.group(ctx, name); err != nil {
 			return nil, nil, err
 		}
-		if !g.node.DeletionTimestamp.IsZero() {
-			return nil, nil, awsfault.Errorf(invalid, "AutoScalingGroup %s is being deleted", name)
+		if g.deleting() {
+			return nil, nil, awsfault.Errorf("ScalingActivityInProgress", "The Auto Scaling group %s is being deleted: nothing about it can be changed", name)
 		}
-		return a.Management, g.node, nil
-	}, func() error { return change(g, &g.node.Spec) }, func(err error) error {
+		return a.Management, g.object(), nil
+	}, func() error { return change(g) }, func(err error) error {
 		if apierrors.IsNotFound(err) {
 			return noGroup(name)
 		}
-		return away(fmt.Errorf("changing the node group of %s: %w", name, err))
+		return away(fmt.Errorf("changing the group %s: %w", name, err))
 	})
 }
 
-// scaling is what the API keeps of the group, to be changed.
-func scaling(spec *v1alpha1.NodeGroupSpec) *v1alpha1.AutoScaling {
-	if spec.AutoScaling == nil {
-		spec.AutoScaling = &v1alpha1.AutoScaling{}
+// changeOwn changes a group of its own, and refuses that of a node group: what says who does that there.
+func (a *api) changeOwn(ctx context.Context, name, what string, change func(*group) error) error {
+	return a.change(ctx, name, func(g *group) error {
+		if g.own == nil {
+			return ofNodeGroup(g, what)
+		}
+		return change(g)
+	})
+}
+
+// ownGroup reads a group of its own.
+func (a *api) ownGroup(ctx context.Context, name, what string) (*group, error) {
+	g, err := a.group(ctx, name)
+	if err == nil && g.own == nil {
+		err = ofNodeGroup(g, what)
 	}
-	return spec.AutoScaling
+	return g, err
+}
+
+func ofNodeGroup(g *group, what string) *awsfault.Error {
+	return awsfault.Errorf(invalid, "The Auto Scaling group %s is that of the EKS node group %s: %s", g.name, g.node.Spec.Name, what)
 }
 
 // away turns what the API server says into an answer that clients try again where that helps.
@@ -147,7 +238,7 @@ func (a *api) about(ctx context.Context, call *awsfront.Call, names ...string) (
 			if g.name != name {
 				continue
 			}
-			target.Resource = a.arn(call, string(g.node.UID), name)
+			target.Resource = a.arn(call, g.uid(), name)
 			awsresource.ResourceTags(target.Conditions, g.tagMap(), service)
 		}
 		targets = append(targets, target)

@@ -28,7 +28,7 @@ type describeInstancesOutput struct {
 	NextToken            string
 }
 
-func (a *api) describeInstances() awsfront.Spec[describeInstancesInput, describeInstancesOutput] {
+func describeInstances(a *api) awsfront.Spec[describeInstancesInput, describeInstancesOutput] {
 	return awsfront.Spec[describeInstancesInput, describeInstancesOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeInstancesInput) (*describeInstancesOutput, error) {
 			all, err := a.groups(ctx)
@@ -41,9 +41,9 @@ func (a *api) describeInstances() awsfront.Spec[describeInstancesInput, describe
 			}
 			var shown []instanceDetails
 			for _, g := range all {
-				for _, m := range g.machines {
-					if len(in.InstanceIDs) == 0 || slices.Contains(in.InstanceIDs, m.Name) {
-						details := instanceDetails{a.showInstance(g, m, zones), g.name}
+				for _, i := range a.showInstances(g, zones) {
+					if len(in.InstanceIDs) == 0 || slices.Contains(in.InstanceIDs, i.InstanceID) {
+						details := instanceDetails{i, g.name}
 						details.HealthStatus = strings.ToUpper(details.HealthStatus) // in this action alone
 						shown = append(shown, details)
 					}

@@ -31,11 +31,11 @@ type processesInput struct {
 	ScalingProcesses     []string
 }
 
-func (a *api) suspendProcesses() awsfront.Spec[processesInput, struct{}] {
+func suspendProcesses(a *api) awsfront.Spec[processesInput, struct{}] {
 	return a.processesAction(true)
 }
 
-func (a *api) resumeProcesses() awsfront.Spec[processesInput, struct{}] {
+func resumeProcesses(a *api) awsfront.Spec[processesInput, struct{}] {
 	return a.processesAction(false)
 }
 
@@ -58,8 +58,8 @@ func (a *api) keepNames(ctx context.Context, name string, names, known []string,
 	if len(names) == 0 {
 		names = known
 	}
-	return a.change(ctx, name, func(_ *group, spec *v1alpha1.NodeGroupSpec) error {
-		kept := list(scaling(spec))
+	return a.change(ctx, name, func(g *group) error {
+		kept := list(g.scaling())
 		*kept = slices.DeleteFunc(*kept, func(n string) bool { return slices.Contains(names, n) })
 		if add {
 			*kept = append(*kept, names...)
@@ -75,7 +75,7 @@ type enableMetricsInput struct {
 	Metrics                           []string
 }
 
-func (a *api) enableMetrics() awsfront.Spec[enableMetricsInput, struct{}] {
+func enableMetrics(a *api) awsfront.Spec[enableMetricsInput, struct{}] {
 	return awsfront.Spec[enableMetricsInput, struct{}]{
 		About: aboutGroup(a, func(in *enableMetricsInput) string { return in.AutoScalingGroupName }),
 		Do: func(ctx context.Context, _ *awsfront.Call, in *enableMetricsInput) (*struct{}, error) {
@@ -92,7 +92,7 @@ type disableMetricsInput struct {
 	Metrics              []string
 }
 
-func (a *api) disableMetrics() awsfront.Spec[disableMetricsInput, struct{}] {
+func disableMetrics(a *api) awsfront.Spec[disableMetricsInput, struct{}] {
 	return awsfront.Spec[disableMetricsInput, struct{}]{
 		About: aboutGroup(a, func(in *disableMetricsInput) string { return in.AutoScalingGroupName }),
 		Do: func(ctx context.Context, _ *awsfront.Call, in *disableMetricsInput) (*struct{}, error) {
@@ -111,26 +111,10 @@ type describeLaunchConfigurationsInput struct {
 
 type describeLaunchConfigurationsOutput struct{ LaunchConfigurations []struct{} }
 
-func (*api) describeLaunchConfigurations() awsfront.Spec[describeLaunchConfigurationsInput, describeLaunchConfigurationsOutput] {
+func describeLaunchConfigurations() awsfront.Spec[describeLaunchConfigurationsInput, describeLaunchConfigurationsOutput] {
 	return awsfront.Spec[describeLaunchConfigurationsInput, describeLaunchConfigurationsOutput]{
 		Do: func(context.Context, *awsfront.Call, *describeLaunchConfigurationsInput) (*describeLaunchConfigurationsOutput, error) {
 			return &describeLaunchConfigurationsOutput{[]struct{}{}}, nil
-		},
-	}
-}
-
-type describeLifecycleHooksInput struct {
-	AutoScalingGroupName string
-	LifecycleHookNames   []string
-}
-
-type describeLifecycleHooksOutput struct{ LifecycleHooks []struct{} }
-
-func (a *api) describeLifecycleHooks() awsfront.Spec[describeLifecycleHooksInput, describeLifecycleHooksOutput] {
-	return awsfront.Spec[describeLifecycleHooksInput, describeLifecycleHooksOutput]{
-		Do: func(ctx context.Context, _ *awsfront.Call, in *describeLifecycleHooksInput) (*describeLifecycleHooksOutput, error) {
-			_, err := a.group(ctx, in.AutoScalingGroupName)
-			return &describeLifecycleHooksOutput{[]struct{}{}}, err
 		},
 	}
 }
@@ -144,7 +128,7 @@ type describePoliciesInput struct {
 
 type describePoliciesOutput struct{ ScalingPolicies []struct{} }
 
-func (a *api) describePolicies() awsfront.Spec[describePoliciesInput, describePoliciesOutput] {
+func describePolicies(a *api) awsfront.Spec[describePoliciesInput, describePoliciesOutput] {
 	return awsfront.Spec[describePoliciesInput, describePoliciesOutput]{
 		Do: func(ctx context.Context, _ *awsfront.Call, in *describePoliciesInput) (*describePoliciesOutput, error) {
 			if in.AutoScalingGroupName != "" {
@@ -153,24 +137,6 @@ func (a *api) describePolicies() awsfront.Spec[describePoliciesInput, describePo
 				}
 			}
 			return &describePoliciesOutput{[]struct{}{}}, nil
-		},
-	}
-}
-
-type describeInstanceRefreshesInput struct {
-	AutoScalingGroupName string
-	InstanceRefreshIDs   []string
-	MaxRecords           *int32
-	NextToken            string
-}
-
-type describeInstanceRefreshesOutput struct{ InstanceRefreshes []struct{} }
-
-func (a *api) describeInstanceRefreshes() awsfront.Spec[describeInstanceRefreshesInput, describeInstanceRefreshesOutput] {
-	return awsfront.Spec[describeInstanceRefreshesInput, describeInstanceRefreshesOutput]{
-		Do: func(ctx context.Context, _ *awsfront.Call, in *describeInstanceRefreshesInput) (*describeInstanceRefreshesOutput, error) {
-			_, err := a.group(ctx, in.AutoScalingGroupName)
-			return &describeInstanceRefreshesOutput{[]struct{}{}}, err
 		},
 	}
 }

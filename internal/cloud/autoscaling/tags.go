@@ -32,7 +32,7 @@ func (g *group) tags() []shownTag {
 	for key, value := range g.given() {
 		all[key] = shownTag{key, value, g.name, resourceType, true}
 	}
-	for _, t := range g.node.Spec.ScalingGroup().Tags {
+	for _, t := range g.kept().Tags {
 		all[t.Key] = shownTag{t.Key, string(t.Value), g.name, resourceType, t.PropagateAtLaunch}
 	}
 	sorted := []shownTag{}
@@ -42,8 +42,11 @@ func (g *group) tags() []shownTag {
 	return sorted
 }
 
-// given are the tags that EKS gives a group.
+// given are the tags that EKS gives the group of a node group.
 func (g *group) given() map[string]string {
+	if g.node == nil {
+		return nil
+	}
 	cluster := g.clusterName()
 	return map[string]string{
 		"eks:cluster-name": cluster, "eks:nodegroup-name": g.node.Spec.Name, "kubernetes.io/cluster/" + cluster: "owned",
@@ -106,13 +109,13 @@ func (a *api) aboutTags(values bool) func(context.Context, *awsfront.Call, *tags
 	}
 }
 
-func (a *api) createOrUpdateTags() awsfront.Spec[tagsInput, struct{}] {
+func createOrUpdateTags(a *api) awsfront.Spec[tagsInput, struct{}] {
 	return awsfront.Spec[tagsInput, struct{}]{
 		About: a.aboutTags(true),
 		Do: func(ctx context.Context, _ *awsfront.Call, in *tagsInput) (*struct{}, error) {
-			return nil, a.eachGroup(ctx, in, func(g *group, spec *v1alpha1.NodeGroupSpec, tags []tagInput) error {
+			return nil, a.eachGroup(ctx, in, func(g *group, tags []tagInput) error {
 				own, sets := map[string]string{}, []awstag.Tag{}
-				for _, t := range g.node.Spec.ScalingGroup().Tags {
+				for _, t := range g.kept().Tags {
 					own[t.Key] = string(t.Value)
 				}
 				for _, t := range tags {
@@ -126,7 +129,7 @@ func (a *api) createOrUpdateTags() awsfront.Spec[tagsInput, struct{}] {
 					return err
 				}
 				for _, t := range tags {
-					setTag(scaling(spec), v1alpha1.AutoScalingTag{Key: t.Key, Value: v1alpha1.TagValue(deref(t.Value)), PropagateAtLaunch: t.PropagateAtLaunch == nil || *t.PropagateAtLaunch})
+					setTag(g.scaling(), v1alpha1.AutoScalingTag{Key: t.Key, Value: v1alpha1.TagValue(deref(t.Value)), PropagateAtLaunch: t.PropagateAtLaunch == nil || *t.PropagateAtLaunch})
 				}
 				return nil
 			})
@@ -143,12 +146,12 @@ func setTag(s *v1alpha1.AutoScaling, tag v1alpha1.AutoScalingTag) {
 	s.Tags[at] = tag
 }
 
-func (a *api) deleteTags() awsfront.Spec[tagsInput, struct{}] {
+func deleteTags(a *api) awsfront.Spec[tagsInput, struct{}] {
 	return awsfront.Spec[tagsInput, struct{}]{
 		About: a.aboutTags(false),
 		Do: func(ctx context.Context, _ *awsfront.Call, in *tagsInput) (*struct{}, error) {
-			return nil, a.eachGroup(ctx, in, func(g *group, spec *v1alpha1.NodeGroupSpec, tags []tagInput) error {
-				s := scaling(spec)
+			return nil, a.eachGroup(ctx, in, func(g *group, tags []tagInput) error {
+				s := g.scaling()
 				for _, t := range tags {
 					own := len(s.Tags)
 					s.Tags = slices.DeleteFunc(s.Tags, func(has v1alpha1.AutoScalingTag) bool { return has.Key == t.Key })
@@ -163,7 +166,7 @@ func (a *api) deleteTags() awsfront.Spec[tagsInput, struct{}] {
 }
 
 // eachGroup changes each group that the tags of a request are of. All must be there before one is changed.
-func (a *api) eachGroup(ctx context.Context, in *tagsInput, change func(*group, *v1alpha1.NodeGroupSpec, []tagInput) error) error {
+func (a *api) eachGroup(ctx context.Context, in *tagsInput, change func(*group, []tagInput) error) error {
 	groups, err := in.byGroup()
 	if err != nil {
 		return err
@@ -172,14 +175,14 @@ func (a *api) eachGroup(ctx context.Context, in *tagsInput, change func(*group, 
 	for _, name := range names {
 		g, err := a.group(ctx, name)
 		if err == nil {
-			err = change(g, g.node.Spec.DeepCopy(), groups[name])
+			err = change(g, groups[name]) // of a copy that is thrown away
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, name := range names {
-		if err := a.change(ctx, name, func(g *group, spec *v1alpha1.NodeGroupSpec) error { return change(g, spec, groups[name]) }); err != nil {
+		if err := a.change(ctx, name, func(g *group) error { return change(g, groups[name]) }); err != nil {
 			return err
 		}
 	}
@@ -197,7 +200,7 @@ type describeTagsOutput struct {
 	NextToken string
 }
 
-func (a *api) describeTags() awsfront.Spec[describeTagsInput, describeTagsOutput] {
+func describeTags(a *api) awsfront.Spec[describeTagsInput, describeTagsOutput] {
 	return awsfront.Spec[describeTagsInput, describeTagsOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeTagsInput) (*describeTagsOutput, error) {
 			fields := awsresource.FiltersOf[shownTag]()
@@ -228,10 +231,18 @@ func (a *api) describeTags() awsfront.Spec[describeTagsInput, describeTagsOutput
 
 // asValidation is a refusal with the code that Auto Scaling has for all of them.
 func asValidation(err error) error {
-	if fault := (*awsfault.Error)(nil); errors.As(err, &fault) && fault.Cause == nil {
+	if fault := refusal(err); fault != nil {
 		return awsfault.Errorf(invalid, "%s", fault.Message)
 	}
 	return err
+}
+
+// refusal is an error that is a refusal of the request; nil if it is another one.
+func refusal(err error) *awsfault.Error {
+	if fault := (*awsfault.Error)(nil); errors.As(err, &fault) && fault.Cause == nil {
+		return fault
+	}
+	return nil
 }
 
 func deref(text *string) string {

@@ -22,20 +22,25 @@ type terminateInstanceInput struct {
 
 type terminateInstanceOutput struct{ Activity *activity }
 
-func (a *api) terminateInstance() awsfront.Spec[terminateInstanceInput, terminateInstanceOutput] {
+func terminateInstance(a *api) awsfront.Spec[terminateInstanceInput, terminateInstanceOutput] {
 	return awsfront.Spec[terminateInstanceInput, terminateInstanceOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *terminateInstanceInput) ([]awsfront.Target, error) {
-			g, _, err := a.member(ctx, in.InstanceID)
-			if err != nil {
-				return nil, err
-			}
-			if g == nil {
-				return a.about(ctx, call, "*")
-			}
-			return a.about(ctx, call, g.name)
+			return a.aboutMember(ctx, call, in.InstanceID)
 		},
 		Do: a.doTerminateInstance,
 	}
+}
+
+// aboutMember is the group of an instance as IAM is asked about it.
+func (a *api) aboutMember(ctx context.Context, call *awsfront.Call, id string) ([]awsfront.Target, error) {
+	g, _, err := a.member(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if g == nil {
+		return a.about(ctx, call, "*")
+	}
+	return a.about(ctx, call, g.name)
 }
 
 // member finds the group of an instance; nil if it is in none.
@@ -62,16 +67,18 @@ func (a *api) doTerminateInstance(ctx context.Context, call *awsfront.Call, in *
 	case g == nil || in.AutoScalingGroupName != "" && in.AutoScalingGroupName != g.name:
 		return nil, awsfault.Errorf(invalid, "Instance Id not found - No managed instance found for instance ID: %.64s", in.InstanceID)
 	case !m.DeletionTimestamp.IsZero(): // it was asked for before
-		return &terminateInstanceOutput{ending(g.name, a.arn(call, string(g.node.UID), g.name), m, nil)}, nil
+		return &terminateInstanceOutput{ending(g.name, a.arn(call, g.uid(), g.name), m, nil)}, nil
+	case g.own != nil:
+		return a.terminateMember(ctx, call, in, g, m)
 	}
-	at := call.Now.UTC().Format("2006-01-02T15:04:05Z")
-	cause := fmt.Sprintf("At %s instance %s was taken out of service in response to a user request.", at, m.Name)
+	when := call.Now.UTC().Format("2006-01-02T15:04:05Z")
+	cause := fmt.Sprintf("At %s instance %s was taken out of service in response to a user request.", when, m.Name)
 	if in.ShouldDecrementDesiredCapacity && m.Spec.WarmPool != "" {
 		return nil, awsfault.Errorf(invalid, "Instance %s is in the warm pool of Auto Scaling group %s and does not count in its desired capacity: set shouldDecrementDesiredCapacity to false.", m.Name, g.name)
 	}
 	if in.ShouldDecrementDesiredCapacity {
 		if err := a.decrement(ctx, g, m.Name, func(from, to int32) {
-			cause = fmt.Sprintf("At %s instance %s was taken out of service in response to a user request, shrinking the capacity from %d to %d.", at, m.Name, from, to)
+			cause = fmt.Sprintf("At %s instance %s was taken out of service in response to a user request, shrinking the capacity from %d to %d.", when, m.Name, from, to)
 		}); err != nil {
 			return nil, err
 		}
@@ -85,14 +92,14 @@ func (a *api) doTerminateInstance(ctx context.Context, call *awsfront.Call, in *
 		return nil, away(fmt.Errorf("deleting machine %s: %w", m.Name, err))
 	}
 	m.DeletionTimestamp = new(metav1.NewTime(call.Now))
-	return &terminateInstanceOutput{ending(g.name, a.arn(call, string(g.node.UID), g.name), m, nil)}, nil
+	return &terminateInstanceOutput{ending(g.name, a.arn(call, g.uid(), g.name), m, nil)}, nil
 }
 
 // decrement makes a group smaller by one of its machines, in one write, which is done once: a machine that is named in
 // it already has been counted.
 func (a *api) decrement(ctx context.Context, of *group, id string, done func(from, to int32)) error {
-	return a.change(ctx, of.name, func(g *group, spec *v1alpha1.NodeGroupSpec) error {
-		s := scaling(spec)
+	return a.change(ctx, of.name, func(g *group) error {
+		s, spec := g.scaling(), &g.node.Spec
 		// Names of machines that are gone are dropped.
 		s.Ending = slices.DeleteFunc(s.Ending, func(name string) bool {
 			return !slices.ContainsFunc(g.machines, func(m *v1alpha1.Machine) bool { return m.Name == name })
@@ -111,41 +118,4 @@ func (a *api) decrement(ctx context.Context, of *group, id string, done func(fro
 		done(size, size-1)
 		return nil
 	})
-}
-
-type setInstanceProtectionInput struct {
-	AutoScalingGroupName string
-	InstanceIDs          []string
-	ProtectedFromScaleIn bool
-}
-
-func (a *api) setInstanceProtection() awsfront.Spec[setInstanceProtectionInput, struct{}] {
-	return awsfront.Spec[setInstanceProtectionInput, struct{}]{
-		About: aboutGroup(a, func(in *setInstanceProtectionInput) string { return in.AutoScalingGroupName }),
-		Do: func(ctx context.Context, _ *awsfront.Call, in *setInstanceProtectionInput) (*struct{}, error) {
-			g, err := a.group(ctx, in.AutoScalingGroupName)
-			if err != nil {
-				return nil, err
-			}
-			var chosen []*v1alpha1.Machine
-			for _, id := range in.InstanceIDs {
-				at := slices.IndexFunc(g.machines, func(m *v1alpha1.Machine) bool { return m.Name == id })
-				switch {
-				case at < 0:
-					return nil, awsfault.Errorf(invalid, "The instance %.64s is not part of Auto Scaling group %s.", id, g.name)
-				case !g.machines[at].DeletionTimestamp.IsZero(), g.machines[at].Spec.WarmPool != "":
-					return nil, awsfault.Errorf(invalid, "The instance %s is not in InService or EnteringStandby or Standby.", id)
-				}
-				chosen = append(chosen, g.machines[at])
-			}
-			for _, m := range chosen {
-				before := m.DeepCopy()
-				m.Spec.ProtectedFromScaleIn = in.ProtectedFromScaleIn
-				if err := a.Management.Patch(ctx, m, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-					return nil, away(fmt.Errorf("protecting machine %s: %w", m.Name, err))
-				}
-			}
-			return nil, nil //nolint:nilnil // the answer has no members
-		},
-	}
 }

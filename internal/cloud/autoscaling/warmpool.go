@@ -66,11 +66,15 @@ func (in *putWarmPoolInput) pool(was *v1alpha1.WarmPool) *v1alpha1.WarmPool {
 	return pool
 }
 
-func (a *api) putWarmPool() awsfront.Spec[putWarmPoolInput, struct{}] {
+func putWarmPool(a *api) awsfront.Spec[putWarmPoolInput, struct{}] {
 	return awsfront.Spec[putWarmPoolInput, struct{}]{
 		About: aboutGroup(a, func(in *putWarmPoolInput) string { return in.AutoScalingGroupName }),
 		Do: func(ctx context.Context, _ *awsfront.Call, in *putWarmPoolInput) (*struct{}, error) {
-			return nil, a.change(ctx, in.AutoScalingGroupName, func(g *group, spec *v1alpha1.NodeGroupSpec) error {
+			return nil, a.change(ctx, in.AutoScalingGroupName, func(g *group) error {
+				if g.node == nil {
+					return noWarmPool(g)
+				}
+				spec := &g.node.Spec
 				spec.WarmPool = in.pool(spec.WarmPool)
 				if problems := v1alpha1.ValidateNodeGroup(g.node); len(problems) > 0 {
 					return awsfault.Errorf(invalid, "%v", problems.ToAggregate())
@@ -87,11 +91,15 @@ type deleteWarmPoolInput struct {
 	ForceDelete bool
 }
 
-func (a *api) deleteWarmPool() awsfront.Spec[deleteWarmPoolInput, struct{}] {
+func deleteWarmPool(a *api) awsfront.Spec[deleteWarmPoolInput, struct{}] {
 	return awsfront.Spec[deleteWarmPoolInput, struct{}]{
 		About: aboutGroup(a, func(in *deleteWarmPoolInput) string { return in.AutoScalingGroupName }),
 		Do: func(ctx context.Context, _ *awsfront.Call, in *deleteWarmPoolInput) (*struct{}, error) {
-			return nil, a.change(ctx, in.AutoScalingGroupName, func(g *group, spec *v1alpha1.NodeGroupSpec) error {
+			return nil, a.change(ctx, in.AutoScalingGroupName, func(g *group) error {
+				if g.node == nil {
+					return noWarmPool(g)
+				}
+				spec := &g.node.Spec
 				if spec.WarmPool == nil {
 					return awsfault.Errorf(invalid, "No warm pool found for Auto Scaling group %s", g.name)
 				}
@@ -114,7 +122,7 @@ type describeWarmPoolOutput struct {
 	NextToken             string
 }
 
-func (a *api) describeWarmPool() awsfront.Spec[describeWarmPoolInput, describeWarmPoolOutput] {
+func describeWarmPool(a *api) awsfront.Spec[describeWarmPoolInput, describeWarmPoolOutput] {
 	return awsfront.Spec[describeWarmPoolInput, describeWarmPoolOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *describeWarmPoolInput) (*describeWarmPoolOutput, error) {
 			g, err := a.group(ctx, in.AutoScalingGroupName)
@@ -131,10 +139,18 @@ func (a *api) describeWarmPool() awsfront.Spec[describeWarmPoolInput, describeWa
 					shown = append(shown, a.showInstance(g, m, zones))
 				}
 			}
+			if g.node == nil {
+				return &describeWarmPoolOutput{Instances: []shownInstance{}}, nil
+			}
 			out := &describeWarmPoolOutput{WarmPoolConfiguration: showWarmPool(g.node)}
 			out.Instances, out.NextToken, err = awsresource.Page(a.Account, call, []any{in.AutoScalingGroupName}, shown,
 				func(i shownInstance) string { return i.InstanceID }, in.MaxRecords, in.NextToken)
 			return out, err
 		},
 	}
+}
+
+// noWarmPool refuses a warm pool of a group that no node group has.
+func noWarmPool(g *group) error {
+	return awsfault.Errorf(invalid, "The Auto Scaling group %s is not that of an EKS node group: Muster has warm pools for node groups alone", g.name)
 }

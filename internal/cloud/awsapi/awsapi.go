@@ -5,10 +5,12 @@ package awsapi
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
@@ -24,6 +26,7 @@ import (
 	"muster.dev/muster/internal/cloud/eksauth"
 	"muster.dev/muster/internal/cloud/elasticfilesystem"
 	"muster.dev/muster/internal/cloud/kms"
+	"muster.dev/muster/internal/cloud/scalingcontroller"
 	"muster.dev/muster/internal/cloud/ssm"
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/iam/accesspolicy"
@@ -70,6 +73,27 @@ type Config struct {
 	Room *hostroom.Room
 }
 
+// ec2 is what the actions of EC2 need.
+func (c Config) ec2(account awsresource.Account) ec2.Config {
+	return ec2.Config{
+		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, Room: c.Room, LaunchWait: launchWait,
+	}
+}
+
+// AddControllers adds the controllers of what the APIs keep to a manager of the management plane: that of Auto Scaling groups, which launches
+// instances as RunInstances does.
+func AddControllers(mgr manager.Manager, c Config, log *slog.Logger) error {
+	sealing, err := pageKey(c.PageKey)
+	if err != nil {
+		return err
+	}
+	launcher, err := ec2.Launcher(c.ec2(awsresource.Account{Management: c.Management, Pages: nexttoken.NewSealer(sealing), Region: c.Region}))
+	if err != nil {
+		return err
+	}
+	return scalingcontroller.Add(mgr, scalingcontroller.Config{Management: c.Management, Launcher: launcher, Log: log})
+}
+
 // launchWait is many times what the launch of a machine takes until it has its address, on a host that is busy.
 const launchWait = 5 * time.Second
 
@@ -87,15 +111,17 @@ func Register(front *awsfront.Front, c Config) error {
 		policies = append(policies, p.Name)
 	}
 	account := awsresource.Account{Management: awsresource.Allowed(c.Management), Pages: nexttoken.NewSealer(sealing), Region: c.Region}
-	if err := ec2.Register(front, ec2.Config{
-		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges, Room: c.Room, LaunchWait: launchWait,
-	}); err != nil {
+	if err := ec2.Register(front, c.ec2(account)); err != nil {
 		return err
 	}
 	if err := arczonalshift.Register(front, account); err != nil {
 		return err
 	}
-	if err := autoscaling.Register(front, account); err != nil {
+	launcher, err := ec2.Launcher(c.ec2(account))
+	if err != nil {
+		return err
+	}
+	if err := autoscaling.Register(front, account, launcher); err != nil {
 		return err
 	}
 	key := kms.Check(c.Management, c.Region, time.Now)

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -17,6 +18,7 @@ import (
 	"muster.dev/muster/internal/machine/loopservice"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/providerlist"
+	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/storage/filesystemcontroller"
@@ -45,6 +47,9 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err := filesystemcontroller.Add(manager, s.files, s.cfg.Log); err != nil {
 		return err
 	}
+	if err := addServices(s, manager, scheme, account); err != nil {
+		return err
+	}
 	attachers, err := machine.AskAll[loopservice.Machines](providers, v1alpha1.AttachBlocks)
 	if err != nil {
 		return err
@@ -68,4 +73,16 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 		return fmt.Errorf("running the account's controllers: %w", err)
 	}
 	return errControllersEnded
+}
+
+// addServices adds the controllers of what the account's AWS APIs keep.
+func addServices(s *Service, manager ctrlmanager.Manager, scheme *runtime.Scheme, account component.Account) error {
+	if s.cfg.Controllers == nil {
+		return nil
+	}
+	api, err := s.managementClient(account, scheme)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Controllers(manager, Account{Management: api, Components: account, HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(account.State) }, Room: s.room})
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
@@ -24,7 +24,6 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/cluster/guard"
-	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
 	"muster.dev/muster/internal/cluster/stateconversion"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -49,7 +48,6 @@ import (
 	"muster.dev/muster/internal/plane/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/readcache"
-	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/steps"
 	"muster.dev/muster/internal/storage/filestore"
@@ -73,27 +71,9 @@ type Config struct {
 	// Services registers the actions of the account's AWS APIs beside STS and IAM. It is called each time that the
 	// front begins; nil leaves STS and IAM alone.
 	Services func(*awsfront.Front, Account) error
-}
-
-// Account is what the services of AWS work with.
-type Account struct {
-	Identity *identityservice.Service
-	// Management is a client of the management plane, which answers reads from memory where their context allows it
-	// (package readcache).
-	Management client.Client
-	Components component.Account
-	// Pods knows which pods have which identities.
-	Pods serviceaccounts.Pods
-	// Cluster makes a client of a cluster that is served, by its namespace, for access entries.
-	Cluster func(namespace string) (client.Client, error)
-	// Insights finds the insights about a cluster.
-	Insights func(context.Context, *v1alpha1.Cluster) []insight.Insight
-	// CheckVersion says what keeps a cluster from a release: a refusal, or insights with the status ERROR.
-	CheckVersion func(context.Context, *v1alpha1.Cluster, release.Release) (refusal string, against []insight.Insight, err error)
-	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
-	HostRanges func() ([]netip.Prefix, error)
-	// Room is what the host offers local machines.
-	Room *hostroom.Room
+	// Controllers adds the controllers of what these APIs keep to the account's manager. Their Account has a client of the
+	// management plane, the components, the host's addresses and its room, and nothing else.
+	Controllers func(manager.Manager, Account) error
 }
 
 // Service runs the account of one state directory: its management plane, its identity service, and its clusters.
