@@ -25,7 +25,7 @@ func tables() []struct {
 		{"logs", logsActions()},
 		{"ecr", ecrActions()},
 		{"elasticfilesystem", efsActions()},
-		{"autoscaling", autoscalingActions()},
+		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
 		{"eks", slices.Concat(addonActions(), authorityActions())},
 		{"arc-zonal-shift", zonalShiftActions()},
 	}
