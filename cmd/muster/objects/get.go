@@ -53,6 +53,7 @@ func (g *getCommand) command() *cobra.Command {
   podidentityassociations (podidentityassociation, pia)   which service accounts have which IAM roles; named by id or NAMESPACE/NAME
   updates      (update)          changes of clusters, node groups and add-ons that were accepted, and how far they are
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
+  autoscalinggroups (autoscalinggroup, asg)   Auto Scaling groups that no node group has, and how many instances they have
   filesystems  (filesystem, efs) file systems of volumes, by name or id
   nodes        (node, no)        nodes of a cluster and the machines they are; named likewise
   csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
@@ -95,7 +96,7 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 }
 
 func kindNames() string {
-	return "clusters, nodegroups, addons, podidentityassociations, updates, machines, filesystems, nodes, csr"
+	return "clusters, nodegroups, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, nodes, csr"
 }
 
 // kindAndNames reads KIND NAME... or KIND/NAME...
