@@ -13,6 +13,9 @@ const (
 	AnnotationLaunchCause = "muster.dev/launch-cause"
 	// AnnotationTerminationCause on a Machine is the reason for its termination.
 	AnnotationTerminationCause = "muster.dev/termination-cause"
+	// AnnotationFleet on a Machine is the id of the fleet of EC2 that it was launched for, such as
+	// fleet-73fbd2ce-aa30-494c-8788-1cee4e4b2a07.
+	AnnotationFleet = "muster.dev/fleet"
 )
 
 // Reservation is a request of RunInstances.
@@ -35,6 +38,17 @@ func AutoScalingGroupName(nodeGroup string, uid types.UID) string {
 	return "eks-" + nodeGroup + "-" + string(uid)
 }
 
+// MarketType says how an instance is bought, in EC2's words.
+//
+// +kubebuilder:validation:Enum=on-demand;spot
+type MarketType string
+
+// The market types.
+const (
+	MarketOnDemand MarketType = "on-demand"
+	MarketSpot     MarketType = "spot"
+)
+
 // AWSTags are all tags of the machine's instance: its own, and those that EKS and Auto Scaling give an instance of a group.
 func (m *Machine) AWSTags() map[string]string {
 	tags := map[string]string{}
@@ -47,6 +61,9 @@ func (m *Machine) AWSTags() map[string]string {
 	}
 	for key, value := range m.Spec.Tags {
 		tags[key] = string(value)
+	}
+	if fleet := m.Annotations[AnnotationFleet]; fleet != "" {
+		tags["aws:ec2:fleet-id"] = fleet
 	}
 	if m.Spec.NodeGroup != "" && m.Spec.NodeGroupUID != "" {
 		tags["aws:autoscaling:groupName"] = AutoScalingGroupName(m.Spec.NodeGroup, m.Spec.NodeGroupUID)

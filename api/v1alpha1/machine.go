@@ -77,6 +77,7 @@ type Machine struct {
 // +kubebuilder:validation:XValidation:rule="has(self.userData) == has(oldSelf.userData)",message="userData cannot be changed; replace the machine",fieldPath=".userData"
 // +kubebuilder:validation:XValidation:rule="has(self.metadataOptions) == has(oldSelf.metadataOptions)",message="metadataOptions cannot be changed; replace the machine",fieldPath=".metadataOptions"
 // +kubebuilder:validation:XValidation:rule="!has(self.drill) || self.provider != 'simulated'",message="simulated machines run no programs, and have no drills",fieldPath=".drill"
+// +kubebuilder:validation:XValidation:rule="has(self.marketType) == has(oldSelf.marketType)",message="marketType cannot be changed; replace the machine",fieldPath=".marketType"
 // +kubebuilder:validation:XValidation:rule="has(self.reservation) == has(oldSelf.reservation)",message="reservation cannot be changed; replace the machine",fieldPath=".reservation"
 type MachineSpec struct {
 	// ClusterName is the spec.name of the Cluster that the machine joins. It is empty for an instance of EC2's RunInstances whose user data
@@ -204,6 +205,13 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="metadataOptions cannot be changed; replace the machine"
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 
+	// MarketType is on-demand or spot, and on-demand if it is empty. A spot instance is launched and charged as any other: nothing. It says so
+	// to those who ask, and can be told that it will be interrupted.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="marketType cannot be changed; replace the machine"
+	MarketType MarketType `json:"marketType,omitempty"`
+
 	// Reservation identifies the request of RunInstances that made the machine.
 	//
 	// +optional
@@ -257,11 +265,6 @@ type MachineSpec struct {
 	//
 	// +optional
 	ScalingGroup *MachineScalingGroup `json:"scalingGroup,omitempty"`
-
-	// Spot marks a spot instance, which is a record: a drill alone interrupts it.
-	//
-	// +optional
-	Spot bool `json:"spot,omitempty"`
 }
 
 // TakesPods reports whether pods are bound to the machine's node, so that they are evicted before it goes.

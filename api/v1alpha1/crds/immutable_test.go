@@ -40,6 +40,7 @@ var machineFields = map[string]machineField{
 	"keyName":          {one: "a", other: "b"},
 	"userData":         {one: "AAAA", other: "AAAB"},
 	"metadataOptions":  {one: "{httpPutResponseHopLimit: 1}", other: "{httpPutResponseHopLimit: 2}"},
+	"marketType":       {one: "spot", other: "on-demand"},
 	"reservation":      {one: "{id: r-0123456789abcdef0}", other: "{id: r-0123456789abcdef0, index: 1}"},
 	"tags":             {one: "{a: b}", other: "{a: c}", changeable: true},
 
@@ -50,7 +51,6 @@ var machineFields = map[string]machineField{
 	"drill":                 {one: "{kind: stop, began: \"2026-11-29T12:00:00.000000Z\", ends: \"2026-11-29T12:05:00Z\"}", other: "{kind: kubelet, began: \"2026-11-29T12:00:00.000000Z\", ends: \"2026-11-29T12:05:00Z\"}", changeable: true},
 	"warmPool":              {one: "Running", other: "Stopped", changeable: true},
 	"reboots":               {one: "1", other: "2", changeable: true},
-	"spot":                  {one: "false", other: "true", changeable: true},
 	"scalingGroup":          {one: "{name: a, uid: b}", other: "{name: c, uid: d}", changeable: true},
 }
 

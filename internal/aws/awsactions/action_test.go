@@ -93,7 +93,7 @@ func TestProblems(t *testing.T) {
 		answered              bool
 	}{
 		"an unwritten action is answered": {"autoscaling", "SuspendProcesses", "take it out of notyet.go", true},
-		"a refused action is answered":    {"ec2", "CreateFleet", "change its mark", true},
+		"a refused action is answered":    {"ec2", "CreateFlowLogs", "change its mark", true},
 		"a written action is gone":        {"iam", "CreateRole", "register it", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,7 @@ func ec2Actions() []Action {
 		{Name: "UpdateSecurityGroupRuleDescriptionsEgress", Mark: Real, Resources: []string{"security-group"}},
 		{Name: "DeleteSecurityGroup", Mark: Real, Resources: []string{"security-group"}},
 		{Name: "RunInstances", Mark: Real, Resources: []string{"image", "instance", "network-interface", "security-group", "subnet", "key-pair", "launch-template"}, Keys: tagged()},
+		{Name: "CreateFleet", Mark: Real, Resources: []string{"fleet", "image", "instance", "network-interface", "security-group", "subnet", "key-pair", "launch-template"}, Keys: tagged()},
 		{Name: "DescribeInstances", Mark: Real},
 		{Name: "DescribeInstanceStatus", Mark: Real},
 		{Name: "DescribeInstanceAttribute", Mark: Real, Resources: []string{"instance"}, Keys: []string{"ec2:Attribute"}},
@@ -36,6 +37,7 @@ func ec2Actions() []Action {
 		{Name: "RebootInstances", Mark: Real, Resources: []string{"instance"}},
 		{Name: "DescribeInstanceTypes", Mark: Real},
 		{Name: "DescribeInstanceTypeOfferings", Mark: Real},
+		{Name: "DescribeSpotPriceHistory", Mark: Real},
 		{Name: "DescribeImages", Mark: Real},
 		{Name: "DescribeAvailabilityZones", Mark: Real},
 		{Name: "DescribeRegions", Mark: Real},
@@ -91,7 +93,6 @@ func ec2Actions() []Action {
 		{Name: "DescribeManagedPrefixLists", Mark: Record},
 		{Name: "DescribePlacementGroups", Mark: Record},
 		{Name: "DescribeCapacityReservations", Mark: Record},
-		{Name: "DescribeSpotPriceHistory", Mark: Record},
 		{Name: "AssociateVpcCidrBlock", Mark: Refused, Reason: "Muster's VPCs have one IPv4 range and no IPv6"},
 		{Name: "DisassociateVpcCidrBlock", Mark: Refused, Reason: "Muster's VPCs have one IPv4 range and no IPv6"},
 		{Name: "ModifyVpcTenancy", Mark: Refused, Reason: "Muster has no dedicated hosts: the tenancy is default"},
@@ -122,7 +123,6 @@ func ec2Actions() []Action {
 		{Name: "DescribeInstanceTopology", Mark: Refused, Reason: "Muster's machines are on one host"},
 		{Name: "GetInstanceTypesFromInstanceRequirements", Mark: Refused, Reason: "Muster launches instance types by name"},
 		{Name: "GetLaunchTemplateData", Mark: Refused, Reason: "Muster makes no launch template of an instance: DescribeInstanceAttribute has its user data"},
-		{Name: "CreateFleet", Mark: Refused, Reason: "Muster launches no fleets yet: use a node group, an Auto Scaling group or RunInstances"},
 	}
 }
 
@@ -134,6 +134,7 @@ func ec2Resources() []Resource {
 		{Type: "security-group-rule", ARN: "arn:${Partition}:ec2:${Region}:${Account}:security-group-rule/${SecurityGroupRuleId}"},
 		{Type: "instance", ARN: "arn:${Partition}:ec2:${Region}:${Account}:instance/${InstanceId}", Keys: []string{"ec2:AvailabilityZone", "ec2:InstanceID", "ec2:InstanceMarketType", "ec2:InstanceProfile", "ec2:InstanceType", "ec2:IsLaunchTemplateResource", "ec2:LaunchTemplate", "ec2:MetadataHttpEndpoint", "ec2:MetadataHttpPutResponseHopLimit", "ec2:MetadataHttpTokens", "ec2:NewInstanceProfile", "ec2:Tenancy"}},
 		{Type: "network-interface", ARN: "arn:${Partition}:ec2:${Region}:${Account}:network-interface/${NetworkInterfaceId}", Keys: []string{"ec2:AssociatePublicIpAddress", "ec2:AvailabilityZone", "ec2:IsLaunchTemplateResource", "ec2:LaunchTemplate", "ec2:NetworkInterfaceID", "ec2:Subnet", "ec2:Vpc"}},
+		{Type: "fleet", ARN: "arn:${Partition}:ec2:${Region}:${Account}:fleet/${FleetId}"},
 		{Type: "image", ARN: "arn:${Partition}:ec2:${Region}::image/${ImageId}", Keys: []string{"ec2:ImageID", "ec2:ImageType", "ec2:IsLaunchTemplateResource", "ec2:LaunchTemplate", "ec2:Owner", "ec2:Public"}},
 		{Type: "launch-template", ARN: "arn:${Partition}:ec2:${Region}:${Account}:launch-template/${LaunchTemplateId}", Keys: []string{"ec2:IsLaunchTemplateResource", "ec2:LaunchTemplate"}},
 		{Type: "internet-gateway", ARN: "arn:${Partition}:ec2:${Region}:${Account}:internet-gateway/${InternetGatewayId}", Keys: []string{"ec2:InternetGatewayID"}},

@@ -54,7 +54,7 @@ func BucketOf(class Class) Bucket {
 // ClassOf is the class of an action.
 func ClassOf(service, action string) Class {
 	switch service + ":" + action {
-	case "eks:CreateCluster", "eks:CreateNodegroup", "eks:UpdateNodegroupVersion", "ec2:RunInstances", "autoscaling:CreateAutoScalingGroup":
+	case "eks:CreateCluster", "eks:CreateNodegroup", "eks:UpdateNodegroupVersion", "ec2:RunInstances", "ec2:CreateFleet", "autoscaling:CreateAutoScalingGroup":
 		return Launch
 	}
 	for _, verb := range []string{"Describe", "List", "Get", "Simulate"} {

@@ -88,7 +88,7 @@ func TestClasses(t *testing.T) {
 			}
 		}
 	}
-	if launches != 5 {
+	if launches != 6 {
 		t.Errorf("%d actions launch something", launches)
 	}
 }

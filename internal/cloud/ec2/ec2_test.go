@@ -55,6 +55,8 @@ type world struct {
 	// listFails and deleteFails are what the management plane answers instead of a list, and instead of deleting an
 	// object; nothing if nil.
 	listFails, deleteFails error
+	// management is what machines are made in, if that is not the management plane in memory.
+	management client.Client
 }
 
 // launched is the management plane of a world whose machines are launched.
@@ -69,6 +71,13 @@ func (l launched) Get(ctx context.Context, key client.ObjectKey, object client.O
 		l.w.launch(m)
 	}
 	return err
+}
+
+func (l launched) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	if l.w.management != nil {
+		return l.w.management.Create(ctx, object, options...)
+	}
+	return l.Client.Create(ctx, object, options...)
 }
 
 func (l launched) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {

@@ -159,12 +159,11 @@ func TestWhatThereNeverIs(t *testing.T) {
 	w := newWorld(t)
 	for request, says := range map[string]string{
 		"DescribeVpcEndpoints&Filter.1.Name=vpc-id&Filter.1.Value.1=" + vpcA: "<vpcEndpointSet></vpcEndpointSet>",
-		"DescribePrefixLists":          "<prefixListSet></prefixListSet>",
-		"DescribeManagedPrefixLists":   "<prefixListSet></prefixListSet>",
-		"DescribePlacementGroups":      "<placementGroupSet></placementGroupSet>",
-		"DescribeCapacityReservations": "<capacityReservationSet></capacityReservationSet>",
-		"DescribeSpotPriceHistory&InstanceType.1=m5.large&StartTime=2026-01-01T00:00:00Z": "<spotPriceHistorySet></spotPriceHistorySet>",
-		"DescribeAddressesAttribute&Attribute=domain-name":                                "<addressSet></addressSet>",
+		"DescribePrefixLists":                              "<prefixListSet></prefixListSet>",
+		"DescribeManagedPrefixLists":                       "<prefixListSet></prefixListSet>",
+		"DescribePlacementGroups":                          "<placementGroupSet></placementGroupSet>",
+		"DescribeCapacityReservations":                     "<capacityReservationSet></capacityReservationSet>",
+		"DescribeAddressesAttribute&Attribute=domain-name": "<addressSet></addressSet>",
 	} {
 		w.ask(request, 200, says)
 		w.ask(request+"&DryRun=true", 412)

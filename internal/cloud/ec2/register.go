@@ -8,6 +8,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/cloud/ec2/ec2securitygroup"
 	"muster.dev/muster/internal/cloud/ec2/ec2vpc"
+	"muster.dev/muster/internal/cloud/ec2/fleet"
 	"muster.dev/muster/internal/cloud/ec2/gateway"
 	"muster.dev/muster/internal/cloud/ec2/instance"
 	"muster.dev/muster/internal/cloud/ec2/keypair"
@@ -24,12 +25,12 @@ import (
 type Config = ec2resource.Config
 
 // Launcher launches instances for Auto Scaling.
-func Launcher(c Config) (instance.Launcher, error) {
+func Launcher(c Config) (instance.Orders, error) {
 	ec2, err := ec2resource.New(c)
 	if err != nil {
-		return instance.Launcher{}, err
+		return instance.Orders{}, err
 	}
-	return instance.NewLauncher(instance.New(ec2, keypair.New(ec2), template.New(ec2))), nil
+	return instance.NewOrders(instance.New(ec2, keypair.New(ec2), template.New(ec2))), nil
 }
 
 // Register adds the actions to the front. A noun is handed the nouns whose resources it reads. Each says to
@@ -55,6 +56,7 @@ func Register(f *awsfront.Front, c Config) error {
 	interfaces.Register(f)
 	ec2securitygroup.New(ec2, interfaces, vpcs).Register(f)
 	instances.Register(f)
+	fleet.New(ec2, instance.NewLauncher(instances)).Register(f)
 	subnet.New(ec2, gateways, vpcs).Register(f)
 	offerings.RegisterZones(f)
 	offerings.RegisterAccount(f)

@@ -52,7 +52,7 @@ func (r *groups) look(ctx context.Context, g *v1alpha1.AutoScalingGroup) (*view,
 		}
 		g.Status.Instances = append(g.Status.Instances, v1alpha1.ScalingInstance{
 			ID: m.Name, State: v1alpha1.LifecyclePending, Since: metav1.NewTime(r.Now()), Launched: m.CreationTimestamp, SubnetID: m.Spec.SubnetID, InstanceType: m.Spec.Type(),
-			Weight: weightOf(g.Spec, m.Spec.Type()), Spot: m.Spec.Spot, Cause: m.Annotations[v1alpha1.AnnotationLaunchCause],
+			Weight: weightOf(g.Spec, m.Spec.Type()), Spot: m.Spec.MarketType == v1alpha1.MarketSpot, Cause: m.Annotations[v1alpha1.AnnotationLaunchCause],
 		})
 	}
 	return v, nil

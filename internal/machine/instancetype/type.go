@@ -33,7 +33,14 @@ type Type struct {
 	Burstable    bool   // its processors earn credits
 	Current      bool   // EC2 counts it among the current generation
 	FreeTier     bool
+	USD          float64 // the price of an hour on demand, in US dollars. Nobody is charged: tools choose by it
 }
+
+// spotShare is the price of a spot instance as a share of the one on demand. Muster has no market: the price never changes.
+const spotShare = 0.4
+
+// SpotUSD is the price of an hour as a spot instance, in US dollars.
+func (t Type) SpotUSD() float64 { return t.USD * spotShare }
 
 // All are the types, by family and size.
 func All() []Type { return catalogue() }

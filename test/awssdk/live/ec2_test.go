@@ -107,6 +107,42 @@ func instanceActions() []action {
 			need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}}))
 			must(ec2.NewInstanceTerminatedWaiter(w.ec2, func(o *ec2.InstanceTerminatedWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
 		}},
+		{"CreateFleet", func(w *world) {
+			template := need(w.ec2.CreateLaunchTemplate(w.ctx(), &ec2.CreateLaunchTemplateInput{
+				LaunchTemplateName: aws.String("live-fleet"), LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(w.notes["ami"])},
+			})).LaunchTemplate
+			in := &ec2.CreateFleetInput{
+				Type: types.FleetTypeInstant, DryRun: aws.Bool(true), ClientToken: aws.String("live"), OnDemandOptions: &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyPrioritized},
+				TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand},
+				TagSpecifications:           []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: []types.Tag{{Key: aws.String("Name"), Value: aws.String("live")}}}},
+				LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+					LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: template.LaunchTemplateName, Version: aws.String("$Latest")},
+					Overrides: []types.FleetLaunchTemplateOverridesRequest{
+						{InstanceType: types.InstanceTypeT3Small, SubnetId: aws.String("subnet-0123456789abcdef0"), Priority: aws.Float64(1)},
+						{InstanceType: types.InstanceTypeT3Small, SubnetId: aws.String(w.subnets[0]), Priority: aws.Float64(2)},
+					},
+				}},
+			}
+			_, err := w.ec2.CreateFleet(w.ctx(), in)
+			w.refused("DryRunOperation", err)
+			in.DryRun = nil
+			out, again := need(w.ec2.CreateFleet(w.ctx(), in)), need(w.ec2.CreateFleet(w.ctx(), in))
+			w.has(out, "FleetId", "Instances[].InstanceIds", "Instances[].InstanceType", "Instances[].Lifecycle", "Instances[].LaunchTemplateAndOverrides.Overrides.ImageId",
+				"Instances[].LaunchTemplateAndOverrides.Overrides.AvailabilityZone", "Instances[].LaunchTemplateAndOverrides.Overrides.SubnetId", "Errors[].LaunchTemplateAndOverrides.Overrides.SubnetId")
+			if code := aws.ToString(out.Errors[0].ErrorCode); code != "InvalidSubnetID.NotFound" {
+				w.Errorf("%s", code)
+			}
+			ids := out.Instances[0].InstanceIds
+			if again.Instances[0].InstanceIds[0] != ids[0] {
+				w.Errorf("sent twice: %s and %s", ids, again.Instances[0].InstanceIds)
+			}
+			need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: ids}))
+			must(ec2.NewInstanceTerminatedWaiter(w.ec2, func(o *ec2.InstanceTerminatedWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), &ec2.DescribeInstancesInput{InstanceIds: ids}, patience))
+			need(w.ec2.DeleteLaunchTemplate(w.ctx(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: template.LaunchTemplateId}))
+			in.ClientToken = aws.String("live again")
+			_, err = w.ec2.CreateFleet(w.ctx(), in)
+			w.refused("InvalidLaunchTemplateName.NotFoundException", err)
+		}},
 		{"DescribeInstances", func(w *world) {
 			out := need(w.ec2.DescribeInstances(w.ctx(), &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"running"}}}}))
 			w.has(

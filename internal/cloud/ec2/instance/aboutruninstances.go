@@ -76,7 +76,7 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 			creation := targets[i]
 			creation.Action = "ec2:CreateTags"
 			creation = ec2resource.RequestTags(creation, set)
-			creation.Conditions["ec2:CreateAction"] = []string{"RunInstances"}
+			creation.Conditions["ec2:CreateAction"] = []string{call.Action}
 			targets = append(targets, creation)
 		}
 	}

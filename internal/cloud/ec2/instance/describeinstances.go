@@ -97,7 +97,7 @@ func instanceNoun() ec2resource.Noun[instance] {
 		Rules: ec2filter.Rules{Names: []string{ // no instance has a value for them
 			"affinity", "block-device-mapping.attach-time", "block-device-mapping.delete-on-termination", "block-device-mapping.device-name",
 			"block-device-mapping.status", "block-device-mapping.volume-id", "boot-mode", "capacity-reservation-id", "dns-name",
-			"enclave-options.enabled", "host-id", "instance-lifecycle", "ip-address", "ipv6-address", "kernel-id", "maintenance-options.auto-recovery",
+			"enclave-options.enabled", "host-id", "ip-address", "ipv6-address", "kernel-id", "maintenance-options.auto-recovery",
 			"network-interface.addresses.association.allocation-id", "network-interface.addresses.association.association-id",
 			"network-interface.addresses.association.carrier-ip", "network-interface.addresses.association.customer-owned-ip",
 			"network-interface.addresses.association.ip-owner-id", "network-interface.addresses.association.public-dns-name",

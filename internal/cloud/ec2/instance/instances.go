@@ -86,6 +86,9 @@ func (a *Actions) instanceTarget(call *awsfront.Call, m *v1alpha1.Machine) awsfr
 	if kind := m.Spec.Type(); kind != "" {
 		conditions["ec2:InstanceType"] = []string{kind}
 	}
+	if m.Spec.MarketType != "" {
+		conditions["ec2:InstanceMarketType"] = []string{string(m.Spec.MarketType)}
+	}
 	if m.Spec.InstanceProfile != "" {
 		conditions["ec2:InstanceProfile"] = []string{profileARN(call, m.Spec.InstanceProfile)}
 	}
@@ -100,6 +103,7 @@ type instance struct {
 	InstanceID            string              `filter:"instance-id"`
 	ImageID               string              `filter:"image-id"`
 	InstanceType          string              `filter:"instance-type"`
+	InstanceLifecycle     string              `filter:"instance-lifecycle,omitempty"` // empty for one on demand
 	KeyName               string              `filter:"key-name"`
 	ClientToken           string              `filter:"client-token"`
 	Architecture          string              `filter:"architecture"`
@@ -247,6 +251,9 @@ func stateOf(m *v1alpha1.Machine) instanceState {
 	}
 	return stateRunning
 }
+
+// StateName is the state of an instance whose machine is there, in EC2's words.
+func StateName(m *v1alpha1.Machine) string { return stateOf(m).Name }
 
 // reservation has the instances of one request.
 type reservation struct {

@@ -22,27 +22,27 @@ import (
 	"muster.dev/muster/internal/cloud/scalinglaunch"
 )
 
-// Launcher launches instances for Auto Scaling.
-type Launcher struct{ a *Actions }
+// Orders launches instances for Auto Scaling.
+type Orders struct{ a *Actions }
 
-// NewLauncher makes a Launcher of the actions about instances.
-func NewLauncher(a *Actions) Launcher { return Launcher{a} }
+// NewOrders makes Orders of the actions about instances.
+func NewOrders(a *Actions) Orders { return Orders{a} }
 
 // Resolve returns what an order stands for, without launching anything: the number of the template's version and the instance
 // type. The error is that of RunInstances.
-func (l Launcher) Resolve(ctx context.Context, o scalinglaunch.Order) (scalinglaunch.Resolved, error) {
+func (l Orders) Resolve(ctx context.Context, o scalinglaunch.Order) (scalinglaunch.Resolved, error) {
 	_, _, resolved, err := l.resolve(ctx, o)
 	return resolved, err
 }
 
 // Template reads a launch template by its id or its name.
-func (l Launcher) Template(ctx context.Context, id, name string) (*v1alpha1.LaunchTemplate, error) {
+func (l Orders) Template(ctx context.Context, id, name string) (*v1alpha1.LaunchTemplate, error) {
 	return l.a.templates.Template(ctx, template.NamedTemplate{LaunchTemplateID: id, LaunchTemplateName: name})
 }
 
 // About are the questions to IAM about an order: those that RunInstances asks. Who may not launch an instance may not have a group
 // do it.
-func (l Launcher) About(ctx context.Context, call *awsfront.Call, o scalinglaunch.Order) ([]awsfront.Target, error) {
+func (l Orders) About(ctx context.Context, call *awsfront.Call, o scalinglaunch.Order) ([]awsfront.Target, error) {
 	targets, err := l.a.aboutRunInstances(ctx, call, &runInstancesInput{
 		Data: launchtemplate.Data{InstanceType: o.InstanceType}, SubnetID: o.SubnetID,
 		LaunchTemplate: &versionOfTemplate{LaunchTemplateID: o.Template.ID, LaunchTemplateName: o.Template.Name, Version: o.Template.Version},
@@ -52,13 +52,16 @@ func (l Launcher) About(ctx context.Context, call *awsfront.Call, o scalinglaunc
 			targets[i].Action = "ec2:RunInstances"
 		}
 		targets[i].Conditions["ec2:Region"] = []string{l.a.ec2.Region}
+		if o.Spot && targets[i].Conditions["ec2:InstanceMarketType"] != nil {
+			targets[i].Conditions["ec2:InstanceMarketType"] = []string{string(v1alpha1.MarketSpot)}
+		}
 	}
 	return targets, err
 }
 
 // Launch makes the Machine of an order. An order that was carried out before makes no other Machine: its id is the Machine's
 // name. The error is that of RunInstances.
-func (l Launcher) Launch(ctx context.Context, o scalinglaunch.Order) error {
+func (l Orders) Launch(ctx context.Context, o scalinglaunch.Order) error {
 	in, wanted, _, err := l.resolve(ctx, o)
 	if err != nil {
 		return err
@@ -72,7 +75,10 @@ func (l Launcher) Launch(ctx context.Context, o scalinglaunch.Order) error {
 		return err
 	}
 	m := wanted.machine
-	m.Name, m.Spec.ScalingGroup, m.Spec.Spot, m.Spec.ProtectedFromScaleIn = o.ID, &o.Group, o.Spot, o.Protected
+	m.Name, m.Spec.ScalingGroup, m.Spec.ProtectedFromScaleIn = o.ID, &o.Group, o.Protected
+	if o.Spot {
+		m.Spec.MarketType = v1alpha1.MarketSpot
+	}
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationLaunchCause, o.Cause)
 	if len(o.Tags) > 0 {
 		tags := maps.Clone(m.Spec.Tags)
@@ -102,7 +108,7 @@ func (l Launcher) Launch(ctx context.Context, o scalinglaunch.Order) error {
 }
 
 // resolve is an order as a request of RunInstances for one instance, and what that asks for.
-func (l Launcher) resolve(ctx context.Context, o scalinglaunch.Order) (*runInstancesInput, *wantedInstances, scalinglaunch.Resolved, error) {
+func (l Orders) resolve(ctx context.Context, o scalinglaunch.Order) (*runInstancesInput, *wantedInstances, scalinglaunch.Resolved, error) {
 	of := &versionOfTemplate{LaunchTemplateID: o.Template.ID, LaunchTemplateName: o.Template.Name, Version: o.Template.Version}
 	if of.LaunchTemplateID != "" {
 		of.LaunchTemplateName = ""

@@ -88,17 +88,8 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 	}
 	for _, index := range decision.Missing {
 		m := wanted.machine.DeepCopy()
-		m.Name = ec2resource.NewID(ec2id.Instance)
 		m.Spec.Reservation = &v1alpha1.Reservation{ID: id, Index: int32(index)} //nolint:gosec // G115: at most MaxCount
-		if in.ClientToken != "" {
-			m.Labels = map[string]string{clienttoken.Label: sent.Key.Label()}
-			metav1.SetMetaDataAnnotation(&m.ObjectMeta, clienttoken.Annotation, sent.Request.Mark(index).String())
-			metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationToken, in.ClientToken)
-		}
-		if m.Spec.ClusterName != "" {
-			metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelCluster, v1alpha1.ClusterSlug(m.Spec.ClusterName))
-		}
-		if err := a.ec2.Management.Create(ctx, m); err != nil {
+		if err := a.create(ctx, m, sent, index); err != nil {
 			return nil, ec2resource.Away(fmt.Errorf("making instance %d of %d: %w", index+1, sent.Request.Count, err))
 		}
 		machines = append(machines, m)
@@ -106,6 +97,20 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 	left.Release()
 	a.AwaitAddresses(ctx, machines)
 	return a.showReservation(ctx, call, machines)
+}
+
+// create makes the machine with the index of a request. The marks by which the request is found again are in the same write.
+func (a *Actions) create(ctx context.Context, m *v1alpha1.Machine, sent awsresource.Token, index int) error {
+	m.Name = ec2resource.NewID(ec2id.Instance)
+	if token := sent.Key.Token; token != "" {
+		metav1.SetMetaDataLabel(&m.ObjectMeta, clienttoken.Label, sent.Key.Label())
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, clienttoken.Annotation, sent.Request.Mark(index).String())
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationToken, token)
+	}
+	if m.Spec.ClusterName != "" {
+		metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelCluster, v1alpha1.ClusterSlug(m.Spec.ClusterName))
+	}
+	return a.ec2.Management.Create(ctx, m)
 }
 
 // AddressLook is the time between two looks at instances that are being launched.

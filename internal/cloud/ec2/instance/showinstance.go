@@ -95,6 +95,9 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	if m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil {
 		shown.requester = shown.owner
 	}
+	if m.Spec.MarketType == v1alpha1.MarketSpot {
+		shown.InstanceLifecycle = string(v1alpha1.MarketSpot)
+	}
 	if keeps(m, keptMonitoring) {
 		shown.Monitoring = monitoring{"enabled"}
 	}

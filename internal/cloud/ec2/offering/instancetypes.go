@@ -18,6 +18,7 @@ import (
 func (a *Actions) RegisterInstanceTypes(f *awsfront.Front) {
 	ec2resource.Register(a.ec2, f, "DescribeInstanceTypes", a.describeInstanceTypes())
 	ec2resource.Register(a.ec2, f, "DescribeInstanceTypeOfferings", a.describeInstanceTypeOfferings())
+	ec2resource.Register(a.ec2, f, "DescribeSpotPriceHistory", a.describeSpotPriceHistory())
 }
 
 // InstanceType is an instance type as EC2 shows it.
@@ -97,7 +98,7 @@ func ShowInstanceType(t instancetype.Type) InstanceType {
 	info := InstanceType{
 		InstanceType: t.Name, CurrentGeneration: new(t.Current), FreeTierEligible: new(t.FreeTier), BareMetal: new(false), InstanceStorageSupported: new(false),
 		BurstablePerformanceSupported: new(t.Burstable), HibernationSupported: new(false), DedicatedHostsSupported: new(false), AutoRecoverySupported: new(false),
-		Hypervisor: "nitro", SupportedUsageClasses: []string{"on-demand"}, SupportedVirtualizationTypes: []string{"hvm"}, SupportedRootDeviceTypes: []string{"ebs"},
+		Hypervisor: "nitro", SupportedUsageClasses: []string{"on-demand", "spot"}, SupportedVirtualizationTypes: []string{"hvm"}, SupportedRootDeviceTypes: []string{"ebs"},
 		VCpuInfo:      vcpuInfo{new(int64(t.VCPUs)), new(int64(t.Cores)), new(int64(instancetype.ThreadsPerCore))},
 		ProcessorInfo: processorInfo{t.Manufacturer, []string{instancetype.Architecture}, new(t.ClockGHz)},
 		NetworkInfo: networkInfo{

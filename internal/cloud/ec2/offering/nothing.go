@@ -4,7 +4,6 @@ package offering
 
 import (
 	"context"
-	"time"
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
@@ -16,7 +15,6 @@ func (a *Actions) RegisterNothing(f *awsfront.Front) {
 	ec2resource.Register(a.ec2, f, "DescribeManagedPrefixLists", a.describeManagedPrefixLists())
 	ec2resource.Register(a.ec2, f, "DescribePlacementGroups", a.describePlacementGroups())
 	ec2resource.Register(a.ec2, f, "DescribePrefixLists", a.describePrefixLists())
-	ec2resource.Register(a.ec2, f, "DescribeSpotPriceHistory", a.describeSpotPriceHistory())
 	ec2resource.Register(a.ec2, f, "DescribeVpcEndpoints", a.describeVpcEndpoints())
 }
 
@@ -86,26 +84,6 @@ func (a *Actions) describeCapacityReservations() awsfront.Spec[describeCapacityR
 	return awsfront.Spec[describeCapacityReservationsInput, describeCapacityReservationsOutput]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *describeCapacityReservationsInput) (*describeCapacityReservationsOutput, error) {
 			return ec2resource.None(in.Paged, &describeCapacityReservationsOutput{[]struct{}{}}, "InvalidCapacityReservationId.NotFound", "capacity reservation", in.CapacityReservationIDs)
-		},
-	}
-}
-
-// describeSpotPriceHistoryInput names instance types, zones and times, for none of which there are prices.
-type describeSpotPriceHistoryInput struct {
-	ec2resource.Paged
-	AvailabilityZone    string
-	AvailabilityZoneID  string
-	InstanceTypes       []string
-	ProductDescriptions []string
-	StartTime, EndTime  *time.Time
-}
-
-type describeSpotPriceHistoryOutput struct{ SpotPriceHistory []struct{} }
-
-func (a *Actions) describeSpotPriceHistory() awsfront.Spec[describeSpotPriceHistoryInput, describeSpotPriceHistoryOutput] {
-	return awsfront.Spec[describeSpotPriceHistoryInput, describeSpotPriceHistoryOutput]{
-		Do: func(_ context.Context, _ *awsfront.Call, in *describeSpotPriceHistoryInput) (*describeSpotPriceHistoryOutput, error) {
-			return ec2resource.None(in.Paged, &describeSpotPriceHistoryOutput{[]struct{}{}}, "", "", nil)
 		},
 	}
 }
