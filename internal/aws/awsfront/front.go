@@ -98,6 +98,8 @@ type Target struct {
 	Shown string
 	// Conditions are those of the request and the resource, by their names in any case.
 	Conditions map[string][]string
+	// Policy is the resource's own policy, in IAM's language. It is mostly empty: the caller's policies alone decide then.
+	Policy string
 }
 
 // Call is one request, its sender proven.

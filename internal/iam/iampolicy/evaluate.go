@@ -19,8 +19,8 @@ type Rights struct {
 
 // Evaluate asks one document. A Deny is told before any Allow.
 func (d Document) Evaluate(r Request) Decision {
-	if d.Kind == Trust && !d.Bound() {
-		return Decision{Reason: "the trust policy names a principal that is not bound to a unique ID: save the policy again"}
+	if d.Kind.hasPrincipals() && !d.Bound() {
+		return Decision{Reason: "the policy names a principal that is not bound to a unique ID: save the policy again"}
 	}
 	context := make(map[string][]string, len(r.Context))
 	for key, values := range r.Context {
@@ -30,7 +30,7 @@ func (d Document) Evaluate(r Request) Decision {
 	best := Decision{Reason: "no statement is about this"}
 	for i, s := range d.Statements {
 		naming := NotNamed
-		if d.Kind == Trust {
+		if d.Kind.hasPrincipals() {
 			if naming = s.names(r.Caller); naming == NotNamed {
 				continue
 			}
@@ -196,5 +196,33 @@ func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision 
 		return together(append(rights.bounds(r), by))
 	}
 	own.Reason = "the trust policy lets the account in, and " + own.Reason + " to the caller"
+	return own
+}
+
+// WithResource reports whether the caller may do what r asks of a resource that has a policy of its own. Within the
+// account that owns the resource, the caller's policies or the resource's may allow it; a caller of another account needs
+// both; a service needs the resource's. A Deny of any of them comes first (IAM user guide, "Policy evaluation logic").
+func WithResource(of Named, owner string, rights Rights, r Request) Decision {
+	if of.Document.Kind != OfResource {
+		return Decision{Policy: of.Name, Reason: "the document is not the policy of a resource"}
+	}
+	by := of.Document.Evaluate(r)
+	by.Policy, by.By = of.Name, ResourceLayer
+	if by.Verdict == Deny || r.Caller.Service != "" {
+		return by
+	}
+	own := rights.Decide(r)
+	switch {
+	case own.Verdict == Deny:
+		return own
+	case r.Caller.Account != owner:
+		return together([]Decision{own, by})
+	case own.Verdict == Allow, by.Verdict == Neutral:
+		return own
+	case by.Naming == ByItself:
+		return by
+	case by.Naming == AsRoleOrAnyone:
+		return together(append(rights.bounds(r), by))
+	}
 	return own
 }

@@ -280,6 +280,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(1, statement(`"Effect":"Allow","Action":["iam:Get*"],"Resource":"arn:aws:iam::*:user/${aws:username}","Condition":{"ForAllValues:StringLike":{"aws:TagKeys":["a*"]}}`))
 	f.Add(5, trustOf(`{"AWS":["111122223333","*","AIDAAAAAAAAAAAAAAAAAA","arn:aws:sts::111122223333:assumed-role/a/bc"],"Service":"ec2.amazonaws.com"}`))
 	f.Add(2, statement(`"Effect":"Deny","NotAction":"*","NotResource":"*","Condition":{"Null":{"aws:username":true},"IpAddress":{"aws:SourceIp":"::1"}}`))
+	f.Add(6, statement(`"Effect":"Allow","Action":"sqs:*","Resource":"*","Principal":{"Service":["events.amazonaws.com"]},"Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:events:*:*:rule/*"}}`))
 	f.Add(3, `{"Statement":[{"Sid":"a","Effect":"Deny","Action":"a:b","Resource":"arn:aws:a:$:${$}:${*}:"}]}`)
 	for _, p := range iampolicy.AWSManaged() {
 		text, _ := p.Document()

@@ -45,6 +45,10 @@ func keyOf(name string) (t keyType, carried bool) {
 		return keyType{of: numberType}, true
 	case "aws:sourceip":
 		return keyType{of: addressType}, true
+	case "aws:sourceaccount": // requests of services on behalf of a resource carry it, and no request of IAM or STS does
+		return keyType{of: textType}, false
+	case "aws:sourcearn":
+		return keyType{of: arnType}, false
 	case "aws:tagkeys", "sts:transitivetagkeys":
 		return keyType{of: textType, many: true}, true
 	}

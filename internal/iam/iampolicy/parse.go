@@ -27,6 +27,8 @@ func (k Kind) limit() int {
 		return 10240
 	case UserInline, Session, Trust:
 		return 2048
+	case OfResource:
+		return 20480
 	}
 	return 0
 }
@@ -140,6 +142,8 @@ func parseStatement(k Kind, n node, variables bool) (Statement, error) {
 		return Statement{}, n.wrong("it needs one of Action and NotAction")
 	case trust && s.Principals == nil:
 		return Statement{}, n.wrong("a trust policy needs Principal: name the principals that may assume the role")
+	case k.hasPrincipals() && s.Principals == nil:
+		return Statement{}, n.wrong("the policy of a resource needs Principal: name the principals that the statement is about")
 	case !trust && (s.Resources == nil) == (s.NotResources == nil):
 		return Statement{}, n.wrong("it needs one of Resource and NotResource")
 	}
@@ -176,8 +180,8 @@ func (s *Statement) element(k Kind, f field, variables bool) (err error) {
 			s.NotResources, s.notResources, err = parsePatterns(n, read)
 		}
 	case "Principal":
-		if !trust {
-			return n.wrong("only trust policies have principals: this policy is for whomever it is attached to")
+		if !k.hasPrincipals() {
+			return n.wrong("only trust policies and policies of resources have principals: this policy is for whomever it is attached to")
 		}
 		s.Principals, err = parsePrincipals(n)
 	case "NotPrincipal":

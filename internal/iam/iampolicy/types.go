@@ -14,7 +14,12 @@ const (
 	RoleInline                 // inline in a role, 10,240 for all of them together
 	Session                    // passed to AssumeRole, 2,048
 	Trust                      // a role's trust policy, 2,048
+	OfResource                 // the policy of a resource other than a role, such as a queue: it names principals and resources; 20,480
 )
+
+// hasPrincipals reports whether statements of a kind say whom they are about. All other documents are about whom they
+// are attached to.
+func (k Kind) hasPrincipals() bool { return k == Trust || k == OfResource }
 
 // Effect is Allow or Deny.
 type Effect string
@@ -37,7 +42,7 @@ type Document struct {
 type Statement struct {
 	SID          string
 	Effect       Effect
-	Principals   []Principal // of trust policies only
+	Principals   []Principal // of trust policies and policies of resources only
 	Actions      []string
 	NotActions   []string
 	Resources    []string
@@ -125,6 +130,7 @@ const (
 	Boundary
 	SessionLayer
 	TrustLayer
+	ResourceLayer
 )
 
 // Naming is how a trust policy names the caller, the closer the more. By the account alone an identity policy must

@@ -32,6 +32,8 @@ type target struct {
 	context  map[string][]string
 	// shown is how a refusal names the resource, if not by its ARN.
 	shown string
+	// policy is the resource's own; mostly empty.
+	policy string
 }
 
 // anything is the target of actions that are about no one resource.
@@ -128,13 +130,21 @@ func (s *Service) authorize(c *call, action string, t target) error {
 	return s.permit(c, action, t)
 }
 
-// permit is nil if the caller's policies allow an action.
+// permit is nil if the caller's policies allow an action, together with the resource's own if it has one. Such a resource
+// is of the caller's account.
 func (s *Service) permit(c *call, action string, t target) error {
 	rights, err := s.rights(c.state, c.principal)
 	if err != nil {
 		return err
 	}
-	return denied(c.arn.String(), action, t, rights.Decide(c.request(action, t)))
+	if t.policy == "" {
+		return denied(c.arn.String(), action, t, rights.Decide(c.request(action, t)))
+	}
+	document, err := s.parsed.parse(iampolicy.OfResource, t.policy)
+	if err != nil { // it might be one that denies
+		return iamfault.Because(err, iamfault.AccessDenied, "the policy of "+t.resource+" cannot be read, and so nothing is allowed: replace it")
+	}
+	return denied(c.arn.String(), action, t, iampolicy.WithResource(iampolicy.Named{Name: "the policy of " + t.resource, Document: document}, c.account, rights, c.request(action, t)))
 }
 
 // request is the question to policies.

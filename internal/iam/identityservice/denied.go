@@ -44,6 +44,8 @@ func because(action string, d iampolicy.Decision) string {
 		article, kind = "a", "permissions boundary"
 	case iampolicy.SessionLayer:
 		article, kind = "a", "session policy"
+	case iampolicy.ResourceLayer:
+		article, kind = "a", "resource-based policy"
 	case iampolicy.Identity, iampolicy.TrustLayer:
 	}
 	if d.Verdict != iampolicy.Deny {

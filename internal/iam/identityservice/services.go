@@ -85,7 +85,7 @@ func (s *Service) Authorize(by awsfront.Caller, action string, about awsfront.Ta
 	if !ok {
 		return errNotOurs
 	}
-	t := target{resource: about.Resource, context: about.Conditions, shown: about.Shown}
+	t := target{resource: about.Resource, context: about.Conditions, shown: about.Shown, policy: about.Policy}
 	if caller.within != nil {
 		return answerable(s.authorize(caller.within, action, t))
 	}

@@ -20,6 +20,7 @@ import (
 
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/iam/identityservice"
 )
 
 // zoo is a service of the account beside STS and IAM. It tells who asks, and decides about the resource "cage" of type
@@ -32,7 +33,7 @@ func zoo(w *world) {
 		}
 		caller, err := w.service.Admit(r, "zoo", body)
 		if err == nil {
-			err = w.service.Authorize(caller, "zoo:Feed", awsfront.Target{Resource: "arn:aws:zoo:" + region + ":" + account + ":cage/one", Conditions: map[string][]string{"zoo:size": {"big"}}})
+			err = w.service.Authorize(caller, "zoo:Feed", awsfront.Target{Resource: "arn:aws:zoo:" + region + ":" + account + ":cage/one", Conditions: map[string][]string{"zoo:size": {"big"}}, Policy: r.Header.Get("Policy-Of-The-Cage")})
 		}
 		if known, ok := errors.AsType[*awsfault.Error](err); ok {
 			answer.WriteHeader(known.HTTPStatus())
@@ -176,4 +177,42 @@ func TestTheLogSaysWhoAsked(t *testing.T) {
 			t.Errorf("the log does not say %s:\n%s", want, w.log)
 		}
 	}
+}
+
+// The policy of a resource allows and denies beside the caller's own policies. A user who is made again under an old name
+// is not the one who was meant.
+func TestAResourceHasAPolicyOfItsOwn(t *testing.T) {
+	w := newWorld(t, nil)
+	zoo(w)
+	visitor, admin := w.user("visitor"), w.admin()
+	policy := func(effect, principal string) string {
+		return `{"Version":"2012-10-17","Statement":[{"Effect":"` + effect + `","Action":"zoo:Feed","Resource":"arn:aws:zoo:*:*:cage/one","Principal":` + principal + `}]}`
+	}
+	const byName = `{"AWS":"arn:aws:iam::000000000000:user/visitor"}`
+	bound, err := identityservice.BindPolicy(w.service, policy("Allow", byName))
+	if err != nil || strings.Contains(bound, "user/visitor") {
+		t.Fatalf("bound: %s, %v", bound, err)
+	}
+	if shown := identityservice.ShowPolicy(w.service, bound); !strings.Contains(shown, "user/visitor") {
+		t.Errorf("shown: %s", shown)
+	}
+	for _, text := range []string{"{}", policy("Allow", `{"AWS":"arn:aws:iam::000000000000:user/nobody"}`)} {
+		if _, err := identityservice.BindPolicy(w.service, text); err == nil {
+			t.Errorf("%s is bound", text)
+		}
+	}
+	feeds := func(who signer, policy string, status int, says string) {
+		t.Helper()
+		got, told := w.ask(who, "zoo", region, "/a", "", time.Now(), func(r *http.Request) { r.Header.Set("Policy-Of-The-Cage", policy) })
+		if got != status || !strings.Contains(told, says) {
+			t.Errorf("%s: %d %s, want %d %s", policy, got, told, status, says)
+		}
+	}
+	feeds(visitor, "", 403, "no identity-based policy")
+	feeds(visitor, bound, 200, "user/visitor")
+	feeds(visitor, policy("Allow", `{"Service":"events.amazonaws.com"}`), 403, "AccessDenied")
+	feeds(visitor, policy("Deny", `"*"`), 403, "explicit deny in a resource-based policy")
+	feeds(admin, bound, 200, "")
+	feeds(admin, policy("Deny", `"*"`), 403, "explicit deny in a resource-based policy")
+	feeds(admin, "{", 403, "cannot be read")
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package iampolicy_test
+
+import (
+	"strings"
+	"testing"
+
+	"muster.dev/muster/internal/iam/iampolicy"
+)
+
+const queueARN = "arn:aws:sqs:us-east-1:111122223333:jobs"
+
+func ofQueue(t *testing.T, effect, principal, more string) iampolicy.Named {
+	t.Helper()
+	text := statement(`"Effect":"` + effect + `","Action":"sqs:SendMessage","Resource":"` + queueARN + `","Principal":` + principal + more)
+	document, err := iampolicy.Parse(iampolicy.OfResource, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if document, err = document.Bind(directory{aliceID, nodeID}); err != nil {
+		t.Fatal(err)
+	}
+	return iampolicy.Named{Name: "queue", Document: document}
+}
+
+func TestWithResource(t *testing.T) {
+	may := iampolicy.Rights{Identity: []iampolicy.Named{{Name: "may", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Allow","Action":"sqs:*","Resource":"*"`))}}}
+	mayNot := iampolicy.Rights{Identity: []iampolicy.Named{{Name: "not", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Deny","Action":"sqs:*","Resource":"*"`))}}}
+	bounded := iampolicy.Rights{Boundary: &iampolicy.Named{Name: "boundary", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Allow","Action":"ec2:*","Resource":"*"`))}}
+	foreign := iampolicy.Caller{ARN: must(t, "arn:aws:iam::444455556666:user/eve"), Account: foreignAccount, ID: "AIDABBBBBBBBBBBBBBBBB"}
+	events := iampolicy.Caller{Service: "events.amazonaws.com"}
+	const (
+		byName    = `{"AWS":"arn:aws:iam::111122223333:user/alice"}`
+		theRole   = `{"AWS":"arn:aws:iam::111122223333:role/app/node"}`
+		own       = `{"AWS":"111122223333"}`
+		others    = `{"AWS":"444455556666"}`
+		services  = `{"Service":["events.amazonaws.com","sqs.amazonaws.com"]}`
+		elsewhere = `,"Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:events:*:*:rule/other"}}`
+	)
+	for name, c := range map[string]struct {
+		effect, principal, more string
+		caller                  iampolicy.Caller
+		rights                  iampolicy.Rights
+		want                    iampolicy.Verdict
+	}{
+		"the caller's policy alone":              {"Allow", services, "", alice(t), may, iampolicy.Allow},
+		"neither":                                {"Allow", services, "", alice(t), iampolicy.Rights{}, iampolicy.Neutral},
+		"the queue's policy alone":               {"Allow", byName, "", alice(t), iampolicy.Rights{}, iampolicy.Allow},
+		"the queue's, and the caller's denies":   {"Allow", byName, "", alice(t), mayNot, iampolicy.Deny},
+		"the caller's, and the queue's denies":   {"Deny", byName, "", alice(t), may, iampolicy.Deny},
+		"a deny for everybody":                   {"Deny", `"*"`, "", alice(t), may, iampolicy.Deny},
+		"the account alone gives nothing":        {"Allow", own, "", alice(t), iampolicy.Rights{}, iampolicy.Neutral},
+		"a user who is named is not bounded":     {"Allow", byName, "", alice(t), bounded, iampolicy.Allow},
+		"anyone is bounded":                      {"Allow", `"*"`, "", alice(t), bounded, iampolicy.Neutral},
+		"a session of a role that is named":      {"Allow", theRole, "", session(t), iampolicy.Rights{}, iampolicy.Allow},
+		"another account needs both: neither":    {"Allow", byName, "", foreign, may, iampolicy.Neutral},
+		"another account needs both: the queue":  {"Allow", others, "", foreign, iampolicy.Rights{}, iampolicy.Neutral},
+		"another account with both":              {"Allow", others, "", foreign, may, iampolicy.Allow},
+		"a service":                              {"Allow", services, "", events, iampolicy.Rights{}, iampolicy.Allow},
+		"a service by the rights of people":      {"Allow", byName, "", events, may, iampolicy.Neutral},
+		"a service that anyone does not mean":    {"Allow", `"*"`, "", events, iampolicy.Rights{}, iampolicy.Neutral},
+		"a service, and a deny for everybody":    {"Deny", `"*"`, "", events, iampolicy.Rights{}, iampolicy.Deny},
+		"a service for another rule":             {"Allow", services, elsewhere, events, iampolicy.Rights{}, iampolicy.Neutral},
+		"the root may without the queue's":       {"Allow", services, "", alice(t), iampolicy.Rights{Root: true}, iampolicy.Allow},
+		"the root may not what the queue denies": {"Deny", `"*"`, "", alice(t), iampolicy.Rights{Root: true}, iampolicy.Deny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := iampolicy.Request{Caller: c.caller, Action: "sqs:SendMessage", Resource: queueARN, Context: map[string][]string{"aws:SourceArn": {"arn:aws:events:us-east-1:111122223333:rule/spot"}}}
+			if d := iampolicy.WithResource(ofQueue(t, c.effect, c.principal, c.more), account, c.rights, request); d.Verdict != c.want {
+				t.Errorf("%+v, want %v", d, c.want)
+			}
+			request.Resource += "x"
+			if d := iampolicy.WithResource(ofQueue(t, "Allow", c.principal, ""), account, iampolicy.Rights{}, request); d.Verdict == iampolicy.Allow {
+				t.Errorf("of another queue: %+v", d)
+			}
+		})
+	}
+	other := iampolicy.Named{Name: "other", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"*"`))}
+	if d := iampolicy.WithResource(other, account, may, iampolicy.Request{Caller: alice(t), Action: "sqs:SendMessage", Resource: queueARN}); d.Verdict == iampolicy.Allow {
+		t.Errorf("a policy of another kind: %+v", d)
+	}
+}
+
+func TestParseOfResource(t *testing.T) {
+	for text, says := range map[string]string{
+		statement(`"Effect":"Allow","Action":"sqs:*","Resource":"*"`):                                                          "needs Principal",
+		statement(`"Effect":"Allow","Action":"sqs:*","Principal":"*"`):                                                         "Resource",
+		statement(`"Effect":"Allow","Action":"sqs:*","Resource":"*","NotPrincipal":"*"`):                                       "NotPrincipal",
+		statement(`"Effect":"Allow","Action":"sqs:*","Resource":"*","Principal":{"Service":"nobody"}`):                         "ec2.amazonaws.com",
+		statement(`"Effect":"Allow","Action":"sqs:*","Resource":"*","Principal":{"AWS":"` + strings.Repeat("x", 30000) + `"}`): "20480",
+	} {
+		if _, err := iampolicy.Parse(iampolicy.OfResource, text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.200s: %v, want %q", text, err, says)
+		}
+	}
+}
