@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queuestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const (
+	one   = "00000000-0000-0000-0000-000000000001"
+	other = "00000000-0000-0000-0000-000000000002"
+	keeps = time.Hour
+)
+
+func message(id string, now time.Time) Message {
+	return Message{ID: id, Body: "body of " + id, Sent: now, Visible: now}
+}
+
+// receipts are numbered.
+func receipts() func() string {
+	n := 0
+	return func() string { n++; return fmt.Sprint("receipt-", n) }
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMessageComesAgainUntilItIsDeleted(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := New(t.TempDir(), func() time.Time { return now })
+	must(t, s.Send(one, keeps, message("a", now)))
+	receive := func() []Message {
+		t.Helper()
+		got, err := s.Receive(one, keeps, 30*time.Second, 10, receipts())
+		must(t, err)
+		return got
+	}
+	first := receive()
+	if len(first) != 1 || first[0].Received != 1 || !first[0].First.Equal(now) {
+		t.Fatalf("received %+v", first)
+	}
+	if got := receive(); len(got) != 0 {
+		t.Errorf("out of sight: %+v", got)
+	}
+	if c, err := s.Counts(one, keeps); err != nil || c != (Counts{Received: 1}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	now = now.Add(30 * time.Second)
+	again := receive()
+	if len(again) != 1 || again[0].Received != 2 || !again[0].First.Equal(first[0].First) {
+		t.Fatalf("received again %+v", again)
+	}
+	if done, err := s.Delete(one, "a", "another"); done || err != nil {
+		t.Errorf("another receipt: %v, %v", done, err)
+	}
+	if shown, err := s.Hide(one, "a", again[0].Receipt, 0); !shown || err != nil {
+		t.Errorf("%v, %v", shown, err)
+	}
+	last := receive()
+	if done, err := s.Delete(one, "a", last[0].Receipt); !done || err != nil {
+		t.Errorf("%v, %v", done, err)
+	}
+	now = now.Add(time.Minute)
+	if got := receive(); len(got) != 0 {
+		t.Errorf("deleted: %+v", got)
+	}
+}
+
+// A store that is opened again, as by the process after one that was killed, has what was sent and not what was deleted.
+func TestKilled(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	dir := t.TempDir()
+	s := New(dir, func() time.Time { return now })
+	for _, id := range []string{"a", "b", "c"} {
+		must(t, s.Send(one, keeps, message(id, now)))
+		now = now.Add(time.Second)
+	}
+	got, err := s.Receive(one, keeps, 30*time.Second, 2, receipts())
+	must(t, err)
+	_, err = s.Delete(one, "a", got[0].Receipt)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, one, ".d.json-1234"), []byte("{"), 0o600)) // half a file
+
+	s = New(dir, func() time.Time { return now })
+	left, err := s.Receive(one, keeps, 30*time.Second, 10, receipts())
+	if err != nil || len(left) != 1 || left[0].ID != "c" {
+		t.Errorf("received %+v, %v", left, err)
+	}
+	if done, err := s.Delete(one, "b", got[1].Receipt); !done || err != nil {
+		t.Errorf("a receipt of before: %v, %v", done, err)
+	}
+	if c, err := s.Counts(one, keeps); err != nil || c != (Counts{Received: 1}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, one, "e.json"), []byte("{"), 0o600))
+	if _, err := New(dir, time.Now).Counts(one, keeps); err == nil {
+		t.Error("a file that is no message is ignored")
+	}
+	must(t, s.Sweep(func(id string) bool { return id == other }))
+	if _, err := os.Stat(filepath.Join(dir, one)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the queue is there: %v", err)
+	}
+	if err := s.Send(one, keeps, message("z", now)); !errors.Is(err, ErrFull) {
+		t.Errorf("a queue that is gone takes messages: %v", err)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := New(t.TempDir(), func() time.Time { return now })
+	large := message("a", now)
+	large.Body = string(make([]byte, MaxBytes-100))
+	must(t, s.Send(one, keeps, large))
+	next := message("b", now)
+	next.Body = string(make([]byte, 101))
+	if err := s.Send(one, keeps, next); !errors.Is(err, ErrFull) {
+		t.Errorf("beyond the bound: %v", err)
+	}
+	must(t, s.Send(other, keeps, next)) // each queue has its own
+	now = now.Add(keeps)
+	next.Sent = now
+	must(t, s.Send(one, keeps, next)) // the first one has expired
+	if c, err := s.Counts(one, keeps); err != nil || c.Visible != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	must(t, s.Purge(one))
+	if c, err := s.Counts(one, keeps); err != nil || c != (Counts{}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, id := range []string{"", "..", "a/b", "QUEUE"} {
+		if err := s.Send(id, keeps, next); err == nil {
+			t.Errorf("the id %q is taken", id)
+		}
+	}
+}
+
+func TestAwait(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(dir, time.Now)
+		began := time.Now()
+		wait := func(d time.Duration) time.Duration {
+			t.Helper()
+			from := time.Now()
+			must(t, s.Await(t.Context(), one, keeps, from.Add(d)))
+			return time.Since(from)
+		}
+		if d := wait(20 * time.Second); d != 20*time.Second {
+			t.Errorf("an empty queue: %s", d)
+		}
+		later := message("a", time.Now())
+		later.Visible = time.Now().Add(5 * time.Second)
+		must(t, s.Send(one, keeps, later))
+		if d := wait(20 * time.Second); d != 5*time.Second {
+			t.Errorf("a delayed message: %s", d)
+		}
+		if d := wait(20 * time.Second); d != 0 {
+			t.Errorf("a message that is there: %s", d)
+		}
+		must(t, s.Purge(one))
+		go func() {
+			<-time.After(3 * time.Second)
+			_ = s.Send(one, keeps, message("b", time.Now()))
+		}()
+		if d := wait(20 * time.Second); d != 3*time.Second {
+			t.Errorf("a message that comes: %s", d)
+		}
+		must(t, s.Purge(one))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Await(ended, one, keeps, began.Add(time.Hour)); !errors.Is(err, context.Canceled) {
+			t.Errorf("a context that ended: %v", err)
+		}
+	})
+}
+
+// Whatever comes in whatever order, and however often the process is killed: no message that was acknowledged is lost
+// before it is deleted or expires, and none that was deleted comes again.
+func TestNothingIsLost(t *testing.T) {
+	parent := t.TempDir()
+	rapid.Check(t, func(r *rapid.T) {
+		dir, err := os.MkdirTemp(parent, "queue")
+		must(t, err)
+		now := time.Unix(1_800_000_000, 0)
+		clock := func() time.Time { return now }
+		s, give := New(dir, clock), receipts()
+		sent, held := map[string]bool{}, map[string]string{}
+		for i := range rapid.IntRange(1, 25).Draw(r, "steps") {
+			switch rapid.SampledFrom([]string{"send", "receive", "delete", "wait", "kill"}).Draw(r, "step") {
+			case "send":
+				id := fmt.Sprint("m", i)
+				must(t, s.Send(one, keeps, message(id, now)))
+				sent[id] = true
+			case "receive":
+				got, err := s.Receive(one, keeps, 10*time.Second, rapid.IntRange(1, 10).Draw(r, "most"), give)
+				must(t, err)
+				for _, m := range got {
+					if !sent[m.ID] {
+						r.Fatalf("%s came and is not there", m.ID)
+					}
+					held[m.ID] = m.Receipt
+				}
+			case "delete":
+				for id, receipt := range held {
+					done, err := s.Delete(one, id, receipt)
+					must(t, err)
+					if done != sent[id] {
+						r.Fatalf("deleting %s: %v", id, done)
+					}
+					delete(sent, id)
+					delete(held, id)
+					break
+				}
+			case "wait":
+				now = now.Add(10 * time.Second)
+			case "kill":
+				s = New(dir, clock)
+			}
+		}
+		c, err := New(dir, clock).Counts(one, keeps)
+		must(t, err)
+		if c.Visible+c.Received != len(sent) {
+			r.Fatalf("%+v, want %d messages", c, len(sent))
+		}
+	})
+}
