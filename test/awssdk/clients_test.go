@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
@@ -31,6 +32,7 @@ func clients() []client {
 		{service: "ecr", make: func(config aws.Config) any { return ecr.NewFromConfig(config) }},
 		{service: "elasticfilesystem", make: func(config aws.Config) any { return efs.NewFromConfig(config) }},
 		{service: "logs", make: func(config aws.Config) any { return cloudwatchlogs.NewFromConfig(config) }},
+		{service: "sqs", make: func(config aws.Config) any { return sqs.NewFromConfig(config) }},
 		{service: "sts", make: func(config aws.Config) any { return sts.NewFromConfig(config) }},
 		{service: "iam", make: func(config aws.Config) any { return iam.NewFromConfig(config) }, unions: map[reflect.Type]any{
 			reflect.TypeFor[types.PolicyIdentifier](): &types.PolicyIdentifierMemberPolicyArn{},

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/machine/providerlist"
 	"muster.dev/muster/internal/platform/programs"
 	"muster.dev/muster/internal/platform/release"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // NewServeCommand returns "muster serve".
@@ -47,9 +48,9 @@ When it ends, components and machines go on, and the next service takes them ove
 			}
 			log := newLogger(o)
 			service, err := serve.NewService(serve.Config{
-				State: dir, BinDir: binDir, Log: log, Guarded: guarded, Services: register,
+				State: dir, BinDir: binDir, Log: log, Guarded: guarded, Services: register(log),
 				Controllers: func(mgr ctrlmanager.Manager, a serve.Account) error {
-					c, err := apis(a)
+					c, err := apis(a, log)
 					if err != nil {
 						return err
 					}
@@ -66,9 +67,13 @@ When it ends, components and machines go on, and the next service takes them ove
 	return cmd
 }
 
-// register adds the AWS APIs of the account beside STS and IAM to its front.
-func register(front *awsfront.Front, a serve.Account) error {
-	c, err := apis(a)
+// register returns what adds the AWS APIs of the account beside STS and IAM to its front.
+func register(log *slog.Logger) func(*awsfront.Front, serve.Account) error {
+	return func(front *awsfront.Front, a serve.Account) error { return registerAPIs(front, a, log) }
+}
+
+func registerAPIs(front *awsfront.Front, a serve.Account, log *slog.Logger) error {
+	c, err := apis(a, log)
 	if err != nil {
 		return err
 	}
@@ -76,7 +81,7 @@ func register(front *awsfront.Front, a serve.Account) error {
 }
 
 // apis is what the AWS APIs of an account need.
-func apis(a serve.Account) (awsapi.Config, error) {
+func apis(a serve.Account, log *slog.Logger) (awsapi.Config, error) {
 	machines, err := providerlist.Store(a.Components) // only read
 	if err != nil {
 		return awsapi.Config{}, err
@@ -85,6 +90,7 @@ func apis(a serve.Account) (awsapi.Config, error) {
 		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(),
 		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC,
 		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) }, Cluster: a.Cluster, Pods: a.Pods, Insights: a.Insights, CheckVersion: a.CheckVersion, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Room: a.Room, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
+		Queues: statedir.Queues(a.Components.State), Log: log, Run: a.Run,
 	}, nil
 }
 

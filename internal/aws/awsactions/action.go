@@ -77,6 +77,7 @@ func Services() []Service {
 		{Name: "ecr", Actions: ecrActions(), Resources: ecrResources()},
 		{Name: "elasticfilesystem", Actions: efsActions(), Resources: efsResources()},
 		{Name: "logs", Actions: logsActions(), Resources: logsResources()},
+		{Name: "sqs", Actions: sqsActions(), Resources: sqsResources()},
 		{Name: "sts", Actions: stsActions(), Resources: stsResources()},
 		{Name: "iam", Actions: iamActions(), Resources: iamResources()},
 	}

@@ -105,7 +105,7 @@ func (q *request) admit(w http.ResponseWriter, r *http.Request) (*Call, func() (
 	} else if err != nil {
 		return nil, nil, &awsfault.Error{Code: "IncompleteBody", Message: "The body of the request ended too early", Cause: err}
 	}
-	routed, unrouted := q.codec.Route(q.table, awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Asks: r.URL.ForceQuery, Header: r.Header, Body: body}, awsshape.DefaultLimits())
+	routed, unrouted := q.codec.Route(q.table, awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Asks: r.URL.ForceQuery, Header: r.Header, Body: body}, q.table.Limits())
 	if routed.Service != nil {
 		q.table = routed.Service
 	}

@@ -76,7 +76,33 @@ func (c Codec) Encode(op *awsshape.Operation, requestID string, output any) (aws
 
 // EncodeError writes a refusal, with its code in the body.
 func (c Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsfault.Error) awsshape.Response {
-	return awsshape.Response{Status: service.Status(problem), Header: c.headers(requestID), Body: jsonvalue.AppendError(nil, service, problem)}
+	header := c.headers(requestID)
+	if service.Name == "sqs" {
+		header["X-Amzn-Query-Error"] = queryCode(problem.Code) + ";" + sender(service.Status(problem))
+	}
+	return awsshape.Response{Status: service.Status(problem), Header: header, Body: jsonvalue.AppendError(nil, service, problem)}
+}
+
+// queryCode is the code that SQS had before it spoke JSON, by which clients still tell its errors apart: SDKs take it
+// for the code where there is one (Smithy, "awsQueryCompatible").
+func queryCode(code string) string {
+	const before = "AWS.SimpleQueueService."
+	switch code {
+	case "QueueDoesNotExist":
+		return before + "NonExistentQueue"
+	case "QueueNameExists":
+		return "QueueAlreadyExists"
+	case "BatchEntryIdsNotDistinct", "EmptyBatchRequest", "InvalidBatchEntryId", "TooManyEntriesInBatchRequest", "MessageNotInflight":
+		return before + code
+	}
+	return code
+}
+
+func sender(status int) string {
+	if status < 500 {
+		return "Sender"
+	}
+	return "Receiver"
 }
 
 func (c Codec) headers(requestID string) map[string]string {

@@ -74,6 +74,15 @@ type Limits struct {
 // with 200 values.
 func DefaultLimits() Limits { return Limits{Depth: 24, Items: 2000, Params: 4000, Value: 256 << 10} }
 
+// Limits are those of a service: a message of SQS is larger than what other services take.
+func (s *Service) Limits() Limits {
+	limits := DefaultLimits()
+	if s.Name == "sqs" {
+		limits.Value = 2 << 20
+	}
+	return limits
+}
+
 // Status is the status of an answer that is a refusal: its own, or what the table says of its code, or else 400. In the
 // protocols with a target what the client has to change is a 400 whatever the code, and 500 what the service has: the
 // models name other statuses, which AWS does not send.

@@ -167,6 +167,9 @@ func (s *Service) MaxBody() int64 {
 	if s.Identity {
 		return 512 << 10
 	}
+	if s.Name == "sqs" { // a message has 1 MiB
+		return 2 << 20
+	}
 	return 256 << 10
 }
 

@@ -41,6 +41,7 @@ var services = map[string]func() *awsshape.Service{
 	"iam":               load("iam"),
 	"kms":               load("kms"),
 	"logs":              load("logs"),
+	"sqs":               load("sqs"),
 	"ssm":               load("ssm"),
 	"sts":               load("sts"),
 }

@@ -44,6 +44,7 @@ var codesOf = map[string]codes{
 	"elasticfilesystem": {"BadRequest", "BadRequest"},
 	"ecr":               {"InvalidTagParameterException", "TooManyTagsException"},
 	"logs":              {"InvalidParameterException", "TooManyTagsException"},
+	"sqs":               {"InvalidParameterValue", "InvalidParameterValue"},
 	"ssm":               {"ValidationException", "TooManyTagsError"},
 }
 

@@ -45,6 +45,8 @@ func LimitsOf(service, action string) Limits {
 			l.Default = 100
 		}
 		return l
+	case "sqs":
+		return Limits{Least: 1, Most: 1000, Default: 1000, name: "MaxResults", code: "InvalidParameterValue"}
 	case "ssm":
 		return Limits{Least: 1, Most: 10, Default: 10, name: "MaxResults", code: "ValidationException", front: true}
 	case "kms":

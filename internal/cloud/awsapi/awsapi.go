@@ -71,6 +71,11 @@ type Config struct {
 	HostRanges func() ([]netip.Prefix, error)
 	// Room is what the host offers local machines.
 	Room *hostroom.Room
+	// Queues is the directory of the messages of queues.
+	Queues string
+	// Run runs a function until the service ends.
+	Run func(func(context.Context))
+	Log *slog.Logger
 }
 
 // ec2 is what the actions of EC2 need.
@@ -144,6 +149,9 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	if err := ssm.Register(front, account); err != nil {
+		return err
+	}
+	if err := registerEvents(front, account, c); err != nil {
 		return err
 	}
 	if err := eks.Register(front, eks.Config{

@@ -180,7 +180,7 @@ func TestWhatIsNotThereInEachProtocol(t *testing.T) {
 		"an action of IAM":         {"iam", "POST", "/", "Action=Dance&Version=2010-05-08", []string{"Content-Type", form}, 400, "<Code>InvalidAction</Code>"},
 		"a refused action of STS":  {"sts", "POST", "/", "Action=GetFederationToken&Version=2011-06-15&Name=a", []string{"Content-Type", form}, 400, "<Code>UnsupportedOperation</Code><Message>Muster has no federated users: assume a role</Message>"},
 		"a refused action":         {"kms", "POST", "/", `{"KeyId":"x","Plaintext":"eA=="}`, []string{"Content-Type", json11, "X-Amz-Target", "TrentService.Encrypt"}, 400, `"__type":"UnsupportedOperationException"`},
-		"a service of JSON 1.0":    {"sqs", "POST", "/", "{}", []string{"Content-Type", json10, "X-Amz-Target", "AmazonSQS.ListQueues"}, 404, `"__type":"UnknownOperationException"`},
+		"a service of JSON 1.0":    {"dynamodb", "POST", "/", "{}", []string{"Content-Type", json10, "X-Amz-Target", "DynamoDB_20120810.ListTables"}, 404, `"__type":"UnknownOperationException"`},
 		"a service of JSON 1.1":    {"ecs", "POST", "/", "{}", []string{"Content-Type", json11, "X-Amz-Target", "AmazonEC2ContainerServiceV20141113.ListClusters"}, 404, `"__type":"UnknownOperationException"`},
 		"a service with forms":     {"cloudformation", "POST", "/", "Action=ListStacks&Version=2010-05-15", []string{"Content-Type", form}, 404, "<ErrorResponse><Error><Code>UnknownOperationException</Code>"},
 		"a service with paths":     {"lambda", "GET", "/2015-03-31/functions", "", nil, 404, `"__type":"UnknownOperationException"`},

@@ -36,4 +36,6 @@ type Account struct {
 	HostRanges func() ([]netip.Prefix, error)
 	// Room is what the host offers local machines.
 	Room *hostroom.Room
+	// Run runs a function beside the front, whose context ends with the front.
+	Run func(func(context.Context))
 }

@@ -75,6 +75,7 @@ func (w *world) named(service, name string) string {
 	for _, known := range []struct{ suffix, value string }{
 		{"ResourceIdentifier", "arn:aws:eks:" + w.config.Region + ":" + account + ":cluster/" + first},
 		{"ZonalShiftId", "0b1c2d3e-4f50-4172-8394-a5b6c7d8e9f0"},
+		{"QueueUrl", "https://sqs." + w.config.Region + ".amazonaws.com/" + account + "/live"},
 		{"FileSystemId", "fs-0123456789abcdef0"},
 		{"AccessPointId", "fsap-0123456789abcdef0"},
 		{"MountTargetId", "fsmt-0123456789abcdef0"},

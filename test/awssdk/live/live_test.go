@@ -25,6 +25,7 @@ func tables() []struct {
 		{"logs", logsActions()},
 		{"ecr", ecrActions()},
 		{"elasticfilesystem", efsActions()},
+		{"sqs", sqsActions()},
 		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
 		{"eks", slices.Concat(addonActions(), authorityActions())},
 		{"arc-zonal-shift", zonalShiftActions()},

@@ -25,6 +25,7 @@ func services() []service {
 		{name: "kms", client: "kms", protocol: "awsjson1.1"},
 		{name: "ecr", client: "ecr", protocol: "awsjson1.1", operations: strings.Fields(ecr)},
 		{name: "logs", client: "cloudwatchlogs", protocol: "awsjson1.1", operations: strings.Fields(logs)},
+		{name: "sqs", client: "sqs", protocol: "awsjson1.0"},
 		{name: "sts", client: "sts", protocol: "query", operations: strings.Fields(sts), identity: true},
 		{name: "iam", client: "iam", protocol: "query", operations: strings.Fields(iam), identity: true, beyond: map[string]string{"ListAccessKeysOutput": "UserName"}},
 	}
