@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -33,6 +34,7 @@ func clients() []client {
 		{service: "elasticfilesystem", make: func(config aws.Config) any { return efs.NewFromConfig(config) }},
 		{service: "logs", make: func(config aws.Config) any { return cloudwatchlogs.NewFromConfig(config) }},
 		{service: "sqs", make: func(config aws.Config) any { return sqs.NewFromConfig(config) }},
+		{service: "events", make: func(config aws.Config) any { return eventbridge.NewFromConfig(config) }},
 		{service: "sts", make: func(config aws.Config) any { return sts.NewFromConfig(config) }},
 		{service: "iam", make: func(config aws.Config) any { return iam.NewFromConfig(config) }, unions: map[reflect.Type]any{
 			reflect.TypeFor[types.PolicyIdentifier](): &types.PolicyIdentifierMemberPolicyArn{},

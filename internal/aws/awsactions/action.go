@@ -78,6 +78,7 @@ func Services() []Service {
 		{Name: "elasticfilesystem", Actions: efsActions(), Resources: efsResources()},
 		{Name: "logs", Actions: logsActions(), Resources: logsResources()},
 		{Name: "sqs", Actions: sqsActions(), Resources: sqsResources()},
+		{Name: "events", Actions: eventsActions(), Resources: eventsResources()},
 		{Name: "sts", Actions: stsActions(), Resources: stsResources()},
 		{Name: "iam", Actions: iamActions(), Resources: iamResources()},
 	}

@@ -37,6 +37,7 @@ var services = map[string]func() *awsshape.Service{
 	"ecr":               load("ecr"),
 	"eks":               load("eks"),
 	"eks-auth":          load("eks-auth"),
+	"events":            load("events"),
 	"elasticfilesystem": load("elasticfilesystem"),
 	"iam":               load("iam"),
 	"kms":               load("kms"),

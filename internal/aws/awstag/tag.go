@@ -45,6 +45,7 @@ var codesOf = map[string]codes{
 	"ecr":               {"InvalidTagParameterException", "TooManyTagsException"},
 	"logs":              {"InvalidParameterException", "TooManyTagsException"},
 	"sqs":               {"InvalidParameterValue", "InvalidParameterValue"},
+	"events":            {"ValidationException", "LimitExceededException"},
 	"ssm":               {"ValidationException", "TooManyTagsError"},
 }
 

@@ -4,16 +4,22 @@ package awsapi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	awsaccount "muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/cloud/ec2/instance"
+	"muster.dev/muster/internal/cloud/events"
 	"muster.dev/muster/internal/cloud/queuestore"
 	"muster.dev/muster/internal/cloud/sqs"
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
-// registerEvents adds the actions of SQS.
+// registerEvents adds the actions of SQS and EventBridge, and has the bus watch instances.
 func registerEvents(front *awsfront.Front, account awsresource.Account, c Config) error {
 	queues, err := sqs.New(sqs.Config{
 		Account: account, Store: queuestore.New(c.Queues, time.Now), Now: time.Now,
@@ -23,8 +29,25 @@ func registerEvents(front *awsfront.Front, account awsresource.Account, c Config
 		return err
 	}
 	queues.Register(front)
+	bus, err := events.New(events.Config{Account: account, AccountID: awsaccount.DefaultID, Deliver: deliver(queues), State: instance.StateName, Log: c.Log, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	bus.Register(front)
 	if c.Run != nil {
 		c.Run(func(ctx context.Context) { queues.Sweep(ctx, c.Log) })
+		c.Run(bus.Watch)
 	}
 	return nil
+}
+
+// deliver has a rule's message sent by EventBridge.
+func deliver(queues *sqs.Queues) func(ctx context.Context, to, rule arn.ARN, body string) error {
+	return func(ctx context.Context, to, rule arn.ARN, body string) error {
+		err := queues.Deliver(ctx, to, sqs.From{Principal: events.Principal, ARN: rule}, body)
+		if errors.Is(err, sqs.ErrRefused) {
+			return fmt.Errorf("%w: %w", events.ErrRefused, err)
+		}
+		return err
+	}
 }

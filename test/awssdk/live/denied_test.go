@@ -72,6 +72,9 @@ func (w *world) named(service, name string) string {
 	if service == "ecr" && strings.EqualFold(name, "resourceArn") {
 		return "arn:aws:ecr:" + w.config.Region + ":" + account + ":repository/live"
 	}
+	if service == "events" && strings.EqualFold(name, "resourceARN") {
+		return "arn:aws:events:" + w.config.Region + ":" + account + ":rule/live"
+	}
 	for _, known := range []struct{ suffix, value string }{
 		{"ResourceIdentifier", "arn:aws:eks:" + w.config.Region + ":" + account + ":cluster/" + first},
 		{"ZonalShiftId", "0b1c2d3e-4f50-4172-8394-a5b6c7d8e9f0"},

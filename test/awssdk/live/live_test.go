@@ -26,6 +26,7 @@ func tables() []struct {
 		{"ecr", ecrActions()},
 		{"elasticfilesystem", efsActions()},
 		{"sqs", sqsActions()},
+		{"events", eventsActions()},
 		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
 		{"eks", slices.Concat(addonActions(), authorityActions())},
 		{"arc-zonal-shift", zonalShiftActions()},

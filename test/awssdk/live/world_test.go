@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -57,6 +58,7 @@ type world struct {
 	zonal       *arczonalshift.Client
 	iam         *iam.Client
 	sqs         *sqs.Client
+	events      *eventbridge.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
 }
@@ -106,7 +108,7 @@ func (w *world) as(c aws.Config) *world {
 	other := *w
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
-	other.sqs = sqs.NewFromConfig(c)
+	other.sqs, other.events = sqs.NewFromConfig(c), eventbridge.NewFromConfig(c)
 	other.ecr, other.efs, other.zonal = ecr.NewFromConfig(c), efs.NewFromConfig(c), arczonalshift.NewFromConfig(c)
 	other.ssm, other.kms, other.logs, other.iam = ssm.NewFromConfig(c), kms.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c), iam.NewFromConfig(c)
 	return &other

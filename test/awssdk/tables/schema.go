@@ -183,7 +183,7 @@ func (m *member) traits(traits []ast.Expr) error {
 			m.add("name=" + literal(values["Name"]))
 		case "TimestampFormat":
 			m.add("time=" + literal(values["Format"]))
-		case "XMLName", "XMLFlattened", "Sensitive": // XML is not what this service speaks
+		case "XMLName", "XMLFlattened", "Sensitive", "ContextParam": // XML is not what this service speaks; an endpoint is chosen before the wire
 		default:
 			return fmt.Errorf("member %s: trait %s is not known", m.name, name)
 		}

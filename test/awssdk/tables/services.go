@@ -26,6 +26,7 @@ func services() []service {
 		{name: "ecr", client: "ecr", protocol: "awsjson1.1", operations: strings.Fields(ecr)},
 		{name: "logs", client: "cloudwatchlogs", protocol: "awsjson1.1", operations: strings.Fields(logs)},
 		{name: "sqs", client: "sqs", protocol: "awsjson1.0"},
+		{name: "events", client: "eventbridge", protocol: "awsjson1.1", operations: strings.Fields(events)},
 		{name: "sts", client: "sts", protocol: "query", operations: strings.Fields(sts), identity: true},
 		{name: "iam", client: "iam", protocol: "query", operations: strings.Fields(iam), identity: true, beyond: map[string]string{"ListAccessKeysOutput": "UserName"}},
 	}
@@ -38,7 +39,7 @@ func (s service) table(client *source) (string, error) {
 	return schemaTable(client, s.name, s.protocol, s.operations)
 }
 
-// EC2 has more than 700 operations, and IAM, SSM and CloudWatch Logs have more than a hundred each: the tables have
+// EC2 has more than 700 operations, and IAM, SSM, CloudWatch Logs and EventBridge have more than a hundred each: the tables have
 // what docs/aws-actions.md has, and of EC2 the operations of volumes.
 const (
 	ec2 = `
@@ -77,6 +78,9 @@ PutLifecyclePolicy SetRepositoryPolicy TagResource UntagResource UploadLayerPart
 AssociateKmsKey CreateLogGroup CreateLogStream DeleteLogGroup DeleteRetentionPolicy DescribeLogGroups DescribeLogStreams
 DisassociateKmsKey FilterLogEvents GetLogEvents ListTagsForResource ListTagsLogGroup PutLogEvents PutLogGroupDeletionProtection
 PutRetentionPolicy TagLogGroup TagResource UntagLogGroup UntagResource`
+	events = `
+CreateEventBus DeleteEventBus DeleteRule DescribeEventBus DescribeRule DisableRule EnableRule ListEventBuses ListRules ListTagsForResource
+ListTargetsByRule PutEvents PutPermission PutRule PutTargets RemoveTargets TagResource TestEventPattern UntagResource`
 	sts = `
 AssumeRole AssumeRoleWithSAML AssumeRoleWithWebIdentity DecodeAuthorizationMessage GetAccessKeyInfo GetCallerIdentity GetFederationToken
 GetSessionToken`

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/platform/readcache"
+)
+
+const (
+	// stateLook is the time between two looks at the states of instances.
+	stateLook = time.Second
+	// terminated is the state of an instance that is not there any more.
+	terminated = "terminated"
+	// retirement is how long before it an instance's retirement is announced here; EC2 says two weeks and more.
+	retirement = 14 * 24 * time.Hour
+)
+
+// notified is the record of what rules were told, by instance: the states, and what was announced.
+type notified struct {
+	States    map[string]string `json:"states"`
+	Announced map[string]string `json:"announced,omitempty"`
+}
+
+var states = awsrecord.Kind[notified]{Type: "events-states"}
+
+// change is a state that an instance has and had not.
+type change struct{ id, state string }
+
+// changes are the differences between two looks, by instance. An instance that is gone is terminated.
+func changes(before, now map[string]string) []change {
+	var all []change
+	for id, state := range now {
+		if before[id] != state {
+			all = append(all, change{id, state})
+		}
+	}
+	for id := range before {
+		if _, there := now[id]; !there {
+			all = append(all, change{id, terminated})
+		}
+	}
+	slices.SortFunc(all, func(x, y change) int { return cmp.Compare(x.id, y.id) })
+	return all
+}
+
+// Watch sends the state changes of instances until the context ends. It looks at instances only while a rule could match
+// them. The states that were sent are recorded, so that a change during an outage of the service is sent after it.
+func (b *Bus) Watch(ctx context.Context) {
+	for {
+		if err := b.look(ctx); err != nil && ctx.Err() == nil {
+			b.Log.Warn("state changes of instances were not sent; they will be", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(stateLook):
+		}
+	}
+}
+
+// look sends what changed since the last look.
+func (b *Bus) look(ctx context.Context) error {
+	cached := readcache.Allow(ctx)
+	all, err := rules.List(cached, b.Management)
+	if err != nil {
+		return err
+	}
+	told, err := states.Get(cached, b.Management, states.NameOf(b.AccountID))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading which states rules were told: %w", err)
+	}
+	wanted := slices.ContainsFunc(all, func(r record) bool { return r.Data.State == enabled && len(r.Data.Targets) > 0 })
+	switch {
+	case !wanted && told == nil:
+		return nil
+	case !wanted: // a rule that comes later is not told of what was before it
+		return states.Delete(ctx, b.Management, told.ID)
+	}
+	var machines v1alpha1.MachineList
+	if err := b.Management.List(cached, &machines); err != nil {
+		return fmt.Errorf("listing instances: %w", err)
+	}
+	now, zones := notified{map[string]string{}, map[string]string{}}, map[string]string{}
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		now.States[m.Name] = b.State(m)
+		if asked := m.Annotations[v1alpha1.AnnotationAnnounce]; asked != "" {
+			now.Announced[m.Name] = asked
+		}
+		zones[m.Name], _, _ = strings.Cut(strings.TrimPrefix(m.Status.ProviderID, "aws:///"), "/")
+	}
+	if told == nil {
+		r := &awsrecord.Record[notified]{ID: states.NameOf(b.AccountID), Name: b.AccountID, Data: now}
+		return states.Create(ctx, b.Management, r)
+	}
+	news := b.news(told.Data, now, func(id string) Instance { return Instance{id, zones[id], b.Region, b.AccountID} })
+	if len(news) == 0 && maps.Equal(told.Data.Announced, now.Announced) {
+		return nil
+	}
+	for _, e := range news {
+		if err := b.Emit(ctx, e); err != nil {
+			return err
+		}
+	}
+	_, err = states.Update(ctx, b.Management, told.ID, func(r *awsrecord.Record[notified]) error { r.Data = now; return nil })
+	return err
+}
+
+// news are the events about what differs between two looks: announcements first, since an instance that is announced may
+// end soon.
+func (b *Bus) news(before, now notified, instance func(id string) Instance) []Event {
+	var all []Event
+	for _, id := range slices.Sorted(maps.Keys(now.Announced)) {
+		if before.Announced[id] == now.Announced[id] {
+			continue
+		}
+		e, err := announced(instance(id), now.Announced[id], b.Now())
+		if err != nil {
+			b.Log.Warn("an announcement is not sent", "instance", id, "error", err)
+			continue
+		}
+		all = append(all, e)
+	}
+	for _, c := range changes(before.States, now.States) {
+		all = append(all, StateChange(instance(c.id), c.state, b.Now()))
+	}
+	return all
+}
+
+// announced is the event that an annotation asks for.
+func announced(i Instance, asked string, now time.Time) (Event, error) {
+	switch kind, _, _ := strings.Cut(asked, " "); kind {
+	case "spot-interruption":
+		return SpotInterruption(i, now), nil
+	case "rebalance":
+		return Rebalance(i, now), nil
+	case "scheduled-change":
+		return ScheduledChange(i, now.Add(retirement), now), nil
+	}
+	return Event{}, fmt.Errorf("the annotation %s %.60q must be spot-interruption, rebalance or scheduled-change, and a time", v1alpha1.AnnotationAnnounce, asked)
+}
