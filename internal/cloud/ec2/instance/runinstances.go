@@ -203,7 +203,7 @@ func (a *Actions) countOf(ctx context.Context, in *runInstancesInput, wanted *wa
 			if m := &all.Items[i]; string(m.Spec.SubnetID) == of.ID && !slices.Contains(of.Machines, m.Name) { // made a moment ago
 				coming := demand
 				coming.SubnetID = of.ID
-				_, _ = room.Take(coming) // one that finds no room is refused when it is launched
+				_, _ = room.Take(coming) // a machine without room is refused when it is launched
 			}
 		}
 	}
