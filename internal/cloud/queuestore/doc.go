@@ -8,9 +8,9 @@
 //
 //	the process is killed before Send returns    the message may be there: the sender does not know, and sends again
 //	the kill comes after Send returned           the message is there
-//	it is killed while a message is received     the message comes again when its time out of sight is over
-//	it is killed before Delete returns           the message may come again
+//	a kill while a message is received     the message comes again when its time out of sight is over
+//	a kill before Delete returns           the message may come again
 //	a file cannot be read                        the queue is not served, and the error says which file
 //	a queue holds more than its bound            Send is refused with [ErrFull] until messages are deleted or expire
-//	a message is older than the queue keeps it   it is dropped, whether it was received or not
+//	a message is older than the queue keeps it   dropped, whether it was received or not
 package queuestore
