@@ -72,8 +72,6 @@ type Config struct {
 	HostRoot func() (hostroot.Clusters, error)
 	// Health looks at the cluster.
 	Health func(ctx context.Context) Health
-	// Shifted returns the zones from which a zonal shift of the cluster moves traffic away. Nil: none ever.
-	Shifted func() []string
 	// Authorities carries out a request about kubelets' authorities, unless it is nil or was carried out before, and
 	// says what there is. Nil: nobody is asked.
 	Authorities func(request *v1alpha1.KubeletAuthorityRequest) ([]v1alpha1.KubeletAuthority, *v1alpha1.KubeletAuthorityAnswer, error)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
@@ -114,13 +113,7 @@ func TestPlacement(t *testing.T) {
 				return
 			}
 			if test.shifted != nil { // the shift is over
-				if err := w.management.Get(t.Context(), client.ObjectKeyFromObject(of), of); err != nil {
-					t.Fatal(err)
-				}
-				of.Status.ShiftedZones = nil
-				if err := w.management.Status().Update(t.Context(), of); err != nil {
-					t.Fatal(err)
-				}
+				w.shift(t)
 			}
 			mustReconcile(t, r, "workers")
 			if got := len(w.list(t)); got != int(test.desired) {

@@ -63,7 +63,7 @@ func (r *groups) repair(ctx context.Context, group *v1alpha1.NodeGroup, machines
 	if err != nil {
 		return false, err
 	}
-	policy, err := r.repairPolicy(group)
+	policy, err := r.repairPolicy(ctx, group)
 	if err != nil {
 		return false, err
 	}

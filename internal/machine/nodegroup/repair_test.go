@@ -242,9 +242,8 @@ func TestRepairReboots(t *testing.T) {
 func TestRepairIsPaused(t *testing.T) {
 	for reason, pause := range map[string]func(*world, *v1alpha1.NodeGroup) (resume func(*v1alpha1.NodeGroup)){
 		repair.ZonalShift: func(w *world, _ *v1alpha1.NodeGroup) func(*v1alpha1.NodeGroup) {
-			zones := []string{"us-east-1a"}
-			w.Shifted = func() []string { return zones }
-			return func(*v1alpha1.NodeGroup) { zones = nil }
+			w.shift(t, "us-east-1a")
+			return func(*v1alpha1.NodeGroup) { w.shift(t) }
 		},
 		repair.Suspended: func(_ *world, group *v1alpha1.NodeGroup) func(*v1alpha1.NodeGroup) {
 			group.Spec.AutoScaling = &v1alpha1.AutoScaling{SuspendedProcesses: []string{v1alpha1.ProcessTerminate}}
@@ -284,6 +283,19 @@ func TestRepairIsPaused(t *testing.T) {
 				t.Errorf("afterwards: %v, %q", old, w.events.list)
 			}
 		})
+	}
+}
+
+// shift has the cluster be shifted away from zones.
+func (w *world) shift(t *testing.T, zones ...string) {
+	t.Helper()
+	of := newTestCluster()
+	if err := w.management.Get(t.Context(), client.ObjectKeyFromObject(of), of); err != nil {
+		t.Fatal(err)
+	}
+	of.Status.ShiftedZones = zones
+	if err := w.management.Status().Update(t.Context(), of); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -88,10 +88,11 @@ func (r *groups) readAnew(ctx context.Context, found []repair.Finding, machines 
 }
 
 // repairPolicy is how a group repairs now.
-func (r *groups) repairPolicy(group *v1alpha1.NodeGroup) (repair.Policy, error) {
-	policy := repair.Policy{Enabled: group.Spec.EKS.Repairs(), Config: group.Spec.EKS.Repair()}
-	if r.Shifted != nil {
-		policy.Shifted = r.Shifted()
+func (r *groups) repairPolicy(ctx context.Context, group *v1alpha1.NodeGroup) (repair.Policy, error) {
+	shifted, err := r.shiftedZones(ctx)
+	policy := repair.Policy{Enabled: group.Spec.EKS.Repairs(), Config: group.Spec.EKS.Repair(), Shifted: shifted}
+	if err != nil {
+		return policy, err
 	}
 	for _, process := range []string{v1alpha1.ProcessReplaceUnhealthy, v1alpha1.ProcessTerminate} {
 		if group.Spec.ScalingGroup().Suspends(process) && policy.Suspended == "" {
