@@ -16,9 +16,6 @@ const (
 	// AnnotationFleet on a Machine is the id of the fleet of EC2 that it was launched for, such as
 	// fleet-73fbd2ce-aa30-494c-8788-1cee4e4b2a07.
 	AnnotationFleet = "muster.dev/fleet"
-	// AnnotationAnnounce on a Machine is an event that is to be sent about its instance, once for each value: spot-interruption,
-	// rebalance or scheduled-change, and after a space the time in RFC 3339 at which it was asked for.
-	AnnotationAnnounce = "muster.dev/announce"
 )
 
 // Reservation is a request of RunInstances.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // queued is a message of a queue as the AWS CLI shows it.
@@ -24,12 +23,12 @@ type queued struct{ Body, ReceiptHandle string }
 func TestInterruptionsReachAQueue(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
-	i.muster("up", "--provider", "simulated", "--nodes", "1")
+	i.muster("up", "--nodes", "1", "--timeout", "3m")
 	w := newIAM(t, i)
 	url := w.interruptionQueue()
 
 	id := w.mustKubectl("--context", "muster-management", "get", "machines", "-o", "jsonpath={.items[0].metadata.name}")
-	w.mustKubectl("--context", "muster-management", "annotate", "machine", id, "muster.dev/announce=spot-interruption "+time.Now().UTC().Format(time.RFC3339))
+	i.muster("drill", id, "spot-interruption", "--for", "10m")
 	if detail := w.nextEvent(url, "EC2 Spot Instance Interruption Warning", id); detail["instance-action"] != "terminate" {
 		t.Errorf("interrupted: %v", detail)
 	}

@@ -18,5 +18,5 @@
 //	the service was down when an instance changed its state  the notification is sent when it is back
 //	the service is killed between a notification and its note  the notification comes twice
 //	there are no rules                        no states are looked at
-//	a machine's annotation announces an interruption  the event is sent once for each value
+//	a drill announces an interruption                 the event is sent once for each drill
 package events

@@ -272,7 +272,7 @@ func TestStateChanges(t *testing.T) {
 		}
 	}
 	look()
-	w.rule("states", `{"source":["aws.ec2"],"detail-type":["EC2 Instance State-change Notification","EC2 Spot Instance Interruption Warning"]}`)
+	w.rule("states", `{"source":["aws.ec2","aws.health"]}`)
 	look() // a rule hears of no state that was there before it
 	set(b, "running")
 	look("b running")
@@ -297,17 +297,24 @@ func TestStateChanges(t *testing.T) {
 	look()
 	set(b, "pending")
 	look("b pending")
-	// An announcement is sent once for each value, before the state that comes of it.
-	for _, at := range []string{"2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"} {
-		metav1.SetMetaDataAnnotation(&b.ObjectMeta, v1alpha1.AnnotationAnnounce, "spot-interruption "+at)
+	// An announcement is sent once for each drill, before the state that comes of it.
+	drills := func(m *v1alpha1.Machine, kind v1alpha1.DrillKind) {
+		m.Spec.Drill = &v1alpha1.MachineDrill{Kind: kind, Began: metav1.NowMicro(), Ends: metav1.NewTime(time.Now().Add(time.Minute))}
+		m.Status.Drill = &v1alpha1.MachineDrillStatus{Kind: kind, Began: m.Spec.Drill.Began}
+	}
+	for i, kind := range map[string]v1alpha1.DrillKind{"EC2 Spot Instance Interruption Warning": v1alpha1.DrillSpotInterruption, "EC2 Instance Rebalance Recommendation": v1alpha1.DrillRebalance, "AWS Health Event": v1alpha1.DrillMaintenance} {
+		drills(b, kind)
 		set(b, "shutting-down")
-		if err := w.bus.look(t.Context()); err != nil || len(w.sent) == 0 || !strings.Contains(w.sent[0], `"detail-type":"EC2 Spot Instance Interruption Warning"`) {
+		if err := w.bus.look(t.Context()); err != nil || len(w.sent) == 0 || !strings.Contains(w.sent[0], `"detail-type":"`+i+`"`) {
 			t.Errorf("announced %q, %v", w.sent, err)
 		}
 		w.sent = nil
 		look()
 	}
-	metav1.SetMetaDataAnnotation(&b.ObjectMeta, v1alpha1.AnnotationAnnounce, "nothing")
+	b.Status.Drill.EndedAt = new(metav1.Now())
+	set(b, "shutting-down")
+	look()
+	drills(b, v1alpha1.DrillStop)
 	set(b, "shutting-down")
 	look()
 }

@@ -23,8 +23,6 @@ const (
 	stateLook = time.Second
 	// terminated is the state of an instance that is not there any more.
 	terminated = "terminated"
-	// retirement is how long before it an instance's retirement is announced here; EC2 says two weeks and more.
-	retirement = 14 * 24 * time.Hour
 )
 
 // notified is the record of what rules were told, by instance: the states, and what was announced.
@@ -92,12 +90,12 @@ func (b *Bus) look(ctx context.Context) error {
 	if err := b.Management.List(cached, &machines); err != nil {
 		return fmt.Errorf("listing instances: %w", err)
 	}
-	now, zones := notified{map[string]string{}, map[string]string{}}, map[string]string{}
+	now, zones, drills := notified{map[string]string{}, map[string]string{}}, map[string]string{}, map[string]*v1alpha1.MachineDrill{}
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		now.States[m.Name] = b.State(m)
-		if asked := m.Annotations[v1alpha1.AnnotationAnnounce]; asked != "" {
-			now.Announced[m.Name] = asked
+		if drills[m.Name] = announces(m); drills[m.Name] != nil {
+			now.Announced[m.Name] = drills[m.Name].Began.UTC().Format(time.RFC3339Nano)
 		}
 		zones[m.Name], _, _ = strings.Cut(strings.TrimPrefix(m.Status.ProviderID, "aws:///"), "/")
 	}
@@ -105,7 +103,7 @@ func (b *Bus) look(ctx context.Context) error {
 		r := &awsrecord.Record[notified]{ID: states.NameOf(b.AccountID), Name: b.AccountID, Data: now}
 		return states.Create(ctx, b.Management, r)
 	}
-	news := b.news(told.Data, now, func(id string) Instance { return Instance{id, zones[id], b.Region, b.AccountID} })
+	news := b.news(told.Data, now, drills, func(id string) Instance { return Instance{id, zones[id], b.Region, b.AccountID} })
 	if len(news) == 0 && maps.Equal(told.Data.Announced, now.Announced) {
 		return nil
 	}
@@ -118,20 +116,24 @@ func (b *Bus) look(ctx context.Context) error {
 	return err
 }
 
+// announces returns the drill of a machine that goes on and that EC2 would tell of before it happens; nil if there is none.
+func announces(m *v1alpha1.Machine) *v1alpha1.MachineDrill {
+	for _, kind := range []v1alpha1.DrillKind{v1alpha1.DrillSpotInterruption, v1alpha1.DrillRebalance, v1alpha1.DrillMaintenance} {
+		if d := m.Spec.Drill; d != nil && d.Kind == kind && m.Status.Drill.Goes(kind) && m.Status.Drill.Began.Equal(&d.Began) {
+			return d
+		}
+	}
+	return nil
+}
+
 // news are the events about what differs between two looks: announcements first, since an instance that is announced may
 // end soon.
-func (b *Bus) news(before, now notified, instance func(id string) Instance) []Event {
+func (b *Bus) news(before, now notified, drills map[string]*v1alpha1.MachineDrill, instance func(id string) Instance) []Event {
 	var all []Event
 	for _, id := range slices.Sorted(maps.Keys(now.Announced)) {
-		if before.Announced[id] == now.Announced[id] {
-			continue
+		if before.Announced[id] != now.Announced[id] {
+			all = append(all, announcement(instance(id), *drills[id], b.Now()))
 		}
-		e, err := announced(instance(id), now.Announced[id], b.Now())
-		if err != nil {
-			b.Log.Warn("an announcement is not sent", "instance", id, "error", err)
-			continue
-		}
-		all = append(all, e)
 	}
 	for _, c := range changes(before.States, now.States) {
 		all = append(all, StateChange(instance(c.id), c.state, b.Now()))
@@ -139,15 +141,14 @@ func (b *Bus) news(before, now notified, instance func(id string) Instance) []Ev
 	return all
 }
 
-// announced is the event that an annotation asks for.
-func announced(i Instance, asked string, now time.Time) (Event, error) {
-	switch kind, _, _ := strings.Cut(asked, " "); kind {
-	case "spot-interruption":
-		return SpotInterruption(i, now), nil
-	case "rebalance":
-		return Rebalance(i, now), nil
-	case "scheduled-change":
-		return ScheduledChange(i, now.Add(retirement), now), nil
+// announcement is the event about a drill that announces something.
+func announcement(i Instance, d v1alpha1.MachineDrill, now time.Time) Event {
+	switch d.Kind {
+	case v1alpha1.DrillSpotInterruption:
+		return SpotInterruption(i, now)
+	case v1alpha1.DrillRebalance:
+		return Rebalance(i, now)
+	default:
+		return ScheduledChange(i, d.Ends.Time, now)
 	}
-	return Event{}, fmt.Errorf("the annotation %s %.60q must be spot-interruption, rebalance or scheduled-change, and a time", v1alpha1.AnnotationAnnounce, asked)
 }
