@@ -14,7 +14,7 @@ import (
 )
 
 // maxNameless is the number of nameless sentences in the comments of this repository. It may only fall.
-const maxNameless = 115
+const maxNameless = 114
 
 // shownPackages is how many packages a failure lists, those with the most nameless sentences first.
 const shownPackages = 10

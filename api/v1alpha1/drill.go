@@ -38,7 +38,7 @@ type MachineDrill struct {
 	// Began tells one drill from the next.
 	Began metav1.MicroTime `json:"began"`
 
-	// Ends is when the drill is over. What spot-interruption and maintenance announce happens then.
+	// Ends is when the drill is over. The end that spot-interruption and maintenance announce comes then.
 	Ends metav1.Time `json:"ends"`
 }
 

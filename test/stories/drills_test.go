@@ -14,7 +14,7 @@ import (
 )
 
 // TestDrills has a machine in each trouble that `muster drill` knows, with the service killed as soon as it begins, and
-// sees it, and sees it end: by itself, or by the command. What the command refuses changes nothing.
+// sees it, and sees it end: by itself, or by the command. A refusal of the command changes nothing.
 //
 //story:about machine/drill machine/nodegroup machine/machine/local machine/hostagent node/agent node/imds network/vpc ./cmd/muster/objects
 func TestDrills(t *testing.T) {

@@ -132,8 +132,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	// The flags exist, so registering cannot fail.
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(v1alpha1.ProviderNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("version", cobra.FixedCompletions(release.All().Minors(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions(
-		[]string{string(v1alpha1.IsolationNone), string(v1alpha1.IsolationUserNamespace)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions([]string{string(v1alpha1.IsolationNone), string(v1alpha1.IsolationUserNamespace)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("node-role", c.completeRoles)
 	return cmd

@@ -14,7 +14,7 @@ import (
 )
 
 // SetLeaves has an instance be told texts of instance metadata, by their path below latest/meta-data/, beside those that
-// follow from its record. None takes earlier ones away.
+// follow from its record. Without leaves earlier ones go.
 func (s *Store) SetLeaves(id string, leaves map[string]string) error {
 	path := filepath.Join(s.Path(id), LeavesFile)
 	if len(leaves) == 0 {

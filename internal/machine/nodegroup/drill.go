@@ -34,7 +34,7 @@ func (t *turn) drill(ctx context.Context) (wait time.Duration, ends bool, err er
 		}
 		m.Status.Drill = &v1alpha1.MachineDrillStatus{Kind: m.Spec.Drill.Kind, Began: m.Spec.Drill.Began}
 		t.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrillBegan", "Drill", "drill %s begins, until %s", m.Spec.Drill.Kind, m.Spec.Drill.Ends.UTC().Format(time.RFC3339))
-		return catchUp, true, nil // what is done needs the note: another process could not end it
+		return catchUp, true, nil // the note comes before the trouble: another process could not end it otherwise
 	case drill.Keep:
 		if err := t.affect(ctx, drill.Of(*m.Spec.Drill, m.Name)); err != nil {
 			return 0, false, err

@@ -23,7 +23,7 @@ const (
 )
 
 // entersService waits while the machine is to stay in the warm pool of its node group: it has done everything by now that
-// comes before its kubelet. What it was told may be old when it goes on, so it asks again. It reports false when the
+// comes before its kubelet. Its news may be old when it goes on, so it asks again. It reports false when the
 // context has ended.
 func entersService(ctx context.Context, a *agent) bool {
 	waited, said := false, ""

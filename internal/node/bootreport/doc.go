@@ -16,7 +16,7 @@ import (
 // Path is where the file is, below the root of a machine's disk.
 const Path = "var/lib/muster/boot-report"
 
-// What the host writes on a machine's disk for a drill, below its root. The agent removes both when the machine boots.
+// Files that the host writes on a machine's disk for a drill, below its root. The agent removes both when the machine boots.
 const (
 	// HeldPrefix and the name of a program are a file that has the agent keep the program from running.
 	HeldPrefix = "var/lib/muster/held-"

@@ -49,7 +49,7 @@ func (l *log) String() string {
 type serving struct {
 	Config
 	port     net.Listener
-	changed  atomic.Bool // what it listens on, so that a commit fails
+	changed  atomic.Bool // its sockets are others by now, so that a commit fails
 	commits  func()      // called by each commit
 	released atomic.Bool
 	ended    chan error

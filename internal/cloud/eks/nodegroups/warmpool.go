@@ -23,7 +23,7 @@ type warmPoolConfig struct {
 // taken.
 var poolStates = []v1alpha1.WarmPoolState{v1alpha1.WarmStopped, v1alpha1.WarmRunning, v1alpha1.WarmHibernated}
 
-// from is the warm pool of a node group after a request; nil for none. What the request leaves out stays as it was. A
+// from is the warm pool of a node group after a request; nil for none. Fields that the request leaves out stay as they were. A
 // maximum of -1 takes an earlier one away, as in EC2 Auto Scaling.
 func (w *warmPoolConfig) from(was *v1alpha1.WarmPool, refuse eksfault.Refuse) (*v1alpha1.WarmPool, error) {
 	if w == nil {
@@ -52,7 +52,7 @@ func (w *warmPoolConfig) from(was *v1alpha1.WarmPool, refuse eksfault.Refuse) (*
 		}
 	}
 	if w.PoolState != "" {
-		pool.PoolState = v1alpha1.WarmPoolState(w.PoolState) // what is none is refused with the rest of the spec
+		pool.PoolState = v1alpha1.WarmPoolState(w.PoolState) // an unknown one is refused with the rest of the spec
 		for _, state := range poolStates {
 			if strings.EqualFold(string(state), w.PoolState) {
 				pool.PoolState = state

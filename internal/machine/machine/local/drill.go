@@ -92,7 +92,7 @@ func fillDisk(dir statedir.Dir, id string, disk *os.Root, full bool) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("filling the disk of machine %s: %s is not a regular file there", id, bootreport.FillerPath)
 	}
-	// What is left is tried in halves: a file system keeps some of it for itself.
+	// The rest is tried in halves: a file system keeps some of it for itself.
 	for at, step := info.Size(), int64(diskSize); step >= 1<<16; {
 		switch err := unix.Fallocate(int(file.Fd()), 0, at, step); { //nolint:gosec // G115: a descriptor
 		case err == nil:
