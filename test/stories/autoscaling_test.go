@@ -80,11 +80,11 @@ func (w *iam) makeScalingGroup() {
 			w.t.Errorf("%v: %v, want %s", refused.args, err, refused.says)
 		}
 	}
-	make := slices.Concat(create, template("$Latest"), []string{"--min-size", "0"})
-	if _, err := w.aws(w.as(w.user("alice")), make...); err == nil || !strings.Contains(err.Error(), "(AccessDenied)") {
+	made := slices.Concat(create, template("$Latest"), []string{"--min-size", "0"})
+	if _, err := w.aws(w.as(w.user("alice")), made...); err == nil || !strings.Contains(err.Error(), "(AccessDenied)") {
 		w.t.Errorf("a user without rights: %v", err)
 	}
-	w.mustAWS(nil, make...)
+	w.mustAWS(nil, made...)
 	if out, _ := w.muster("get", "autoscalinggroups"); !strings.Contains(out, "own") || !strings.Contains(out, "IN-SERVICE") {
 		w.t.Errorf("muster get autoscalinggroups:\n%s", out)
 	}

@@ -47,7 +47,7 @@ func TestDrills(t *testing.T) {
 // drilledMachine is the machine of a node group.
 type drilledMachine struct{ powered }
 
-// begins begins a drill, and kills the service.
+// begins has a drill go on, and kills the service.
 func (d *drilledMachine) begins(kind string, lasts ...string) {
 	d.t.Helper()
 	args := append([]string{"drill", d.id, kind}, lasts...)

@@ -96,7 +96,7 @@ func (r *repaired) settled() {
 func (r *repaired) conditions(node string) string {
 	out, _ := r.kubectl("get", "node", node, "-o", `jsonpath={range .status.conditions[*]}{.type}={.status}/{.reason} {end}`)
 	var said []string
-	for _, c := range strings.Fields(out) {
+	for c := range strings.FieldsSeq(out) {
 		if strings.HasPrefix(c, "ContainerRuntimeReady=") || strings.HasPrefix(c, "KernelReady=") || strings.HasPrefix(c, "NetworkingReady=") || strings.HasPrefix(c, "StorageReady=") || strings.HasPrefix(c, "Accelerated") {
 			said = append(said, c)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -15,8 +16,6 @@ import (
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/region"
-
-	"github.com/spf13/cobra"
 )
 
 // shiftable has the cluster of the world in two zones, with shifts enabled.

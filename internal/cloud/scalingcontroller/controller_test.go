@@ -384,7 +384,7 @@ func TestWishes(t *testing.T) {
 		t.Errorf("out of standby: %s", w.states())
 	}
 	wish(stranger.Name, v1alpha1.WishAttached, 3)
-	if w.states() != "InService, InService, InService" || len(w.machines()) != 3 {
+	if w.states() != strings.Join(slices.Repeat([]string{"InService"}, 3), ", ") || len(w.machines()) != 3 {
 		t.Errorf("attached: %s", w.states())
 	}
 	wish(stranger.Name, v1alpha1.WishDetached, 2)

@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 				return errDown
 			}
 			if w.follows {
-				w.inForce = w.policyIsThere()
+				w.inForce = w.policyIsThere() //nolint:contextcheck // it has the test's
 			}
 			if slice, ok := o.(*discoveryv1.EndpointSlice); ok && w.inForce {
 				metav1.SetMetaDataLabel(&slice.ObjectMeta, v1alpha1.LabelZonalShift, "us-east-1a")
@@ -130,7 +130,7 @@ func (w *world) write(do func() error) error {
 func (w *world) admit(ctx context.Context, c client.Client, o client.Object) error {
 	slice, ok := o.(*discoveryv1.EndpointSlice)
 	if w.follows {
-		w.inForce = w.policyIsThere()
+		w.inForce = w.policyIsThere() //nolint:contextcheck // it has the test's
 	}
 	if !ok || !w.inForce {
 		return nil

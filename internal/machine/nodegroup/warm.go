@@ -186,7 +186,7 @@ func (t *turn) withdraw(ctx context.Context) error {
 	if err := t.cutOff(ctx, m, t.provider); err != nil {
 		return err
 	}
-	pods, err := t.machines.podsOf(ctx, m)
+	pods, err := t.podsOf(ctx, m)
 	if err != nil {
 		return err
 	}

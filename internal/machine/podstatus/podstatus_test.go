@@ -157,16 +157,20 @@ func TestNext(t *testing.T) {
 		"init containers and sidecars": {pod: newPod("a", func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "first"}, {Name: "beside", RestartPolicy: &always}, {Name: "second"}}
 		}), want: "Running, 10.244.3.2, Ready=True, first ended 0, beside runs, second ended 0, web runs"},
-		"readiness gate": {pod: newPod("a", func(p *corev1.Pod) {
-			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/lit"}}
-		}),
-			want: "Running, 10.244.3.2, Ready=False ReadinessGatesNotReady, web runs"},
+		"readiness gate": {
+			pod: newPod("a", func(p *corev1.Pod) {
+				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/lit"}}
+			}),
+			want: "Running, 10.244.3.2, Ready=False ReadinessGatesNotReady, web runs",
+		},
 		"readiness gate that is true": {pod: newPod("a", func(p *corev1.Pod) {
 			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/lit"}}
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "example.com/lit", Status: corev1.ConditionTrue})
 		}), want: "Running, 10.244.3.2, Ready=True, web runs"},
-		"no address is left": {pod: newPod("a"), change: func(n *podstatus.Node) { n.PodRange = netip.MustParsePrefix("10.244.3.0/31") },
-			want: "Pending, Ready=False ContainersNotReady, web waits: ContainerCreating"},
+		"no address is left": {
+			pod: newPod("a"), change: func(n *podstatus.Node) { n.PodRange = netip.MustParsePrefix("10.244.3.0/31") },
+			want: "Pending, Ready=False ContainersNotReady, web waits: ContainerCreating",
+		},
 		"deleted before it ran":       {pod: newPod("a", deleted(30*time.Second)), want: ""},
 		"runs for a while":            {pod: newPod("a", once, annotated("20s")), after: 10 * time.Second, want: "Running, 10.244.3.2, Ready=True, web runs", again: 20 * time.Second},
 		"has run for a while":         {pod: newPod("a", once, annotated("20s")), after: 20 * time.Second, want: "Succeeded, 10.244.3.2, Ready=False PodCompleted, web ended 0"},
@@ -178,8 +182,10 @@ func TestNext(t *testing.T) {
 		"too much cpu":                {pod: newPod("a", requests("2001m", "1Mi")), want: "Failed, OutOfcpu"},
 		"too much memory":             {pod: newPod("a", requests("2", "4097Mi")), want: "Failed, OutOfmemory"},
 		"fits exactly":                {pod: newPod("a", requests("2", "4Gi")), want: "Running, 10.244.3.2, Ready=True, web runs"},
-		"too many pods": {pod: newPod("a"), change: func(n *podstatus.Node) { n.Allocatable[corev1.ResourcePods] = resource.MustParse("0") },
-			want: "Failed, OutOfpods"},
+		"too many pods": {
+			pod: newPod("a"), change: func(n *podstatus.Node) { n.Allocatable[corev1.ResourcePods] = resource.MustParse("0") },
+			want: "Failed, OutOfpods",
+		},
 		"what the node does not have": {pod: newPod("a", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"example.com/thing": resource.MustParse("1")}
 		}), want: "Running, 10.244.3.2, Ready=True, web runs"},

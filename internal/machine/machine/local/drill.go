@@ -94,7 +94,7 @@ func fillDisk(dir statedir.Dir, id string, disk *os.Root, full bool) error {
 	}
 	// The rest is tried in halves: a file system keeps some of it for itself.
 	for at, step := info.Size(), int64(diskSize); step >= 1<<16; {
-		switch err := unix.Fallocate(int(file.Fd()), 0, at, step); { //nolint:gosec // G115: a descriptor
+		switch err := unix.Fallocate(int(file.Fd()), 0, at, step); {
 		case err == nil:
 			at += step
 		case errors.Is(err, unix.ENOSPC):
