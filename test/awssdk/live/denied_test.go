@@ -36,11 +36,13 @@ func denial(service string) string {
 func (w *world) inputs() map[string]map[string]any {
 	group := map[string]any{"LogGroupName": aws.String("live")}
 	template := &ec2types.RequestLaunchTemplateData{UserData: userData()}
+	fleetOf := []ec2types.FleetLaunchTemplateConfigRequest{{LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateId: aws.String("lt-0123456789abcdef0"), Version: aws.String("1")}}}
 	securityGroup := aws.String("sg-0123456789abcdef0")
 	autoscalingTags := []autoscalingtypes.Tag{{Key: aws.String("a"), Value: aws.String("b"), ResourceId: aws.String("live"), ResourceType: aws.String("auto-scaling-group"), PropagateAtLaunch: aws.Bool(true)}}
 	return map[string]map[string]any{
 		"ec2:CreateLaunchTemplate":                       {"LaunchTemplateData": template},
 		"ec2:CreateLaunchTemplateVersion":                {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
+		"ec2:CreateFleet":                                {"LaunchTemplateConfigs": fleetOf},
 		"ec2:AssociateAddress":                           {"AllocationId": aws.String("eipalloc-0123456789abcdef0"), "InstanceId": aws.String("i-0123456789abcdef0")},
 		"ec2:CreateTags":                                 {"Resources": []string{"vpc-0123456789abcdef0"}, "Tags": []ec2types.Tag{{Key: aws.String("live"), Value: aws.String("x")}}},
 		"ec2:DeleteTags":                                 {"Resources": []string{"vpc-0123456789abcdef0"}, "Tags": []ec2types.Tag{{Key: aws.String("live"), Value: aws.String("x")}}},
@@ -123,7 +125,7 @@ func (w *world) named(service, name string) string {
 func TestDenied(t *testing.T) {
 	w := newWorld(t)
 	nobody := w.nobody()
-	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs, "arc-zonal-shift": nobody.zonal}
+	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs, "arc-zonal-shift": nobody.zonal, "sqs": nobody.sqs, "events": nobody.events}
 	for _, name := range answered() {
 		t.Run(name, func(t *testing.T) {
 			service, action, _ := strings.Cut(name, ":")
@@ -224,7 +226,7 @@ func TestDeniedIsAskedOfAll(t *testing.T) {
 		asked[service] = true
 	}
 	for _, service := range slices.Sorted(maps.Keys(asked)) {
-		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem", "arc-zonal-shift"}, service) {
+		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem", "arc-zonal-shift", "sqs", "events"}, service) {
 			t.Errorf("%s has no client here", service)
 		}
 	}

@@ -139,7 +139,7 @@ func instanceActions() []action {
 			need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: ids}))
 			must(ec2.NewInstanceTerminatedWaiter(w.ec2, func(o *ec2.InstanceTerminatedWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), &ec2.DescribeInstancesInput{InstanceIds: ids}, patience))
 			need(w.ec2.DeleteLaunchTemplate(w.ctx(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: template.LaunchTemplateId}))
-			in.ClientToken = aws.String("live again")
+			in.ClientToken = aws.String("live-again")
 			_, err = w.ec2.CreateFleet(w.ctx(), in)
 			w.refused("InvalidLaunchTemplateName.NotFoundException", err)
 		}},

@@ -28,8 +28,8 @@ func tables() []struct {
 		{"sqs", sqsActions()},
 		{"events", eventsActions()},
 		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
+		{"arc-zonal-shift", zonalShiftActions()}, // before what leaves an update of the cluster behind
 		{"eks", slices.Concat(addonActions(), authorityActions())},
-		{"arc-zonal-shift", zonalShiftActions()},
 	}
 }
 
