@@ -57,7 +57,7 @@ func hold(disk *os.Root, program string) error {
 			}
 			continue
 		}
-		file, err := disk.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+		file, err := openOn(disk, path)
 		if err != nil {
 			return fmt.Errorf("holding %s: %w", name, err)
 		}
@@ -66,6 +66,12 @@ func hold(disk *os.Root, program string) error {
 		}
 	}
 	return nil
+}
+
+// openOn opens a file on a machine's disk, and makes it if it is not there. The machine's root may have put something else in
+// its place: a link leads nowhere outside the disk, and a named pipe without a reader is an error and not waited for.
+func openOn(disk *os.Root, path string) (*os.File, error) {
+	return disk.OpenFile(path, os.O_CREATE|os.O_WRONLY|unix.O_NONBLOCK, 0o600)
 }
 
 // fillDisk takes all space of a machine's disk, or gives it back. The blocks are reserved in the machine's file system and
@@ -80,7 +86,7 @@ func fillDisk(dir statedir.Dir, id string, disk *os.Root, full bool) error {
 	if has, err := hasDisk(dir, id); err != nil || !has {
 		return errors.Join(err, fmt.Errorf("the disk of machine %s is a directory of the host, whose disk must not be filled: a machine that is launched where the host can make disks has its own", id))
 	}
-	file, err := disk.OpenFile(bootreport.FillerPath, os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	file, err := openOn(disk, bootreport.FillerPath)
 	if err != nil {
 		return fmt.Errorf("filling the disk of machine %s: %w", id, err)
 	}
