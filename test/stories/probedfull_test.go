@@ -38,6 +38,10 @@ const logs = `{apiVersion: v1, kind: Pod, metadata: {name: logs}, spec: {restart
 // patchBefore is the last commit that built Kubernetes 1.36.3.
 const patchBefore = "3bd22292853eaa6100094be51d54828f4152e0dd"
 
+// handsOverAll is the first commit whose process of a VPC hands its sockets over as fronts do: that of a Muster before it
+// is ended, which cuts connections by private endpoints once (docs/upgrading.md).
+const handsOverAll = "c31dcc410c8b570dfe5f7741ebafb671d2363d27"
+
 // TestProbedInFull asks by the front's port and by the private endpoint, over new connections and kept ones, 240 times a
 // second, besides 50 watches, logs of a pod, an aggregated API, a webhook and the review of tokens: while an earlier
 // Muster is replaced by this one, Kubernetes by its next patch, a flag is changed and the service killed, the front is
@@ -48,7 +52,7 @@ const patchBefore = "3bd22292853eaa6100094be51d54828f4152e0dd"
 //story:needs kubernetes MINOR=1.37
 func TestProbedInFull(t *testing.T) {
 	root, kubernetes := filepath.Join("..", ".."), filepath.Join(release.Default().Minor(), "kubernetes")
-	before, err := earlier.Programs(t.Context(), root, ownUpgradeFrom, programs(t))
+	before, err := earlier.Programs(t.Context(), root, handsOverAll, programs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
