@@ -14,7 +14,9 @@
 //	PutEvents was answered for an event       it is in each queue that takes it
 //	the service is killed before the answer   the event may be in some of the queues: who sends again may send it twice
 //	a queue's policy refuses an event         it is dropped, as EventBridge does in the end, and the log has a line with the reason
+//	a queue is full, or takes no message of the size  the event is dropped for it, with a line in the log
 //	a queue cannot be written                 PutEvents answers InternalException for the event
+//	a queue cannot be written for an event of an instance  the event is sent again at the next four looks; other events do not wait for it
 //	the service was down when an instance changed its state  the notification is sent when it is back
 //	the service is killed between a notification and its note  the notification comes twice
 //	there are no rules                        no states are looked at

@@ -287,7 +287,7 @@ func TestStateChanges(t *testing.T) {
 	if err := w.api.Delete(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	w.bus = &Bus{w.bus.Config} // another process
+	w.bus = &Bus{Config: w.bus.Config} // another process
 	look("a terminated")
 	w.ask("DisableRule", in{"Name": "states"}, 200)
 	look()
@@ -317,4 +317,41 @@ func TestStateChanges(t *testing.T) {
 	drills(b, v1alpha1.DrillStop)
 	set(b, "shutting-down")
 	look()
+}
+
+// A queue that cannot be written keeps no event from other queues, and an event does not come to them forever.
+func TestABrokenQueueHoldsNothingBack(t *testing.T) {
+	a, b := machineIn("i-0000000000000000a", "running"), machineIn("i-0000000000000000b", "running")
+	w := newWorld(t, a, b)
+	w.rule("states", `{"source":["aws.ec2"],"detail":{"instance-id":["i-0000000000000000a"]}}`)
+	w.rule("others", `{"source":["aws.ec2"]}`)
+	deliver := w.bus.Deliver
+	w.bus.Deliver = func(ctx context.Context, to, rule arn.ARN, body string) error {
+		if strings.HasSuffix(rule.Resource, "/states") {
+			return errors.New("no disk")
+		}
+		return deliver(ctx, to, rule, body)
+	}
+	_ = w.bus.look(t.Context())
+	for _, m := range []*v1alpha1.Machine{a, b} {
+		m.Labels["state"] = "shutting-down"
+		if err := w.api.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		_ = w.bus.look(t.Context())
+	}
+	count := func(id string) int {
+		return len(slices.DeleteFunc(slices.Clone(w.sent), func(line string) bool { return !strings.Contains(line, id) }))
+	}
+	if got := count(b.Name); got != 1 {
+		t.Errorf("the event of another instance came %d times, want 1", got)
+	}
+	if got := count(a.Name); got != 5 {
+		t.Errorf("the event came %d times to a queue that takes it, want 5", got)
+	}
+	if err := w.bus.look(t.Context()); err != nil {
+		t.Errorf("it is tried forever: %v", err)
+	}
 }

@@ -40,7 +40,11 @@ type Config struct {
 }
 
 // Bus has the actions, and sends events.
-type Bus struct{ Config }
+type Bus struct {
+	Config
+	// failed is how often an event of an instance could not be sent, by the event. It is of Watch alone.
+	failed map[string]int
+}
 
 // New checks what the actions need.
 func New(c Config) (*Bus, error) {
@@ -50,7 +54,7 @@ func New(c Config) (*Bus, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Bus{c}, nil
+	return &Bus{Config: c}, nil
 }
 
 // Register adds the actions to the front.

@@ -5,6 +5,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,9 @@ const (
 	stateLook = time.Second
 	// terminated is the state of an instance that is not there any more.
 	terminated = "terminated"
+	// maxTries is how often an event of an instance is sent while a queue cannot be read or written. Queues that can be
+	// written get it each time.
+	maxTries = 5
 )
 
 // notified is the record of what rules were told, by instance: the states, and what was announced.
@@ -107,13 +111,31 @@ func (b *Bus) look(ctx context.Context) error {
 	if len(news) == 0 && maps.Equal(told.Data.Announced, now.Announced) {
 		return nil
 	}
-	for _, e := range news {
-		if err := b.Emit(ctx, e); err != nil {
-			return err
-		}
-	}
+	unsent := b.emitAll(ctx, news, told.Data, now)
 	_, err = states.Update(ctx, b.Management, told.ID, func(r *awsrecord.Record[notified]) error { r.Data = now; return nil })
-	return err
+	return errors.Join(unsent, err)
+}
+
+// emitAll sends events, each of them whatever becomes of the others. In now, which is what will be noted as sent, an event
+// that was not sent stays as it was before, until it was tried often enough.
+func (b *Bus) emitAll(ctx context.Context, all []notice, before, now notified) error {
+	var errs []error
+	failed := map[string]int{}
+	for _, n := range all {
+		err := b.Emit(ctx, n.Event)
+		if err == nil {
+			continue
+		}
+		errs = append(errs, err)
+		if tries := b.failed[n.key()] + 1; tries < maxTries {
+			failed[n.key()] = tries
+			n.forget(before, now)
+			continue
+		}
+		b.Log.Error("an event was dropped: it could not be sent to all queues", "instance", n.id, "event", n.DetailType, "tries", maxTries, "error", err)
+	}
+	b.failed = failed
+	return errors.Join(errs...)
 }
 
 // announces returns the drill of a machine that goes on and that EC2 would tell of before it happens; nil if there is none.
@@ -126,17 +148,39 @@ func announces(m *v1alpha1.Machine) *v1alpha1.MachineDrill {
 	return nil
 }
 
+// notice is an event of an instance.
+type notice struct {
+	id        string
+	announces bool // it is of a drill, and else of a state
+	Event
+}
+
+func (n notice) key() string { return n.id + " " + n.DetailType }
+
+// forget has a look find the event again.
+func (n notice) forget(before, now notified) {
+	was, is := before.States, now.States
+	if n.announces {
+		was, is = before.Announced, now.Announced
+	}
+	if old, had := was[n.id]; had {
+		is[n.id] = old
+	} else {
+		delete(is, n.id)
+	}
+}
+
 // news are the events about what differs between two looks: announcements first, since an instance that is announced may
 // end soon.
-func (b *Bus) news(before, now notified, drills map[string]*v1alpha1.MachineDrill, instance func(id string) Instance) []Event {
-	var all []Event
+func (b *Bus) news(before, now notified, drills map[string]*v1alpha1.MachineDrill, instance func(id string) Instance) []notice {
+	var all []notice
 	for _, id := range slices.Sorted(maps.Keys(now.Announced)) {
 		if before.Announced[id] != now.Announced[id] {
-			all = append(all, announcement(instance(id), *drills[id], b.Now()))
+			all = append(all, notice{id, true, announcement(instance(id), *drills[id], b.Now())})
 		}
 	}
 	for _, c := range changes(before.States, now.States) {
-		all = append(all, StateChange(instance(c.id), c.state, b.Now()))
+		all = append(all, notice{c.id, false, StateChange(instance(c.id), c.state, b.Now())})
 	}
 	return all
 }

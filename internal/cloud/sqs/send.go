@@ -193,8 +193,8 @@ type From struct {
 	ARN arn.ARN
 }
 
-// ErrRefused is the error of Deliver for a queue that takes nothing from a sender: there is none, or its policy does not
-// allow it.
+// ErrRefused is the error of Deliver for a queue that does not take a message from a sender: there is none, its policy does
+// not allow it, it is full, or it takes no messages of that size.
 var ErrRefused = errors.New("the queue does not take it")
 
 // Deliver sends a message to the queue of an ARN for a service of the account. The queue's own policy must allow it: the
@@ -214,6 +214,9 @@ func (q *Queues) Deliver(ctx context.Context, to arn.ARN, from From, body string
 		return err
 	}
 	_, err = q.send(found, from.ARN, outgoing{MessageBody: body})
+	if fault := (*awsfault.Error)(nil); errors.As(err, &fault) && fault.HTTPStatus() < 500 { // it is full, or takes no such message
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
 	return err
 }
 

@@ -378,6 +378,25 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
+// What a queue does not take from a service is refused for good, and not tried again.
+func TestDeliverIsRefusedForGood(t *testing.T) {
+	w := newWorld(t)
+	w.create("jobs", in{"MaximumMessageSize": "1024", "Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"` + jobsARN + `"}]}`})
+	to, err := arn.Parse(jobsARN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := arn.Parse(aRule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{"too large": strings.Repeat("x", 1025), "a character that no message has": "\uffff", "empty": ""} {
+		if err := w.queues.Deliver(t.Context(), to, From{"events.amazonaws.com", rule}, body); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v, want ErrRefused", name, err)
+		}
+	}
+}
+
 // A poll waits for a message that comes.
 func TestLongPoll(t *testing.T) {
 	w := newWorld(t)
