@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,36 @@ func TestCreateFleetOfSpotInstances(t *testing.T) {
 	if all := w.machines(); len(all) != 4 {
 		t.Errorf("%d machines", len(all))
 	}
+}
+
+// IAM is asked about each market that instances are bought of, whatever the default one is.
+func TestCreateFleetAsksAboutEachMarket(t *testing.T) {
+	for request, markets := range map[string]string{
+		fleetRequest(2, "on-demand", "t3.small") + "&TargetCapacitySpecification.SpotTargetCapacity=2": "spot",
+		fleetRequest(2, "on-demand", "t3.small") + "&TargetCapacitySpecification.SpotTargetCapacity=1": "on-demand spot",
+		fleetRequest(2, "spot", "t3.small") + "&TargetCapacitySpecification.OnDemandTargetCapacity=2":  "on-demand",
+		fleetRequest(2, "spot", "t3.small"): "spot",
+	} {
+		w := runWorld(t)
+		w.ask(request, 200)
+		asked := strings.Join(w.gate.Asked, "\n")
+		for _, market := range []string{"on-demand", "spot"} {
+			if is := strings.Contains(asked, "ec2:instancemarkettype="+market); is != slices.Contains(strings.Fields(markets), market) {
+				t.Errorf("%s: IAM is asked about %s: %v, want those of %s", request, market, is, markets)
+			}
+		}
+	}
+}
+
+// A request with too many pools is refused before IAM is asked about each.
+func TestCreateFleetBoundsItsPoolsFirst(t *testing.T) {
+	w := runWorld(t)
+	w.gate.Denies = true
+	request := fleetRequest(1, "on-demand", "t3.small")
+	for i := 2; i <= 301; i++ {
+		request += fmt.Sprintf("&LaunchTemplateConfigs.1.Overrides.%d.InstanceType=t3.small", i)
+	}
+	w.ask(request, 400, "there may be 300")
 }
 
 // A pool without room is named, and the next one is tried.

@@ -19,8 +19,12 @@ const resource = "fleet"
 
 // aboutCreateFleet are the fleet, and for each pool what it uses and makes: IAM is asked about both for ec2:CreateFleet
 // and for ec2:RunInstances, which EC2 does on the caller's behalf. A caller who may not use one of the pools is refused
-// as a whole, so that no other pool is told about.
+// as a whole, so that no other pool is told about. A request that has instances of both markets is asked about for each:
+// its default market alone would let somebody buy of the other one.
 func (a *Actions) aboutCreateFleet(ctx context.Context, call *awsfront.Call, in *createFleetInput) ([]awsfront.Target, error) {
+	if err := in.check(); err != nil { // before each of its pools is looked up: their number is bounded there
+		return nil, err
+	}
 	fleet := a.ec2.Target(call, resource, "*", nil, nil)
 	for _, s := range in.TagSpecifications {
 		if s.ResourceType == resource {
@@ -44,19 +48,21 @@ func (a *Actions) aboutCreateFleet(ctx context.Context, call *awsfront.Call, in 
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range pools {
-		about, err := a.instances.AboutLaunch(ctx, call, in.launch(p, in.TargetCapacitySpecification.DefaultTargetCapacityType == spot))
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range about {
-			if t.Action != "" { // CreateTags, PassRole
-				err = add(t, t.Action)
-			} else if err = add(t, ""); err == nil {
-				err = add(t, "ec2:RunInstances")
-			}
+	for _, spot := range in.TargetCapacitySpecification.markets() {
+		for _, p := range pools {
+			about, err := a.instances.AboutLaunch(ctx, call, in.launch(p, spot))
 			if err != nil {
 				return nil, err
+			}
+			for _, t := range about {
+				if t.Action != "" { // CreateTags, PassRole
+					err = add(t, t.Action)
+				} else if err = add(t, ""); err == nil {
+					err = add(t, "ec2:RunInstances")
+				}
+				if err != nil {
+					return nil, err
+				}
 			}
 		}
 	}

@@ -47,9 +47,6 @@ type launch struct {
 }
 
 func (a *Actions) doCreateFleet(ctx context.Context, call *awsfront.Call, in *createFleetInput) (*createFleetOutput, error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
 	pools, err := a.poolsOf(ctx, in)
 	if err != nil {
 		return nil, err

@@ -74,6 +74,17 @@ func (c capacity) spots() int {
 // onlySpot reports whether all instances are spot instances.
 func (c capacity) onlySpot() bool { return c.spots() == c.total() }
 
+// markets are those of the instances: false is on demand, and true is spot.
+func (c capacity) markets() []bool {
+	switch c.spots() {
+	case 0:
+		return []bool{false}
+	case c.total():
+		return []bool{true}
+	}
+	return []bool{false, true}
+}
+
 // split parts the numbers of instances into those on demand and spot instances.
 func (c capacity) split(missing []int) (onDemand, spot []int) {
 	for _, index := range missing {
