@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/scalingplan"
+	"muster.dev/muster/internal/platform/readcache"
 )
 
 // settings are what requests that make and that change a group have in common. The front refuses all other members.
@@ -123,16 +124,41 @@ func (a *api) aboutSettings(ctx context.Context, call *awsfront.Call, in *settin
 	if in.VPCZoneIdentifier != "" {
 		conditions["autoscaling:VPCZoneIdentifiers"] = split(in.VPCZoneIdentifier)
 	}
-	launched, err := a.aboutLaunches(ctx, call, in.launches, conditions, split(in.VPCZoneIdentifier))
+	launched, err := a.aboutLaunches(ctx, call, in.AutoScalingGroupName, in.launches, conditions, split(in.VPCZoneIdentifier))
 	return append(targets, launched...), err
 }
 
-// aboutLaunches asks IAM about the launches that launch templates stand for, as RunInstances would.
-func (a *api) aboutLaunches(ctx context.Context, call *awsfront.Call, in launches, conditions map[string][]string, subnets []string) ([]awsfront.Target, error) {
+// maxSubnets and maxOverrides are how many subnets and overrides of its policy of mixed instances a group may have.
+const (
+	maxSubnets   = 64
+	maxOverrides = 40
+)
+
+// aboutLaunches asks IAM about the launches that launch templates stand for, as RunInstances would: in each of the subnets
+// that are named, or else in those that the group has.
+func (a *api) aboutLaunches(ctx context.Context, call *awsfront.Call, name string, in launches, conditions map[string][]string, subnets []string) ([]awsfront.Target, error) {
+	if len(subnets) > maxSubnets {
+		return nil, awsfault.Errorf(invalid, "VPCZoneIdentifier names %d subnets: a group has at most %d", len(subnets), maxSubnets)
+	}
+	if p := in.MixedInstancesPolicy; p != nil && p.LaunchTemplate != nil && len(p.LaunchTemplate.Overrides) > maxOverrides {
+		return nil, awsfault.Errorf(invalid, "The policy of mixed instances has %d overrides: it may have at most %d", len(p.LaunchTemplate.Overrides), maxOverrides)
+	}
+	ctx = readcache.Allow(ctx) // a launch is asked about in each subnet and of each type
+	if len(subnets) == 0 {
+		g, err := a.group(ctx, name)
+		switch {
+		case err == nil:
+			subnets = g.subnets()
+		case refusal(err) == nil:
+			return nil, err
+		}
+	}
 	var targets []awsfront.Target
+	specified := true
 	for _, o := range in.orders(subnets) {
-		conditions["autoscaling:LaunchTemplateVersionSpecified"] = []string{strconv.FormatBool(o.Template.Version != "")}
-		if o.InstanceType != "" {
+		specified = specified && o.Template.Version != ""
+		conditions["autoscaling:LaunchTemplateVersionSpecified"] = []string{strconv.FormatBool(specified)}
+		if o.InstanceType != "" && !slices.Contains(conditions["autoscaling:InstanceTypes"], o.InstanceType) {
 			conditions["autoscaling:InstanceTypes"] = append(conditions["autoscaling:InstanceTypes"], o.InstanceType)
 		}
 		of, err := a.launcher.About(ctx, call, o)
@@ -144,8 +170,15 @@ func (a *api) aboutLaunches(ctx context.Context, call *awsfront.Call, in launche
 	return targets, nil
 }
 
+// split reads a list of subnets. IAM is asked about the same ids that the group gets.
 func split(list string) []string {
-	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
+	var ids []string
+	for id := range strings.SplitSeq(list, ",") {
+		if id = strings.TrimSpace(id); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // settle puts what a request says into a group of its own.
@@ -250,7 +283,7 @@ func (a *api) settleSubnets(ctx context.Context, spec *v1alpha1.AutoScalingGroup
 	var chosen []v1alpha1.SubnetID
 	vpc := ""
 	for _, id := range split(in.VPCZoneIdentifier) {
-		s := find(strings.TrimSpace(id))
+		s := find(id)
 		switch {
 		case s == nil:
 			return awsfault.Errorf(invalid, "The subnet ID '%.64s' does not exist", id)

@@ -53,7 +53,11 @@ func (fakeLauncher) Resolve(_ context.Context, o scalinglaunch.Order) (scalingla
 func (fakeLauncher) Launch(context.Context, scalinglaunch.Order) error { return nil }
 
 func (fakeLauncher) About(_ context.Context, _ *awsfront.Call, o scalinglaunch.Order) ([]awsfront.Target, error) {
-	return []awsfront.Target{{Action: "ec2:RunInstances", Resource: "arn:aws:ec2:eu-west-1:000000000000:launch-template/" + o.Template.Name, Conditions: map[string][]string{}}}, nil
+	market := map[bool]string{false: "on-demand", true: "spot"}[o.Spot]
+	return []awsfront.Target{
+		{Action: "ec2:RunInstances", Resource: "arn:aws:ec2:eu-west-1:000000000000:launch-template/" + o.Template.Name, Conditions: map[string][]string{}},
+		{Action: "ec2:RunInstances", Resource: "arn:aws:ec2:eu-west-1:000000000000:subnet/" + o.SubnetID, Conditions: map[string][]string{"ec2:InstanceMarketType": {market}}},
+	}, nil
 }
 
 const create = "CreateAutoScalingGroup&AutoScalingGroupName=own&MinSize=1&MaxSize=4&DesiredCapacity=2&LaunchTemplate.LaunchTemplateName=web&LaunchTemplate.Version=$Latest&VPCZoneIdentifier=" + subnetA + "," + subnetB

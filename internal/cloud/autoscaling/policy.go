@@ -42,29 +42,50 @@ type launches struct {
 	MixedInstancesPolicy *mixedInstances
 }
 
-// orders are the launches that it stands for, in the first of some subnets.
+// orders are the launches that it stands for, in each of some subnets and of each market.
 func (in launches) orders(subnets []string) []scalinglaunch.Order {
-	var subnet string
-	if len(subnets) > 0 {
-		subnet = subnets[0]
-	}
-	of := func(t *templateSpecification, kind string) scalinglaunch.Order {
-		return scalinglaunch.Order{Template: v1alpha1.LaunchTemplateReference{ID: t.LaunchTemplateID, Name: t.LaunchTemplateName, Version: t.Version}, InstanceType: kind, SubnetID: subnet}
+	if len(subnets) == 0 {
+		subnets = []string{""}
 	}
 	var all []scalinglaunch.Order
+	add := func(t *templateSpecification, kind string) {
+		for _, subnet := range subnets {
+			for _, spot := range in.markets() {
+				all = append(all, scalinglaunch.Order{
+					Template: v1alpha1.LaunchTemplateReference{ID: t.LaunchTemplateID, Name: t.LaunchTemplateName, Version: t.Version}, InstanceType: kind, SubnetID: subnet, Spot: spot,
+				})
+			}
+		}
+	}
 	if in.LaunchTemplate != nil {
-		all = append(all, of(in.LaunchTemplate, ""))
+		add(in.LaunchTemplate, "")
 	}
 	if p := in.MixedInstancesPolicy; p != nil && p.LaunchTemplate != nil && p.LaunchTemplate.LaunchTemplateSpecification != nil {
 		own := p.LaunchTemplate.LaunchTemplateSpecification
 		for _, o := range p.LaunchTemplate.Overrides {
-			all = append(all, of(cmp.Or(o.LaunchTemplateSpecification, own), o.InstanceType))
+			add(cmp.Or(o.LaunchTemplateSpecification, own), o.InstanceType)
 		}
-		if len(all) == 0 {
-			all = append(all, of(own, ""))
+		if len(p.LaunchTemplate.Overrides) == 0 {
+			add(own, "")
 		}
 	}
 	return all
+}
+
+// markets are those that instances may be of: false is on demand, and true is spot.
+func (in launches) markets() []bool {
+	p := in.MixedInstancesPolicy
+	if p == nil || p.InstancesDistribution == nil {
+		return []bool{false}
+	}
+	d := p.InstancesDistribution
+	switch percent := d.OnDemandPercentageAboveBaseCapacity; {
+	case percent == nil || *percent >= 100:
+		return []bool{false}
+	case *percent <= 0 && number32(d.OnDemandBaseCapacity) == 0:
+		return []bool{true}
+	}
+	return []bool{false, true}
 }
 
 // launched is the same as it is kept. Either field is nil; both are if the request says nothing.

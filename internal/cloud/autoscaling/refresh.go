@@ -40,7 +40,7 @@ func startInstanceRefresh(a *api) awsfront.Spec[startRefreshInput, refreshOutput
 			if err != nil || in.DesiredConfiguration == nil {
 				return targets, err
 			}
-			launched, err := a.aboutLaunches(ctx, call, *in.DesiredConfiguration, targets[0].Conditions, nil)
+			launched, err := a.aboutLaunches(ctx, call, in.AutoScalingGroupName, *in.DesiredConfiguration, targets[0].Conditions, nil)
 			return append(targets, launched...), err
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *startRefreshInput) (*refreshOutput, error) {
