@@ -222,6 +222,17 @@ func TestRightsAreAskedBeforeTheEffect(t *testing.T) {
 	}
 }
 
+// Two tags whose keys differ in capitals alone are one condition, which has both values.
+func TestNoConditionIsHiddenByAnother(t *testing.T) {
+	for range 100 { // a map has no order
+		low := lowered(map[string][]string{"aws:RequestTag/team": {"other"}, "aws:RequestTag/TEAM": {"mine"}, "aws:RequestTag/a": {"x"}, "aws:RequestTag/A": {"x"}})
+		values := slices.Sorted(slices.Values(low["aws:requesttag/team"]))
+		if !slices.Equal(values, []string{"mine", "other"}) || !slices.Equal(low["aws:requesttag/a"], []string{"x"}) {
+			t.Fatalf("conditions %v", low)
+		}
+	}
+}
+
 func TestOnePrincipalDelaysNobodyElse(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()

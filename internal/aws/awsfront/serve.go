@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -213,10 +214,19 @@ func (q *request) authorize(call *Call, targets []Target) error {
 	return nil
 }
 
+// lowered has the names of conditions in small letters. Tags whose keys differ in capitals alone are one condition, with the
+// values of all of them: nobody chooses by a second tag which one a policy is asked about.
 func lowered(conditions map[string][]string) map[string][]string {
 	low := make(map[string][]string, len(conditions))
 	for key, values := range conditions {
-		low[strings.ToLower(key)] = values
+		key = strings.ToLower(key)
+		had, twice := low[key]
+		switch {
+		case !twice:
+			low[key] = values
+		case !slices.Equal(had, values):
+			low[key] = slices.Concat(had, values)
+		}
 	}
 	return low
 }

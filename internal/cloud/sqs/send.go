@@ -233,7 +233,7 @@ func (q *Queues) lets(found *record, to arn.ARN, from From) error {
 	conditions := iampolicy.NewContext(caller, iampolicy.Facts{Now: q.Now(), Secure: true, Region: q.Region})
 	conditions["aws:sourcearn"], conditions["aws:sourceaccount"] = []string{from.ARN.String()}, []string{from.ARN.Account}
 	for key, value := range found.Tags {
-		conditions["aws:resourcetag/"+strings.ToLower(key)] = []string{string(value)}
+		conditions["aws:ResourceTag/"+key] = []string{string(value)}
 	}
 	if d := policy.Evaluate(iampolicy.Request{Caller: caller, Action: actionSend, Resource: to.String(), Context: conditions}); d.Verdict != iampolicy.Allow {
 		return fmt.Errorf("%w: the policy of %s does not allow %s to %s for %s: %s", ErrRefused, to, actionSend, from.Principal, from.ARN, d.Reason)

@@ -22,11 +22,7 @@ func (d Document) Evaluate(r Request) Decision {
 	if d.Kind.hasPrincipals() && !d.Bound() {
 		return Decision{Reason: "the policy names a principal that is not bound to a unique ID: save the policy again"}
 	}
-	context := make(map[string][]string, len(r.Context))
-	for key, values := range r.Context {
-		context[strings.ToLower(key)] = values
-	}
-	r.Context = context
+	r.Context = lowered(r.Context)
 	best := Decision{Reason: "no statement is about this"}
 	for i, s := range d.Statements {
 		naming := NotNamed
@@ -49,6 +45,24 @@ func (d Document) Evaluate(r Request) Decision {
 		}
 	}
 	return best
+}
+
+// lowered returns condition keys in small letters. Tags of a resource or a request may have keys that differ in capitals
+// alone, which are one condition key: it has the values of all of them. So an operator for one value cannot tell, which
+// allows nothing and denies, where one of the values could be chosen by whoever gave the tags.
+func lowered(context map[string][]string) map[string][]string {
+	low := make(map[string][]string, len(context))
+	for key, values := range context {
+		key = strings.ToLower(key)
+		had, twice := low[key]
+		switch {
+		case !twice:
+			low[key] = values
+		case !slices.Equal(had, values):
+			low[key] = slices.Concat(had, values)
+		}
+	}
+	return low
 }
 
 func (s Statement) names(c Caller) Naming {

@@ -95,3 +95,24 @@ func TestParseOfResource(t *testing.T) {
 		}
 	}
 }
+
+// Of two tags whose keys differ in capitals alone nobody can say which one a condition is about: it allows nothing, and denies.
+func TestKeysThatDifferInCapitals(t *testing.T) {
+	const team = `"Action":"ec2:CreateTags","Resource":"*","Condition":{"%s":{"aws:RequestTag/team":"mine"}}`
+	document := func(effect, operator string) iampolicy.Document {
+		return parse(t, iampolicy.Managed, statement(`"Effect":"`+effect+`",`+strings.Replace(team, "%s", operator, 1)))
+	}
+	both := map[string][]string{"aws:RequestTag/team": {"other"}, "aws:RequestTag/TEAM": {"mine"}}
+	for range 100 { // a map has no order
+		for effect, operator := range map[string]string{"Allow": "StringEquals", "Deny": "StringNotEquals"} {
+			d := document(effect, operator).Evaluate(iampolicy.Request{Caller: alice(t), Action: "ec2:CreateTags", Resource: "*", Context: both})
+			if effect == "Allow" && d.Verdict != iampolicy.Neutral || effect == "Deny" && d.Verdict != iampolicy.Deny {
+				t.Fatalf("%s %s: %+v", effect, operator, d)
+			}
+		}
+	}
+	same := map[string][]string{"aws:RequestTag/team": {"mine"}, "aws:RequestTag/Team": {"mine"}}
+	if d := document("Allow", "StringEquals").Evaluate(iampolicy.Request{Caller: alice(t), Action: "ec2:CreateTags", Resource: "*", Context: same}); d.Verdict != iampolicy.Allow {
+		t.Errorf("of one value: %+v", d)
+	}
+}
