@@ -22,6 +22,9 @@ import (
 // ErrFull is the error of Send for a queue that has no room.
 var ErrFull = errors.New("the queue is full")
 
+// ErrGone is the error of Send for a queue that was removed.
+var ErrGone = errors.New("the queue was removed")
+
 // The bounds of one queue.
 const (
 	MaxMessages = 120_000
@@ -175,7 +178,10 @@ func (s *Store) Send(id string, keeps time.Duration, m Message) error {
 	if err := q.expire(s.now(), keeps); err != nil {
 		return err
 	}
-	if len(q.messages) >= MaxMessages || q.bytes+m.size() > MaxBytes || q.gone {
+	switch {
+	case q.gone:
+		return ErrGone
+	case len(q.messages) >= MaxMessages || q.bytes+m.size() > MaxBytes:
 		return ErrFull
 	}
 	if err := q.write(&m); err != nil {
@@ -188,7 +194,8 @@ func (s *Store) Send(id string, keeps time.Duration, m Message) error {
 	return nil
 }
 
-// Await returns when a queue has a message that can be received, when a time is over, or with the error of the context.
+// Await returns when a queue has a message that can be received or is removed, when a time is over, or with the error of the
+// context.
 func (s *Store) Await(ctx context.Context, id string, keeps time.Duration, until time.Time) error {
 	q, err := s.open(id)
 	if err != nil {
@@ -221,12 +228,15 @@ func (s *Store) Await(ctx context.Context, id string, keeps time.Duration, until
 // far is later than any wait.
 const far = 24 * time.Hour
 
-// look returns the zero time if a message can be received now, and else what to wait for: the channel, or the time.
+// look returns the zero time if there is nothing to wait for, and else what there is: the channel, or the time.
 func (q *queue) look(now time.Time, keeps time.Duration) (changed <-chan struct{}, next time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.expire(now, keeps); err != nil {
 		return nil, time.Time{}, err
+	}
+	if q.gone {
+		return nil, time.Time{}, nil
 	}
 	next = now.Add(far)
 	for _, m := range q.messages {
@@ -335,50 +345,4 @@ func (s *Store) Counts(id string, keeps time.Duration) (Counts, error) {
 		}
 	}
 	return c, nil
-}
-
-// Purge removes all messages of a queue.
-func (s *Store) Purge(id string) error {
-	q, err := s.open(id)
-	if err != nil {
-		return err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, m := range q.messages {
-		if err := q.remove(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Remove removes a queue that is deleted, with its messages.
-func (s *Store) Remove(id string) error {
-	q, err := s.open(id)
-	if err != nil {
-		return err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.gone, q.messages, q.bytes = true, map[string]*Message{}, 0
-	if err := os.RemoveAll(q.dir); err != nil {
-		return fmt.Errorf("removing a queue: %w", err)
-	}
-	return nil
-}
-
-// Sweep removes the folders of queues that are not there any more: a crash may have come before Remove.
-func (s *Store) Sweep(there func(id string) bool) error {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("listing queues: %w", err)
-	}
-	var errs []error
-	for _, entry := range entries {
-		if !there(entry.Name()) {
-			errs = append(errs, s.Remove(entry.Name()))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -110,13 +110,44 @@ func TestKilled(t *testing.T) {
 	if _, err := New(dir, time.Now).Counts(one, keeps); err == nil {
 		t.Error("a file that is no message is ignored")
 	}
-	must(t, s.Sweep(func(id string) bool { return id == other }))
+	must(t, s.Sweep(func() (map[string]bool, error) { return map[string]bool{other: true}, nil }))
 	if _, err := os.Stat(filepath.Join(dir, one)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the queue is there: %v", err)
 	}
-	if err := s.Send(one, keeps, message("z", now)); !errors.Is(err, ErrFull) {
+	if err := s.Send(one, keeps, message("z", now)); !errors.Is(err, ErrGone) {
 		t.Errorf("a queue that is gone takes messages: %v", err)
 	}
+}
+
+// A queue that is made while others are swept away keeps its messages.
+func TestSweepSparesWhatIsMadeMeanwhile(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := New(t.TempDir(), func() time.Time { return now })
+	must(t, s.Send(one, keeps, message("a", now)))
+	must(t, s.Sweep(func() (map[string]bool, error) {
+		must(t, s.Send(other, keeps, message("b", now))) // made after the list was read
+		return map[string]bool{}, nil
+	}))
+	if got, err := s.Receive(other, keeps, time.Second, 10, receipts()); err != nil || len(got) != 1 {
+		t.Errorf("received %v, %v", got, err)
+	}
+	must(t, s.Send(other, keeps, message("c", now)))
+}
+
+// A poll ends when its queue is removed.
+func TestAwaitEndsWithTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(t.TempDir(), time.Now)
+		must(t, s.Send(one, keeps, message("a", time.Now().Add(time.Hour))))
+		began, done := time.Now(), make(chan error)
+		go func() { done <- s.Await(t.Context(), one, keeps, began.Add(20*time.Second)) }()
+		synctest.Wait()
+		must(t, s.Remove(one))
+		must(t, <-done)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the poll ended after %v", waited)
+		}
+	})
 }
 
 func TestBounds(t *testing.T) {

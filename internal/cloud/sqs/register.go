@@ -64,14 +64,14 @@ func (q *Queues) Register(f *awsfront.Front) {
 // Sweep removes the messages of queues that are not there any more: a crash may have come between a queue's record and
 // its messages. A failure is logged, and the next start of the service tries again.
 func (q *Queues) Sweep(ctx context.Context, log *slog.Logger) {
-	all, err := queues.List(ctx, q.Management)
-	if err == nil {
+	err := q.Store.Sweep(func() (map[string]bool, error) {
+		all, err := queues.List(ctx, q.Management)
 		there := map[string]bool{}
 		for i := range all {
 			there[all[i].Data.Messages] = true
 		}
-		err = q.Store.Sweep(func(id string) bool { return there[id] })
-	}
+		return there, err
+	})
 	if err != nil && ctx.Err() == nil {
 		log.Warn("the messages of deleted queues were not removed", "error", err)
 	}

@@ -75,6 +75,8 @@ func (q *Queues) send(to *record, sender arn.ARN, out outgoing) (*sendOutput, er
 	m := queuestore.Message{ID: uuid.NewString(), Body: out.MessageBody, Attributes: attributes, Sender: sender.String(), Sent: now, Visible: now.Add(delay)}
 	err = q.Store.Send(to.Data.Messages, to.Data.seconds(attributeRetention), m)
 	switch {
+	case errors.Is(err, queuestore.ErrGone):
+		return nil, missing()
 	case errors.Is(err, queuestore.ErrFull):
 		return nil, awsfault.Errorf("OverLimit", "The queue %s is full: it holds at most %d messages, of %d MiB together. Delete messages, or purge it", to.Name, queuestore.MaxMessages, queuestore.MaxBytes>>20)
 	case err != nil:

@@ -3,8 +3,10 @@
 package sqs
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/arn"
@@ -416,6 +419,28 @@ func TestLongPoll(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the message did not wake the poll")
 	}
+}
+
+// A queue that is made while the service sweeps at its start keeps its messages, and takes more.
+func TestSweepSparesAQueueThatIsMadeMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.create("old", nil)
+	w.ask("SendMessage", in{"QueueUrl": strings.Replace(jobs, "jobs", "old", 1), "MessageBody": "old"}, 200)
+	api, made := w.api.(client.WithWatch), false
+	w.queues.Management = interceptor.NewClient(api, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		err := c.List(ctx, list, options...)
+		if !made {
+			made = true
+			w.create("jobs", nil)                                                 //nolint:contextcheck // another request, of the test's context
+			w.ask("SendMessage", in{"QueueUrl": jobs, "MessageBody": "new"}, 200) //nolint:contextcheck // the same
+		}
+		return err
+	}})
+	w.queues.Sweep(t.Context(), slog.New(slog.DiscardHandler))
+	if got := w.receive(nil); len(got) != 1 {
+		t.Errorf("received %v", got)
+	}
+	w.ask("SendMessage", in{"QueueUrl": jobs, "MessageBody": "more"}, 200)
 }
 
 // A full queue says so.
