@@ -86,7 +86,7 @@ func (q *request) answer(w http.ResponseWriter, r *http.Request) (response awssh
 	// longer than its client does.
 	ctx := r.Context()
 	if !q.table.Identity {
-		ctx = context.WithoutCancel(ctx)
+		ctx = context.WithValue(context.WithoutCancel(ctx), clientKey{}, ctx)
 	}
 	if throttle.ClassOf(q.table.Name, q.action) == throttle.Read {
 		ctx = readcache.Allow(ctx)

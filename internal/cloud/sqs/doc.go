@@ -18,4 +18,7 @@
 //	a message is larger than the queue takes              refused with InvalidParameterValue, and nothing is kept
 //	a queue is full                                       refused with OverLimit: 120,000 messages, or 64 MiB
 //	the rights of a receiver end while it waits           it gets nothing: IAM is asked again before messages are taken
+//	the queue's policy or tags are changed meanwhile      it gets nothing, and is judged by these when it asks again
+//	a receiver goes away while it waits                   it takes no message
+//	a user or role has 64 receivers that wait             another one is answered at once
 package sqs

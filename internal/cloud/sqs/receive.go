@@ -53,14 +53,16 @@ func (q *Queues) doReceive(ctx context.Context, call *awsfront.Call, in *receive
 	if err != nil {
 		return nil, err
 	}
-	keeps := found.Data.seconds(attributeRetention)
-	if err := q.Store.Await(ctx, found.Data.Messages, keeps, q.Now().Add(time.Duration(wait)*time.Second)); err != nil {
-		return nil, broken(err)
+	if wait > 0 {
+		changed, err := q.await(ctx, call, found, time.Duration(wait)*time.Second)
+		if err != nil || changed {
+			return &receiveOutput{}, err
+		}
 	}
 	if err := awsfront.StillAllowed(ctx); err != nil {
 		return nil, err
 	}
-	got, err := q.Store.Receive(found.Data.Messages, keeps, time.Duration(hidden)*time.Second, most, uuid.NewString)
+	got, err := q.Store.Receive(found.Data.Messages, found.Data.seconds(attributeRetention), time.Duration(hidden)*time.Second, most, uuid.NewString)
 	if err != nil && len(got) == 0 {
 		return nil, broken(err)
 	}

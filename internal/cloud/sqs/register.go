@@ -29,14 +29,17 @@ type Config struct {
 }
 
 // Queues has the actions.
-type Queues struct{ Config }
+type Queues struct {
+	Config
+	polls polls
+}
 
 // New checks what the actions need.
 func New(c Config) (*Queues, error) {
 	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Store == nil || c.Bind == nil || c.Show == nil || c.Now == nil {
 		return nil, errors.New("the actions of SQS need a client of the management plane, a sealer of pages, a region, a store of messages, a binder of policies and a clock")
 	}
-	return &Queues{c}, nil
+	return &Queues{Config: c}, nil
 }
 
 // Register adds the actions to the front.

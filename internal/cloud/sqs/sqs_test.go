@@ -381,7 +381,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// What a queue does not take from a service is refused for good, and not tried again.
+// A queue refuses a message of a service for good if it never takes such a message.
 func TestDeliverIsRefusedForGood(t *testing.T) {
 	w := newWorld(t)
 	w.create("jobs", in{"MaximumMessageSize": "1024", "Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"` + jobsARN + `"}]}`})
@@ -418,6 +418,100 @@ func TestLongPoll(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("the message did not wake the poll")
+	}
+}
+
+// waiting returns a world with the real clock, in which a receiver waits for a message until its context ends; the channel is
+// closed when it is answered.
+func waiting(t *testing.T) (w *world, poll func(context.Context) <-chan string) {
+	t.Helper()
+	w = newWorld(t)
+	w.create("jobs", nil)
+	w.queues.Now = time.Now
+	w.queues.Store = queuestore.New(w.dir, time.Now)
+	return w, func(ctx context.Context) <-chan string {
+		done := make(chan string, 1)
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(`{"QueueUrl":"`+jobs+`","WaitTimeSeconds":20}`))
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		r.Header.Set("X-Amz-Target", "AmazonSQS.ReceiveMessage")
+		go func() {
+			answer := httptest.NewRecorder()
+			w.handler.ServeHTTP(answer, r)
+			done <- answer.Body.String()
+		}()
+		return done
+	}
+}
+
+// answered is what a receiver gets, who must not wait any longer.
+func answered(t *testing.T, done <-chan string) string {
+	t.Helper()
+	select {
+	case text := <-done:
+		return text
+	case <-time.After(10 * time.Second):
+		t.Fatal("the receiver still waits")
+		return ""
+	}
+}
+
+// A receiver that went away while it waited takes no message from those that are there.
+func TestAReceiverThatIsGoneTakesNothing(t *testing.T) {
+	w, poll := waiting(t)
+	ctx, leave := context.WithCancel(t.Context())
+	done := poll(ctx)
+	<-time.After(50 * time.Millisecond)
+	leave()
+	answered(t, done)
+	w.ask("SendMessage", in{"QueueUrl": jobs, "MessageBody": "now"}, 200)
+	if got := w.receive(nil); len(got) != 1 || got[0]["Attributes"].(map[string]any)["ApproximateReceiveCount"] != "1" {
+		t.Errorf("received %v", got)
+	}
+}
+
+// A receiver who waits is not judged by a policy that the queue no longer has, nor served from a queue that is gone.
+func TestAReceiverWaitsWhileTheQueueChanges(t *testing.T) {
+	deny := in{"QueueUrl": jobs, "Attributes": in{"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:ReceiveMessage","Resource":"` + jobsARN + `"}]}`}}
+	w, poll := waiting(t)
+	done := poll(t.Context())
+	<-time.After(50 * time.Millisecond)
+	w.ask("SetQueueAttributes", deny, 200)
+	w.ask("SendMessage", in{"QueueUrl": jobs, "MessageBody": "secret"}, 200)
+	if text := answered(t, done); strings.Contains(text, "secret") {
+		t.Errorf("received %s", text)
+	}
+	w, poll = waiting(t)
+	done = poll(t.Context())
+	<-time.After(50 * time.Millisecond)
+	w.ask("DeleteQueue", in{"QueueUrl": jobs}, 200)
+	if text := answered(t, done); !strings.Contains(text, "QueueDoesNotExist") {
+		t.Errorf("of a queue that is gone: %s", text)
+	}
+}
+
+// Receivers that wait do not take all connections of the account's endpoint.
+func TestPollsAreBounded(t *testing.T) {
+	w, poll := waiting(t)
+	who := awsfronttest.Caller{}.Principal().String()
+	var ends []func()
+	for range maxPolls {
+		end, ok := w.queues.polls.begin(who)
+		if !ok {
+			t.Fatal("a receiver may not wait")
+		}
+		ends = append(ends, end)
+	}
+	if text := answered(t, poll(t.Context())); strings.Contains(text, "Error") {
+		t.Errorf("one receiver more: %s", text)
+	}
+	if _, ok := w.queues.polls.begin("somebody else"); !ok {
+		t.Error("another user may not wait")
+	}
+	for _, end := range ends {
+		end()
+	}
+	if _, ok := w.queues.polls.begin(who); !ok || len(w.queues.polls.of) != 2 {
+		t.Errorf("left %v", w.queues.polls.of)
 	}
 }
 
