@@ -29,7 +29,7 @@ func Next(g Group, all []Instance, now time.Time) []Action {
 	}
 	if g.Deleting {
 		for i := range p.all {
-			if one := &p.all[i]; !ends(one.State) && one.Machine != Gone {
+			if one := &p.all[i]; one.State != v1alpha1.LifecycleTerminating && one.Machine != Gone { // also one that a hook holds
 				p.end(one, deleted(now))
 			}
 		}

@@ -126,6 +126,13 @@ func drawInstances(t *rapid.T, g scalingplan.Group) []scalingplan.Instance {
 			Wish:    rapid.SampledFrom([]v1alpha1.Wish{"", "", "", v1alpha1.WishTerminated, v1alpha1.WishStandby, v1alpha1.WishDetached, v1alpha1.WishUnhealthy}).Draw(t, "wish"), WishCause: "asked",
 			Template: int64(rapid.IntRange(0, 3).Draw(t, "template")),
 		})
+		if i := &all[len(all)-1]; rapid.IntRange(0, 5).Draw(t, "held") == 0 {
+			i.State = rapid.SampledFrom([]v1alpha1.LifecycleState{v1alpha1.LifecyclePendingWait, v1alpha1.LifecycleTerminatingWait}).Draw(t, "held state")
+			i.Actions = []v1alpha1.LifecycleAction{{
+				Hook: "h", Deadline: metav1.NewTime(start.Add(time.Hour)), Last: metav1.NewTime(start.Add(time.Hour)),
+				DefaultResult: rapid.SampledFrom([]v1alpha1.LifecycleResult{v1alpha1.LifecycleContinue, v1alpha1.LifecycleAbandon}).Draw(t, "default"),
+			}}
+		}
 	}
 	return all
 }
