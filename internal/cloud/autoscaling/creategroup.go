@@ -41,7 +41,7 @@ type createGroupInput struct {
 // maxName is Auto Scaling's limit of a group's name, and maxSize Muster's of its capacity.
 const (
 	maxName = 255
-	maxSize = 1000
+	maxSize = scalingplan.MaxCapacity
 )
 
 func createGroup(a *api) awsfront.Spec[createGroupInput, struct{}] {

@@ -73,6 +73,14 @@ func (g *group) sizes() scalingplan.Sizes {
 	return scalingplan.Sizes{Min: s.MinSize, Max: s.MaxSize, Desired: s.DesiredSize}
 }
 
+// most is the highest capacity that a group may have.
+func (g *group) most() int32 {
+	if g.own != nil {
+		return maxSize
+	}
+	return v1alpha1.MaxGroupSize
+}
+
 // newUUID makes an id that nothing else has.
 func newUUID() string {
 	var b [16]byte

@@ -328,6 +328,8 @@ func TestScheduledActions(t *testing.T) {
 		"&DesiredCapacity=1&Recurrence=* * * * *&TimeZone=Mars/X":                        "The time zone",
 		"&MinSize=3&MaxSize=2&Recurrence=* * * * *":                                      "Min bound, 3, must be less than or equal to max bound, 2",
 		"&DesiredCapacity=3&MaxSize=2&Recurrence=* * * * *":                              "Desired capacity:3 must be between",
+		"&MaxSize=1001&Recurrence=* * * * *":                                             "it must be from 0 to 1000",
+		"&MinSize=-1&Recurrence=* * * * *":                                               "it must be from 0 to 1000",
 		"&DesiredCapacity=3&StartTime=2046-01-02T00:00:00Z&EndTime=2046-01-01T00:00:00Z": "must be after the start time",
 	} {
 		w.ask("PutScheduledUpdateGroupAction&AutoScalingGroupName=own&ScheduledActionName=bad"+parameters, 400, "ValidationError", says)

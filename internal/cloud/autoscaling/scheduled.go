@@ -59,6 +59,11 @@ func (g *group) putScheduled(in scheduledInput, now time.Time) error {
 	if err := checkScheduled(action, now); err != nil {
 		return err
 	}
+	for name, size := range map[string]*int32{"MinSize": in.MinSize, "MaxSize": in.MaxSize, "DesiredCapacity": in.DesiredCapacity} {
+		if size != nil && (*size < 0 || *size > g.most()) {
+			return awsfault.Errorf(invalid, "%s of the scheduled action %s is %d: it must be from 0 to %d", name, action.Name, *size, g.most())
+		}
+	}
 	all := g.scaling()
 	if _, err := g.sizes().Change(in.MinSize, in.MaxSize, nil); err != nil && in.MinSize != nil && in.MaxSize != nil {
 		return awsfault.Errorf(invalid, "%s", err.Error())

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +30,8 @@ import (
 const (
 	template = "lt-0123456789abcdef0"
 	groupUID = "11111111-2222-3333-4444-555555555555"
+	// impossible is a MaxSize that the API server refuses.
+	impossible = 999
 )
 
 // launcher makes Machines, as EC2 does; full has the subnets without room.
@@ -117,6 +120,12 @@ func newWorld(t *testing.T, change func(*v1alpha1.AutoScalingGroup), objects ...
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := write(); err != nil {
 				return err
+			}
+			if g, is := o.(*v1alpha1.AutoScalingGroup); is && g.Spec.MaxSize == impossible { // as the rules of the CRD refuse some
+				return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("AutoScalingGroup").GroupKind(), g.Name, nil)
+			}
+			if g, is := o.(*v1alpha1.NodeGroup); is && g.Spec.ScalingConfig.MaxSize == impossible {
+				return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("NodeGroup").GroupKind(), g.Name, nil)
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -527,6 +536,35 @@ func TestRefresh(t *testing.T) {
 	w.settle()
 	if s := last(w); s.Status != v1alpha1.RefreshCancelledState || len(w.machines()) != 2 {
 		t.Errorf("cancelled: %+v", s)
+	}
+}
+
+// A scheduled action with sizes that no group may have stops neither the group nor its other actions.
+func TestSchedulesOfImpossibleSizes(t *testing.T) {
+	many, refused, one, past := int32(9999), int32(impossible), int32(1), metav1.NewTime(time.Date(2026, 11, 29, 11, 0, 0, 0, time.UTC))
+	actions := []v1alpha1.ScheduledAction{
+		{Name: "too many", Recurrence: "*/5 * * * *", MaxSize: &many, Done: past},
+		{Name: "refused", StartTime: new(metav1.NewTime(time.Date(2026, 11, 29, 12, 1, 0, 0, time.UTC))), MaxSize: &refused, Done: past},
+		{Name: "at the same time", StartTime: new(metav1.NewTime(time.Date(2026, 11, 29, 11, 30, 0, 0, time.UTC))), DesiredCapacity: &one, Done: past},
+	}
+	node := &v1alpha1.NodeGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "workers"},
+		Spec:       v1alpha1.NodeGroupSpec{Name: "workers", ScalingConfig: v1alpha1.ScalingConfig{MaxSize: 4, DesiredSize: 2}, AutoScaling: &v1alpha1.AutoScaling{ScheduledActions: actions}},
+	}
+	w := newWorld(t, func(g *v1alpha1.AutoScalingGroup) { g.Spec.AutoScaling.ScheduledActions = actions }, node)
+	for range 2 {
+		w.settle()
+		if _, err := (&schedules{w.config()}).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "blue", Name: "workers"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(2 * time.Minute)
+	}
+	w.settle()
+	if g := w.group(); g.Spec.MaxSize != 6 || g.Spec.DesiredCapacity != 1 || len(w.machines()) != 1 || len(g.Spec.AutoScaling.ScheduledActions) != 1 {
+		t.Errorf("%d machines, group %+v", len(w.machines()), g.Spec)
+	}
+	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.ScalingConfig.DesiredSize != 1 || node.Spec.ScalingConfig.MaxSize != 4 {
+		t.Errorf("node group %+v, %v", node.Spec, err)
 	}
 }
 

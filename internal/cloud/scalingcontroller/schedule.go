@@ -21,7 +21,7 @@ func (r *groups) schedule(ctx context.Context, g *v1alpha1.AutoScalingGroup) (wa
 		return 0, false, nil
 	}
 	before := g.DeepCopy()
-	out := r.run(ctx, g.Spec.Name, scalingplan.Sizes{Min: g.Spec.MinSize, Max: g.Spec.MaxSize, Desired: g.Spec.DesiredCapacity}, &g.Spec.AutoScaling)
+	out := r.run(ctx, g.Spec.Name, scalingplan.Sizes{Min: g.Spec.MinSize, Max: g.Spec.MaxSize, Desired: g.Spec.DesiredCapacity}, scalingplan.MaxCapacity, &g.Spec.AutoScaling)
 	if !out.Changed {
 		return until(out.Next, r.Now()), false, nil
 	}
@@ -29,15 +29,27 @@ func (r *groups) schedule(ctx context.Context, g *v1alpha1.AutoScalingGroup) (wa
 	if out.Cause != "" {
 		g.Spec.Change = &v1alpha1.ScalingChange{ID: newUUID(), Cause: out.Cause}
 	}
-	if err := r.Management.Patch(ctx, g, locked(before)); err != nil {
+	err = r.Management.Patch(ctx, g, locked(before))
+	if apierrors.IsInvalid(err) { // the sizes alone: what was due is done, and the group goes on as it is
+		r.refused(ctx, g.Spec.Name, err)
+		left := before.DeepCopy()
+		left.Spec.AutoScaling.ScheduledActions = out.Actions
+		err = r.Management.Patch(ctx, left, locked(before))
+	}
+	if err != nil {
 		return 0, false, fmt.Errorf("carrying out scheduled actions: %w", err)
 	}
 	return 0, true, nil
 }
 
+// refused logs that a group cannot have the sizes of its scheduled actions.
+func (c Config) refused(ctx context.Context, name string, err error) {
+	c.Log.WarnContext(ctx, "a scheduled action cannot be carried out: the group keeps its sizes", "group", name, "error", err)
+}
+
 // run carries out what is due, in memory.
-func (c Config) run(ctx context.Context, name string, sizes scalingplan.Sizes, of *v1alpha1.AutoScaling) scalingplan.Schedule {
-	out := scalingplan.Run(sizes, of.ScheduledActions, of.Suspends(v1alpha1.ProcessScheduledActions), zone, c.Now())
+func (c Config) run(ctx context.Context, name string, sizes scalingplan.Sizes, most int32, of *v1alpha1.AutoScaling) scalingplan.Schedule {
+	out := scalingplan.Run(sizes, most, of.ScheduledActions, of.Suspends(v1alpha1.ProcessScheduledActions), zone, c.Now())
 	for _, problem := range out.Problems {
 		c.Log.WarnContext(ctx, "a scheduled action cannot be carried out", "group", name, "problem", problem)
 	}
@@ -75,12 +87,18 @@ func (r *schedules) Reconcile(ctx context.Context, request reconcile.Request) (r
 	}
 	before := g.DeepCopy()
 	s := &g.Spec.ScalingConfig
-	out := r.run(ctx, g.Spec.Name, scalingplan.Sizes{Min: s.MinSize, Max: s.MaxSize, Desired: s.DesiredSize}, g.Spec.AutoScaling)
+	out := r.run(ctx, g.Spec.Name, scalingplan.Sizes{Min: s.MinSize, Max: s.MaxSize, Desired: s.DesiredSize}, v1alpha1.MaxGroupSize, g.Spec.AutoScaling)
 	if !out.Changed {
 		return reconcile.Result{RequeueAfter: until(out.Next, r.Now())}, nil
 	}
 	s.MinSize, s.MaxSize, s.DesiredSize = out.Sizes.Min, out.Sizes.Max, out.Sizes.Desired
 	err := r.Management.Patch(ctx, g, locked(before))
+	if apierrors.IsInvalid(err) {
+		r.refused(ctx, g.Spec.Name, err)
+		left := before.DeepCopy()
+		left.Spec.AutoScaling.ScheduledActions = out.Actions
+		err = r.Management.Patch(ctx, left, locked(before))
+	}
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: soon}, nil

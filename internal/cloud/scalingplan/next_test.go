@@ -154,7 +154,7 @@ func TestRun(t *testing.T) {
 		"the last time": {v1alpha1.ScheduledAction{Recurrence: "0 * * * *", EndTime: at(time.Minute), MinSize: n(3), Done: *at(-time.Minute)}, false, scalingplan.Sizes{Min: 3, Max: 4, Desired: 3}, false, time.Time{}, ""},
 		"cannot be":     {v1alpha1.ScheduledAction{Name: "x", Recurrence: "0 * * * *", MinSize: n(9), Done: *at(-time.Minute)}, false, before, true, start.Add(time.Hour), "the scheduled action x changes nothing: Min bound, 9, must be less than or equal to max bound, 4"},
 	} {
-		out := scalingplan.Run(before, []v1alpha1.ScheduledAction{test.action}, test.suspended, func(string) *time.Location { return time.UTC }, start)
+		out := scalingplan.Run(before, scalingplan.MaxCapacity, []v1alpha1.ScheduledAction{test.action}, test.suspended, func(string) *time.Location { return time.UTC }, start)
 		if out.Sizes != test.want || (len(out.Actions) > 0) != test.left || !out.Next.Equal(test.next) || !strings.Contains(out.Cause+strings.Join(out.Problems, ""), test.says) {
 			t.Errorf("%s: %+v", name, out)
 		}

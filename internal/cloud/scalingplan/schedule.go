@@ -10,6 +10,9 @@ import (
 	"muster.dev/muster/internal/aws/cron"
 )
 
+// MaxCapacity is the highest MaxSize of a group of one's own, as its kind has it.
+const MaxCapacity = 1000
+
 // Sizes are the bounds of a group's capacity, and the capacity that it is brought to.
 type Sizes struct{ Min, Max, Desired int32 }
 
@@ -63,8 +66,8 @@ func NextRun(a v1alpha1.ScheduledAction, zone *time.Location) time.Time {
 
 // Run carries out the scheduled actions that are due. It returns those that are left, with what they have done, the sizes,
 // the cause of the change in the words of Auto Scaling, "" if the sizes stay as they are, and when the next action is due. An action
-// whose sizes cannot be is left out, and why is told.
-func Run(s Sizes, actions []v1alpha1.ScheduledAction, suspended bool, zone func(string) *time.Location, now time.Time) Schedule {
+// whose sizes cannot be, or are above the most that the kind of group may have, is left out, and why is told.
+func Run(s Sizes, most int32, actions []v1alpha1.ScheduledAction, suspended bool, zone func(string) *time.Location, now time.Time) Schedule {
 	out := Schedule{Sizes: s}
 	for _, a := range actions {
 		next := NextRun(a, zone(a.TimeZone))
@@ -72,7 +75,7 @@ func Run(s Sizes, actions []v1alpha1.ScheduledAction, suspended bool, zone func(
 			out.Changed = true
 			a.Done.Time = now
 			if !suspended {
-				out.run(a, now)
+				out.run(a, most, now)
 			}
 			next = NextRun(a, zone(a.TimeZone))
 		}
@@ -100,8 +103,11 @@ type Schedule struct {
 	Problems []string
 }
 
-func (s *Schedule) run(a v1alpha1.ScheduledAction, now time.Time) {
+func (s *Schedule) run(a v1alpha1.ScheduledAction, most int32, now time.Time) {
 	after, err := s.Sizes.Change(a.MinSize, a.MaxSize, a.DesiredCapacity)
+	if err == nil && after.Max > most {
+		err = fmt.Errorf("max bound, %d, must be at most %d", after.Max, most)
+	}
 	if err != nil {
 		s.Problems = append(s.Problems, fmt.Sprintf("the scheduled action %s changes nothing: %v", a.Name, err))
 		return
