@@ -48,6 +48,9 @@ func setInstanceHealth(a *api) awsfront.Spec[setHealthInput, struct{}] {
 					}
 					return nil
 				}
+				if g.leaving(in.InstanceID) != "" { // it is on its way out: somebody has asked for that, and may have made the group smaller
+					return nil
+				}
 				g.ask(in.InstanceID, v1alpha1.WishUnhealthy, at(call.Now)+" an instance was taken out of service in response to a user health-check.")
 				return nil
 			})

@@ -239,6 +239,13 @@ func TestWishes(t *testing.T) {
 	health := "SetInstanceHealth&InstanceId="
 	w.ask(health+two+"&HealthStatus=Sick", 400, "Valid instance health states are: [Healthy, Unhealthy]")
 	w.ask(health+instanceC+"&HealthStatus=Unhealthy", 400, "No managed instance found")
+	w.ask(health+two+"&HealthStatus=Unhealthy", 200) // it is to be terminated already
+	wish(two, v1alpha1.WishTerminated, 2)
+	g = w.own()
+	g.Spec.Wishes = nil
+	if err := w.api.Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
 	w.ask(health+two+"&HealthStatus=Unhealthy", 200)
 	wish(two, v1alpha1.WishUnhealthy, 2)
 	w.ask("DescribeAutoScalingInstances&InstanceIds.member.1="+two, 200, "<HealthStatus>UNHEALTHY<")

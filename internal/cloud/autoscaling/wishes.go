@@ -37,6 +37,19 @@ func (g *group) inState(id string, states ...v1alpha1.LifecycleState) error {
 	return nil
 }
 
+// leaving is what was asked of an instance and takes it out of the group's capacity; empty for nothing. It is asked for before
+// the instance's state says so.
+func (g *group) leaving(id string) v1alpha1.Wish {
+	if w := g.wish(id); w != nil && slices.Contains([]v1alpha1.Wish{v1alpha1.WishTerminated, v1alpha1.WishDetached, v1alpha1.WishStandby}, w.Wish) {
+		return w.Wish
+	}
+	return ""
+}
+
+// counted reports whether an instance is of the desired capacity: the write that asked it to leave may have made that smaller
+// already, and the one that asked it to come back has made it larger.
+func (g *group) counted(id string) bool { return g.leaving(id) == "" }
+
 // less makes the desired capacity smaller by the weights of instances.
 func (g *group) less(what, flag string, ids ...string) error {
 	sizes := g.sizes()
@@ -80,7 +93,10 @@ func (a *api) terminateMember(ctx context.Context, call *awsfront.Call, in *term
 			}
 			return nil
 		}
-		if before := g.sizes().Desired; in.ShouldDecrementDesiredCapacity && i.State != v1alpha1.LifecycleStandby {
+		if g.leaving(m.Name) == v1alpha1.WishDetached {
+			return awsfault.Errorf(invalid, "The instance %s is being detached from Auto Scaling group %s", m.Name, g.name)
+		}
+		if before := g.sizes().Desired; in.ShouldDecrementDesiredCapacity && g.counted(m.Name) {
 			if err := g.less("Terminating instance", "shouldDecrementDesiredCapacity", m.Name); err != nil {
 				return err
 			}
@@ -121,7 +137,10 @@ func (a *api) movesInstances(kind, what string, wish v1alpha1.Wish, describe fun
 					if err := g.inState(id, states...); err != nil {
 						return err
 					}
-					if g.instance(id).State != v1alpha1.LifecycleStandby {
+					switch leaving := g.leaving(id); {
+					case leaving == v1alpha1.WishTerminated, leaving == v1alpha1.WishDetached && wish != leaving:
+						return awsfault.Errorf(invalid, "The instance %s is not in %v: it is to be %s already", id, states, leaving)
+					case leaving == "":
 						counted = append(counted, id)
 					}
 				}
@@ -136,8 +155,12 @@ func (a *api) movesInstances(kind, what string, wish v1alpha1.Wish, describe fun
 					if after := g.sizes().Desired; after != before {
 						cause += fmt.Sprintf(", shrinking the capacity from %d to %d", before, after)
 					}
-					g.ask(id, wish, cause+".")
-					out.Activities = append(out.Activities, g.doneAt(a.arn(call, g.uid(), g.name), activityOf(wish), id, describe(id), cause+".", call.Now))
+					cause += "."
+					if w := g.wish(id); w != nil && w.Wish == wish { // the request was sent before
+						cause = w.Cause
+					}
+					g.ask(id, wish, cause)
+					out.Activities = append(out.Activities, g.doneAt(a.arn(call, g.uid(), g.name), activityOf(wish), id, describe(id), cause, call.Now))
 				}
 				return nil
 			})
