@@ -200,7 +200,8 @@ const (
 	lastPause  = 5 * time.Minute
 )
 
-// failed notes why a launch is not tried in its place for a while. An error that says nothing about the launch is returned.
+// failed notes why a launch is not tried in its place for a while. Launches that were begun together and fail in one place are
+// one failure. An error that says nothing about the launch is returned.
 func (r *groups) failed(v *view, subnet v1alpha1.SubnetID, kind, cause string, err error) error {
 	fault := (*awsfault.Error)(nil)
 	if !errors.As(err, &fault) || fault.Status == 503 {
@@ -209,9 +210,13 @@ func (r *groups) failed(v *view, subnet v1alpha1.SubnetID, kind, cause string, e
 	now := r.Now()
 	count := int32(1)
 	for _, f := range v.g.Status.Failures {
-		if f.SubnetID == subnet && f.InstanceType == kind {
-			count = f.Count + 1
+		if f.SubnetID != subnet || f.InstanceType != kind {
+			continue
 		}
+		if f.Until.After(now) { // of several launches at once each fails there, which is one try
+			return nil
+		}
+		count = f.Count + 1
 	}
 	v.g.Status.Failures = slices.DeleteFunc(v.g.Status.Failures, func(f v1alpha1.LaunchFailure) bool { return f.SubnetID == subnet && f.InstanceType == kind })
 	pause := min(firstPause<<min(count-1, 8), lastPause)
@@ -262,7 +267,7 @@ func (v *view) sum(now time.Time) {
 	case !g.DeletionTimestamp.IsZero():
 		condition.Reason = readiness.ReasonDeleting
 	case have < wants && len(g.Status.Failures) > 0 && len(g.Status.Activities) > 0:
-		condition.Reason, condition.Message = "LaunchFailed", g.Status.Activities[len(g.Status.Activities)-1].StatusMessage
+		condition.Reason, condition.Message = "LaunchFailed", lastFailure(g)
 	case have == wants && !slices.ContainsFunc(g.Status.Instances, func(i v1alpha1.ScalingInstance) bool {
 		return i.State == v1alpha1.LifecyclePending || i.State == v1alpha1.LifecyclePendingWait
 	}):

@@ -365,6 +365,39 @@ func TestFailedLaunches(t *testing.T) {
 	}
 }
 
+// Launches that were begun together and fail are one failure, in the pause and for a refresh.
+func TestABurstOfFailures(t *testing.T) {
+	w := newWorld(t, func(g *v1alpha1.AutoScalingGroup) { g.Spec.MaxSize, g.Spec.DesiredCapacity = 12, 10 })
+	w.launcher.full["subnet-0000000000000000a"] = true
+	w.settle()
+	g := w.group()
+	if len(w.machines()) != 10 || len(g.Status.Failures) != 1 || g.Status.Failures[0].Count > 2 || len(g.Status.Activities) > 2 {
+		t.Errorf("%d machines, failures %+v, %d activities", len(w.machines()), g.Status.Failures, len(g.Status.Activities))
+	}
+	ask := func(id string) v1alpha1.RefreshStatus {
+		none := int32(0)
+		w.change(func(g *v1alpha1.AutoScalingGroup) {
+			g.Spec.Refresh = &v1alpha1.InstanceRefresh{ID: id, StartTime: metav1.NewTime(w.now), Preferences: v1alpha1.RefreshPreferences{MinHealthyPercentage: &none, InstanceWarmup: &none}}
+		})
+		w.settle()
+		w.settle()
+		all := w.group().Status.Refreshes
+		return all[len(all)-1]
+	}
+	if s := ask("burst"); s.Status != v1alpha1.RefreshSuccessful {
+		t.Errorf("ten launches at once, half of which find no room: %+v", s)
+	}
+	// Failures of long ago do not make a refresh fail.
+	g = w.group()
+	g.Status.Failures = []v1alpha1.LaunchFailure{{SubnetID: "subnet-0000000000000000a", Count: 7, Until: metav1.NewTime(w.now.Add(-time.Hour))}}
+	if err := w.api.Status().Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	if s := ask("later"); s.Status != v1alpha1.RefreshSuccessful {
+		t.Errorf("after failures of long ago: %+v", s)
+	}
+}
+
 func TestWishes(t *testing.T) {
 	stranger := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: "i-0000000000000000c", UID: "c", Finalizers: []string{v1alpha1.FinalizerMachine}},

@@ -106,6 +106,7 @@ func (r *groups) takeRefresh(ctx context.Context, v *view) error {
 		}
 		v.g.Status.Refreshes = append(v.g.Status.Refreshes, v1alpha1.RefreshStatus{ID: asked.ID, Status: v1alpha1.RefreshInProgress, StartTime: asked.StartTime, Asked: *asked.DeepCopy(), Total: -1})
 		s = statusOf(v.g, asked.ID)
+		v.g.Status.Failures = nil // failures before it say nothing about it
 	}
 	if !s.Status.Runs() {
 		return nil
