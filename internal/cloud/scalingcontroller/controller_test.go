@@ -488,6 +488,35 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// A hook that is deleted holds nothing any more, also if nobody completed its actions.
+func TestADeletedHookHoldsNothing(t *testing.T) {
+	hooks := []v1alpha1.LifecycleHook{
+		{Name: "up", Transition: v1alpha1.TransitionLaunching, HeartbeatTimeout: 7200, DefaultResult: v1alpha1.LifecycleContinue},
+		{Name: "down", Transition: v1alpha1.TransitionTerminating, HeartbeatTimeout: 7200, DefaultResult: v1alpha1.LifecycleContinue},
+	}
+	w := newWorld(t, func(g *v1alpha1.AutoScalingGroup) { g.Spec.DesiredCapacity, g.Spec.Hooks = 1, hooks[:1] })
+	w.settle()
+	first := w.machines()[0].Name
+	if w.states() != "Pending:Wait" {
+		t.Fatalf("states %s", w.states())
+	}
+	w.change(func(g *v1alpha1.AutoScalingGroup) { g.Spec.Hooks = nil })
+	w.settle()
+	if all := w.machines(); w.states() != "InService" || len(all) != 1 || all[0].Name == first {
+		t.Errorf("states %s: the launch was not abandoned, as on AWS", w.states())
+	}
+	w.change(func(g *v1alpha1.AutoScalingGroup) { g.Spec.DesiredCapacity, g.Spec.Hooks = 0, hooks[1:] })
+	w.settle()
+	if w.states() != "Terminating:Wait" {
+		t.Errorf("states %s", w.states())
+	}
+	w.change(func(g *v1alpha1.AutoScalingGroup) { g.Spec.Hooks = nil })
+	w.settle()
+	if len(w.machines()) != 0 {
+		t.Errorf("states %s", w.states())
+	}
+}
+
 func TestRefresh(t *testing.T) {
 	zero := int32(0)
 	ask := func(w *world, r v1alpha1.InstanceRefresh) {

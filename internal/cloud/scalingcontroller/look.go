@@ -37,6 +37,7 @@ func (r *groups) look(ctx context.Context, g *v1alpha1.AutoScalingGroup) (*view,
 	for _, s := range subnets.Items {
 		v.zones[v1alpha1.SubnetID(s.Name)] = s.Spec.AvailabilityZone
 	}
+	unhook(g)
 	if err := r.join(ctx, g); err != nil {
 		return nil, err
 	}
@@ -56,6 +57,24 @@ func (r *groups) look(ctx context.Context, g *v1alpha1.AutoScalingGroup) (*view,
 		})
 	}
 	return v, nil
+}
+
+// unhook completes what hooks hold that are deleted: launches are abandoned, and terminations go on. DeleteLifecycleHook does
+// the same, unless the service is killed between its two writes.
+func unhook(g *v1alpha1.AutoScalingGroup) {
+	for i := range g.Status.Instances {
+		one := &g.Status.Instances[i]
+		for k := range one.Actions {
+			act := &one.Actions[k]
+			if act.Result != "" || slices.ContainsFunc(g.Spec.Hooks, func(h v1alpha1.LifecycleHook) bool { return h.Name == act.Hook }) {
+				continue
+			}
+			act.Result = v1alpha1.LifecycleContinue
+			if one.State == v1alpha1.LifecyclePendingWait {
+				act.Result = v1alpha1.LifecycleAbandon
+			}
+		}
+	}
 }
 
 // join makes the Machines members that the group is to take in.
