@@ -43,9 +43,8 @@ func (r *groups) note(ctx context.Context, v *view, actions []scalingplan.Action
 			if !i.Ending { // else the hooks of the termination held it
 				i.Cause, i.Ending = a.Cause, true
 			}
-		case scalingplan.Leave:
+		case scalingplan.Leave: // it is forgotten when its Machine has left: until then it is here that somebody asked for that
 			record(v.g, "detach", i.ID, "Detaching EC2 instance: "+i.ID, a.Cause, r.Now())
-			v.forget(i.ID)
 		case scalingplan.Forget:
 			v.forget(i.ID)
 		}
@@ -124,7 +123,7 @@ func (r *groups) carryOut(ctx context.Context, v *view, actions []scalingplan.Ac
 		case scalingplan.Leave:
 			before := m.DeepCopy()
 			m.Spec.ScalingGroup = nil
-			if err := r.Management.Patch(ctx, m, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			if err := r.Management.Patch(ctx, m, locked(before)); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("detaching machine %s: %w", m.Name, err)
 			}
 		}

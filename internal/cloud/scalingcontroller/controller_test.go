@@ -446,6 +446,39 @@ func TestWishes(t *testing.T) {
 	}
 }
 
+// Killed anywhere, an instance that is detached is known as such as long as its Machine is a member, and ends with no group.
+func TestKilledWhileDetaching(t *testing.T) {
+	for at := 1; at < 5; at++ {
+		w := newWorld(t, nil)
+		w.settle()
+		id := w.group().Status.Instances[0].ID
+		w.change(func(g *v1alpha1.AutoScalingGroup) {
+			g.Spec.DesiredCapacity = 1
+			g.Spec.Wishes = []v1alpha1.InstanceWish{{InstanceID: id, Wish: v1alpha1.WishDetached, Cause: "asked"}}
+		})
+		w.kill = at
+		for range 4 {
+			_, _ = (&groups{w.config(), w.api}).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "workers"}})
+			known := slices.ContainsFunc(w.group().Status.Instances, func(i v1alpha1.ScalingInstance) bool { return i.ID == id })
+			for _, m := range w.machines() {
+				if m.Name == id && m.Spec.ScalingGroup != nil && !known {
+					t.Errorf("killed at write %d: the group has forgotten an instance that it still has", at)
+				}
+			}
+		}
+		w.kill = 0
+		w.settle()
+		if all := w.machines(); len(all) != 2 || w.states() != "InService" {
+			t.Errorf("killed at write %d: %d machines, states %s", at, len(all), w.states())
+		}
+		for _, m := range w.machines() {
+			if !m.DeletionTimestamp.IsZero() || (m.Name == id) != (m.Spec.ScalingGroup == nil) {
+				t.Errorf("killed at write %d: %+v", at, m)
+			}
+		}
+	}
+}
+
 func TestHooks(t *testing.T) {
 	w := newWorld(t, func(g *v1alpha1.AutoScalingGroup) {
 		g.Spec.DesiredCapacity = 1

@@ -13,6 +13,7 @@
 //	the service is killed after a Machine is made      its successor finds the Machine
 //	a Machine names the group and is not in its status it is taken in, and counts
 //	a Machine names a group that is gone               it is deleted
+//	the service is killed while an instance is detached it is in the status, and detached by the successor
 //	a launch fails                                     an activity says why; the next try is elsewhere, or there after a pause that doubles
 //	a Machine is deleted by somebody else              the group replaces it
 package scalingcontroller

@@ -86,7 +86,7 @@ func (p *planner) end(i *Instance, cause string) {
 func (p *planner) advance(i *Instance) {
 	switch {
 	case i.Machine == Gone:
-		if !ends(i.State) && i.State != v1alpha1.LifecycleStandby {
+		if !ends(i.State) && i.State != v1alpha1.LifecycleStandby && i.Wish != v1alpha1.WishDetached {
 			p.lost++
 		}
 		p.do(Action{Kind: Forget, Instance: i.ID, Cause: at(p.now) + " the instance is gone."})
