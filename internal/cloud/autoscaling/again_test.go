@@ -50,3 +50,28 @@ func TestRequestsAboutOneInstance(t *testing.T) {
 		})
 	}
 }
+
+// Wishes to attach are dropped when they are fulfilled, or cannot be: a group has room for 1000 wishes.
+func TestWishesToAttachAreDropped(t *testing.T) {
+	w := ownWorld(t)
+	g := w.own()
+	for id, wish := range map[string]v1alpha1.Wish{
+		"i-0000000000000001a": v1alpha1.WishAttached, // has been attached
+		"i-0000000000000001f": v1alpha1.WishAttached, // has ended before
+		instanceA:             v1alpha1.WishAttached, // is a member of another group
+		"i-0000000000000001b": v1alpha1.WishStandby,
+	} {
+		g.Spec.Wishes = append(g.Spec.Wishes, v1alpha1.InstanceWish{InstanceID: id, Wish: wish, Cause: "asked"})
+	}
+	if err := w.api.Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	w.ask("AttachInstances&AutoScalingGroupName=own&InstanceIds.member.1="+instanceC, 200)
+	left := map[string]v1alpha1.Wish{}
+	for _, wish := range w.own().Spec.Wishes {
+		left[wish.InstanceID] = wish.Wish
+	}
+	if len(left) != 2 || left[instanceC] != v1alpha1.WishAttached || left["i-0000000000000001b"] != v1alpha1.WishStandby {
+		t.Errorf("wishes %v", left)
+	}
+}

@@ -32,6 +32,9 @@ func attachInstances(a *api) awsfront.Spec[attachInput, struct{}] {
 				if err != nil {
 					return err
 				}
+				if err := a.dropUnattached(ctx, g, ids); err != nil {
+					return err
+				}
 				weight := int32(0)
 				for _, id := range ids {
 					if w := g.wish(id); w != nil && w.Wish == v1alpha1.WishAttached && g.instance(id) == nil {
@@ -53,6 +56,28 @@ func attachInstances(a *api) awsfront.Spec[attachInput, struct{}] {
 			})
 		},
 	}
+}
+
+// dropUnattached drops wishes to attach instances that ended, or became members of another group, before they were attached,
+// but for those of a request.
+func (a *api) dropUnattached(ctx context.Context, g *group, but []string) error {
+	var left []v1alpha1.InstanceWish
+	for _, w := range g.own.Spec.Wishes {
+		if w.Wish == v1alpha1.WishAttached && g.instance(w.InstanceID) == nil && !slices.Contains(but, w.InstanceID) {
+			m := &v1alpha1.Machine{}
+			err := a.Management.Get(ctx, client.ObjectKey{Name: w.InstanceID}, m)
+			if client.IgnoreNotFound(err) != nil {
+				return away(fmt.Errorf("reading instance %.64s: %w", w.InstanceID, err))
+			}
+			name, _ := memberOf(m)
+			if err != nil || name != "" && !g.has(m) {
+				continue
+			}
+		}
+		left = append(left, w)
+	}
+	g.own.Spec.Wishes = left
+	return nil
 }
 
 // weightOf is what an instance of a type counts.

@@ -13,11 +13,12 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 )
 
-// ask adds a wish to a group of its own, in place of an earlier one about the instance. Wishes about instances that are gone are dropped.
+// ask adds a wish to a group of its own, in place of an earlier one about the instance. Wishes about instances that are gone are
+// dropped, and wishes to attach instances that the group has.
 func (g *group) ask(id string, wish v1alpha1.Wish, cause string) {
 	spec := &g.own.Spec
 	spec.Wishes = slices.DeleteFunc(spec.Wishes, func(w v1alpha1.InstanceWish) bool {
-		return w.InstanceID == id || g.instance(w.InstanceID) == nil && w.Wish != v1alpha1.WishAttached
+		return w.InstanceID == id || (g.instance(w.InstanceID) != nil) == (w.Wish == v1alpha1.WishAttached)
 	})
 	spec.Wishes = append(spec.Wishes, v1alpha1.InstanceWish{InstanceID: id, Wish: wish, Cause: cause})
 }
