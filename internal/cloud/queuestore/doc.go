@@ -12,5 +12,6 @@
 //	a kill before Delete returns           the message may come again
 //	a file cannot be read                        the queue is not served, and the error says which file
 //	a queue holds more than its bound            Send is refused with [ErrFull] until messages are deleted or expire
+//	all queues together hold more than 256 MiB   Send is refused with [ErrFull] by each queue that holds more than 1 MiB
 //	a message is older than the queue keeps it   dropped, whether it was received or not
 package queuestore

@@ -36,6 +36,7 @@ func (s *Store) Remove(id string) error {
 	if !q.gone {
 		close(q.changed)
 	}
+	q.total.Add(-int64(q.cost()))
 	q.gone, q.messages, q.bytes = true, map[string]*Message{}, 0
 	if err := os.RemoveAll(q.dir); err != nil {
 		return fmt.Errorf("removing a queue: %w", err)

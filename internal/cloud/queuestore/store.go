@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster.dev/muster/internal/platform/atomicfile"
@@ -29,6 +30,13 @@ var ErrGone = errors.New("the queue was removed")
 const (
 	MaxMessages = 120_000
 	MaxBytes    = 64 << 20 // of bodies and attributes together
+)
+
+// The bounds of all queues together, whose messages are in memory.
+const (
+	MaxTotal = 256 << 20 // bytes of messages, with overhead for each
+	Spared   = 1 << 20   // bytes that a queue may have whatever others hold
+	overhead = 1 << 10
 )
 
 // Message is a message of a queue. The fields are the file's.
@@ -64,6 +72,22 @@ func (m *Message) size() int {
 	return n
 }
 
+// cost is what a queue takes in memory.
+func (q *queue) cost() int { return q.bytes + overhead*len(q.messages) }
+
+// put adds a message.
+func (q *queue) put(m *Message) {
+	q.messages[m.ID] = m
+	q.bytes += m.size()
+	q.total.Add(int64(m.size() + overhead))
+}
+
+// full reports whether a queue has no room for a message.
+func (q *queue) full(m *Message) bool {
+	more := m.size() + overhead
+	return len(q.messages) >= MaxMessages || q.bytes+m.size() > MaxBytes || q.total.Load()+int64(more) > MaxTotal && q.cost()+more > Spared
+}
+
 // Counts are how many messages a queue has.
 type Counts struct{ Visible, Received, Delayed int }
 
@@ -71,6 +95,9 @@ type Counts struct{ Visible, Received, Delayed int }
 type Store struct {
 	dir string
 	now func() time.Time
+
+	// total is the cost of all messages of the queues that were read.
+	total atomic.Int64
 
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -83,7 +110,8 @@ func New(dir string, now func() time.Time) *Store {
 
 // queue is a queue in memory.
 type queue struct {
-	dir string
+	dir   string
+	total *atomic.Int64 // of the store
 
 	mu       sync.Mutex
 	messages map[string]*Message
@@ -103,7 +131,7 @@ func (s *Store) open(id string) (*queue, error) {
 	if q := s.queues[id]; q != nil {
 		return q, nil
 	}
-	q := &queue{dir: filepath.Join(s.dir, id), messages: map[string]*Message{}, changed: make(chan struct{})}
+	q := &queue{dir: filepath.Join(s.dir, id), total: new(atomic.Int64), messages: map[string]*Message{}, changed: make(chan struct{})}
 	entries, err := os.ReadDir(q.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading a queue: %w", err)
@@ -121,9 +149,10 @@ func (s *Store) open(id string) (*queue, error) {
 		if err := json.Unmarshal(text, m); err != nil || m.ID != name {
 			return nil, fmt.Errorf("reading the message %s: it is not one that Muster wrote: %w", entry.Name(), cmp.Or(err, errors.New("another id")))
 		}
-		q.messages[m.ID] = m
-		q.bytes += m.size()
+		q.put(m)
 	}
+	q.total = &s.total // only now: a queue that cannot be read is read again
+	q.total.Add(int64(q.cost()))
 	s.queues[id] = q
 	return q, nil
 }
@@ -152,6 +181,7 @@ func (q *queue) remove(m *Message) error {
 	}
 	delete(q.messages, m.ID)
 	q.bytes -= m.size()
+	q.total.Add(-int64(m.size() + overhead))
 	return nil
 }
 
@@ -181,14 +211,13 @@ func (s *Store) Send(id string, keeps time.Duration, m Message) error {
 	switch {
 	case q.gone:
 		return ErrGone
-	case len(q.messages) >= MaxMessages || q.bytes+m.size() > MaxBytes:
+	case q.full(&m):
 		return ErrFull
 	}
 	if err := q.write(&m); err != nil {
 		return err
 	}
-	q.messages[m.ID] = &m
-	q.bytes += m.size()
+	q.put(&m)
 	close(q.changed)
 	q.changed = make(chan struct{})
 	return nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,39 @@ func TestKilled(t *testing.T) {
 	}
 	if err := s.Send(one, keeps, message("z", now)); !errors.Is(err, ErrGone) {
 		t.Errorf("a queue that is gone takes messages: %v", err)
+	}
+}
+
+// All queues together have a bound, since their messages are in memory; a queue that holds little goes on taking messages.
+func TestAllQueuesTogetherAreBounded(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := New(t.TempDir(), func() time.Time { return now })
+	must(t, s.Send(one, keeps, message("a", now)))
+	s.total.Store(MaxTotal) // as if other queues held that
+	large := message("b", now)
+	large.Body = strings.Repeat("x", Spared)
+	if err := s.Send(one, keeps, large); !errors.Is(err, ErrFull) {
+		t.Errorf("a large message: %v", err)
+	}
+	must(t, s.Send(one, keeps, message("c", now)))
+	s.total.Store(0)
+	other := New(s.dir, s.now)
+	if got, err := other.Receive(one, keeps, 0, 10, receipts()); err != nil || len(got) != 2 || other.total.Load() != int64(2*overhead+len("body of a")*2) {
+		t.Errorf("after a restart: %d messages, %d bytes, %v", len(got), other.total.Load(), err)
+	}
+	must(t, os.WriteFile(filepath.Join(s.dir, one, "broken.json"), []byte("{"), 0o600))
+	third := New(s.dir, s.now)
+	for range 3 {
+		if err := third.Send(one, keeps, message("d", now)); err == nil || third.total.Load() != 0 {
+			t.Errorf("of a queue that cannot be read %d bytes are counted, %v", third.total.Load(), err)
+		}
+	}
+	must(t, os.Remove(filepath.Join(s.dir, one, "broken.json")))
+	must(t, other.Purge(one))
+	must(t, other.Send(one, keeps, message("d", now)))
+	must(t, other.Remove(one))
+	if left := other.total.Load(); left != 0 {
+		t.Errorf("%d bytes are left of nothing", left)
 	}
 }
 

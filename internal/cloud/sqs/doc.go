@@ -16,7 +16,7 @@
 //	CreateQueue is sent twice                             the second is answered as the first; with other attributes it is refused with QueueNameExists
 //	the URL is that of another account's queue            refused with AccessDeniedException: there is no way to other accounts here
 //	a message is larger than the queue takes              refused with InvalidParameterValue, and nothing is kept
-//	a queue is full                                       refused with OverLimit: 120,000 messages, or 64 MiB
+//	a queue is full                                       refused with OverLimit: 120,000 messages, or 64 MiB, or 256 MiB of all queues, of which 1 MiB is each queue's own
 //	the rights of a receiver end while it waits           it gets nothing: IAM is asked again before messages are taken
 //	the queue's policy or tags are changed meanwhile      it gets nothing, and is judged by these when it asks again
 //	a receiver goes away while it waits                   it takes no message

@@ -78,7 +78,8 @@ func (q *Queues) send(to *record, sender arn.ARN, out outgoing) (*sendOutput, er
 	case errors.Is(err, queuestore.ErrGone):
 		return nil, missing()
 	case errors.Is(err, queuestore.ErrFull):
-		return nil, awsfault.Errorf("OverLimit", "The queue %s is full: it holds at most %d messages, of %d MiB together. Delete messages, or purge it", to.Name, queuestore.MaxMessages, queuestore.MaxBytes>>20)
+		return nil, awsfault.Errorf("OverLimit", "The queue %s is full: it holds at most %d messages, of %d MiB together, and all queues of the account hold %d MiB. Delete messages, or purge it",
+			to.Name, queuestore.MaxMessages, queuestore.MaxBytes>>20, queuestore.MaxTotal>>20)
 	case err != nil:
 		return nil, broken(err)
 	}
