@@ -157,52 +157,109 @@ func parseOr(path string, list []any, depth int, count *int) ([]*fields, error) 
 	return all, nil
 }
 
-// Match reports whether an event, a JSON object, is one that the pattern chooses. The error is that of an event that is
-// not JSON.
-func (p Pattern) Match(event []byte) (bool, error) {
-	value, err := read(event)
-	if err != nil {
-		return false, err
-	}
-	object, is := value.(map[string]any)
-	return is && p.root != nil && p.root.match(object), nil
+// maxWork is how much all patterns together may compare for one event: a value, or 64 bytes of a text, is one. A pattern with
+// a thousand values and an event with a hundred thousand would take minutes otherwise.
+const maxWork = 1_000_000
+
+// ErrWork is the error of Match for an event that is too large for the patterns.
+var ErrWork = errors.New("the event has too many values to be compared with the patterns")
+
+// Event is an event that ReadEvent read. The zero Event is chosen by no pattern.
+type Event struct {
+	object map[string]any
+	work   *work
 }
 
-func (f *fields) match(object map[string]any) bool {
+// work is what may still be compared for an event.
+type work struct{ left int }
+
+// spend takes the comparison with a value. It reports whether there was as much left, and takes nothing if there was nothing.
+func (w *work) spend(value any) bool {
+	if w.left < 0 {
+		return false
+	}
+	text, _ := value.(string)
+	w.left -= 1 + len(text)/64
+	return w.left >= 0
+}
+
+// ReadEvent reads an event, which many patterns may be asked about. The error is that of a text that is not one JSON value,
+// or that names a field of an object twice or is nested deeper than 32 levels. A value that is not an object is the zero Event.
+func ReadEvent(text []byte) (Event, error) {
+	value, err := read(text)
+	if err != nil {
+		return Event{}, err
+	}
+	object, _ := value.(map[string]any)
+	return Event{object, &work{maxWork}}, nil
+}
+
+// Match reports whether an event is one that the pattern chooses. The error is [ErrWork].
+func (p Pattern) Match(event Event) (bool, error) {
+	if event.object == nil || p.root == nil {
+		return false, nil
+	}
+	matched := p.root.match(event.object, event.work)
+	if event.work.left < 0 {
+		return false, ErrWork
+	}
+	return matched, nil
+}
+
+func (f *fields) match(object map[string]any, w *work) bool {
 	for name, inner := range f.objects {
-		if !inner.matchValue(object[name]) {
+		if !inner.matchValue(object[name], w) {
 			return false
 		}
 	}
 	for name, ways := range f.leaves {
 		value, there := object[name]
-		if !slices.ContainsFunc(ways, func(m matcher) bool { return matches(m, value, there) }) {
+		if !slices.ContainsFunc(ways, func(m matcher) bool { return matches(m, value, there, w) }) {
 			return false
 		}
 	}
-	return len(f.or) == 0 || slices.ContainsFunc(f.or, func(one *fields) bool { return one.match(object) })
+	return len(f.or) == 0 || slices.ContainsFunc(f.or, func(one *fields) bool { return one.match(object, w) })
 }
 
 // matchValue matches an object, or one of the objects of a list. A pattern that only asks for what does not exist
 // matches where there is no object, either.
-func (f *fields) matchValue(value any) bool {
+func (f *fields) matchValue(value any, w *work) bool {
+	if !w.spend(nil) {
+		return false
+	}
 	switch value := value.(type) {
 	case map[string]any:
-		return f.match(value)
+		return f.match(value, w)
 	case []any:
-		return slices.ContainsFunc(value, f.matchValue)
+		for _, item := range value {
+			if w.left < 0 {
+				return false
+			}
+			if f.matchValue(item, w) {
+				return true
+			}
+		}
+		return false
 	}
-	return f.match(nil)
+	return f.match(nil, w)
 }
 
 // matches asks a way about a value, or about each value of a list.
-func matches(m matcher, value any, there bool) bool {
+func matches(m matcher, value any, there bool, w *work) bool {
 	list, is := value.([]any)
 	if !is {
-		return m(value, there)
+		return w.spend(value) && m(value, there)
 	}
 	if len(list) == 0 {
 		return m(nil, false)
 	}
-	return slices.ContainsFunc(list, func(item any) bool { return m(item, true) })
+	for _, item := range list {
+		if !w.spend(item) {
+			return false
+		}
+		if m(item, true) {
+			return true
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@
 package eventpattern
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -70,12 +71,64 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: %v", pattern, err)
 			continue
 		}
-		if got, err := p.Match([]byte(interruption)); err != nil || got != want {
+		if got, err := p.Match(eventOf(t, interruption)); err != nil || got != want {
 			t.Errorf("%s: %v, %v", pattern, got, err)
 		}
 	}
-	if got, err := (Pattern{}).Match([]byte(interruption)); got || err != nil {
+	if got, err := (Pattern{}).Match(eventOf(t, interruption)); got || err != nil {
 		t.Error("no pattern matches")
+	}
+}
+
+func eventOf(t *testing.T, text string) Event {
+	t.Helper()
+	event, err := ReadEvent([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event
+}
+
+// Each * stands for any characters, and what \ stands before is no *.
+func TestWildcards(t *testing.T) {
+	for pattern, texts := range map[string]map[string]bool{
+		`a*b`:      {"ab": true, "axxb": true, "abx": false},
+		`\\**`:     {"*": true, "*x": true, "x": false},
+		`*\\*`:     {"*": true, "x*": true, "x": false},
+		`*\\\\*`:   {`a\\b`: true, "ab": false},
+		`a*b*c`:    {"abc": true, "a-b-c": true, "acb": false},
+		`\\*\\*x*`: {"**xy": true, "x": false},
+	} {
+		p, err := Parse(`{"a":[{"wildcard":"` + pattern + `"}]}`)
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		for text, want := range texts {
+			if got, err := p.Match(eventOf(t, `{"a":"`+text+`"}`)); err != nil || got != want {
+				t.Errorf("%s and %s: %v, %v", pattern, text, got, err)
+			}
+		}
+	}
+}
+
+// A pattern of many values and an event of many take a bounded time, whatever the patterns are.
+func TestWorkIsBounded(t *testing.T) {
+	p, err := Parse(`{"a":[` + strings.Repeat("2,", 1500) + `3]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := eventOf(t, `{"a":[`+strings.Repeat("1,", 100_000)+`1]}`)
+	for range 300 {
+		if _, err := p.Match(event); !errors.Is(err, ErrWork) {
+			t.Fatalf("matched: %v", err)
+		}
+	}
+	if event.work.left != -1 {
+		t.Errorf("%d comparisons beyond the bound", -event.work.left)
+	}
+	if got, err := p.Match(eventOf(t, `{"a":3}`)); !got || err != nil {
+		t.Errorf("another event: %v, %v", got, err)
 	}
 }
 
@@ -103,6 +156,7 @@ func TestParseRefuses(t *testing.T) {
 		`{"n":[1e999999999]}`:                             "too many digits",
 		`{"n":[{"cidr":"10.0.0.0"}]}`:                     "range of addresses",
 		`{"n":[{"wildcard":"a**b"}]}`:                     "beside each other",
+		`{"n":[{"wildcard":"**"}]}`:                       "beside each other",
 		`{"n":[{"wildcard":"a\\b"}]}`:                     "stands before neither",
 		`{"n":[{"anything-but":[]}]}`:                     "an empty list",
 		`{"n":[{"anything-but":true}]}`:                   "texts or numbers",
@@ -128,12 +182,16 @@ func FuzzPattern(f *testing.F) {
 		if err != nil {
 			return
 		}
-		first, err := p.Match([]byte(event))
+		one, err := ReadEvent([]byte(event))
 		if err != nil {
 			return
 		}
-		if again, err := p.Match([]byte(event)); err != nil || again != first {
-			t.Errorf("%v and then %v, %v", first, again, err)
+		first, err := p.Match(one)
+		if err != nil {
+			return
+		}
+		if again, err := p.Match(one); err == nil && again != first {
+			t.Errorf("%v and then %v", first, again)
 		}
 	})
 }

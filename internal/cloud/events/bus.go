@@ -36,6 +36,9 @@ type envelope struct {
 	Detail     any       `json:"detail"`
 }
 
+// errMalformed is the error of an event that cannot be written, or compared with patterns.
+var errMalformed = errors.New("the event is malformed")
+
 // Emit sends an event of the account itself to the queues of all rules that it matches. Queues that take nothing from a
 // rule are left out, and the log says why. The error is that of queues that could not be asked or written: the event may
 // have reached others, and the caller sends it again.
@@ -52,7 +55,11 @@ func (b *Bus) send(ctx context.Context, account string, e Event) (string, error)
 	}
 	text, err := json.Marshal(sent)
 	if err != nil {
-		return "", fmt.Errorf("writing an event: %w", err)
+		return "", fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	event, err := eventpattern.ReadEvent(text)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	all, err := rules.List(ctx, b.Management)
 	if err != nil {
@@ -60,13 +67,13 @@ func (b *Bus) send(ctx context.Context, account string, e Event) (string, error)
 	}
 	var errs []error
 	for i := range all {
-		errs = append(errs, b.toTargets(ctx, account, &all[i], text))
+		errs = append(errs, b.toTargets(ctx, account, &all[i], event, text))
 	}
 	return sent.ID, errors.Join(errs...)
 }
 
 // toTargets sends an event to the targets of a rule, if it matches.
-func (b *Bus) toTargets(ctx context.Context, account string, r *record, event []byte) error {
+func (b *Bus) toTargets(ctx context.Context, account string, r *record, event eventpattern.Event, text []byte) error {
 	if r.Data.State != enabled || len(r.Data.Targets) == 0 {
 		return nil
 	}
@@ -85,7 +92,7 @@ func (b *Bus) toTargets(ctx context.Context, account string, r *record, event []
 			errs = append(errs, fmt.Errorf("target %s of the rule %s: %w", t.ID, r.Name, err))
 			continue
 		}
-		body := string(event)
+		body := string(text)
 		if t.Input != "" {
 			body = t.Input
 		}

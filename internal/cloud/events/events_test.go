@@ -174,6 +174,7 @@ func TestRefusals(t *testing.T) {
 		{"PutTargets", in{"Rule": "spot", "Targets": []in{{"Id": "q", "Arn": "arn:aws:lambda:eu-west-1:000000000000:function:f"}}}, "SQS queues of the account only"},
 		{"PutTargets", in{"Rule": "spot", "Targets": []in{{"Id": "q", "Arn": strings.Replace(jobs, account, "111111111111", 1)}}}, "SQS queues of the account only"},
 		{"PutTargets", in{"Rule": "spot", "Targets": []in{{"Id": "q", "Arn": jobs, "Input": "no"}}}, "is not JSON"},
+		{"PutTargets", in{"Rule": "spot", "Targets": []in{{"Id": "q", "Arn": jobs, "Input": `"` + strings.Repeat("x", 8191) + `"`}}}, "there may be 8192"},
 		{"PutTargets", in{"Rule": "spot", "Targets": []in{{"Id": "q", "Arn": jobs, "InputPath": "$.detail"}}}, "does not support"},
 		{"PutTargets", in{"Rule": "spot", "Targets": []in{{"Id": "1", "Arn": jobs}, {"Id": "2", "Arn": jobs}, {"Id": "3", "Arn": jobs}, {"Id": "4", "Arn": jobs}, {"Id": "5", "Arn": jobs}}}, "LimitExceededException"},
 		{"ListTagsForResource", in{"ResourceARN": jobs}, "not one of a rule"},
@@ -200,7 +201,9 @@ func TestPutEvents(t *testing.T) {
 		{"Source": "aws.ec2", "DetailType": "EC2 Spot Instance Interruption Warning", "Detail": `{"instance-id":"i-1"}`},
 		{"Source": "mine", "DetailType": "d", "Detail": `[]`},
 		{"Source": "mine", "Detail": `{}`},
-	}}, 200, `"FailedEntryCount":3`, "NotAuthorizedForSourceException", "MalformedDetail", "InvalidArgument", "EventId")
+		{"Source": "mine", "DetailType": "d", "Detail": `{"n":2,"n":3}`},
+		{"Source": "mine", "DetailType": "d", "Detail": `{"n":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`},
+	}}, 200, `"FailedEntryCount":5`, "there twice", "nested deeper", "NotAuthorizedForSourceException", "MalformedDetail", "InvalidArgument", "EventId")
 	if len(w.sent) != 1 || !strings.HasPrefix(w.sent[0], jobs+" arn:aws:events:eu-west-1:000000000000:rule/mine {\"version\":\"0\",\"id\":\"") ||
 		!strings.HasSuffix(w.sent[0], `"detail-type":"d","source":"mine","account":"000000000000","time":"2027-01-15T08:00:00Z","region":"eu-west-1","resources":["r"],"detail":{"n":2}}`) {
 		t.Errorf("sent %q", w.sent)

@@ -5,6 +5,8 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -83,7 +85,12 @@ func (b *Bus) put(ctx context.Context, call *awsfront.Call, e entry) entryDone {
 		at = *e.Time
 	}
 	id, err := b.send(ctx, call.Caller.Account(), Event{Source: e.Source, DetailType: e.DetailType, Time: at, Resources: e.Resources, Detail: json.RawMessage(e.Detail)})
-	if err != nil {
+	switch {
+	case errors.Is(err, errMalformed):
+		return entryDone{ErrorCode: "MalformedDetail", ErrorMessage: fmt.Sprintf("Detail is malformed: %.200v.", err)}
+	case errors.Is(err, eventpattern.ErrWork):
+		return entryDone{ErrorCode: "InvalidArgument", ErrorMessage: "The event has too many values to be compared with the patterns of all rules: send fewer in one event."}
+	case err != nil:
 		b.Log.Error("an event was not sent to all queues", "source", e.Source, "error", err)
 		return entryDone{ErrorCode: "InternalException", ErrorMessage: "The event was not sent to all targets; the log of the service says why. Send it again."}
 	}
@@ -101,7 +108,11 @@ func (b *Bus) testPattern() awsfront.Spec[testPatternInput, testPatternOutput] {
 			if err != nil {
 				return nil, awsfault.Errorf(invalidPattern, "Event pattern is not valid. Reason: %v", err)
 			}
-			matches, err := pattern.Match([]byte(in.Event))
+			event, err := eventpattern.ReadEvent([]byte(in.Event))
+			if err != nil {
+				return nil, awsfault.Errorf(validation, "Parameter Event is not valid. Reason: %v", err)
+			}
+			matches, err := pattern.Match(event)
 			if err != nil {
 				return nil, awsfault.Errorf(validation, "Parameter Event is not valid. Reason: %v", err)
 			}

@@ -59,6 +59,9 @@ func (b *Bus) putTargets() awsfront.Spec[putTargetsInput, changedTargets] {
 	}
 }
 
+// maxInput is how many bytes the Input of a target may have, as EventBridge's characters.
+const maxInput = 8192
+
 // checkTarget refuses a target that is not a queue of the account. Whether there is the queue, and whether it takes
 // events, is asked when there is an event, as EventBridge does.
 func (b *Bus) checkTarget(call *awsfront.Call, t shownTarget) error {
@@ -71,7 +74,10 @@ func (b *Bus) checkTarget(call *awsfront.Call, t shownTarget) error {
 		return awsfault.Errorf(validation, "Provided Arn is not in correct format. Muster sends events to SQS queues of the account only: %.300q is not %s", t.ARN,
 			arn.ARN{Partition: "aws", Service: queues, Region: b.Region, Account: call.Caller.Account(), Resource: "NAME"})
 	}
-	if t.Input != "" && !json.Valid([]byte(t.Input)) {
+	switch {
+	case len(t.Input) > maxInput:
+		return awsfault.Errorf(validation, "The Input of the target %s has %d bytes: there may be %d", t.ID, len(t.Input), maxInput)
+	case t.Input != "" && !json.Valid([]byte(t.Input)):
 		return awsfault.Errorf(validation, "The Input of the target %s is not JSON", t.ID)
 	}
 	return nil
