@@ -22,8 +22,11 @@ import (
 // actionSend is what IAM is asked about for a batch, too.
 const actionSend = "sqs:SendMessage"
 
-// maxBatch is how many entries a batch has.
-const maxBatch = 10
+// maxBatch is how many entries a batch has, and maxBatchBytes how large its messages are together.
+const (
+	maxBatch      = 10
+	maxBatchBytes = 1 << 20
+)
 
 // outgoing is one message that is sent.
 type outgoing struct {
@@ -86,8 +89,8 @@ func (q *Queues) send(to *record, sender arn.ARN, out outgoing) (*sendOutput, er
 	return &sendOutput{m.ID, md5Of([]byte(m.Body)), md5OfAttributes(attributes)}, nil
 }
 
-// check refuses a message that a queue does not take.
-func (d queue) check(out outgoing) error {
+// size is that of a message's body and attributes, in bytes.
+func (out outgoing) size() int {
 	size := len(out.MessageBody)
 	for name, a := range out.MessageAttributes {
 		size += len(name) + len(a.DataType) + len(a.BinaryValue)
@@ -95,6 +98,12 @@ func (d queue) check(out outgoing) error {
 			size += len(*a.StringValue)
 		}
 	}
+	return size
+}
+
+// check refuses a message that a queue does not take.
+func (d queue) check(out outgoing) error {
+	size := out.size()
 	switch most := d.get(attributeSize); {
 	case out.MessageBody == "":
 		return awsfault.Errorf("MissingParameter", "The request must contain the parameter MessageBody.")
@@ -142,6 +151,13 @@ func (q *Queues) sendMessageBatch() awsfront.Spec[batchInput, batchOutput] {
 			}
 			if err := checkBatch(ids); err != nil {
 				return nil, err
+			}
+			total := 0
+			for _, e := range in.Entries {
+				total += e.size()
+			}
+			if total > maxBatchBytes {
+				return nil, awsfault.Errorf("BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxBatchBytes, total)
 			}
 			out := &batchOutput{Successful: []batchSent{}, Failed: []batchFailed{}}
 			for _, e := range in.Entries {

@@ -261,6 +261,8 @@ func TestBatches(t *testing.T) {
 		}
 		w.ask("SendMessageBatch", in{"QueueUrl": jobs, "Entries": entries}, 400, says)
 	}
+	half := strings.Repeat("x", 1<<19)
+	w.ask("SendMessageBatch", in{"QueueUrl": jobs, "Entries": []in{{"Id": "a", "MessageBody": half}, {"Id": "b", "MessageBody": half + "x"}}}, 400, "BatchRequestTooLong")
 	w.wasAsked("sqs:SendMessage "+jobsARN, "sqs:DeleteMessage "+jobsARN)
 }
 
