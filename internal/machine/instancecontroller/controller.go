@@ -194,6 +194,7 @@ func (r *instances) launch(ctx context.Context, provider machine.Provider, m *v1
 		instance, err = provider.Launch(ctx, machine.LaunchRequest{
 			ID: m.Name, UserData: m.Spec.UserData, SubnetID: string(m.Spec.SubnetID),
 			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups,
+			Scaled: m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot,
 		})
 		if errors.Is(err, machine.ErrDiskReserve) {
 			r.judge(m, v1alpha1.MachineNotReady, reasonReserve, err.Error())

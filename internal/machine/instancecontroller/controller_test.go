@@ -3,6 +3,7 @@
 package instancecontroller
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -264,4 +265,39 @@ func TestNoProvider(t *testing.T) {
 	w := newWorld(t, m)
 	w.reconcile(t)
 	want(t, w.get(t), v1alpha1.MachinePending, reasonNoProvider)
+}
+
+// launches remembers what a provider is asked to launch.
+type launches struct {
+	machine.Provider
+	last machine.LaunchRequest
+}
+
+func (l *launches) Launch(ctx context.Context, r machine.LaunchRequest) (machine.Instance, error) {
+	l.last = r
+	return l.Provider.Launch(ctx, r)
+}
+
+// An instance is told what it was bought as, and that it is of an Auto Scaling group.
+func TestMarketAndGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		change       func(*v1alpha1.MachineSpec)
+		scaled, spot bool
+	}{
+		"of nobody":  {func(*v1alpha1.MachineSpec) {}, false, false},
+		"spot":       {func(s *v1alpha1.MachineSpec) { s.MarketType = v1alpha1.MarketSpot }, false, true},
+		"of a group": {func(s *v1alpha1.MachineSpec) { s.ScalingGroup = &v1alpha1.MachineScalingGroup{Name: "own", UID: "uid"} }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine()
+			c.change(&m.Spec)
+			w := newWorld(t, m)
+			of := &launches{Provider: w.provider}
+			w.Providers = map[v1alpha1.Provider]machine.Provider{v1alpha1.ProviderLocal: of}
+			w.reconcile(t)
+			if of.last.Scaled != c.scaled || of.last.Spot != c.spot {
+				t.Errorf("launched as %+v", of.last)
+			}
+		})
+	}
 }

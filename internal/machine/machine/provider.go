@@ -63,6 +63,8 @@ type LaunchRequest struct {
 	ImageID string `json:"imageID,omitempty"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool `json:"scaled,omitempty"`
+	// Spot reports whether the instance says that it is a spot instance.
+	Spot bool `json:"spot,omitempty"`
 	// Lifecycle is the lifecycle state that an instance of an Auto Scaling group is to get to, as the instance hears of it: Warmed:Stopped
 	// or Warmed:Running for one of a warm pool, which does not become a node yet; empty for InService. It is replaced in
 	// every case, as user data is.

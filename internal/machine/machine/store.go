@@ -41,6 +41,8 @@ type Record struct {
 	ImageID  string `json:"imageID,omitempty"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool `json:"scaled,omitempty"`
+	// Spot reports whether it is a spot instance.
+	Spot bool `json:"spot,omitempty"`
 	// Lifecycle is the state that it is to get to there; see LaunchRequest.
 	Lifecycle string `json:"lifecycle,omitempty"`
 	// SimulatePods is what the instance was first launched with; see LaunchRequest.
@@ -177,7 +179,7 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		ID: id, PrivateIP: grant.Address, PrivateDNSName: PrivateDNSName(grant.Address, domain), Domain: domain,
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
-		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Lifecycle: request.Lifecycle,
+		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Spot: request.Spot, Lifecycle: request.Lifecycle,
 		SimulatePods: request.SimulatePods,
 		VPC:          subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
 	}

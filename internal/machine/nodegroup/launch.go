@@ -67,7 +67,7 @@ func (r *machines) launch(
 		request := machine.LaunchRequest{
 			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID),
 			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
-			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "", Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
+			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot, Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
 			OwnIDs:   nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
 			HostRoot: allowed, SimulatePods: m.Spec.SimulatePods,
 			PodSubnetIDs: r.Network.PodSubnetIDs(),

@@ -196,6 +196,7 @@ func TestPaths(t *testing.T) {
 		"/latest/meta-data/services/domain":                                               "amazonaws.com",
 		"/latest/meta-data/network/interfaces/macs/0a:6d:c0:a8:40:0b/owner-id":            "000000000000",
 		"/latest/meta-data/network/interfaces/macs/0a:6d:c0:a8:40:0b/security-group-ids":  "sg-0123456789abcdef0\nsg-0123456789abcdef1",
+		"/latest/meta-data/instance-life-cycle":                                           "on-demand",
 		"/latest/meta-data/instance-id":                                                   "i-0000000000000000a",
 		"/latest/meta-data/instance-type":                                                 "m5.large",
 		"/latest/meta-data/local-ipv4":                                                    "192.168.64.11",
@@ -346,4 +347,17 @@ func FuzzLookup(f *testing.F) {
 			t.Errorf("%q is there and empty", path)
 		}
 	})
+}
+
+// An instance says what it was bought as, and whether a group keeps it.
+func TestMarketAndGroup(t *testing.T) {
+	i := instance("i-0000000000000000a", first)
+	i.Spot, i.Scaled = true, false
+	leaves := i.metadata()
+	if leaves["instance-life-cycle"] != "spot" {
+		t.Errorf("a spot instance is %q", leaves["instance-life-cycle"])
+	}
+	if state, has := leaves["autoscaling/target-lifecycle-state"]; has {
+		t.Errorf("an instance of no group is to be %q", state)
+	}
 }

@@ -24,6 +24,8 @@ type Instance struct {
 	SecurityGroupIDs []string
 	// Scaled reports whether it is of an Auto Scaling group.
 	Scaled bool
+	// Spot reports whether it is a spot instance.
+	Spot bool
 	// Lifecycle is the state that it is to get to there, such as Warmed:Stopped; empty is InService.
 	Lifecycle      string
 	PrivateIP      netip.Addr
@@ -95,6 +97,9 @@ func (i Instance) metadata() map[string]string {
 		if value != "" {
 			leaves[name] = value
 		}
+	}
+	if i.Spot {
+		leaves["instance-life-cycle"] = "spot"
 	}
 	if i.Scaled {
 		leaves["autoscaling/target-lifecycle-state"] = cmp.Or(i.Lifecycle, "InService")

@@ -77,7 +77,7 @@ func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 		ID:     record.ID, Type: record.InstanceType(), PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
 		Region: record.Region, Zone: record.Zone, ZoneID: record.ZoneID,
 		LaunchTime: record.LaunchTime, Network: description.CIDR, VPCID: d.id, SubnetID: record.Subnet, Subnet: subnetOf(description, record), PodRange: record.PodRange,
-		HopLimit: max(record.HopLimit, 1), AccountID: account.DefaultID, ImageID: record.ImageID, Scaled: record.Scaled, Lifecycle: record.Lifecycle,
+		HopLimit: max(record.HopLimit, 1), AccountID: account.DefaultID, ImageID: record.ImageID, Scaled: record.Scaled, Spot: record.Spot, Lifecycle: record.Lifecycle,
 		SecurityGroupIDs: d.securityGroups(record), APIServers: d.apiServers(),
 	}, nil
 }
