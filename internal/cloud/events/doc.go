@@ -6,8 +6,8 @@
 // other buses are refused.
 //
 // A queue takes an event only if its own policy lets events.amazonaws.com send for the rule (package sqs). A source that
-// begins with "aws." is the account's own: PutEvents refuses it, so that nobody can send an interruption that the account
-// did not.
+// begins with "aws." is the account's own: PutEvents refuses it, and PutTargets refuses an Input with such a source, so that
+// no rule sends an interruption that the account did not.
 //
 // What happens if
 //

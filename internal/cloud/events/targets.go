@@ -59,6 +59,30 @@ func (b *Bus) putTargets() awsfront.Spec[putTargetsInput, changedTargets] {
 	}
 }
 
+// ofTheAccount reports whether a text that is sent in place of an event would pass for one that the account sends itself. It
+// compares names as readers do: without their case, and whichever of several counts.
+func ofTheAccount(input string) bool {
+	decoder := json.NewDecoder(strings.NewReader(input))
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
+		return false
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			return false
+		}
+		key, _ := name.(string)
+		if source, _ := value.(string); strings.EqualFold(key, "source") && strings.HasPrefix(source, reserved) {
+			return true
+		}
+	}
+	return false
+}
+
 // maxInput is how many bytes the Input of a target may have, as EventBridge's characters.
 const maxInput = 8192
 
@@ -79,6 +103,8 @@ func (b *Bus) checkTarget(call *awsfront.Call, t shownTarget) error {
 		return awsfault.Errorf(validation, "The Input of the target %s has %d bytes: there may be %d", t.ID, len(t.Input), maxInput)
 	case t.Input != "" && !json.Valid([]byte(t.Input)):
 		return awsfault.Errorf(validation, "The Input of the target %s is not JSON", t.ID)
+	case ofTheAccount(t.Input):
+		return awsfault.Errorf(validation, "The Input of the target %s has a source that begins with %s, as events of the account itself: name another source", t.ID, reserved)
 	}
 	return nil
 }
