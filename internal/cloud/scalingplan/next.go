@@ -132,7 +132,7 @@ func (p *planner) proceed(i *Instance) {
 			p.move(i, v1alpha1.LifecycleStandby, i.WishCause)
 		}
 	case v1alpha1.LifecycleStandby:
-		if i.Wish != v1alpha1.WishStandby && i.Machine == Running {
+		if i.Wish != v1alpha1.WishStandby && (i.Machine == Running || i.Machine == Stopped) { // a stopped instance is replaced, or left alone
 			p.arrive(i)
 		}
 	case v1alpha1.LifecycleTerminatingWait:

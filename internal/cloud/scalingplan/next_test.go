@@ -80,6 +80,7 @@ func TestNext(t *testing.T) {
 		"ended by somebody":        {nil, []scalingplan.Instance{with(i1, func(i *scalingplan.Instance) { i.Machine = scalingplan.Ending }), i2}, "Move i-1 Terminating, Launch s1", "in response to an EC2 health check"},
 		"to standby":               {func(g *scalingplan.Group) { g.Desired = 1 }, []scalingplan.Instance{with(i1, func(i *scalingplan.Instance) { i.Wish, i.WishCause = v1alpha1.WishStandby, "asked" }), i2}, "Move i-1 Standby", "asked"},
 		"out of standby":           {nil, []scalingplan.Instance{with(i1, func(i *scalingplan.Instance) { i.State = v1alpha1.LifecycleStandby }), i2}, "Move i-1 InService", ""},
+		"out of standby, stopped":  {nil, []scalingplan.Instance{with(i1, func(i *scalingplan.Instance) { i.State, i.Machine = v1alpha1.LifecycleStandby, scalingplan.Stopped }), i2}, "Move i-1 InService, End i-1, Launch s1", ""},
 		"detached":                 {func(g *scalingplan.Group) { g.Desired = 1 }, []scalingplan.Instance{with(i1, func(i *scalingplan.Instance) { i.Wish, i.WishCause = v1alpha1.WishDetached, "asked" }), i2}, "Leave i-1", "asked"},
 		"terminated":               {nil, []scalingplan.Instance{with(i1, func(i *scalingplan.Instance) { i.Wish, i.WishCause = v1alpha1.WishTerminated, "asked" }), i2}, "End i-1, Launch s1", "asked"},
 		"zones differ":             {nil, []scalingplan.Instance{i1, i3}, "Launch s2", "instances were launched to balance instances in zones b"},
