@@ -14,8 +14,13 @@ import (
 	"strings"
 )
 
-// nodes of the cluster: specs of networks skip themselves where there is one only.
-const nodes = 2
+const (
+	// nodes of the cluster: specs of networks skip themselves where there is one only.
+	nodes = 2
+	// issuerHost is the host in the URL of service account tokens. Pods reach it whatever else runs on this host, whose own
+	// name leads to one account of Muster at a time.
+	issuerHost = "issuer.conformance.test"
+)
 
 // cluster is what `muster up` made in a state directory that nothing else uses.
 type cluster struct {
@@ -37,7 +42,7 @@ func startCluster(ctx context.Context, bin, minor string, nodes int) (*cluster, 
 		dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"),
 	}
 	fmt.Fprintf(os.Stderr, "starting a cluster of Kubernetes %s with %d nodes in %s\n", minor, nodes, c.state())
-	cmd := c.command(ctx, "up", "--version", minor, "--nodes", strconv.Itoa(nodes), "--kubeconfig", c.kubeconfig)
+	cmd := c.command(ctx, "up", "--version", minor, "--nodes", strconv.Itoa(nodes), "--issuer-host", issuerHost, "--kubeconfig", c.kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return c, fmt.Errorf("starting a cluster: %w: %s", err, lastLine(out))
 	}
