@@ -30,9 +30,10 @@ func untilFailed(machines []v1alpha1.Machine, now time.Time) time.Duration {
 	return wait
 }
 
-// joinsStill reports whether a machine was launched to become a node, and never was.
+// joinsStill reports whether a machine was launched to become a node, and never was. A machine of a warm pool is to become
+// none yet.
 func joinsStill(m *v1alpha1.Machine) bool {
-	return alive(*m) && m.Spec.PowerState != v1alpha1.PowerStopped && !launchedAt(m).IsZero() && !joinlog.Has(m.Status.Join, v1alpha1.StepReady)
+	return alive(*m) && !ofPool(m) && m.Spec.PowerState != v1alpha1.PowerStopped && !launchedAt(m).IsZero() && !joinlog.Has(m.Status.Join, v1alpha1.StepReady)
 }
 
 // notJoined names a machine that is not a node a quarter of an hour after its launch, with what keeps it, and says how

@@ -116,7 +116,7 @@ func observeRepairs(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, node
 		m := &machines[i]
 		is := repair.Machine{
 			Name: m.Name, Launched: launchedAt(m), Joined: joinlog.Has(m.Status.Join, v1alpha1.StepReady), Ready: seen.Ready,
-			Stopped: seen.Stopped, Deleting: seen.Deleting, Draining: seen.Draining, Outdated: seen.Outdated,
+			Stopped: seen.Stopped || ofPool(m), Deleting: seen.Deleting, Draining: seen.Draining, Outdated: seen.Outdated,
 			Rebooting: isRebooting(m.Name, rebooting),
 		}
 		if node := nodes[m.Name]; node != nil {

@@ -108,6 +108,12 @@ func lifecycleOf(m *v1alpha1.Machine) string {
 	return "Warmed:" + string(m.Spec.WarmPool)
 }
 
+// ofPool reports whether a machine waits in a warm pool, or was just taken out of one: its join begins when its own controller has
+// noted that, and the time of its launch is that of the pool until then.
+func ofPool(m *v1alpha1.Machine) bool {
+	return m.Spec.WarmPool != "" || meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionWarmed) != nil
+}
+
 // prepared reports whether a machine of a warm pool has booted for it.
 func prepared(m *v1alpha1.Machine) bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionWarmed)
