@@ -20,6 +20,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/joinlog"
+	"muster.dev/muster/internal/machine/power"
 	"muster.dev/muster/internal/machine/repair"
 )
 
@@ -116,7 +117,7 @@ func observeRepairs(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, node
 		m := &machines[i]
 		is := repair.Machine{
 			Name: m.Name, Launched: launchedAt(m), Joined: joinlog.Has(m.Status.Join, v1alpha1.StepReady), Ready: seen.Ready,
-			Stopped: seen.Stopped || ofPool(m), Deleting: seen.Deleting, Draining: seen.Draining, Outdated: seen.Outdated,
+			Stopped: ofPool(m) || rests(m), Deleting: seen.Deleting, Draining: seen.Draining, Outdated: seen.Outdated,
 			Rebooting: isRebooting(m.Name, rebooting),
 		}
 		if node := nodes[m.Name]; node != nil {
@@ -134,6 +135,12 @@ func observeRepairs(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, node
 		observed = append(observed, is)
 	}
 	return observed
+}
+
+// rests reports whether a machine is stopped, is to be stopped, or is to run again and does not yet: its Node says what it said when it
+// went.
+func rests(m *v1alpha1.Machine) bool {
+	return power.Stops(m) || power.Starts(m) && power.Was(m) != ""
 }
 
 // launchedAt is when a machine was launched first; zero before that.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/machine"
 )
 
 // spared is a group with repair that has the machine of sickWorld, healthy, and another machine that was launched a day ago, as a
@@ -74,5 +75,42 @@ func TestWarmMachinesAreNotRepaired(t *testing.T) {
 				t.Errorf("%+v, %q", status, w.events.list)
 			}
 		})
+	}
+}
+
+// The Node of a machine that was stopped says the same as when it went: a machine that is started is not repaired for it
+// before it has booted, however long that takes.
+func TestStartedMachinesAreNotRepairedForTheirStop(t *testing.T) {
+	w := sickWorld(t, v1alpha1.NodeReady, "KubeletNotReady", nil)
+	w.provider.instances = append(w.provider.instances, machine.Instance{ID: id, PrivateDNSName: nodeName, State: machine.Stopped})
+	running := func(status metav1.ConditionStatus, reason string) {
+		t.Helper()
+		m := w.machine(t)
+		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionRunning, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(w.now)})
+		if err := w.management.Status().Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.update(t, func(s *v1alpha1.NodeGroupSpec) {
+		s.AutoScaling = &v1alpha1.AutoScaling{SuspendedProcesses: []string{v1alpha1.ProcessHealthCheck}}
+	})
+	w.setPower(t, stop)
+	running(metav1.ConditionFalse, v1alpha1.ReasonStopped)
+	for _, step := range []func(){
+		func() {},
+		func() { w.setPower(t, start) },
+		func() { running(metav1.ConditionTrue, v1alpha1.ReasonStarting) },
+	} {
+		w.now = w.now.Add(2 * time.Hour)
+		step()
+		mustReconcile(t, w.groups(), "workers")
+		if old, fresh := w.all(t); old == nil || fresh != nil {
+			t.Fatalf("it is repaired: %v, %v, %q", old, fresh, w.events.list)
+		}
+	}
+	w.now = w.now.Add(30 * time.Minute)
+	mustReconcile(t, w.groups(), "workers")
+	if old, _ := w.all(t); old != nil {
+		t.Error("it is not repaired half an hour after it was started")
 	}
 }

@@ -57,7 +57,7 @@ type Machine struct {
 	Launched   time.Time // zero before its launch
 	Joined     bool      // its Node was Ready once
 	Ready      bool      // its Node is Ready
-	Stopped    bool      // it does not run, as its spec says, or waits in a warm pool
+	Stopped    bool      // it does not run, as its spec says or said, or waits in a warm pool
 	Deleting   bool      // it is on its way out
 	Draining   bool      // a rollout drains it
 	Outdated   bool      // a rollout is to replace it
