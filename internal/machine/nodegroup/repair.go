@@ -67,7 +67,7 @@ func (r *groups) repair(ctx context.Context, group *v1alpha1.NodeGroup, machines
 	if err != nil {
 		return false, err
 	}
-	decision := repair.Plan(policy, observeRepairs(group, machines, nodes, rebooting), r.Now())
+	decision := repair.Plan(policy, observeRepairs(group, machines, nodes, rebooting, r.Now()), r.Now())
 	if len(decision.Begin) > 0 { // the caches may be behind
 		if machines, _, err = r.list(ctx, r.managementLive, group); err != nil {
 			return false, err
@@ -75,7 +75,7 @@ func (r *groups) repair(ctx context.Context, group *v1alpha1.NodeGroup, machines
 		if err := r.readAnew(ctx, decision.Begin, machines, nodes); err != nil {
 			return false, err
 		}
-		decision = repair.Plan(policy, observeRepairs(group, machines, nodes, rebooting), r.Now())
+		decision = repair.Plan(policy, observeRepairs(group, machines, nodes, rebooting, r.Now()), r.Now())
 	}
 	ended := false
 	for _, f := range decision.Begin {

@@ -110,8 +110,8 @@ func (r *groups) repairPolicy(ctx context.Context, group *v1alpha1.NodeGroup) (r
 	return policy, nil
 }
 
-// observeRepairs takes from machines and their Nodes what repairs depend on.
-func observeRepairs(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, nodes map[string]*corev1.Node, rebooting []v1alpha1.RepairReboots) []repair.Machine {
+// observeRepairs takes from machines and their Nodes what repairs depend on at a moment.
+func observeRepairs(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, nodes map[string]*corev1.Node, rebooting []v1alpha1.RepairReboots, now time.Time) []repair.Machine {
 	observed := make([]repair.Machine, 0, len(machines))
 	for i, seen := range observeIn(group, machines) {
 		m := &machines[i]
@@ -122,6 +122,9 @@ func observeRepairs(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, node
 		}
 		if node := nodes[m.Name]; node != nil {
 			is.Conditions = repair.Bad(node)
+			for j := range is.Conditions {
+				is.Conditions[j].Since = countsSince(is.Conditions[j], m.Name, group.Status.Repair, now)
+			}
 		} else if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); is.Joined && ready != nil && ready.Status != metav1.ConditionTrue {
 			is.Conditions = []repair.Condition{{Type: v1alpha1.NodeReady, Reason: repair.ReasonNodeMissing, Message: ready.Message, Since: ready.LastTransitionTime.Time}}
 		}
@@ -135,6 +138,22 @@ func observeRepairs(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, node
 		observed = append(observed, is)
 	}
 	return observed
+}
+
+// countsSince is the time from which on a bad condition of a machine's Node counts. That is what the Node says, which may say none,
+// or one that is yet to come: then it is when the condition was seen first, which the status of the group has.
+func countsSince(c repair.Condition, machine string, status *v1alpha1.NodeGroupRepairStatus, now time.Time) time.Time {
+	if !c.Since.IsZero() && !c.Since.After(now) {
+		return c.Since
+	}
+	if status != nil {
+		for _, seen := range status.Machines {
+			if seen.Machine == machine && seen.Condition == c.Type && !seen.Since.After(now) {
+				return seen.Since.Time
+			}
+		}
+	}
+	return now
 }
 
 // rests reports whether a machine is stopped, is to be stopped, or is to run again and does not yet: its Node says what it said when it

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,17 +25,29 @@ func wait(condition string) (time.Duration, bool) {
 	return 0, false
 }
 
+// longestReason is how much of a condition's reason counts, in bytes: that of an override is no longer. A Node may say any number of
+// them, and what is kept of it must fit into the status of its group.
+const longestReason = 256
+
 // Bad returns the conditions of a Node for which machines are repaired, and which are bad: Ready if it is not True, and
-// the monitor's if they are False. A monitor that does not know is no reason to repair.
+// the monitor's if they are False. A monitor that does not know is no reason to repair. Times are the Node's: it may say
+// none, or any.
 func Bad(node *corev1.Node) []Condition {
 	var bad []Condition
 	for _, c := range node.Status.Conditions {
 		if _, repaired := wait(string(c.Type)); !repaired || c.Status == corev1.ConditionTrue || c.Status != corev1.ConditionFalse && c.Type != corev1.NodeReady {
 			continue
 		}
-		bad = append(bad, Condition{Type: string(c.Type), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time})
+		bad = append(bad, Condition{Type: string(c.Type), Reason: short(c.Reason), Message: c.Message, Since: c.LastTransitionTime.Time})
 	}
 	return bad
+}
+
+func short(reason string) string {
+	if len(reason) <= longestReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:longestReason], "")
 }
 
 // find returns for what a machine is repaired first, and when; false if its Node is healthy, or has only what the node

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// A Node says of its conditions what it likes: without a time, as people patch them, or with one that nothing has come to. The
+// condition counts from when it was seen first, and the status of the group can be written, which has to have a time of four-digit years.
+func TestRepairOfConditionsWithoutATime(t *testing.T) {
+	for name, at := range map[string]metav1.Time{
+		"no time":         {},
+		"at the very end": metav1.NewTime(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := sickWorld(t, v1alpha1.NodeKernelReady, "ForkFailedOutOfPIDs", nil)
+			node := w.node(t)
+			for i := range node.Status.Conditions {
+				if node.Status.Conditions[i].Type == v1alpha1.NodeKernelReady {
+					node.Status.Conditions[i].LastTransitionTime = at
+				}
+			}
+			if err := w.cluster.Status().Update(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			first := w.now
+			for _, after := range []time.Duration{0, 15 * time.Minute, 30*time.Minute - time.Second} {
+				w.now = first.Add(after)
+				mustReconcile(t, w.groups(), "workers")
+				if old, fresh := w.all(t); old == nil || fresh != nil {
+					t.Fatalf("it is repaired %v after it was seen", after)
+				}
+				if found := w.group(t).Status.Repair.Machines[0]; !found.Since.Time.Equal(first) || !found.Due.Time.Equal(first.Add(30*time.Minute)) {
+					t.Fatalf("after %v: %+v", after, found)
+				}
+			}
+			w.now = first.Add(30 * time.Minute)
+			mustReconcile(t, w.groups(), "workers")
+			if old, _ := w.all(t); old != nil {
+				t.Error("it is not repaired")
+			}
+		})
+	}
+}
+
+// A reason may have any length that a Node may have. Twenty of them must not keep the status of the group from being written, which
+// rollouts need, too.
+func TestRepairOfAnEndlessReason(t *testing.T) {
+	w := sickWorld(t, v1alpha1.NodeKernelReady, strings.Repeat("é", 500_000), nil)
+	mustReconcile(t, w.groups(), "workers")
+	if reason := w.group(t).Status.Repair.Machines[0].Reason; reason != strings.Repeat("é", 128) {
+		t.Errorf("the status has %d bytes of it", len(reason))
+	}
+	for _, said := range w.events.list {
+		if len(said) > 2048 {
+			t.Errorf("an Event of %d bytes", len(said))
+		}
+	}
+}
