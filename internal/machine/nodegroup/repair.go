@@ -55,7 +55,7 @@ func (r *groups) repair(ctx context.Context, group *v1alpha1.NodeGroup, machines
 		group.Status.Repair = nil
 		return false, nil
 	}
-	nodes, err := r.nodesByMachine(ctx)
+	nodes, err := r.nodesByMachine(ctx, machines)
 	if err != nil {
 		return false, err
 	}

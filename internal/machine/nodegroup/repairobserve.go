@@ -53,15 +53,20 @@ func healthChanged(was, is *corev1.Node) bool {
 	})
 }
 
-// nodesByMachine returns the Nodes of the cluster by the machines that they name. They are the cache's, to be read only.
-func (r *groups) nodesByMachine(ctx context.Context) (map[string]*corev1.Node, error) {
+// nodesByMachine returns the Nodes of machines by the machines. A Node that names a machine under another name than that machine's
+// Node has is nobody's: whoever has root on one machine could speak for another one by it. They are the cache's, to be read only.
+func (r *groups) nodesByMachine(ctx context.Context, machines []v1alpha1.Machine) (map[string]*corev1.Node, error) {
 	var list corev1.NodeList
 	if err := r.cluster.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Nodes: %w", err)
 	}
-	nodes := make(map[string]*corev1.Node, len(list.Items))
+	named := make(map[string]string, len(machines))
+	for i := range machines {
+		named[machines[i].Status.NodeName] = machines[i].Name
+	}
+	nodes := make(map[string]*corev1.Node, len(machines))
 	for i := range list.Items {
-		if id := machineOf(&list.Items[i]); id != "" {
+		if id := machineOf(&list.Items[i]); id != "" && named[list.Items[i].Name] == id {
 			nodes[id] = &list.Items[i]
 		}
 	}

@@ -65,3 +65,27 @@ func TestRepairOfAnEndlessReason(t *testing.T) {
 		}
 	}
 }
+
+// A Node of another name that says that it is of a machine, and how that is, has the machine neither repaired nor spared.
+func TestRepairBelievesNoNodeOfAnotherName(t *testing.T) {
+	for _, sick := range []bool{true, false} {
+		w := sickWorld(t, v1alpha1.NodeKernelReady, "ForkFailedOutOfPIDs", nil)
+		liar := newTestNode(corev1.ConditionTrue)
+		liar.Name, liar.UID = "zzz"+nodeName, "uid-of-a-liar"
+		if !sick {
+			liar.Status.Conditions = w.node(t).Status.Conditions
+			w.says(t, v1alpha1.NodeKernelReady, corev1.ConditionTrue, "KernelIsReady")
+		}
+		if err := w.cluster.Create(t.Context(), liar); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(time.Hour)
+		mustReconcile(t, w.groups(), "workers")
+		if old, _ := w.all(t); (old == nil) != sick {
+			t.Errorf("sick: %v, and it is there: %v", sick, old != nil)
+		}
+		if status := w.group(t).Status.Repair; !sick && status.Unhealthy != 0 {
+			t.Errorf("%+v", status)
+		}
+	}
+}
