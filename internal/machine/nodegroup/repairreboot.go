@@ -45,7 +45,7 @@ func (r *groups) reboots(ctx context.Context, group *v1alpha1.NodeGroup, began [
 			continue
 		}
 		m := &machines[i]
-		if over, how := rebootOver(m, reboot, nodes[m.Name], r.Now()); over {
+		if over, how := rebootOver(m, reboot, nodes[m.Name], r.since(reboot.Since.Time).Add(r.drainTime(group)+drainMore+2*repair.JoinPatience), r.Now()); over {
 			r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "Rebooted", "Repair", "machine %s was rebooted to repair it: %s", m.Name, how)
 			continue
 		}
@@ -62,8 +62,13 @@ func (r *groups) reboots(ctx context.Context, group *v1alpha1.NodeGroup, began [
 	return left, nil
 }
 
-// rebootOver reports whether the reboot of a machine is over, and how it ended.
-func rebootOver(m *v1alpha1.Machine, reboot v1alpha1.RepairReboots, node *corev1.Node, now time.Time) (over bool, how string) {
+// rebootOver reports whether the reboot of a machine is over, and how it ended. A reboot that has come to nothing by
+// a moment ends then, too, such as that of a machine that does not boot: no other machine of its group would be repaired
+// otherwise, nor this one replaced.
+func rebootOver(m *v1alpha1.Machine, reboot v1alpha1.RepairReboots, node *corev1.Node, ends, now time.Time) (over bool, how string) {
+	if now.After(ends) {
+		return true, "nothing has come of it since " + reboot.Since.UTC().Format(time.RFC3339)
+	}
 	running := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionRunning)
 	if m.Status.Reboots < reboot.Reboots || running == nil || running.Status != metav1.ConditionTrue {
 		return false, ""

@@ -89,3 +89,33 @@ func TestRepairBelievesNoNodeOfAnotherName(t *testing.T) {
 		}
 	}
 }
+
+// A machine that does not boot again is not rebooted for ever: others of its group are repaired, and it is.
+func TestRepairRebootsThatComeToNothing(t *testing.T) {
+	w := sickWorld(t, v1alpha1.NodeKernelReady, "ForkFailedOutOfPIDs", func(c *v1alpha1.NodeRepairConfig) {
+		c.Overrides = []v1alpha1.NodeRepairOverride{{NodeMonitoringCondition: "KernelReady", NodeUnhealthyReason: "ForkFailedOutOfPIDs", MinRepairWaitTimeMins: 1, RepairAction: v1alpha1.RepairReboot}}
+	})
+	w.now = w.now.Add(time.Minute)
+	mustReconcile(t, w.groups(), "workers")
+	m := w.machine(t)
+	m.Spec.Reboots = 1
+	if err := w.management.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.setStatus(t, m, func(s *v1alpha1.MachineStatus) {
+		s.Phase, s.Reboots = v1alpha1.MachineNotReady, 1
+		s.Conditions = append(s.Conditions, metav1.Condition{Type: v1alpha1.ConditionRunning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRebooting, LastTransitionTime: metav1.NewTime(w.now)})
+	})
+	w.says(t, v1alpha1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown")
+	w.says(t, v1alpha1.NodeKernelReady, corev1.ConditionTrue, "KernelIsReady")
+	w.now = w.now.Add(45 * time.Minute)
+	mustReconcile(t, w.groups(), "workers")
+	if status := w.group(t).Status.Repair; len(status.Rebooting) != 1 {
+		t.Fatalf("it is over before its time: %+v", status)
+	}
+	w.now = w.now.Add(2 * time.Minute)
+	mustReconcile(t, w.groups(), "workers")
+	if old, _ := w.all(t); old != nil {
+		t.Errorf("it is not replaced: %+v", w.group(t).Status.Repair)
+	}
+}
