@@ -96,7 +96,7 @@ func (r *groups) readAnew(ctx context.Context, found []repair.Finding, machines 
 // repairPolicy is how a group repairs now.
 func (r *groups) repairPolicy(ctx context.Context, group *v1alpha1.NodeGroup) (repair.Policy, error) {
 	shifted, err := r.shiftedZones(ctx)
-	policy := repair.Policy{Enabled: group.Spec.EKS.Repairs(), Config: group.Spec.EKS.Repair(), Shifted: shifted}
+	policy := repair.Policy{Enabled: group.Spec.EKS.Repairs(), Config: group.Spec.EKS.Repair(), Shifted: shifted, Began: r.began}
 	if err != nil {
 		return policy, err
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/repair"
 )
 
 // A Node says of its conditions what it likes: without a time, as people patch them, or with one that nothing has come to. The
@@ -117,5 +118,21 @@ func TestRepairRebootsThatComeToNothing(t *testing.T) {
 	mustReconcile(t, w.groups(), "workers")
 	if old, _ := w.all(t); old != nil {
 		t.Errorf("it is not replaced: %+v", w.group(t).Status.Repair)
+	}
+}
+
+// A Node that was not Ready when the host was switched off has been so all night: its machine boots before it is judged.
+func TestRepairAfterANight(t *testing.T) {
+	w := sickWorld(t, v1alpha1.NodeReady, "KubeletNotReady", nil)
+	w.now = w.now.Add(8 * time.Hour)
+	w.began = w.now
+	mustReconcile(t, w.groups(), "workers")
+	if old, _ := w.all(t); old == nil {
+		t.Fatal("it is replaced before it has booted")
+	}
+	w.now = w.now.Add(repair.BootPatience)
+	mustReconcile(t, w.groups(), "workers")
+	if old, _ := w.all(t); old != nil {
+		t.Errorf("it is not repaired: %+v", w.group(t).Status.Repair)
 	}
 }

@@ -43,6 +43,15 @@ func Bad(node *corev1.Node) []Condition {
 	return bad
 }
 
+// due is when a repair is due whose wait began at a moment.
+func (p Policy) due(since time.Time, wait time.Duration) time.Time {
+	over := since.Add(wait)
+	if least := p.Began.Add(min(wait, BootPatience)); over.Before(least) {
+		return least
+	}
+	return over
+}
+
 func short(reason string) string {
 	if len(reason) <= longestReason {
 		return reason
@@ -68,7 +77,7 @@ func (p Policy) find(m Machine, now time.Time) (Finding, bool) {
 			after, action = time.Duration(o.MinRepairWaitTimeMins)*time.Minute, o.RepairAction
 		}
 		if repaired && action != v1alpha1.RepairNoAction {
-			found = append(found, Finding{Machine: m.Name, Condition: c, Action: action, Due: c.Since.Add(after)})
+			found = append(found, Finding{Machine: m.Name, Condition: c, Action: action, Due: p.due(c.Since, after)})
 		}
 	}
 	if len(found) == 0 {

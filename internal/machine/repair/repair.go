@@ -34,6 +34,8 @@ const (
 	WaitAccelerated = 10 * time.Minute
 	// JoinPatience is how long a machine may take from its launch to its first Ready, as on EKS.
 	JoinPatience = 15 * time.Minute
+	// BootPatience is how long machines may take to boot after the service has begun: many times what a join takes.
+	BootPatience = 3 * time.Minute
 	// small and tolerated are EKS's threshold where the node group sets none: of a larger group more than tolerated
 	// percent may not be unhealthy.
 	small, tolerated = 5, 20
@@ -76,6 +78,9 @@ type Policy struct {
 	Shifted []string
 	// Suspended is the process of Auto Scaling that the group has suspended and a repair needs; "" if none is.
 	Suspended string
+	// Began is when the service did. Machines that ended with the host boot after that, so that no repair is due before
+	// BootPatience, or its own wait if that is less.
+	Began time.Time
 }
 
 // Finding is an unhealthy machine, and what is done about it.
