@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +42,10 @@ func (t *turn) evacuate(ctx context.Context) (time.Duration, error) {
 	case !goes && cordoned:
 		err = t.uncordon(ctx, t.node, t.m)
 	}
-	if err != nil {
+	switch {
+	case apierrors.IsConflict(err): // the Node has changed since: what is to be done with it may be another thing
+		return catchUp, nil
+	case err != nil:
 		return 0, t.failed(t.m, "DrainFailed", err)
 	}
 	return 0, nil
@@ -127,7 +131,8 @@ func (r parts) cordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machin
 }
 
 // uncordon has a Node take pods again that a rollout or a repair has cordoned. In a zone that is shifted away from, it does
-// so when the zonal shift ends.
+// so when the zonal shift ends. It fails with a conflict if the Node has changed since it was read: where the shift has
+// ended meanwhile, nobody would uncordon the Node.
 func (r parts) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Machine) error {
 	before := node.DeepCopy()
 	if _, shifted := node.Annotations[v1alpha1.AnnotationZonalShift]; shifted {
@@ -139,7 +144,7 @@ func (r parts) uncordon(ctx context.Context, node *corev1.Node, m *v1alpha1.Mach
 		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
 	}
 	delete(node.Annotations, v1alpha1.AnnotationCordoned)
-	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.cluster.Patch(ctx, node, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("having Node %s take pods again: %w", node.Name, err)
 	}
 	r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "NotReplaced", "Drain", "the rollout or the repair that it was drained for has ended: the machine stays, and takes pods")
