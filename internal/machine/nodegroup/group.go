@@ -139,7 +139,11 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return nil, err
 		}
 	}
-	if step, err := r.step(group, machines); err != nil || !deletes(step) && len(planned(group, machines, step)) == 0 {
+	shifted, err := shiftedSubnets(ctx, r.parts)
+	if err != nil {
+		return machines, err
+	}
+	if step, err := r.step(group, machines); err != nil || !deletes(step) && len(planned(group, machines, step, shifted)) == 0 {
 		return machines, err
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says
@@ -155,7 +159,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	if replaced, err := r.replace(ctx, group, machines, step.Actions); err != nil || replaced {
 		return machines, err
 	}
-	for _, action := range planned(group, machines, step) {
+	for _, action := range planned(group, machines, step, shifted) {
 		if err := r.carryOut(ctx, group, machines, action); err != nil {
 			return machines, err
 		}

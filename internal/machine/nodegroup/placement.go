@@ -138,6 +138,25 @@ func (r parts) shiftedZones(ctx context.Context) ([]string, error) {
 	return of.Status.ShiftedZones, nil
 }
 
+// shiftedSubnets are the subnets in zones that a zonal shift moves the cluster away from.
+func shiftedSubnets(ctx context.Context, r parts) ([]string, error) {
+	zones, err := r.shiftedZones(ctx)
+	if err != nil || len(zones) == 0 {
+		return nil, err
+	}
+	usage, err := r.Usage()
+	if err != nil {
+		return nil, fmt.Errorf("looking at the subnets of the cluster's VPC: %w", err)
+	}
+	var ids []string
+	for _, of := range usage {
+		if slices.Contains(zones, of.Zone) {
+			ids = append(ids, of.ID)
+		}
+	}
+	return ids, nil
+}
+
 // notShifted are the subnets in zones that the cluster is not shifted away from. It returns a *problem if all are.
 func (r *groups) notShifted(ctx context.Context, subnets []plan.Subnet) ([]plan.Subnet, error) {
 	zones, err := r.shiftedZones(ctx)

@@ -43,13 +43,17 @@ const (
 	reasonPrepared  = "Prepared"
 )
 
-// planned is what brings a group and its warm pool to their sizes.
-func planned(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, step plan.Step) []plan.Action {
+// planned is what brings a group and its warm pool to their sizes. Machines of the pool in shifted subnets wait there.
+func planned(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, step plan.Step, shifted []string) []plan.Action {
 	pool := plan.Pool{}
 	if of := group.Spec.WarmPool; of != nil && group.DeletionTimestamp.IsZero() {
 		pool = plan.Pool{Size: int(group.Spec.WarmPoolSize()), Reuse: of.ReuseOnScaleIn}
 	}
-	return resumed(group, plan.WithPool(step.Size, scalable(group, machines), pool))
+	observed := scalable(group, machines)
+	for i := range observed {
+		observed[i].Shifted = slices.Contains(shifted, string(machines[i].Spec.SubnetID))
+	}
+	return resumed(group, plan.WithPool(step.Size, observed, pool))
 }
 
 // move takes a machine out of the warm pool into the group, or returns it there.

@@ -212,7 +212,35 @@ func TestGroupHasAWarmPool(t *testing.T) {
 	}
 	of = w.group(t)
 	of.DeletionTimestamp = new(metav1.Now())
-	if got := planned(of, w.list(t), plan.Step{}); slices.ContainsFunc(got, func(a plan.Action) bool { return a.Delete == "" }) {
+	if got := planned(of, w.list(t), plan.Step{}, nil); slices.ContainsFunc(got, func(a plan.Action) bool { return a.Delete == "" }) {
 		t.Errorf("a group that is deleted: %+v", got)
+	}
+}
+
+// A group that grows while its cluster is shifted away from a zone leaves the machines of its warm pool there alone: their
+// nodes would be cordoned.
+func TestWarmMachinesOfAShiftedZoneWait(t *testing.T) {
+	group := newTestGroup(0)
+	group.Spec.WarmPool = &v1alpha1.WarmPool{MaxGroupPreparedCapacity: new(int32(1))}
+	w := newWorld(t, newTestCluster(), group)
+	mustReconcile(t, w.groups(), "workers")
+	warm := w.list(t)
+	if len(warm) != 1 {
+		t.Fatalf("%d machines", len(warm))
+	}
+	at := slices.IndexFunc(w.usage, func(u machine.Usage) bool { return u.ID == string(warm[0].Spec.SubnetID) })
+	w.shift(t, w.usage[at].Zone)
+	w.scale(t, 1)
+	mustReconcile(t, w.groups(), "workers")
+	for _, m := range w.list(t) {
+		if m.Name == warm[0].Name && alive(m) && m.Spec.WarmPool == "" {
+			t.Error("it is taken out of the pool")
+		}
+		if m.Name != warm[0].Name && m.Spec.SubnetID == warm[0].Spec.SubnetID {
+			t.Error("another one is made in the zone")
+		}
+	}
+	if n := len(w.living(t)); n < 1 {
+		t.Errorf("%d machines", n)
 	}
 }

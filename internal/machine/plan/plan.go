@@ -34,6 +34,8 @@ type Machine struct {
 	Warm bool
 	// Prepared has booted and is in the state of the pool. Others of the pool have not booted yet.
 	Prepared bool
+	// Shifted is in a zone that its cluster is shifted away from: the group takes it out of the warm pool when that is over.
+	Shifted bool
 }
 
 // Action is one thing to do: make machines for the group or for its warm pool, or do something with the machine of the

@@ -21,6 +21,7 @@ type Pool struct {
 //	too many in the group   those that Group chooses are deleted; with Reuse a machine that is Ready returns while the pool has room
 //	too few in the pool     new ones
 //	too many in the pool    those that have not booted are deleted first, then the newest
+//	in a shifted zone       stays in the pool, which it counts in
 //	outdated in the pool    deleted at once: no pods are there, and the group must not take it
 //
 // Each machine is in one action at most.
@@ -41,7 +42,7 @@ func WithPool(desired int, machines []Machine, pool Pool) []Action {
 	slices.SortFunc(actions, func(a, b Action) int { return cmp.Compare(a.Delete, b.Delete) })
 	slices.SortFunc(warm, useful)
 	for _, action := range Group(desired, group) {
-		for ; action.Create > 0 && len(warm) > 0; action.Create-- {
+		for ; action.Create > 0 && len(warm) > 0 && !warm[0].Shifted; action.Create-- {
 			actions = append(actions, Action{Take: warm[0].Name, Reason: action.Reason + ", and " + inPool(warm[0])})
 			warm = warm[1:]
 		}
@@ -71,9 +72,17 @@ func (p Pool) fill(warm []Machine) []Action {
 	return actions
 }
 
-// useful orders machines of a pool: those that have booted first, of them the oldest.
+// useful orders machines of a pool: those that have booted first, of them the oldest. Machines in shifted zones come
+// last.
 func useful(a, b Machine) int {
-	return cmp.Or(cmp.Compare(booted(b), booted(a)), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(shifted(a), shifted(b)), cmp.Compare(booted(b), booted(a)), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+}
+
+func shifted(m Machine) int {
+	if m.Shifted {
+		return 1
+	}
+	return 0
 }
 
 func booted(m Machine) int {

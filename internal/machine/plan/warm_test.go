@@ -21,6 +21,7 @@ func TestWithPool(t *testing.T) {
 		return plan.Machine{Name: name, Created: at(created), Warm: true, Prepared: true}
 	}
 	boots := plan.Machine{Name: "boots", Created: at(1), Warm: true}
+	away := plan.Machine{Name: "away", Created: at(1), Warm: true, Prepared: true, Shifted: true}
 	old := plan.Machine{Name: "old", Created: at(1), Warm: true, Prepared: true, Outdated: true}
 	tests := []struct {
 		name     string
@@ -63,6 +64,13 @@ func TestWithPool(t *testing.T) {
 			{Create: 1, Reason: "the group has 0 of 1 machine"},
 			{Warm: 1, Reason: "the warm pool has 0 machines, and is to have 1"},
 		}},
+		{"one in a shifted zone is not taken, and stays", 2, plan.Pool{Size: 1}, []plan.Machine{away, warm("w", 2)}, []plan.Action{
+			{Take: "w", Reason: "the group has 0 of 2 machines, and this one is in its warm pool"},
+			{Create: 1, Reason: "the group has 0 of 2 machines"},
+		}},
+		{"too many: one in a shifted zone first", 0, plan.Pool{Size: 1}, []plan.Machine{away, boots}, []plan.Action{
+			{Delete: "away", Reason: "the warm pool has 2 machines, and is to have 1"},
+		}},
 		{"too many: those that boot first", 0, plan.Pool{Size: 1}, []plan.Machine{warm("w", 1), warm("v", 2), boots}, []plan.Action{
 			{Delete: "boots", Reason: "the warm pool has 3 machines, and is to have 1"},
 			{Delete: "v", Reason: "the warm pool has 3 machines, and is to have 1"},
@@ -78,13 +86,13 @@ func TestWithPool(t *testing.T) {
 }
 
 // From any state a plan reaches both sizes in one go. It has none made for the group while the pool has one to take, takes
-// none that is outdated, and does one thing with a machine at most.
+// none that is outdated or in a shifted zone, and does one thing with a machine at most.
 func TestWithPoolOfAnyState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := machines().Draw(t, "machines")
 		for i := range list {
 			list[i].Warm = rapid.Bool().Draw(t, "warm")
-			list[i].Prepared, list[i].Outdated = rapid.Bool().Draw(t, "prepared"), rapid.Bool().Draw(t, "outdated")
+			list[i].Prepared, list[i].Outdated, list[i].Shifted = rapid.Bool().Draw(t, "prepared"), rapid.Bool().Draw(t, "outdated"), rapid.Bool().Draw(t, "shifted")
 		}
 		desired := rapid.IntRange(0, 12).Draw(t, "desired")
 		pool := plan.Pool{Size: rapid.IntRange(0, 6).Draw(t, "pool"), Reuse: rapid.Bool().Draw(t, "reuse")}
@@ -101,7 +109,9 @@ func TestWithPoolOfAnyState(t *testing.T) {
 				t.Fatalf("%+v exceeds %d", action, desired)
 			}
 			list = carryOutWarm(t, action, list)
-			if action.Create > 0 && slices.ContainsFunc(list, func(m plan.Machine) bool { return m.Warm && !m.Deleting && !m.Outdated && m.Created != at(20) }) {
+			if action.Create > 0 && slices.ContainsFunc(list, func(m plan.Machine) bool {
+				return m.Warm && !m.Deleting && !m.Outdated && !m.Shifted && m.Created != at(20)
+			}) {
 				t.Fatalf("%+v, and the pool has one to take: %+v", action, list)
 			}
 		}
