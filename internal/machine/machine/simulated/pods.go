@@ -192,7 +192,7 @@ func (p *pods) do(ctx context.Context, runner *podRunner, action podstatus.Actio
 		p.write(action.Pod, 0)
 		return err
 	}
-	p.put(written)
+	p.put(written, true)
 	p.due.Add(runner.record.PrivateDNSName) // a pod that has ended is removed next
 	return nil
 }
@@ -222,12 +222,17 @@ func (p *pods) write(pod *corev1.Pod, sum uint64) bool {
 	return true
 }
 
-// put keeps a pod, unless it is older than the one that is known, and reports whether it is news.
-func (p *pods) put(pod *corev1.Pod) bool {
+// put keeps a pod, unless it is older than the one that is known, and reports whether it is news. An answer of the API server
+// is kept of a pod that is known alone: the watch may have told meanwhile that the pod is gone, and tells of it no more.
+func (p *pods) put(pod *corev1.Pod, answer bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.node(pod.Spec.NodeName)
 	held, known := n.pods[pod.UID]
+	if answer && !known {
+		p.forget(pod.Spec.NodeName)
+		return false
+	}
 	if known {
 		if order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, held.pod.ResourceVersion); err == nil && order <= 0 {
 			return false
@@ -251,7 +256,7 @@ func (p *pods) Add(object any) error { return p.Update(object) }
 
 // Update implements [cache.ReflectorStore].
 func (p *pods) Update(object any) error {
-	if pod, ok := object.(*corev1.Pod); ok && p.put(pod) {
+	if pod, ok := object.(*corev1.Pod); ok && p.put(pod, false) {
 		p.due.Add(pod.Spec.NodeName)
 	}
 	return nil
