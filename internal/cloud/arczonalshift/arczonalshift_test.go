@@ -95,7 +95,7 @@ func start(resource, zone, expires string) string {
 func (w *world) start() (id string) {
 	w.t.Helper()
 	var made struct{ ZonalShiftID string }
-	if err := json.Unmarshal([]byte(w.ask("POST /zonalshifts", start(blue, "euw1-az1", "2h"), 200)), &made); err != nil {
+	if err := json.Unmarshal([]byte(w.ask("POST /zonalshifts", start(blue, "euw1-az1", "2h"), 201)), &made); err != nil {
 		w.t.Fatal(err)
 	}
 	return made.ZonalShiftID
@@ -122,7 +122,7 @@ func TestLifeOfAShift(t *testing.T) {
 	w := newWorld(t)
 	resource := "GET /managedresources/" + url.PathEscape(blue)
 	w.ask(resource, "", 200, `"arn":"`+blue+`"`, `"name":"blue"`, `"appliedWeights":{"euw1-az1":1,"euw1-az2":1}`, `"zonalShifts":[]`, `"zonalAutoshiftStatus":"DISABLED"`)
-	w.ask("POST /zonalshifts", start(blue, "eu-west-1a", "2h"), 200, `"awayFrom":"euw1-az1"`, `"comment":"why"`, `"expiryTime":1800007200`, `"resourceIdentifier":"`+blue+`"`, `"startTime":1800000000`, `"status":"ACTIVE"`)
+	w.ask("POST /zonalshifts", start(blue, "eu-west-1a", "2h"), 201, `"awayFrom":"euw1-az1"`, `"comment":"why"`, `"expiryTime":1800007200`, `"resourceIdentifier":"`+blue+`"`, `"startTime":1800000000`, `"status":"ACTIVE"`)
 	var all struct {
 		Items []struct{ ZonalShiftID string }
 	}

@@ -15,7 +15,7 @@ type schemaReader struct {
 	table  *table
 	names  map[string]string     // variable → shape or kind
 	traits map[string][]ast.Expr // variable → what the schema was made with
-	http   map[string][2]string  // operation → method and path
+	http   map[string]string     // operation → method and path, and the status of success unless that is 200
 	fields map[string]*shape     // Go name of a structure → shape, for the validators
 }
 
@@ -27,7 +27,7 @@ var schemaKinds = map[string]string{
 
 // schemaTable reads the table of a service. Without operations it has all.
 func schemaTable(s *source, name, protocol string, operations []string) (string, error) {
-	r := schemaReader{source: s, table: &table{shapes: map[string]*shape{}}, names: map[string]string{}, traits: map[string][]ast.Expr{}, http: map[string][2]string{}, fields: map[string]*shape{}}
+	r := schemaReader{source: s, table: &table{shapes: map[string]*shape{}}, names: map[string]string{}, traits: map[string][]ast.Expr{}, http: map[string]string{}, fields: map[string]*shape{}}
 	file := s.files["schemas/schemas.go"]
 	if file == nil {
 		return "", fmt.Errorf("%s has no schemas", s.module)
@@ -97,7 +97,10 @@ func (r *schemaReader) declare(variable, id, kind string, traits []ast.Expr) {
 		r.fields[id] = r.table.shapes[id]
 	case "operation":
 		if http, ok := trait(traits, "HTTP"); ok {
-			r.http[id] = [2]string{literal(http["Method"]), literal(http["URI"])}
+			r.http[id] = literal(http["Method"]) + " " + literal(http["URI"])
+			if code, ok := http["Code"].(*ast.BasicLit); ok && code.Value != "200" {
+				r.http[id] += " " + code.Value
+			}
 		}
 	case "service":
 	default:
@@ -229,7 +232,7 @@ func (r *schemaReader) operations(wanted []string) (roots []string, err error) {
 			r.fields[op+"Input"] = r.table.shapes[in]
 			line := fmt.Sprintf("operation %s %s %s", op, in, out)
 			if http, ok := r.http[op]; ok {
-				line += " " + http[0] + " " + http[1]
+				line += " " + http
 			}
 			r.table.operations = append(r.table.operations, line)
 			roots = append(roots, in, out)
