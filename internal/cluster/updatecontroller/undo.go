@@ -5,7 +5,10 @@ package updatecontroller
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +74,7 @@ func (r *updates) undo(ctx context.Context, u *v1alpha1.Update, g *v1alpha1.Node
 		return d, nil
 	}
 	back := &v1alpha1.Update{
-		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name + "-undo", Annotations: map[string]string{v1alpha1.AnnotationUndoes: u.Name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: undoName(u.Name), Annotations: map[string]string{v1alpha1.AnnotationUndoes: u.Name}},
 		Spec: v1alpha1.UpdateSpec{
 			ClusterName: u.Spec.ClusterName, NodeGroup: u.Spec.NodeGroup, TargetUID: u.Spec.TargetUID, Type: v1alpha1.UpdateVersion,
 			Change: v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Undo: true, Force: asked.Force}},
@@ -82,4 +85,18 @@ func (r *updates) undo(ctx context.Context, u *v1alpha1.Update, g *v1alpha1.Node
 	}
 	d.message += fmt.Sprintf("; update %s takes the node group back", back.Name)
 	return d, nil
+}
+
+// longestRollout is the length of a rollout's id, which is the name of its update.
+const longestRollout = 63
+
+// undoName is the name of the update that undoes one of a name: NAME-undo, or the beginning of a long name and its hash.
+func undoName(name string) string {
+	const suffix = "-undo"
+	if len(name)+len(suffix) <= longestRollout {
+		return name + suffix
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffixed := "-" + hex.EncodeToString(sum[:4]) + suffix
+	return strings.TrimRight(name[:longestRollout-len(suffixed)], "-.") + suffixed
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -113,5 +114,25 @@ func TestRolloutsThatAreNotUndone(t *testing.T) {
 	w.get(u)
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "blue", Name: "u2-undo"}, &v1alpha1.Update{}); err == nil || u.Status.Phase != v1alpha1.UpdateFailed {
 		t.Errorf("%v, %+v", err, u.Status)
+	}
+}
+
+// The name of an undo is the id of a rollout, which has 63 characters at most, and that of an object. It is always the same, and
+// another for another update.
+func TestUndoName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 62)
+	names := map[string]bool{}
+	for _, name := range []string{"u1", strings.Repeat("a", 58), strings.Repeat("a", 59), long, long + "b", long + "c", strings.Repeat("a", 48) + ".-x" + long, strings.Repeat("a.", 100) + "a"} {
+		undo := undoName(name)
+		if len(undo) > 63 || undo != undoName(name) || !strings.HasSuffix(undo, "-undo") || names[undo] {
+			t.Errorf("%s is undone by %s, of %d characters", name, undo, len(undo))
+		}
+		if wrong := validation.IsDNS1123Subdomain(undo); len(wrong) > 0 {
+			t.Errorf("%s: %v", undo, wrong)
+		}
+		if names[undo] = true; len(name) <= 58 && undo != name+"-undo" {
+			t.Errorf("%s is undone by %s", name, undo)
+		}
 	}
 }
