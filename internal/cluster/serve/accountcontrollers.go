@@ -21,6 +21,8 @@ import (
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
+	"muster.dev/muster/internal/platform/programs"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/storage/filesystemcontroller"
 )
 
@@ -34,7 +36,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err := clustercontroller.Add(manager, clusterHosts{Service: s, account: account, api: manager.GetClient()}); err != nil {
 		return err
 	}
-	if err := updatecontroller.Add(manager, freeEtcd(s)); err != nil {
+	if err := updatecontroller.Add(manager, freeEtcd(s), func(of release.Release) string { return programs.Unbuilt(s.cfg.BinDir, of) }); err != nil {
 		return err
 	}
 	providers, err := providerlist.OfHost(account, s.cfg.Log, nil)

@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/platform/release"
 )
 
 const (
@@ -38,9 +39,10 @@ const (
 // FreeEtcd gives back the space of the etcd of a cluster that is served, by its namespace, and says what was done.
 type FreeEtcd func(ctx context.Context, namespace string) (done string, err error)
 
-// Add adds the controller of Updates to a manager of the management plane.
-func Add(mgr manager.Manager, freeEtcd FreeEtcd) error {
-	err := builder.ControllerManagedBy(mgr).Named("updates").For(&v1alpha1.Update{}).Complete(&updates{api: mgr.GetClient(), freeEtcd: freeEtcd, now: time.Now, began: time.Now()})
+// Add adds the controller of Updates to a manager of the management plane. A function says what is to be done before
+// machines can be of a release; it says nothing if nothing is.
+func Add(mgr manager.Manager, freeEtcd FreeEtcd, unbuilt func(release.Release) string) error {
+	err := builder.ControllerManagedBy(mgr).Named("updates").For(&v1alpha1.Update{}).Complete(&updates{api: mgr.GetClient(), freeEtcd: freeEtcd, unbuilt: unbuilt, now: time.Now, began: time.Now()})
 	if err != nil {
 		return fmt.Errorf("adding the controller of updates: %w", err)
 	}
@@ -51,6 +53,7 @@ func Add(mgr manager.Manager, freeEtcd FreeEtcd) error {
 type updates struct {
 	api      client.Client
 	freeEtcd FreeEtcd
+	unbuilt  func(release.Release) string
 	now      func() time.Time
 	began    time.Time
 }
@@ -134,7 +137,7 @@ func (r *updates) free(ctx context.Context, u *v1alpha1.Update) decision {
 
 // look reads what the next step depends on.
 func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
-	is := facts{began: r.began}
+	is := facts{began: r.began, unbuilt: r.unbuilt}
 	if u.Phase() != v1alpha1.UpdateInProgress {
 		return is, nil
 	}

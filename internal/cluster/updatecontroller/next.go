@@ -55,6 +55,8 @@ type facts struct {
 	older string
 	// began is when the service did: before, no change had an effect.
 	began time.Time
+	// unbuilt says what is to be done before machines can be of a release; nil if nothing is of any.
+	unbuilt func(release.Release) string
 }
 
 // late reports whether a change that was made at a moment should have had its effect by now.

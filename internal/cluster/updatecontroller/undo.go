@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,28 +34,45 @@ func changeRollout(g *v1alpha1.NodeGroup, name string, asked v1alpha1.UpdateRoll
 	g.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: name, Force: asked.Force, KeepCurrent: asked.KeepCurrent || asked.Undo, Before: now}
 }
 
-// begin says whether an update can change its target.
+// begin says whether an update can change its target. A node group that asked for a version that it cannot have would have
+// no machine made or repaired until somebody changed it.
 func begin(u *v1alpha1.Update, is facts) decision {
-	switch rollout := u.Spec.Change.Rollout; {
-	case rollout == nil:
-	case rollout.Undo && !canUndo(is.group):
+	rollout := u.Spec.Change.Rollout
+	if rollout == nil {
+		return decision{step: stepApply}
+	}
+	if rollout.Undo && !canUndo(is.group) {
 		return fail(codeNotPermitted, "nothing is known of what node group %s was of before: no update has rolled it out", u.Spec.NodeGroup)
-	case rollout.Version != "":
-		if err := fits(rollout.Version, is.cluster); err != nil {
-			return fail(codeNotPermitted, "node group %s stays as it is: %s", u.Spec.NodeGroup, err)
-		}
+	}
+	minor := rollout.Version
+	if rollout.Undo && minor == "" {
+		minor = is.group.Spec.Rollout.Before.Version
+	}
+	if minor == "" {
+		return decision{step: stepApply}
+	}
+	if err := fits(minor, is); err != nil {
+		return fail(codeNotPermitted, "node group %s stays as it is: %s", u.Spec.NodeGroup, err)
 	}
 	return decision{step: stepApply}
 }
 
-// fits returns why machines of a minor cannot be of a cluster, if they cannot. A cluster that has not said what it runs
-// is not judged.
-func fits(minor string, cluster *v1alpha1.Cluster) error {
+// fits returns why machines of a minor cannot be of a cluster, or not be made on this host, if they cannot. A cluster that
+// has not said what it runs is not judged.
+func fits(minor string, is facts) error {
 	wanted, err := release.All().OfMinor(minor)
-	if err != nil || cluster == nil || cluster.Status.Version == "" {
+	if err != nil {
 		return err
 	}
-	plane, err := release.All().OfMinor(release.Minor(cluster.Status.Version))
+	if is.unbuilt != nil {
+		if missing := is.unbuilt(wanted); missing != "" {
+			return errors.New(missing)
+		}
+	}
+	if is.cluster == nil || is.cluster.Status.Version == "" {
+		return nil
+	}
+	plane, err := release.All().OfMinor(release.Minor(is.cluster.Status.Version))
 	if err != nil {
 		return nil //nolint:nilerr // the cluster runs a release that is not known here; its node groups say so
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // A rollout that fails is undone by another update, if that was asked for, and by one however often the service is
@@ -133,6 +134,23 @@ func TestUndoName(t *testing.T) {
 		}
 		if names[undo] = true; len(name) <= 58 && undo != name+"-undo" {
 			t.Errorf("%s is undone by %s", name, undo)
+		}
+	}
+}
+
+// A version of which no machine can be made on this host is refused with the command that builds it, before the group asks for it;
+// so is going back to one.
+func TestRolloutsToAMinorThatIsNotBuilt(t *testing.T) {
+	t.Parallel()
+	for name, asks := range map[string]*v1alpha1.UpdateRollout{"forth": {Version: "1.37"}, "back": {Undo: true}} {
+		u, g := newUpdate("u1", v1alpha1.UpdateChange{Rollout: asks}), newGroup(2, 2)
+		g.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: "u0", Before: &v1alpha1.NodeGroupBefore{Version: "1.37"}}
+		d := next(u, facts{cluster: newCluster(), group: g, unbuilt: func(of release.Release) string { return of.Minor() + " is not built: run make kubernetes" }}, start)
+		if want := "node group web stays as it is: 1.37 is not built: run make kubernetes"; d.step != stepFail || d.code != codeNotPermitted || d.message != want {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if d := next(u, facts{cluster: newCluster(), group: g}, start); d.step != stepApply {
+			t.Errorf("%s, where it is built: %+v", name, d)
 		}
 	}
 }
