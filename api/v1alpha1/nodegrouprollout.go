@@ -89,6 +89,11 @@ type NodeGroupRolloutStatus struct {
 	// Message explains the failure.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// Returned says that the group has had its size again since the rollout failed or was stopped: its additional machines are gone. Before that
+	// no machine that the rollout made is protected from scale-in.
+	// +optional
+	Returned bool `json:"returned,omitempty"`
 }
 
 // RolloutPhase is a phase of a rollout.

@@ -112,6 +112,7 @@ func (r *groups) rollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine)
 	}
 	if !inRollout(group) {
 		status.Draining = nil
+		status.Returned = status.Returned || returns(group) && count(machines) <= desired
 		return plan.Step{Size: desired}, nil
 	}
 	policy, err := r.policy(group)

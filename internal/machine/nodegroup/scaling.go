@@ -17,13 +17,20 @@ import (
 	"muster.dev/muster/internal/machine/power"
 )
 
-// scalable are the machines of a group as a plan sees them. Machines of a deleted group are not protected.
+// scalable are the machines of a group as a plan sees them. Machines of a deleted group are not protected, nor are those of a
+// rollout that came to nothing before the additional ones are gone.
 func scalable(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Machine {
 	observed := observeIn(group, machines)
 	for i := range observed {
-		observed[i].Protected = machines[i].Spec.ProtectedFromScaleIn && group.DeletionTimestamp.IsZero()
+		observed[i].Protected = machines[i].Spec.ProtectedFromScaleIn && group.DeletionTimestamp.IsZero() && !(returns(group) && machines[i].Spec.Rollout == group.Spec.Rollout.ID)
 	}
 	return observed
+}
+
+// returns reports whether a group has additional machines of a rollout that failed or was stopped.
+func returns(group *v1alpha1.NodeGroup) bool {
+	rollout, status := group.Spec.Rollout, group.Status.Rollout
+	return rollout != nil && status != nil && status.ID == rollout.ID && (status.Code != "" || rollout.Stopped) && !status.Returned
 }
 
 // resumed drops what the suspended processes of a group would do.

@@ -174,3 +174,40 @@ func TestSuspendedProcesses(t *testing.T) {
 	change([]string{v1alpha1.ProcessTerminate}, 1, 2)
 	change(nil, 1, 1)
 }
+
+// A group whose new machines are protected has its size again after a rollout that failed or was stopped: what the rollout made in
+// addition goes. Afterwards protection is as before.
+func TestProtectedMachinesOfAFailedRolloutGo(t *testing.T) {
+	for name, end := range map[string]func(*v1alpha1.NodeGroup){
+		"failed":  func(g *v1alpha1.NodeGroup) { g.Status.Rollout.Code = codeEviction },
+		"stopped": func(g *v1alpha1.NodeGroup) { g.Spec.Rollout.Stopped = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			group, old, fresh := newTestGroup(1), newTestMachine(), newTestMachine()
+			group.Spec.AutoScaling = &v1alpha1.AutoScaling{ProtectNewMachines: true}
+			group.Spec.Rollout, group.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Phase: v1alpha1.RolloutUpgrade, Outdated: 1, Total: 1}
+			end(group)
+			fresh.Name, fresh.UID, fresh.Spec.Rollout = "i-fresh", "fresh-uid", "u1"
+			for _, m := range []*v1alpha1.Machine{old, fresh} {
+				m.Spec.NodeGroupUID, m.Spec.ProtectedFromScaleIn, m.Status.Phase = group.UID, true, v1alpha1.MachineReady
+			}
+			w := newWorld(t, newTestCluster(), group, old, fresh)
+			for range 3 {
+				mustReconcile(t, w.groups(), "workers")
+			}
+			if living := w.living(t); len(living) != 1 || living[0].Name != id {
+				t.Fatalf("%d machines", len(living))
+			}
+			if !w.group(t).Status.Rollout.Returned {
+				t.Errorf("%+v", w.group(t).Status.Rollout)
+			}
+			w.scale(t, 2)
+			mustReconcile(t, w.groups(), "workers")
+			w.scale(t, 1)
+			mustReconcile(t, w.groups(), "workers")
+			if living := w.living(t); len(living) != 2 {
+				t.Errorf("%d machines: a protected one is gone", len(living))
+			}
+		})
+	}
+}
