@@ -52,7 +52,7 @@ func hold(disk *os.Root, program string) error {
 	for _, name := range drill.Held() {
 		path := bootreport.HeldPrefix + name
 		if name != program {
-			if err := disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := removeFrom(disk, path); err != nil {
 				return fmt.Errorf("letting %s run: %w", name, err)
 			}
 			continue
@@ -74,11 +74,21 @@ func openOn(disk *os.Root, path string) (*os.File, error) {
 	return disk.OpenFile(path, os.O_CREATE|os.O_WRONLY|unix.O_NONBLOCK, 0o600)
 }
 
+// removeFrom removes a file of a drill from a machine's disk. A directory with something in it is no file of a drill: the machine's root
+// has made it, and lives with it.
+func removeFrom(disk *os.Root, path string) error {
+	err := disk.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	return err
+}
+
 // fillDisk takes all space of a machine's disk, or gives it back. The blocks are reserved in the machine's file system and
 // not written, so that the sparse file of the disk, and with it the host's disk, does not grow.
 func fillDisk(dir statedir.Dir, id string, disk *os.Root, full bool) error {
 	if !full {
-		if err := disk.Remove(bootreport.FillerPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeFrom(disk, bootreport.FillerPath); err != nil {
 			return fmt.Errorf("giving back the space of machine %s: %w", id, err)
 		}
 		return nil

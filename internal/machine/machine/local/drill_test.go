@@ -19,6 +19,7 @@ func TestDrillsOnAHostileDisk(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	for name, put := range map[string]func(path string) error{
 		"a named pipe": func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"a directory":  func(path string) error { return os.MkdirAll(filepath.Join(path, "in"), 0o700) },
 		"a link":       func(path string) error { return os.Symlink(outside, path) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +44,12 @@ func TestDrillsOnAHostileDisk(t *testing.T) {
 			}
 			if err := hold(disk, ""); err != nil {
 				t.Errorf("the drill does not end: %v", err)
+			}
+			if err := os.Rename(path, filepath.Join(dir, bootreport.FillerPath)); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			if err := fillDisk("", "i-0123456789abcdef0", disk, false); err != nil {
+				t.Errorf("a full disk does not end: %v", err)
 			}
 		})
 	}
