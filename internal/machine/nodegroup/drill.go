@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/machine/drill"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/power"
+	"muster.dev/muster/internal/plane/readiness"
 )
 
 // drillAgain is how often it is made sure that a machine has what a drill gives it: a machine that boots lost it.
@@ -24,13 +25,13 @@ const drillAgain = 5 * time.Second
 // reports true if nothing else is to be done for the machine now.
 func (t *turn) drill(ctx context.Context) (wait time.Duration, ends bool, err error) {
 	m, now := t.m, t.Now()
-	step := drill.Next(m.Spec.Drill, m.Status.Drill, now)
-	switch step {
+	happened := false
+	switch drill.Next(m.Spec.Drill, m.Status.Drill, now) {
 	case drill.Nothing:
 		return 0, false, nil
 	case drill.Begin:
 		if _, err := t.driller(); err != nil {
-			return 0, false, t.failed(m, "DrillFailed", err)
+			return 0, false, t.drillFailed(m.Spec.Drill.Kind, err)
 		}
 		m.Status.Drill = &v1alpha1.MachineDrillStatus{Kind: m.Spec.Drill.Kind, Began: m.Spec.Drill.Began}
 		t.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrillBegan", "Drill", "drill %s begins, until %s", m.Spec.Drill.Kind, m.Spec.Drill.Ends.UTC().Format(time.RFC3339))
@@ -41,13 +42,13 @@ func (t *turn) drill(ctx context.Context) (wait time.Duration, ends bool, err er
 		}
 		return min(drillAgain, m.Spec.Drill.Ends.Sub(now)), false, nil
 	case drill.Happen:
-		if err := t.happen(ctx, m.Spec.Drill.Kind); err != nil {
-			return 0, false, t.failed(m, "DrillFailed", err)
+		if happened, err = t.happen(ctx, m.Spec.Drill.Kind); err != nil {
+			return 0, true, t.drillFailed(m.Spec.Drill.Kind, err)
 		}
 	case drill.End:
 	}
 	if err := t.affect(ctx, drill.Effect{}); err != nil {
-		return 0, false, err
+		return 0, happened, err // the status notes first that it has happened
 	}
 	m.Status.Drill.EndedAt = new(metav1.NewTime(now.Truncate(time.Second)))
 	t.recorder.Eventf(m, nil, corev1.EventTypeNormal, "DrillEnded", "Drill", "drill %s has ended", m.Status.Drill.Kind)
@@ -66,22 +67,30 @@ func (t *turn) affect(ctx context.Context, effect drill.Effect) error {
 		err = driller.Drill(ctx, t.m.Name, effect)
 	}
 	if err != nil {
-		return t.failed(t.m, "DrillFailed", fmt.Errorf("drill %s: %w", t.m.Status.Drill.Kind, err))
+		return t.drillFailed(t.m.Status.Drill.Kind, err)
 	}
 	return nil
 }
 
-// happen does what a drill announced. Each can be done again: a machine that is shut down is not shut down twice, and
-// boots only when the drill's end is noted.
-func (t *turn) happen(ctx context.Context, kind v1alpha1.DrillKind) error {
+// drillFailed says of a drill why it is not as it should be: by an Event, too, since the condition of a machine that is Ready says
+// nothing of it.
+func (t *turn) drillFailed(kind v1alpha1.DrillKind, err error) error {
+	err = fmt.Errorf("drill %s: %w", kind, err)
+	t.recorder.Eventf(t.m, nil, corev1.EventTypeWarning, "DrillFailed", "Drill", "%s", readiness.Shorten(err.Error()))
+	return t.failed(t.m, "DrillFailed", err)
+}
+
+// happen does what a drill announced, and reports whether that is anything. Each can be done again: a machine that is shut down
+// is not shut down twice, and boots only when the drill's end is noted.
+func (t *turn) happen(ctx context.Context, kind v1alpha1.DrillKind) (happened bool, err error) {
 	switch kind {
 	case v1alpha1.DrillSpotInterruption:
-		return t.interrupt(ctx)
+		return true, t.interrupt(ctx)
 	case v1alpha1.DrillMaintenance, v1alpha1.DrillReboot:
-		return power.Halt(ctx, t.provider, t.m, t.Now())
+		return true, power.Halt(ctx, t.provider, t.m, t.Now())
 	case v1alpha1.DrillRebalance, v1alpha1.DrillStop, v1alpha1.DrillDiskFull, v1alpha1.DrillNoNetwork, v1alpha1.DrillKubelet, v1alpha1.DrillContainerd:
 	}
-	return nil
+	return false, nil
 }
 
 // interrupt terminates the machine as an interrupted Spot Instance is: no pod is waited for.

@@ -14,6 +14,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/drill"
+	"muster.dev/muster/internal/machine/power"
 )
 
 // drilled is a provider whose machines can be in trouble.
@@ -132,5 +133,38 @@ func TestDrillThatCannotBe(t *testing.T) {
 	_, err := reconcileOnce(t, r, id)
 	if err == nil || !strings.Contains(err.Error(), "run pods") && errors.Unwrap(err) == nil || w.machine(t).Status.Drill != nil {
 		t.Errorf("%v, %+v", err, w.machine(t).Status.Drill)
+	}
+}
+
+// A drill that cannot be carried out, such as a full disk that is the host's, says so, and the machine does all else: it is stopped
+// when its spec says that, and its drill ends as soon as that can be.
+func TestDrillsThatFailKeepNothingElse(t *testing.T) {
+	w, r, _ := drilledWorld(t)
+	w.drills(t, v1alpha1.DrillDiskFull, time.Minute)
+	fail := func() {
+		w.faults.fail("Drill", 1)
+		_, _ = reconcileOnce(t, r, id)
+	}
+	for range 3 {
+		fail()
+	}
+	if events := strings.Join(w.events.list, "\n"); !strings.Contains(events, "Warning DrillFailed: drill disk-full: made to fail") {
+		t.Errorf("events:\n%s", events)
+	}
+	w.setPower(t, stop)
+	for range 3 {
+		fail()
+	}
+	want(t, w.machine(t), v1alpha1.MachineStopped, v1alpha1.ReasonStopped)
+	w.now = w.now.Add(time.Minute)
+	fail()
+	w.setPower(t, start)
+	fail()
+	if m := w.machine(t); m.Status.Drill.EndedAt != nil || power.Was(m) != "" {
+		t.Errorf("it has ended at %v, and is %q", m.Status.Drill.EndedAt, power.Was(m))
+	}
+	mustReconcile(t, r, id)
+	if m := w.machine(t); m.Status.Drill.EndedAt == nil {
+		t.Error("it does not end")
 	}
 }

@@ -34,14 +34,14 @@ type turn struct {
 }
 
 // run has the machine run or not, as its spec says, and do its part in the cluster, in the trouble of its drill if it has
-// one. It returns when to look again, or 0.
+// one. A drill that cannot be carried out keeps nothing else from it. It returns when to look again, or 0.
 func (t *turn) run(ctx context.Context) (time.Duration, error) {
 	drilled, ends, err := t.drill(ctx)
-	if err != nil || ends {
+	if ends {
 		return drilled, err
 	}
-	again, err := t.live(ctx)
-	return soonest(drilled, again), err
+	again, failed := t.live(ctx)
+	return soonest(drilled, again), errors.Join(err, failed)
 }
 
 // live has the machine run or not, as its spec says, and do its part in the cluster. It returns when to look again, or 0.
