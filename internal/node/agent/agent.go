@@ -118,7 +118,7 @@ func (a *agent) prepare() (err error) {
 	if a.reports, err = bootreport.Create(filepath.Join("/", bootreport.Path)); err != nil {
 		a.log.Warn("the host cannot be told what keeps this machine from becoming a node", "error", err)
 	}
-	if err := forgetDrills(); err != nil {
+	if err := forgetDrills(diskRoot); err != nil {
 		a.log.Warn("a drill that has ended may go on here", "error", err)
 	}
 	if err := sweep("", a.config); err != nil {

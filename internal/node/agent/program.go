@@ -48,7 +48,7 @@ const (
 // keep runs the program until the context ends.
 func (a *agent) keep(ctx context.Context, p *program) {
 	pause, short := firstPause, 0
-	for mayRun(ctx, a.log, p.name) {
+	for mayRun(ctx, a.log, diskRoot, p.name) {
 		started := time.Now()
 		well := time.AfterFunc(goodRun, func() {
 			a.over(bootreport.ProgramFails)
@@ -97,7 +97,7 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	running, ends := context.WithCancel(ctx)
 	defer ends()
 	select {
-	case <-held(running, p.name):
+	case <-held(running, diskRoot, p.name):
 		a.stop(pid, ended)
 		return errHeld
 	case status := <-ended:

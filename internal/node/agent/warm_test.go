@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/node/bootreport"
+	"muster.dev/muster/internal/node/imds"
+)
+
+// pooled is a metadata service for a machine of an Auto Scaling group, whose state may change.
+type pooled struct {
+	launched
+
+	mutex sync.Mutex
+	state string
+}
+
+func (p *pooled) Lookup(address netip.Addr) (imds.Instance, error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	instance, err := p.launched.Lookup(address)
+	instance.Scaled, instance.Lifecycle = true, p.state
+	return instance, err
+}
+
+func (p *pooled) becomes(state string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.state = state
+}
+
+// A machine of a warm pool reports that it has booted, waits until it is in service, and hears what it is told by then. A machine
+// that is in service at once makes no report.
+func TestEntersService(t *testing.T) {
+	disk := diskOf(t)
+	reported := func() string {
+		root, err := os.OpenRoot(disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = root.Close() }()
+		report, _ := bootreport.Read(root)
+		return report.Reason
+	}
+	p, a := &pooled{}, newAgent(t)
+	a.metadata = imds.NewClient(serveMetadata(t, imds.ServerConfig{Directory: p}))
+	var err error
+	if a.reports, err = bootreport.Create(filepath.Join(disk, bootreport.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if !entersService(t.Context(), a) || reported() != "" {
+		t.Fatalf("in service, it reports %q", reported())
+	}
+	p.becomes("Warmed:Running")
+	ctx, end := context.WithCancel(t.Context())
+	entered := make(chan bool, 1)
+	go func() { entered <- entersService(ctx, a) }()
+	for deadline := time.Now().Add(patience); reported() != bootreport.Warmed; <-time.After(warmInterval) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not report that it has booted")
+		}
+	}
+	select {
+	case <-entered:
+		t.Fatal("it does not wait")
+	case <-time.After(3 * warmInterval):
+	}
+	p.set([]byte{0x1f, 0x8b, 0}) // which nothing can be made of: it goes on with what it was told before
+	p.becomes("")
+	select {
+	case goes := <-entered:
+		if !goes || reported() != "" {
+			t.Errorf("goes on: %v, and reports %q", goes, reported())
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not go on")
+	}
+	if told := a.heard.userData; len(told) != 3 {
+		t.Errorf("it has heard %q", told)
+	}
+	p.becomes("Warmed:Stopped")
+	end()
+	if entersService(ctx, a) {
+		t.Error("it enters service on a machine that ends")
+	}
+}
