@@ -118,14 +118,14 @@ func (c *upgradeCommand) run(ctx context.Context, plan func(context.Context, *ki
 	if err != nil {
 		return err
 	}
-	update, err := c.inProgress(ctx, p, u)
+	update, other, err := c.inProgress(ctx, p, u)
 	did := "goes on"
 	switch {
 	case err != nil:
 		return err
 	case update != nil:
 		u.wanted = u.version(update)
-	case u.wanted == "" || u.done:
+	case u.wanted == "" || u.done && (!other || u.queued == nil):
 		return c.unchanged(u)
 	default:
 		if update, did, err = c.ask(ctx, p, u); err != nil {
@@ -143,24 +143,36 @@ func (c *upgradeCommand) run(ctx context.Context, plan func(context.Context, *ki
 	return c.document(kinds.Updates(), update)
 }
 
-// inProgress is the Update in progress that brings the object to the wanted version; nil if there is none. Without
-// --version it is an upgrade to whatever version.
-func (c *upgradeCommand) inProgress(ctx context.Context, p *kinds.Client, u *upgrade) (*v1alpha1.Update, error) {
+// inProgress is the Update in progress that brings the object to the wanted version in the end: the last of those that change its
+// version; nil if there is none. Without --version it is an upgrade to whatever version. Other reports that the last one brings it to
+// another version, or back.
+func (c *upgradeCommand) inProgress(ctx context.Context, p *kinds.Client, u *upgrade) (update *v1alpha1.Update, other bool, err error) {
 	var all v1alpha1.UpdateList
 	if err := p.ReadAll(ctx, &all, client.InNamespace(u.of.GetNamespace())); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for i := range all.Items {
-		update := &all.Items[i]
-		if !u.isOf(update) || update.Phase() != v1alpha1.UpdateInProgress {
+		of := &all.Items[i]
+		if !u.isOf(of) || of.Phase() != v1alpha1.UpdateInProgress || u.version(of) == "" && !goesBack(of) {
 			continue
 		}
-		to, upgrades := u.version(update), update.Spec.Type == v1alpha1.UpdateVersion || update.Spec.Type == v1alpha1.UpdateAddon
-		if to != "" && (to == c.version || c.version == "" && upgrades) {
-			return update, nil
+		if update == nil || of.CreationTimestamp.After(update.CreationTimestamp.Time) || of.CreationTimestamp.Equal(&update.CreationTimestamp) && of.Name > update.Name {
+			update = of
 		}
 	}
-	return nil, nil
+	if update == nil {
+		return nil, false, nil
+	}
+	to, upgrades := u.version(update), update.Spec.Type == v1alpha1.UpdateVersion || update.Spec.Type == v1alpha1.UpdateAddon
+	if to != "" && (to == c.version || c.version == "" && upgrades) {
+		return update, false, nil
+	}
+	return nil, true, nil
+}
+
+// goesBack reports whether an Update takes a node group back to what it was of before.
+func goesBack(update *v1alpha1.Update) bool {
+	return update.Spec.Change.Rollout != nil && update.Spec.Change.Rollout.Undo
 }
 
 // ask has the API make an Update, and reads it. Where the API refuses one because another is in progress, it is made as

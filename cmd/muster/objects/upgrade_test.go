@@ -235,6 +235,43 @@ func TestUpgradeJoins(t *testing.T) {
 	}
 }
 
+// Of several updates that wait for each other the last one says what the node group becomes: an upgrade to another version is queued
+// behind it, also one to the version that the group still has.
+func TestUpgradeIsQueuedBehindTheLast(t *testing.T) {
+	t.Parallel()
+	rollout := func(name string, age time.Duration, asks v1alpha1.UpdateRollout) *v1alpha1.Update {
+		return newUpdate(name, age, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateVersion, NodeGroup: "default", Change: v1alpha1.UpdateChange{Rollout: &asks}}, v1alpha1.UpdateStatus{})
+	}
+	first, second := rollout("u9", time.Hour, v1alpha1.UpdateRollout{Version: "1.37"}), rollout("u2", time.Minute, v1alpha1.UpdateRollout{Version: "1.36"})
+	back := rollout("u1", time.Second, v1alpha1.UpdateRollout{Undo: true})
+	for _, c := range []struct {
+		name, line, says string
+		there            []client.Object
+	}{
+		{"nothing is in progress", "--version 1.36", "unchanged: it is at 1.36\n", nil},
+		{"it is about to leave", "--version 1.36", "upgrade from 1.36 to 1.36 is queued: update ", []client.Object{first}},
+		{"the last goes on", "--version 1.36", "upgrade from 1.36 to 1.36 goes on: update u2\n", []client.Object{first, second}},
+		{"the first is not the last", "--version 1.37", "upgrade from 1.36 to 1.37 is queued: update ", []client.Object{first, second}},
+		{"the last takes it back", "--version 1.36", "upgrade from 1.36 to 1.36 is queued: update ", []client.Object{first, second, back}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			objects := upgradeWorld()
+			for _, o := range c.there {
+				objects = append(objects, o.DeepCopyObject().(client.Object))
+			}
+			b, eks, command := upgradeOf(t, interceptor.Funcs{}, objects...)
+			eks.refusal = &eksclient.Error{Code: inUse, Message: "another one"}
+			if err := b.Run(t.Context(), command(), append([]string{"nodegroup", "default"}, strings.Fields(c.line)...)...); err != nil {
+				t.Fatal(err)
+			}
+			if said := b.Out.String(); !strings.HasPrefix(said, "nodegroup.muster.dev/default "+c.says) {
+				t.Errorf("it says %q, want %q", said, c.says)
+			}
+		})
+	}
+}
+
 // Documents have the Update, or the object if there is nothing to do.
 func TestUpgradePrintsDocuments(t *testing.T) {
 	t.Parallel()
