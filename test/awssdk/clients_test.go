@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -37,6 +38,7 @@ func clients() []client {
 			return sqs.NewFromConfig(config, func(o *sqs.Options) { o.DisableMessageChecksumValidation = true })
 		}}, // of messages that were never sent
 		{service: "events", make: func(config aws.Config) any { return eventbridge.NewFromConfig(config) }},
+		{service: "pricing", make: func(config aws.Config) any { return pricing.NewFromConfig(config) }},
 		{service: "sts", make: func(config aws.Config) any { return sts.NewFromConfig(config) }},
 		{service: "iam", make: func(config aws.Config) any { return iam.NewFromConfig(config) }, unions: map[reflect.Type]any{
 			reflect.TypeFor[types.PolicyIdentifier](): &types.PolicyIdentifierMemberPolicyArn{},

@@ -79,6 +79,7 @@ func Services() []Service {
 		{Name: "logs", Actions: logsActions(), Resources: logsResources()},
 		{Name: "sqs", Actions: sqsActions(), Resources: sqsResources()},
 		{Name: "events", Actions: eventsActions(), Resources: eventsResources()},
+		{Name: "pricing", Actions: pricingActions()},
 		{Name: "sts", Actions: stsActions(), Resources: stsResources()},
 		{Name: "iam", Actions: iamActions(), Resources: iamResources()},
 	}

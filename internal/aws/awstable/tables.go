@@ -42,6 +42,7 @@ var services = map[string]func() *awsshape.Service{
 	"iam":               load("iam"),
 	"kms":               load("kms"),
 	"logs":              load("logs"),
+	"pricing":           load("pricing"),
 	"sqs":               load("sqs"),
 	"ssm":               load("ssm"),
 	"sts":               load("sts"),

@@ -47,6 +47,8 @@ func LimitsOf(service, action string) Limits {
 		return l
 	case "sqs":
 		return Limits{Least: 1, Most: 1000, Default: 1000, name: "MaxResults", code: "InvalidParameterValue"}
+	case "pricing":
+		return Limits{Least: 1, Most: 100, Default: 100, name: "MaxResults", code: "InvalidParameterException"}
 	case "events":
 		return Limits{Least: 1, Most: 100, Default: 100, name: "limit", code: "ValidationException", front: true}
 	case "ssm":

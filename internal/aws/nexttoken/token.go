@@ -107,6 +107,8 @@ func codeOf(service string) string {
 		return "ValidationException"
 	case "kms":
 		return "InvalidMarkerException"
+	case "pricing":
+		return "InvalidNextTokenException"
 	case "ecr", "eks", "logs":
 		return "InvalidParameterException"
 	case "elasticfilesystem":

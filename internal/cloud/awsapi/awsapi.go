@@ -26,6 +26,7 @@ import (
 	"muster.dev/muster/internal/cloud/eksauth"
 	"muster.dev/muster/internal/cloud/elasticfilesystem"
 	"muster.dev/muster/internal/cloud/kms"
+	"muster.dev/muster/internal/cloud/pricing"
 	"muster.dev/muster/internal/cloud/scalingcontroller"
 	"muster.dev/muster/internal/cloud/ssm"
 	"muster.dev/muster/internal/cluster/insight"
@@ -149,6 +150,9 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	if err := ssm.Register(front, account); err != nil {
+		return err
+	}
+	if err := pricing.Register(front, account); err != nil {
 		return err
 	}
 	if err := registerEvents(front, account, c); err != nil {

@@ -41,8 +41,9 @@ func anything() target { return target{resource: "*"} }
 
 // The services, as policies and signatures name them.
 const (
-	apiIAM = "iam"
-	apiSTS = "sts"
+	apiIAM     = "iam"
+	apiSTS     = "sts"
+	apiPricing = "pricing"
 )
 
 type mode int

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/iamfault"
+	awsregion "muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/aws/sigv4"
 )
 
@@ -100,13 +102,14 @@ func (s *Service) came(r *http.Request, now time.Time) admitted {
 }
 
 // scoped reports whether a signature is for a service and a region that it is in. STS and IAM may be signed for the
-// global region everywhere.
+// global region everywhere, and the price list for the regions that AWS has it in.
 func (s *Service) scoped(signed sigv4.Signed, service string) error {
 	if signed.Service != service {
 		return iamfault.Errorf(iamfault.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", service)
 	}
-	global := service == apiSTS || service == apiIAM
-	if signed.Region != s.config.Region && (!global || signed.Region != globalRegion) {
+	global := (service == apiSTS || service == apiIAM) && signed.Region == globalRegion
+	priced := service == apiPricing && slices.Contains(awsregion.PricePlaces(), signed.Region)
+	if signed.Region != s.config.Region && !global && !priced {
 		return iamfault.Errorf(iamfault.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
 			"set AWS_REGION to it, as `muster env` does.", signed.Region, s.config.Region)
 	}

@@ -161,6 +161,28 @@ func TestASignatureIsGoodForItsServiceAlone(t *testing.T) {
 	}
 }
 
+// AWS has its price list in three regions, and clients sign for one of them wherever they are.
+func TestThePriceListIsSignedForOneOfItsRegions(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, service := range []string{"pricing", "zoo"} {
+		w.others[service] = http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+			_, err := w.service.Admit(r, service, nil)
+			_, _ = fmt.Fprint(answer, err)
+		})
+	}
+	for _, c := range []struct{ service, region, told string }{
+		{"pricing", "us-east-1", "<nil>"},
+		{"pricing", "eu-central-1", "<nil>"},
+		{"pricing", region, "<nil>"},
+		{"pricing", "eu-west-2", "Credential should be scoped to a valid region, not 'eu-west-2'"},
+		{"zoo", "eu-central-1", "Credential should be scoped to a valid region"},
+	} {
+		if _, told := w.ask(w.admin(), c.service, c.region, "/", "", time.Now(), nil); !strings.Contains(told, c.told) {
+			t.Errorf("%s signed for %s: %s, want %s", c.service, c.region, told, c.told)
+		}
+	}
+}
+
 // The log has one line for each request, with the caller that the gate found.
 func TestTheLogSaysWhoAsked(t *testing.T) {
 	w := newWorld(t, nil)

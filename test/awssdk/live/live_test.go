@@ -27,6 +27,7 @@ func tables() []struct {
 		{"elasticfilesystem", efsActions()},
 		{"sqs", sqsActions()},
 		{"events", eventsActions()},
+		{"pricing", pricingActions()},
 		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
 		{"arc-zonal-shift", zonalShiftActions()}, // before what leaves an update of the cluster behind
 		{"eks", slices.Concat(addonActions(), authorityActions())},

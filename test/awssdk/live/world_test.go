@@ -26,6 +26,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
@@ -59,6 +60,7 @@ type world struct {
 	iam         *iam.Client
 	sqs         *sqs.Client
 	events      *eventbridge.Client
+	pricing     *pricing.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
 }
@@ -109,6 +111,7 @@ func (w *world) as(c aws.Config) *world {
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
 	other.sqs, other.events = sqs.NewFromConfig(c), eventbridge.NewFromConfig(c)
+	other.pricing = pricing.NewFromConfig(c)
 	other.ecr, other.efs, other.zonal = ecr.NewFromConfig(c), efs.NewFromConfig(c), arczonalshift.NewFromConfig(c)
 	other.ssm, other.kms, other.logs, other.iam = ssm.NewFromConfig(c), kms.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c), iam.NewFromConfig(c)
 	return &other

@@ -27,6 +27,7 @@ func services() []service {
 		{name: "logs", client: "cloudwatchlogs", protocol: "awsjson1.1", operations: strings.Fields(logs)},
 		{name: "sqs", client: "sqs", protocol: "awsjson1.0"},
 		{name: "events", client: "eventbridge", protocol: "awsjson1.1", operations: strings.Fields(events)},
+		{name: "pricing", client: "pricing", protocol: "awsjson1.1"},
 		{name: "sts", client: "sts", protocol: "query", operations: strings.Fields(sts), identity: true},
 		{name: "iam", client: "iam", protocol: "query", operations: strings.Fields(iam), identity: true, beyond: map[string]string{"ListAccessKeysOutput": "UserName"}},
 	}
