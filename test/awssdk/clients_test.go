@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/fis"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -39,6 +40,7 @@ func clients() []client {
 		}}, // of messages that were never sent
 		{service: "events", make: func(config aws.Config) any { return eventbridge.NewFromConfig(config) }},
 		{service: "pricing", make: func(config aws.Config) any { return pricing.NewFromConfig(config) }},
+		{service: "fis", make: func(config aws.Config) any { return fis.NewFromConfig(config) }},
 		{service: "sts", make: func(config aws.Config) any { return sts.NewFromConfig(config) }},
 		{service: "iam", make: func(config aws.Config) any { return iam.NewFromConfig(config) }, unions: map[reflect.Type]any{
 			reflect.TypeFor[types.PolicyIdentifier](): &types.PolicyIdentifierMemberPolicyArn{},

@@ -80,6 +80,7 @@ func Services() []Service {
 		{Name: "sqs", Actions: sqsActions(), Resources: sqsResources()},
 		{Name: "events", Actions: eventsActions(), Resources: eventsResources()},
 		{Name: "pricing", Actions: pricingActions()},
+		{Name: "fis", Actions: fisActions(), Resources: fisResources()},
 		{Name: "sts", Actions: stsActions(), Resources: stsResources()},
 		{Name: "iam", Actions: iamActions(), Resources: iamResources()},
 	}

@@ -60,7 +60,7 @@ func refused(t Target, reason string) error {
 		if t.Service == "elasticfilesystem" {
 			return awsfault.Errorf("BadRequest", "%s", reason)
 		}
-		if t.Service == "arc-zonal-shift" {
+		if t.Service == "arc-zonal-shift" || t.Service == "fis" {
 			return awsfault.Errorf("ValidationException", "%s", reason)
 		}
 		return awsfault.Errorf("InvalidRequestException", "%s", reason)

@@ -39,6 +39,7 @@ var services = map[string]func() *awsshape.Service{
 	"eks-auth":          load("eks-auth"),
 	"events":            load("events"),
 	"elasticfilesystem": load("elasticfilesystem"),
+	"fis":               load("fis"),
 	"iam":               load("iam"),
 	"kms":               load("kms"),
 	"logs":              load("logs"),

@@ -46,6 +46,7 @@ var codesOf = map[string]codes{
 	"logs":              {"InvalidParameterException", "TooManyTagsException"},
 	"sqs":               {"InvalidParameterValue", "InvalidParameterValue"},
 	"events":            {"ValidationException", "LimitExceededException"},
+	"fis":               {"ValidationException", "ServiceQuotaExceededException"},
 	"ssm":               {"ValidationException", "TooManyTagsError"},
 }
 

@@ -175,6 +175,8 @@ func Mismatch(service string) *awsfault.Error {
 		return awsfault.Errorf("IdempotentParameterMismatch", text)
 	case "eks":
 		return awsfault.Errorf("InvalidRequestException", text)
+	case "fis":
+		return awsfault.Errorf("ConflictException", text)
 	default:
 		return awsfault.Errorf("InvalidParameterValue", text)
 	}
@@ -186,8 +188,11 @@ func Terminated() *awsfault.Error {
 }
 
 func badCode(service string) string {
-	if service == "ec2" {
+	switch service {
+	case "ec2":
 		return "InvalidParameterValue"
+	case "fis":
+		return "ValidationException"
 	}
 	return "InvalidParameterException"
 }

@@ -34,7 +34,7 @@ func LimitsOf(service, action string) Limits {
 		return l
 	case "eks":
 		return Limits{Least: 1, Most: 100, Default: 100, name: "maxResults", code: "InvalidParameterException"}
-	case "arc-zonal-shift":
+	case "arc-zonal-shift", "fis":
 		return Limits{Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true}
 	case "autoscaling":
 		l := Limits{Least: 1, Most: 100, Default: 50, name: "MaxRecords", code: "ValidationError"}

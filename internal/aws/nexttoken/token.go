@@ -103,7 +103,7 @@ func codeOf(service string) string {
 	switch service {
 	case "ec2", "autoscaling", "ssm":
 		return "InvalidNextToken"
-	case "arc-zonal-shift":
+	case "arc-zonal-shift", "fis":
 		return "ValidationException"
 	case "kms":
 		return "InvalidMarkerException"

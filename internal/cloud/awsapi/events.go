@@ -14,12 +14,13 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/instance"
 	"muster.dev/muster/internal/cloud/events"
+	"muster.dev/muster/internal/cloud/fis"
 	"muster.dev/muster/internal/cloud/queuestore"
 	"muster.dev/muster/internal/cloud/sqs"
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
-// registerEvents adds the actions of SQS and EventBridge, and has the bus watch instances.
+// registerEvents adds the actions of SQS, EventBridge and FIS, has the bus watch instances, and brings experiments forward.
 func registerEvents(front *awsfront.Front, account awsresource.Account, c Config) error {
 	queues, err := sqs.New(sqs.Config{
 		Account: account, Store: queuestore.New(c.Queues, time.Now), Now: time.Now,
@@ -34,11 +35,26 @@ func registerEvents(front *awsfront.Front, account awsresource.Account, c Config
 		return err
 	}
 	bus.Register(front)
+	experiments, err := fis.New(fis.Config{Account: account, AccountID: awsaccount.DefaultID, Role: roleOf(c.Identity), State: instance.StateName, Log: c.Log, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	experiments.Register(front)
 	if c.Run != nil {
 		c.Run(func(ctx context.Context) { queues.Sweep(ctx, c.Log) })
 		c.Run(bus.Watch)
+		c.Run(experiments.Watch)
 	}
 	return nil
+}
+
+// roleOf asks IAM about the roles of experiments.
+func roleOf(identity *identityservice.Service) fis.Role {
+	return func(ctx context.Context, use fis.Use) error {
+		return identityservice.CheckRole(ctx, identity, identityservice.RoleOfService{
+			Role: use.Role, Service: fis.Principal, Source: use.Experiment, Action: use.Action, Resource: use.Resource, Conditions: use.Conditions,
+		})
+	}
 }
 
 // deliver has a rule's message sent by EventBridge.

@@ -77,6 +77,9 @@ func (w *world) named(service, name string) string {
 	if service == "events" && strings.EqualFold(name, "resourceARN") {
 		return "arn:aws:events:" + w.config.Region + ":" + account + ":rule/live"
 	}
+	if service == "fis" && strings.EqualFold(name, "resourceArn") {
+		return "arn:aws:fis:" + w.config.Region + ":" + account + ":experiment/EXPLIVE"
+	}
 	for _, known := range []struct{ suffix, value string }{
 		{"ResourceIdentifier", "arn:aws:eks:" + w.config.Region + ":" + account + ":cluster/" + first},
 		{"ZonalShiftId", "0b1c2d3e-4f50-4172-8394-a5b6c7d8e9f0"},
@@ -125,7 +128,7 @@ func (w *world) named(service, name string) string {
 func TestDenied(t *testing.T) {
 	w := newWorld(t)
 	nobody := w.nobody()
-	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs, "arc-zonal-shift": nobody.zonal, "sqs": nobody.sqs, "events": nobody.events, "pricing": nobody.pricing}
+	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs, "arc-zonal-shift": nobody.zonal, "sqs": nobody.sqs, "events": nobody.events, "pricing": nobody.pricing, "fis": nobody.fis}
 	for _, name := range answered() {
 		t.Run(name, func(t *testing.T) {
 			service, action, _ := strings.Cut(name, ":")
@@ -212,7 +215,14 @@ func (w *world) set(service string, m *awsshape.Member, v reflect.Value) {
 		}
 		w.set(service, &awsshape.Member{Name: strings.TrimSuffix(m.Name, "s"), Shape: m.Shape.Item}, item)
 	case reflect.Map:
-		v.Set(reflect.ValueOf(map[string]string{"live": "x"}))
+		item := reflect.New(v.Type().Elem()).Elem()
+		if item.Kind() == reflect.Struct {
+			w.fill(service, m.Shape.Item, item)
+		} else {
+			item.SetString("x")
+		}
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("live"), item)
 	case reflect.Struct:
 		w.fill(service, m.Shape, v)
 	}
@@ -226,7 +236,7 @@ func TestDeniedIsAskedOfAll(t *testing.T) {
 		asked[service] = true
 	}
 	for _, service := range slices.Sorted(maps.Keys(asked)) {
-		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem", "arc-zonal-shift", "sqs", "events", "pricing"}, service) {
+		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem", "arc-zonal-shift", "sqs", "events", "pricing", "fis"}, service) {
 			t.Errorf("%s has no client here", service)
 		}
 	}

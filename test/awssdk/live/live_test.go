@@ -28,6 +28,7 @@ func tables() []struct {
 		{"sqs", sqsActions()},
 		{"events", eventsActions()},
 		{"pricing", pricingActions()},
+		{"fis", fisActions()},
 		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
 		{"arc-zonal-shift", zonalShiftActions()}, // before what leaves an update of the cluster behind
 		{"eks", slices.Concat(addonActions(), authorityActions())},

@@ -16,8 +16,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/fis"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
@@ -60,6 +64,22 @@ func TestServicesByTheirNames(t *testing.T) {
 		},
 		"ssm": func() error {
 			_, err := ssm.NewFromConfig(c).GetParameters(t.Context(), &ssm.GetParametersInput{Names: []string{"x"}})
+			return err
+		},
+		"sqs": func() error {
+			_, err := sqs.NewFromConfig(c).ListQueues(t.Context(), &sqs.ListQueuesInput{})
+			return err
+		},
+		"events": func() error {
+			_, err := eventbridge.NewFromConfig(c).ListRules(t.Context(), &eventbridge.ListRulesInput{})
+			return err
+		},
+		"fis": func() error {
+			_, err := fis.NewFromConfig(c).ListExperiments(t.Context(), &fis.ListExperimentsInput{})
+			return err
+		},
+		"pricing": func() error {
+			_, err := pricing.NewFromConfig(c).GetProducts(t.Context(), &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2")})
 			return err
 		},
 		"kms": func() error { _, err := kms.NewFromConfig(c).ListKeys(t.Context(), &kms.ListKeysInput{}); return err },

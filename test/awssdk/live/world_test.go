@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/fis"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -61,6 +62,7 @@ type world struct {
 	sqs         *sqs.Client
 	events      *eventbridge.Client
 	pricing     *pricing.Client
+	fis         *fis.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
 }
@@ -111,7 +113,7 @@ func (w *world) as(c aws.Config) *world {
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
 	other.sqs, other.events = sqs.NewFromConfig(c), eventbridge.NewFromConfig(c)
-	other.pricing = pricing.NewFromConfig(c)
+	other.pricing, other.fis = pricing.NewFromConfig(c), fis.NewFromConfig(c)
 	other.ecr, other.efs, other.zonal = ecr.NewFromConfig(c), efs.NewFromConfig(c), arczonalshift.NewFromConfig(c)
 	other.ssm, other.kms, other.logs, other.iam = ssm.NewFromConfig(c), kms.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c), iam.NewFromConfig(c)
 	return &other
