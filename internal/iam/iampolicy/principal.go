@@ -21,7 +21,7 @@ type Directory interface {
 
 func parsePrincipals(n node) ([]Principal, error) {
 	if n.kind == textNode && n.text == "*" {
-		return []Principal{{Anyone, "*"}}, nil
+		return []Principal{{Kind: Anyone}}, nil
 	}
 	if n.kind != objectNode || len(n.fields) == 0 {
 		return nil, n.wrong(`it must be "*" or an object with AWS, Service or Federated`)

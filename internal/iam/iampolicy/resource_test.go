@@ -116,3 +116,14 @@ func TestKeysThatDifferInCapitals(t *testing.T) {
 		t.Errorf("of one value: %+v", d)
 	}
 }
+
+// Everybody is written as it was read: Terraform waits until the policy of a queue is the one that it has set.
+func TestEverybodyIsWrittenAsItWasRead(t *testing.T) {
+	for _, principal := range []string{`"*"`, `{"AWS":"*"}`, `{"AWS":["*","111122223333"]}`} {
+		text := statement(`"Effect":"Deny","Principal":` + principal + `,"Action":"sqs:*","Resource":"arn:aws:sqs:us-east-1:000000000000:jobs"`)
+		written, err := parse(t, iampolicy.OfResource, text).Text()
+		if want := strings.Replace(principal, "111122223333", "arn:aws:iam::111122223333:root", 1); err != nil || !strings.Contains(written, `"Principal":`+want) {
+			t.Errorf("%s is written as %s, %v", principal, written, err)
+		}
+	}
+}

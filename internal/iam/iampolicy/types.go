@@ -68,7 +68,9 @@ const (
 
 // Principal is one principal of a trust policy.
 type Principal struct {
-	Kind  PrincipalKind
+	Kind PrincipalKind
+	// Value is as it was written. That of Anyone is "*" if it was written as {"AWS": "*"}, and empty if as "*": Terraform
+	// takes the one for another policy than the other.
 	Value string
 }
 

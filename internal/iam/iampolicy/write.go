@@ -61,7 +61,11 @@ func (d Document) Text() (string, error) {
 	return string(raw), err
 }
 
-func principals(all []Principal) map[string]words {
+// principals are a text or an object, as they were written.
+func principals(all []Principal) any {
+	if len(all) == 1 && all[0] == (Principal{Kind: Anyone}) {
+		return "*"
+	}
 	by := map[string]words{}
 	for _, p := range all {
 		kind, value := "AWS", p.Value
