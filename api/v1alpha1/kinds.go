@@ -38,6 +38,7 @@ func Kinds() []Kind {
 	return []Kind{
 		{Object: &Cluster{}, List: &ClusterList{}, Namespaced: true, Described: true},
 		{Object: &NodeGroup{}, List: &NodeGroupList{}, Namespaced: true, Described: true},
+		{Object: &FargateProfile{}, List: &FargateProfileList{}, Namespaced: true, Described: true},
 		{Object: &Addon{}, List: &AddonList{}, Namespaced: true, Described: true},
 		{Object: &Update{}, List: &UpdateList{}, Namespaced: true, Described: true},
 		{Object: &ZonalShift{}, List: &ZonalShiftList{}, Namespaced: true, Described: true},

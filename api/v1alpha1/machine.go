@@ -78,6 +78,8 @@ type Machine struct {
 // +kubebuilder:validation:XValidation:rule="has(self.metadataOptions) == has(oldSelf.metadataOptions)",message="metadataOptions cannot be changed; replace the machine",fieldPath=".metadataOptions"
 // +kubebuilder:validation:XValidation:rule="!has(self.drill) || self.provider != 'simulated'",message="simulated machines run no programs, and have no drills",fieldPath=".drill"
 // +kubebuilder:validation:XValidation:rule="has(self.marketType) == has(oldSelf.marketType)",message="marketType cannot be changed; replace the machine",fieldPath=".marketType"
+// +kubebuilder:validation:XValidation:rule="has(self.fargate) == has(oldSelf.fargate)",message="fargate cannot be changed; replace the machine",fieldPath=".fargate"
+// +kubebuilder:validation:XValidation:rule="!has(self.fargate) || has(self.clusterName) && !has(self.nodeGroup)",message="a machine of a pod names its cluster, and no node group",fieldPath=".fargate"
 // +kubebuilder:validation:XValidation:rule="has(self.reservation) == has(oldSelf.reservation)",message="reservation cannot be changed; replace the machine",fieldPath=".reservation"
 type MachineSpec struct {
 	// ClusterName is the spec.name of the Cluster that the machine joins. It is empty for an instance of EC2's RunInstances whose user data
@@ -261,11 +263,20 @@ type MachineSpec struct {
 	// +optional
 	ProtectedFromScaleIn bool `json:"protectedFromScaleIn,omitempty"`
 
+	// Fargate is the pod that the machine was made for, on Fargate. Such a machine takes no other pod.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fargate cannot be changed; replace the machine"
+	Fargate *MachineFargate `json:"fargate,omitempty"`
+
 	// ScalingGroup is the AutoScalingGroup that the machine is a member of. A machine of a node group has none.
 	//
 	// +optional
 	ScalingGroup *MachineScalingGroup `json:"scalingGroup,omitempty"`
 }
+
+// Rendered reports whether Muster renders the machine's user data: that of a machine of a node group or of Fargate.
+func (s MachineSpec) Rendered() bool { return s.NodeGroup != "" || s.Fargate != nil }
 
 // TakesPods reports whether pods are bound to the machine's node, so that they are evicted before it goes.
 func (s MachineSpec) TakesPods() bool { return s.Provider.Can(RunPods) || s.SimulatePods }

@@ -41,6 +41,7 @@ var machineFields = map[string]machineField{
 	"userData":         {one: "AAAA", other: "AAAB"},
 	"metadataOptions":  {one: "{httpPutResponseHopLimit: 1}", other: "{httpPutResponseHopLimit: 2}"},
 	"marketType":       {one: "spot", other: "on-demand"},
+	"fargate":          {one: "{profile: a, profileUID: b, podNamespace: a, podName: a, podUID: a, milliCPU: 250, memoryMiB: 512}", other: "{profile: a, profileUID: b, podNamespace: a, podName: a, podUID: b, milliCPU: 250, memoryMiB: 512}", with: "clusterName"},
 	"reservation":      {one: "{id: r-0123456789abcdef0}", other: "{id: r-0123456789abcdef0, index: 1}"},
 	"tags":             {one: "{a: b}", other: "{a: c}", changeable: true},
 
@@ -132,6 +133,7 @@ const (
 	oldProfile     = `{apiVersion: muster.dev/v1alpha1, kind: IAMInstanceProfile, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:instance-profile/a", created: "2026-01-01T00:00:00Z", profileID: AIPAAAAAAAAAAAAAAAAAA}}`
 	oldPolicy      = `{apiVersion: muster.dev/v1alpha1, kind: IAMPolicy, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:policy/a", created: "2026-01-01T00:00:00Z", updated: "2026-01-01T00:00:00Z", policyID: ANPAAAAAAAAAAAAAAAAAA, defaultVersion: v1, versions: [{id: v1, document: "{}", created: "2026-01-01T00:00:00Z"}]}}`
 	oldIssuer      = `{apiVersion: muster.dev/v1alpha1, kind: IAMOpenIDConnectProvider, metadata: {name: "000000000000.a.b"}, spec: {account: "000000000000", url: a.b, arn: "arn:aws:iam::000000000000:oidc-provider/a.b", created: "2026-01-01T00:00:00Z"}}`
+	oldPods        = `{apiVersion: muster.dev/v1alpha1, kind: FargateProfile, metadata: {name: a}, spec: {name: a, clusterName: a, podExecutionRoleARN: "arn:aws:iam::000000000000:role/a", selectors: [{namespace: a}]}}`
 	oldPoint       = `{apiVersion: muster.dev/v1alpha1, kind: AccessPoint, metadata: {name: fsap-0123456789abcdef0}, spec: {fileSystemID: fs-0123456789abcdef0, path: /a, clusterName: a}}`
 	oldSnapshot    = `{apiVersion: muster.dev/v1alpha1, kind: VolumeSnapshot, metadata: {name: fssnap-0123456789abcdef0}, spec: {fileSystemID: fs-0123456789abcdef0, sourceVolume: a, clusterName: a}}`
 	oldSecurity    = `{apiVersion: muster.dev/v1alpha1, kind: SecurityGroup, metadata: {name: sg-0123456789abcdef0}, spec: {vpcID: vpc-0123456789abcdef0, groupName: a, description: a, clusterName: a}}`
@@ -188,6 +190,11 @@ func TestFixedFields(t *testing.T) {
 		{"association: namespace", oldAssociation, `{spec: {namespace: b}}`, "namespace"},
 		{"association: service account", oldAssociation, `{spec: {serviceAccount: b}}`, "serviceAccount"},
 		{"association: role", oldAssociation, `{spec: {roleARN: "arn:aws:iam::000000000000:role/b"}}`, ""},
+		{"Fargate profile: cluster", oldPods, `{spec: {clusterName: b}}`, "clusterName"},
+		{"Fargate profile: role", oldPods, `{spec: {podExecutionRoleARN: "arn:aws:iam::000000000000:role/b"}}`, "podExecutionRoleARN"},
+		{"Fargate profile: selectors", oldPods, `{spec: {selectors: [{namespace: b}]}}`, "selectors"},
+		{"Fargate profile: subnets", oldPods, `{spec: {subnetIDs: [subnet-0123456789abcdef0]}}`, "subnetIDs"},
+		{"Fargate profile: tags", oldPods, `{spec: {tags: {a: b}}}`, ""},
 		{"access point: file system", oldPoint, `{spec: {fileSystemID: fs-0123456789abcdef1}}`, "fileSystemID"},
 		{"access point: path", oldPoint, `{spec: {path: /b}}`, "path"},
 		{"access point: cluster", oldPoint, `{spec: {clusterName: b}}`, "clusterName"},

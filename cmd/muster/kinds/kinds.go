@@ -94,7 +94,7 @@ func (k Kind) Word() string {
 
 // Kinds returns every kind that "muster get" knows.
 func Kinds() []Kind {
-	return []Kind{Clusters(), NodeGroups(), Addons(), PodIdentityAssociations(), Updates(), Machines(), AutoScalingGroups(), FileSystems(), nodes(), SigningRequests()}
+	return []Kind{Clusters(), NodeGroups(), FargateProfiles(), Addons(), PodIdentityAssociations(), Updates(), Machines(), AutoScalingGroups(), FileSystems(), nodes(), SigningRequests()}
 }
 
 // FindKind returns the kind that goes by a name: singular, plural, short or qualified.
@@ -128,7 +128,7 @@ func (k Kind) OfOneCluster() bool {
 
 // InNamespace reports whether the objects of a kind are in the namespace of their cluster, in the management plane.
 func (k Kind) InNamespace() bool {
-	return slices.Contains([]string{"nodegroup", "addon", "update"}, k.Singular)
+	return slices.Contains([]string{"nodegroup", "fargateprofile", "addon", "update"}, k.Singular)
 }
 
 // Clusters is the kind Cluster.

@@ -50,6 +50,7 @@ func (g *getCommand) command() *cobra.Command {
   clusters     (cluster)         the clusters of the account, their versions and addresses
   nodegroups   (nodegroup, ng)   groups of like machines
   addons       (addon)           EKS add-ons of clusters
+  fargateprofiles (fargateprofile, fp)                    which pods have a machine each
   podidentityassociations (podidentityassociation, pia)   which service accounts have which IAM roles; named by id or NAMESPACE/NAME
   updates      (update)          changes of clusters, node groups and add-ons that were accepted, and how far they are
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
@@ -96,7 +97,7 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 }
 
 func kindNames() string {
-	return "clusters, nodegroups, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, nodes, csr"
+	return "clusters, nodegroups, fargateprofiles, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, nodes, csr"
 }
 
 // kindAndNames reads KIND NAME... or KIND/NAME...

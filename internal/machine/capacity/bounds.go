@@ -35,7 +35,7 @@ func (host Bounds) Machine(instanceType string) Bounds {
 	all := host.Machines()
 	alone := Bounds{Memory: all.Memory - host.reserved(), PIDs: all.PIDs / aloneShare}
 	memory := host.Memory
-	if kind, err := instancetype.Find(instanceType); err == nil {
+	if kind, err := instancetype.OfMachine(instanceType); err == nil {
 		memory = kind.MemoryBytes()
 	}
 	return Bounds{Memory: min(alone.Memory, memory), PIDs: min(alone.PIDs, memory/memoryOfProcess)}

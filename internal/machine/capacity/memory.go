@@ -53,7 +53,7 @@ type Host struct {
 // Claim adds the node of a machine of an instance type.
 func (h *Host) Claim(instanceType string) {
 	cpus, memory := h.CPUs, h.Memory
-	if kind, err := instancetype.Find(instanceType); err == nil {
+	if kind, err := instancetype.OfMachine(instanceType); err == nil {
 		cpus, memory = kind.VCPUs, kind.MemoryBytes()
 	}
 	h.Nodes++

@@ -59,7 +59,7 @@ func (o *Offer) Take(instanceType string) error {
 
 // promised is what a machine of an instance type has for itself.
 func promised(instanceType string) (memory int64, vcpus int) {
-	if kind, err := instancetype.Find(instanceType); err == nil {
+	if kind, err := instancetype.OfMachine(instanceType); err == nil {
 		return kind.MemoryBytes(), kind.VCPUs
 	}
 	return leastMemory, 1

@@ -25,7 +25,7 @@ type shape struct {
 
 // shapeOf is the shape of an instance type.
 func shapeOf(name string) shape {
-	kind, err := instancetype.Find(name)
+	kind, err := instancetype.OfMachine(name)
 	if err != nil {
 		return shape{}
 	}

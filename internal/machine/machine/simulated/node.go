@@ -66,7 +66,7 @@ func capacityOf(record machine.Record, told registration) corev1.ResourceList {
 		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
 		corev1.ResourcePods:             *resource.NewQuantity(int64(told.maxPods), resource.DecimalSI),
 	}
-	if kind, err := instancetype.Find(record.Type); err == nil {
+	if kind, err := instancetype.OfMachine(record.Type); err == nil {
 		capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(kind.VCPUs), resource.DecimalSI)
 		capacity[corev1.ResourceMemory] = *resource.NewQuantity(kind.MemoryBytes(), resource.BinarySI)
 	}
