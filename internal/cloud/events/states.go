@@ -97,6 +97,9 @@ func (b *Bus) look(ctx context.Context) error {
 	now, zones, drills := notified{map[string]string{}, map[string]string{}}, map[string]string{}, map[string]*v1alpha1.MachineDrill{}
 	for i := range machines.Items {
 		m := &machines.Items[i]
+		if m.Spec.Fargate != nil { // no instance of EC2's
+			continue
+		}
 		now.States[m.Name] = b.State(m)
 		if drills[m.Name] = announces(m); drills[m.Name] != nil {
 			now.Announced[m.Name] = drills[m.Name].Began.UTC().Format(time.RFC3339Nano)

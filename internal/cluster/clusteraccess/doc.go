@@ -6,6 +6,7 @@
 //
 //	First ──► the creator and the cluster's own node role, which it makes: an entry each, once, recorded in ConfigMap muster-first-access
 //	NodeRoles.Prepare ──► a group's role: found, its instance profile found or made, its entry made
+//	NodeRoles.PrepareFargate ──► a pod execution role: the same, with an entry of type FARGATE_LINUX
 //	NodeRoles.Leave ──► the account's node role, in a cluster of an earlier version: its entry removed, once, when nothing in the cluster has the role
 //	NodeRoles.Check ──► the machine's own credentials ──► a token ──► TokenReview by the authenticator ──► a node, or which rule refused
 //	Admitted ──► entries, mappings, aws-auth, the identity service: something changed, so machines are checked again

@@ -19,13 +19,19 @@ func uses(ctx context.Context, management client.Reader, role *v1alpha1.IAMRoleS
 	var groups v1alpha1.NodeGroupList
 	var machines v1alpha1.MachineList
 	var profiles v1alpha1.IAMInstanceProfileList
-	if err := errors.Join(management.List(ctx, &groups), management.List(ctx, &machines), management.List(ctx, &profiles)); err != nil {
+	var pods v1alpha1.FargateProfileList
+	if err := errors.Join(management.List(ctx, &groups), management.List(ctx, &pods), management.List(ctx, &machines), management.List(ctx, &profiles)); err != nil {
 		return "", fmt.Errorf("looking for machines with the role %s: %w", role.Name, err)
 	}
 	for i := range groups.Items {
 		g := &groups.Items[i]
 		if name := g.Role(); counts(g.Namespace) && (name == role.Name || name == role.ARN) {
 			return fmt.Sprintf("node group %s of cluster %s has the role", g.Spec.Name, g.Namespace), nil
+		}
+	}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; counts(p.Namespace) && p.Spec.PodExecutionRoleARN == role.ARN {
+			return fmt.Sprintf("Fargate profile %s of cluster %s has the role", p.Spec.Name, p.Namespace), nil
 		}
 	}
 	carried := map[string]string{}

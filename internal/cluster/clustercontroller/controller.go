@@ -50,7 +50,9 @@ func (r *Refusal) Error() string { return r.Message }
 const (
 	ReasonDeleting        = "Deleting"
 	ReasonNodeGroupsExist = "NodeGroupsExist"
-	ReasonFailed          = "Failed"
+	// ReasonFargateProfilesExist is of a cluster that is to be deleted and has Fargate profiles.
+	ReasonFargateProfilesExist = "FargateProfilesExist"
+	ReasonFailed               = "Failed"
 )
 
 const (
@@ -149,6 +151,14 @@ func (r *clusters) keeps(ctx context.Context, object *v1alpha1.Cluster) (reason,
 	if len(groups.Items) > 0 {
 		return ReasonNodeGroupsExist, fmt.Sprintf("it is deleted once its node groups are: %s. Delete them, or all at once with `muster delete cluster %s --cascade`",
 			some(groups.Items, func(g v1alpha1.NodeGroup) string { return g.Spec.Name }), object.Spec.Name), nil
+	}
+	var profiles v1alpha1.FargateProfileList
+	if err := r.live.List(ctx, &profiles, client.InNamespace(object.Namespace)); err != nil {
+		return "", "", fmt.Errorf("listing the Fargate profiles of cluster %s: %w", object.Spec.Name, err)
+	}
+	if len(profiles.Items) > 0 {
+		return ReasonFargateProfilesExist, fmt.Sprintf("it is deleted once its Fargate profiles are: %s. Delete them, or all at once with `muster delete cluster %s --cascade`",
+			some(profiles.Items, func(p v1alpha1.FargateProfile) string { return p.Spec.Name }), object.Spec.Name), nil
 	}
 	var machines v1alpha1.MachineList
 	if err := r.live.List(ctx, &machines); err != nil {

@@ -73,6 +73,9 @@ func (s Statement) warnings(path string, variables bool) []Warning {
 // PodsService is the principal by which EKS gives roles to pods.
 const PodsService = "pods.eks.amazonaws.com"
 
+// FargateService is the principal by which EKS gives pod execution roles to machines of Fargate.
+const FargateService = "eks-fargate-pods.amazonaws.com"
+
 // givesPods reports whether a statement lets EKS give a role to pods, which is with the cluster as its source, and a
 // condition key is about that.
 func (s Statement) givesPods(key string) bool {

@@ -71,6 +71,7 @@ func (m *Machines) Lookup(id string) (Instance, bool) {
 	}
 	return Instance{
 		Profile: machine.Spec.InstanceProfile, PrivateDNSName: machine.Status.NodeName, Cluster: machine.Spec.ClusterName,
+		Fargate: machine.Spec.Fargate != nil,
 	}, true
 }
 

@@ -28,6 +28,17 @@ type Instance struct {
 	PrivateDNSName string
 	// Cluster is the name of the cluster that it was launched for; empty for an instance of no cluster.
 	Cluster string
+	// Fargate reports whether the instance was made for a pod on Fargate. Its role is a pod execution role, and its sessions
+	// have the name of its node, as on EKS.
+	Fargate bool
+}
+
+// service is the service whose principal the role of the instance must let in.
+func (i Instance) service() string {
+	if i.Fargate {
+		return iampolicy.FargateService
+	}
+	return serviceEC2
 }
 
 // principal is the owner of the credentials that signed something, as they are now.
@@ -177,7 +188,7 @@ func rooted(s *Service, state *State, session Session, now time.Time) error {
 		if !ok {
 			return invalidToken("the role %s of the instance %s does not exist any more", session.RootRole, session.RootInstance)
 		}
-		if err := s.trustsInstances(role, now); err != nil {
+		if err := s.trustsInstances(role, instance, now); err != nil {
 			return invalidToken("%v", err)
 		}
 		return nil

@@ -123,7 +123,7 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	case instance.PrivateDNSName == "":
 		return keyservice.RoleCredentials{}, unknown(keyservice.CodeNotYet, "the instance %s has no private DNS name yet", instanceID)
 	}
-	if err := s.trustsInstances(role, now); err != nil {
+	if err := s.trustsInstances(role, instance, now); err != nil {
 		return keyservice.RoleCredentials{}, unknown(iamfault.AccessDenied, "%v", err)
 	}
 	s.issuedMu.Lock()
@@ -131,8 +131,12 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	if c, ok := s.issued[instanceID]; ok && c.roleID == role.ID && c.InstanceProfileID == profile.ID && now.Before(c.Expiration.Add(-renewBefore)) {
 		return c.RoleCredentials, nil
 	}
+	named := instanceID
+	if instance.Fargate {
+		named = instance.PrivateDNSName
+	}
 	session, token, err := s.issue(Session{
-		PrincipalID: role.ID, Name: instanceID, Instance: instanceID, RootInstance: instanceID, RootRole: role.ID,
+		PrincipalID: role.ID, Name: named, Instance: instanceID, RootInstance: instanceID, RootRole: role.ID,
 	}, instanceSession, now)
 	if err != nil {
 		return keyservice.RoleCredentials{}, err
@@ -153,9 +157,10 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 }
 
 // trustsInstances reports whether instances may have a role: to get credentials, and to use those that they have.
-func (s *Service) trustsInstances(role iam.Role, now time.Time) error {
-	if err := s.trusts(role, iampolicy.Caller{Service: serviceEC2}, "sts:AssumeRole", nil, now); err != nil {
-		return fmt.Errorf("the trust policy of the role %s does not let %s assume it: %w", role.Name, serviceEC2, err)
+func (s *Service) trustsInstances(role iam.Role, instance Instance, now time.Time) error {
+	service := instance.service()
+	if err := s.trusts(role, iampolicy.Caller{Service: service}, "sts:AssumeRole", nil, now); err != nil {
+		return fmt.Errorf("the trust policy of the role %s does not let %s assume it: %w", role.Name, service, err)
 	}
 	return nil
 }

@@ -71,13 +71,15 @@ type instance struct{ profile, name, cluster string }
 type instances struct {
 	mu  sync.Mutex
 	all map[string]instance
+	// fargate are the ids of those that were made for a pod on Fargate.
+	fargate map[string]bool
 }
 
 func (i *instances) Lookup(id string) (identityservice.Instance, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	found, ok := i.all[id]
-	return identityservice.Instance{Profile: found.profile, PrivateDNSName: found.name, Cluster: found.cluster}, ok
+	return identityservice.Instance{Profile: found.profile, PrivateDNSName: found.name, Cluster: found.cluster, Fargate: i.fargate[id]}, ok
 }
 
 func (i *instances) set(id string, to instance) {

@@ -46,9 +46,7 @@ func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]by
 			Kubelet: nodeconfig.Kubelet{Flags: []string{"--node-labels=" + nodeLabels(m)}},
 			Join:    nodeconfig.Join{Token: token, InstanceRole: m.Spec.InstanceProfile != ""},
 		}
-		if taints := nodeTaints(m); len(taints) > 0 {
-			spec.Kubelet.Config = map[string]any{"registerWithTaints": taints}
-		}
+		spec.Kubelet.Config = kubeletConfig(m)
 		own, err := nodeconfig.Marshal(spec)
 		if err != nil {
 			return nil, err
@@ -61,6 +59,25 @@ func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]by
 		}
 		return bounded(append(parts, userdata.Part{MediaType: nodeconfig.MediaType, Content: own}))
 	}, nil
+}
+
+// kubeletConfig is what a machine's kubelet is told beside what follows from the cluster; nil if that is nothing.
+//
+// A machine of Fargate takes its one pod. Of its memory the kubelet has what Fargate adds to what the pod asks for, 256 MiB:
+// 100 are kept free by eviction (package render), and the rest is reserved, so that the pod's request always fits.
+func kubeletConfig(m *v1alpha1.Machine) map[string]any {
+	config := map[string]any{}
+	if taints := nodeTaints(m); len(taints) > 0 {
+		config["registerWithTaints"] = taints
+	}
+	if m.Spec.Fargate != nil {
+		config["maxPods"] = 1
+		config["kubeReserved"] = map[string]any{"cpu": "0", "memory": "156Mi"}
+	}
+	if len(config) == 0 {
+		return nil
+	}
+	return config
 }
 
 // bounded joins parts, and compresses them if they are too long for user data otherwise.
@@ -84,7 +101,10 @@ func bounded(parts []userdata.Part) ([]byte, error) {
 
 // nodeLabels are the labels that the node registers with, as a value of the kubelet's flag.
 func nodeLabels(m *v1alpha1.Machine) string {
-	labels := map[string]string{v1alpha1.LabelNodeGroup: v1alpha1.NodeGroupSlug(m.Spec.NodeGroup)}
+	labels := map[string]string{}
+	if m.Spec.NodeGroup != "" {
+		labels[v1alpha1.LabelNodeGroup] = v1alpha1.NodeGroupSlug(m.Spec.NodeGroup)
+	}
 	maps.Copy(labels, m.Spec.Labels.Strings())
 	maps.Copy(labels, nodegroupspec.ManagedLabels(m, ami.OfMachine(m)))
 	pairs := make([]string, 0, len(labels))

@@ -133,6 +133,28 @@ func TestUserData(t *testing.T) {
 	}
 }
 
+// A machine of Fargate takes one pod, and its kubelet leaves the pod all that it requests.
+func TestUserDataOfFargate(t *testing.T) {
+	raw, err := writeUserData(t, &v1alpha1.Machine{Spec: v1alpha1.MachineSpec{
+		ClusterName: "test", Provider: v1alpha1.ProviderLocal, InstanceProfile: "eks-pods", Labels: v1alpha1.NodeLabels{"eks.amazonaws.com/compute-type": "fargate"},
+		Fargate: &v1alpha1.MachineFargate{PodName: "web"},
+	}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, spec := readUserData(t, raw)
+	want := nodeconfig.Kubelet{
+		Flags:  []string{"--node-labels=eks.amazonaws.com/compute-type=fargate"},
+		Config: map[string]any{"maxPods": int64(1), "kubeReserved": map[string]any{"cpu": "0", "memory": "156Mi"}},
+	}
+	if diff := cmp.Diff(want, spec.Kubelet); diff != "" || !spec.Join.InstanceRole {
+		t.Errorf("NodeConfig (-want +got):\n%s", diff)
+	}
+	if pods := Pods(raw, "fargate-250-512"); pods != 1 {
+		t.Errorf("it has addresses for %d pods", pods)
+	}
+}
+
 // What the launch template says comes first, so that it cannot send the machine elsewhere; flags come together.
 func TestUserDataOfLaunchTemplate(t *testing.T) {
 	theirs := `Content-Type: multipart/mixed; boundary=B

@@ -53,6 +53,8 @@ type LaunchRequest struct {
 	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on
 	// it.
 	HopLimit int `json:"hopLimit,omitempty"`
+	// NamePrefix begins the private DNS name of a new instance; empty but for machines of Fargate.
+	NamePrefix string `json:"namePrefix,omitempty"`
 	// SubnetID is the subnet that a new instance gets an address in; empty for the first one that has an address left.
 	// It stays in it.
 	SubnetID string `json:"subnetID,omitempty"`

@@ -176,7 +176,7 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	}
 	domain := s.config.Region.Domain()
 	record := Record{
-		ID: id, PrivateIP: grant.Address, PrivateDNSName: PrivateDNSName(grant.Address, domain), Domain: domain,
+		ID: id, PrivateIP: grant.Address, PrivateDNSName: request.NamePrefix + PrivateDNSName(grant.Address, domain), Domain: domain,
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Spot: request.Spot, Lifecycle: request.Lifecycle,

@@ -41,7 +41,7 @@ func (r *machines) isLast(ctx context.Context, m *v1alpha1.Machine) (bool, error
 	for i := range all.Items {
 		switch o := &all.Items[i]; {
 		case !r.ours(o):
-		case o.Spec.WarmPool != "": // it has no node, or leaves it
+		case o.Spec.WarmPool != "", o.Spec.Fargate != nil: // it has no node, or leaves it; a machine of Fargate takes no other pod
 			going[o.Name] = true
 		case o.DeletionTimestamp.IsZero():
 			return false, nil

@@ -57,7 +57,7 @@ func (r *machines) launch(
 	var instance machine.Instance
 	instance, err = func() (machine.Instance, error) {
 		data := m.Spec.UserData
-		if m.Spec.NodeGroup != "" {
+		if m.Spec.Rendered() {
 			rendered, err := r.UserData(m, revealed)
 			if err != nil {
 				return was, fmt.Errorf("rendering the user data: %w", err)
@@ -70,7 +70,7 @@ func (r *machines) launch(
 			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot, Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
 			OwnIDs:   nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
 			HostRoot: allowed, SimulatePods: m.Spec.SimulatePods,
-			PodSubnetIDs: r.Network.PodSubnetIDs(),
+			PodSubnetIDs: r.Network.PodSubnetIDs(), NamePrefix: namePrefix(m),
 		}
 		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it
 			request.SubnetID = ids[0]
@@ -97,6 +97,14 @@ func (r *machines) launch(
 	kind, reason, note := launchNote(m, was, instance)
 	r.recorder.Eventf(m, nil, kind, reason, "Launch", "%s", note)
 	return instance, 0, nil
+}
+
+// namePrefix begins the private DNS name of a machine: fargate- on Fargate, as on EKS.
+func namePrefix(m *v1alpha1.Machine) string {
+	if m.Spec.Fargate == nil {
+		return ""
+	}
+	return v1alpha1.FargateNodePrefix
 }
 
 // launchNote is the Event of a launch that succeeded.
@@ -134,7 +142,7 @@ func (r *machines) securityGroups(m *v1alpha1.Machine) []string {
 	switch {
 	case len(m.Spec.SecurityGroupIDs) > 0:
 		return m.Spec.SecurityGroupIDs
-	case m.Spec.NodeGroup != "" && r.Network.SecurityGroupID != "":
+	case m.Spec.Rendered() && r.Network.SecurityGroupID != "":
 		return []string{r.Network.SecurityGroupID}
 	}
 	return []string{v1alpha1.DefaultSecurityGroupID(r.Network.VPCID)}

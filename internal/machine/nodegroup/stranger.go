@@ -37,7 +37,7 @@ type strangers struct{ parts }
 // The forms of names that EC2 gives instances (EC2's user guide, "EC2 instance hostnames and domains"), and of their
 // ids.
 var (
-	byAddress  = regexp.MustCompile(`^ip(-[0-9]{1,3}){4}\.(ec2\.internal|[a-z0-9-]+\.compute\.internal)$`)
+	byAddress  = regexp.MustCompile(`^(fargate-)?ip(-[0-9]{1,3}){4}\.(ec2\.internal|[a-z0-9-]+\.compute\.internal)$`)
 	byInstance = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})(\.(ec2\.internal|[a-z0-9-]+\.compute\.internal))?$`)
 )
 

@@ -147,9 +147,9 @@ func groupsOf(m *v1alpha1.Machine, vpcID string, clusters map[string]string) []s
 	switch own := clusters[m.Spec.ClusterName]; {
 	case len(m.Spec.SecurityGroupIDs) > 0:
 		return m.Spec.SecurityGroupIDs
-	case m.Spec.NodeGroup != "" && own != "":
+	case m.Spec.Rendered() && own != "":
 		return []string{own}
-	case m.Spec.NodeGroup != "":
+	case m.Spec.Rendered():
 		return nil // its cluster is about to say
 	}
 	return []string{v1alpha1.DefaultSecurityGroupID(vpcID)}

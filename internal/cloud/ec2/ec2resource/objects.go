@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsresource"
@@ -47,6 +48,9 @@ func (a *EC2) Get(ctx context.Context, kind ec2id.Kind, id string, object client
 		return kind.NotFound(id)
 	case err != nil:
 		return Away(fmt.Errorf("reading %s: %w", id, err))
+	}
+	if m, ok := object.(*v1alpha1.Machine); ok && m.Spec.Fargate != nil { // as on AWS, where they are not the account's
+		return kind.NotFound(id)
 	}
 	return nil
 }

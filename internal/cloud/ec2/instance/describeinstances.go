@@ -59,7 +59,9 @@ func (a *Actions) instances(ctx context.Context, call *awsfront.Call) ([]instanc
 	}
 	shown := make([]instance, 0, len(all.Items))
 	for i := range all.Items {
-		shown = append(shown, view.show(&all.Items[i]))
+		if all.Items[i].Spec.Fargate == nil { // as on AWS, where they are not the account's
+			shown = append(shown, view.show(&all.Items[i]))
+		}
 	}
 	gone, err := a.terminated(ctx)
 	if err != nil {
@@ -71,7 +73,7 @@ func (a *Actions) instances(ctx context.Context, call *awsfront.Call) ([]instanc
 	}
 	for i := range gone {
 		m := &gone[i].Machine
-		if !there[m.Name] { // its Machine is about to go
+		if !there[m.Name] && m.Spec.Fargate == nil { // its Machine is about to go
 			shown = append(shown, view.showTerminated(m, gone[i].At.Time))
 		}
 	}

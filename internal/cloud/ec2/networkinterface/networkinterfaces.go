@@ -127,9 +127,9 @@ func (v *groupView) ofMachine(m *v1alpha1.Machine) []instance.GroupIdentifier {
 	switch {
 	case len(m.Spec.SecurityGroupIDs) > 0:
 		return v.named(m.Spec.SecurityGroupIDs...)
-	case m.Spec.NodeGroup != "" && cluster != nil:
+	case m.Spec.Rendered() && cluster != nil:
 		return v.named(cluster.Status.ClusterSecurityGroupID)
-	case m.Spec.NodeGroup == "" && subnet != nil:
+	case !m.Spec.Rendered() && subnet != nil:
 		return v.named(v1alpha1.DefaultSecurityGroupID(subnet.Spec.VPCID))
 	}
 	return []instance.GroupIdentifier{}

@@ -24,6 +24,8 @@ const (
 	EKS  = "eks.amazonaws.com"
 	EC2  = "ec2.amazonaws.com"
 	Pods = iampolicy.PodsService
+
+	Fargate = iampolicy.FargateService
 )
 
 // Find finds a role by its ARN; nil if there is none.

@@ -138,7 +138,7 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 			return machine.Instance{}, err
 		}
 		instance = machine.Instance{
-			ID: request.ID, PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, p.config.Region.Domain()),
+			ID: request.ID, PrivateIP: address, PrivateDNSName: request.NamePrefix + machine.PrivateDNSName(address, p.config.Region.Domain()),
 			Zone: p.config.Subnet.Zone, LaunchTime: p.config.Now(),
 		}
 	}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargatecontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/fargate"
+	"muster.dev/muster/internal/plane/readiness"
+)
+
+const (
+	// followAgain is the time between two looks while the API server does not follow the policies yet, and goneAgain while
+	// pods of a deleted profile end.
+	followAgain = 100 * time.Millisecond
+	goneAgain   = time.Second
+	// roleAgain is when a role is looked at again that could not be used.
+	roleAgain = 10 * time.Second
+	// soon is when a cache that is behind may have caught up.
+	soon = 20 * time.Millisecond
+	// policyAgain is how often it is looked whether somebody changed the policies while there are profiles.
+	policyAgain = 30 * time.Second
+)
+
+// The reasons of the condition Ready of a profile.
+const (
+	reasonActive   = "Active"
+	reasonApplying = "Creating"
+	reasonRole     = v1alpha1.ReasonPodExecutionRole
+	reasonDeleting = "Deleting"
+)
+
+// profiles reconciles the Fargate profiles of one cluster.
+type profiles struct {
+	world
+
+	// idle reports whether the policies were removed, and no profile came since: nothing has to be asked of the cluster.
+	idle bool
+}
+
+// Reconcile implements [reconcile.Reconciler].
+func (r *profiles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	all, err := r.profiles(ctx, r.management)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for i := range all {
+		if p := &all[i]; p.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(p, v1alpha1.FinalizerFargateProfile) {
+			before := p.DeepCopy()
+			controllerutil.AddFinalizer(p, v1alpha1.FinalizerFargateProfile)
+			if err := r.management.Patch(ctx, p, locked(before)); err != nil {
+				return settle(0, fmt.Errorf("adding the finalizer to Fargate profile %s: %w", p.Spec.Name, err))
+			}
+		}
+	}
+	follows, err := r.enforce(ctx, fargate.Sorted(all))
+	if err != nil {
+		return settle(0, err)
+	}
+	again := policyAgain
+	if len(all) == 0 {
+		again = 0
+	}
+	var errs []error
+	for i := range all {
+		next, err := r.bring(ctx, &all[i], follows)
+		errs = append(errs, err)
+		if next > 0 {
+			again = min(again, next)
+		}
+	}
+	return settle(again, errors.Join(errs...))
+}
+
+// bring has a profile be Ready, or go. It returns when to look again, or 0.
+func (r *profiles) bring(ctx context.Context, p *v1alpha1.FargateProfile, follows bool) (time.Duration, error) {
+	if !p.DeletionTimestamp.IsZero() {
+		return r.remove(ctx, p)
+	}
+	before := p.DeepCopy()
+	status, reason, message, again := metav1.ConditionTrue, reasonActive, "pods that it selects have a machine each", time.Duration(0)
+	profile, err := r.Roles.PrepareFargate(ctx, p.Spec.PodExecutionRoleARN)
+	switch {
+	case err != nil:
+		status, reason, message, again = metav1.ConditionFalse, reasonRole, err.Error(), roleAgain
+	case !follows:
+		status, reason, message, again = metav1.ConditionFalse, reasonApplying, "the API server does not follow its admission policy yet", followAgain
+	default:
+		p.Status.InstanceProfile = profile
+	}
+	return again, r.write(ctx, before, p, status, reason, message)
+}
+
+// remove ends the pods of a deleted profile, and lets it go when their machines are gone.
+func (r *profiles) remove(ctx context.Context, p *v1alpha1.FargateProfile) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(p, v1alpha1.FinalizerFargateProfile) {
+		return 0, nil
+	}
+	of := func(m *v1alpha1.Machine) bool { return m.Spec.Fargate.ProfileUID == p.UID }
+	left, err := r.machines(ctx, r.live, of)
+	if err != nil {
+		return 0, err
+	}
+	pods, err := r.end(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	if len(left) > 0 || pods > 0 {
+		before := p.DeepCopy()
+		return goneAgain, r.write(ctx, before, p, metav1.ConditionFalse, reasonDeleting, fmt.Sprintf("%d of its pods and %d of their machines are left", pods, len(left)))
+	}
+	before := p.DeepCopy()
+	controllerutil.RemoveFinalizer(p, v1alpha1.FinalizerFargateProfile)
+	if err := r.management.Patch(ctx, p, locked(before)); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("removing the finalizer of Fargate profile %s: %w", p.Spec.Name, err)
+	}
+	if err := r.Roles.Tidy(ctx); err != nil {
+		return 0, fmt.Errorf("removing the instance profile of Fargate profile %s: %w", p.Spec.Name, err)
+	}
+	return 0, nil
+}
+
+// end deletes the pods that a deleted profile selected, and counts those that are left. Pods of a cluster that is being
+// deleted, too, end with its machines.
+func (r *profiles) end(ctx context.Context, p *v1alpha1.FargateProfile) (int, error) {
+	var all corev1.PodList
+	err := r.API.List(ctx, &all, client.MatchingLabels{v1alpha1.LabelFargateProfile: p.Spec.Name}, client.MatchingFields{fieldScheduler: v1alpha1.FargateScheduler})
+	if err != nil {
+		return 0, fmt.Errorf("listing the pods of Fargate profile %s: %w", p.Spec.Name, err)
+	}
+	for i := range all.Items {
+		pod := &all.Items[i]
+		if !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := r.API.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return 0, fmt.Errorf("deleting pod %s/%s of Fargate profile %s: %w", pod.Namespace, pod.Name, p.Spec.Name, err)
+		}
+	}
+	return len(all.Items), nil
+}
+
+// fieldScheduler is the field by which an API server finds the pods of a scheduler.
+const fieldScheduler = "spec.schedulerName"
+
+// write sets the condition Ready of a profile, and says so by an Event if the reason is another one.
+func (r *profiles) write(ctx context.Context, before, p *v1alpha1.FargateProfile, status metav1.ConditionStatus, reason, message string) error {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: readiness.Shorten(message), ObservedGeneration: p.Generation,
+		LastTransitionTime: metav1.NewTime(r.Now().Truncate(time.Second)),
+	})
+	if equality.Semantic.DeepEqual(before.Status, p.Status) {
+		return nil
+	}
+	if err := r.management.Status().Patch(ctx, p, locked(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of Fargate profile %s: %w", p.Spec.Name, err)
+	}
+	if was == nil || was.Reason != reason {
+		kind := corev1.EventTypeNormal
+		if reason == reasonRole {
+			kind = corev1.EventTypeWarning
+		}
+		r.told.Eventf(p, nil, kind, reason, "Reconcile", "%s", readiness.Shorten(message))
+	}
+	return nil
+}
+
+// locked is a patch that fails if the object changed since it was read, as from a cache that is behind.
+func locked(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// settle turns a conflict, which says that the cache is behind, into another look.
+func settle(again time.Duration, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: again}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	return reconcile.Result{}, err
+}
