@@ -50,7 +50,7 @@ func (o *operations) clusterByTheAWSCLI() {
 			{w.as(alice), create("Blue_1"), "AccessDeniedException"},
 			{w.admin, []string{"eks", "describe-cluster", "--name", "none"}, "(ResourceNotFoundException) when calling the DescribeCluster operation: No cluster found for name: none."},
 			{w.admin, []string{"eks", "create-cluster", "--name", "Blue_1", "--role-arn", role + "x", "--resources-vpc-config", "{}"}, "(InvalidParameterException)"},
-			{w.admin, []string{"eks", "describe-fargate-profile", "--cluster-name", "muster", "--fargate-profile-name", "x"}, "(InvalidRequestException)"},
+			{w.admin, []string{"eks", "describe-fargate-profile", "--cluster-name", "muster", "--fargate-profile-name", "x"}, "(ResourceNotFoundException)"},
 			{w.as(guessed), []string{"eks", "list-clusters"}, "(InvalidSignatureException)"},
 		} {
 			if out, err := w.aws(c.who, c.args...); err == nil || !strings.Contains(err.Error(), c.says) {

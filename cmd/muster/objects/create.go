@@ -30,12 +30,13 @@ import (
 func NewCreateCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a cluster, a node group, an add-on, a pod identity association, or a file system",
-		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "filesystem"),
+		Short: "Make a cluster, a node group, a Fargate profile, an add-on, a pod identity association, or a file system",
+		Args:  oneOf("cluster", "nodegroup", "fargateprofile", "addon", "podidentityassociation", "filesystem"),
 		RunE:  terminal.NothingToDo,
 	}
 	cmd.AddCommand((&createClusterCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: servicestatus.ThisHost}).command())
 	cmd.AddCommand((&createCommand{Options: o, planes: kinds.NewDialers(), euid: os.Geteuid(), interval: terminal.WaitInterval, host: servicestatus.ThisHost}).command())
+	cmd.AddCommand((&createFargateProfileCommand{Options: o, planes: kinds.NewDialers(), api: fargateOf, interval: terminal.WaitInterval}).command())
 	cmd.AddCommand((&createAddonCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval}).command())
 	cmd.AddCommand((&createPodIdentityCommand{Options: o, planes: kinds.NewDialers()}).command())
 	cmd.AddCommand((&createFileSystemCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval, random: rand.Reader}).command())

@@ -24,17 +24,18 @@ import (
 func NewDeleteCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete clusters, node groups with their machines, add-ons, pod identity associations, single machines, file systems, or registered hosts",
-		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "machine", "filesystem", "host"),
+		Short: "Delete clusters, node groups with their machines, Fargate profiles, add-ons, pod identity associations, single machines, file systems, or registered hosts",
+		Args:  oneOf("cluster", "nodegroup", "fargateprofile", "addon", "podidentityassociation", "machine", "filesystem", "host"),
 		RunE:  terminal.NothingToDo,
 	}
 	groups := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.NodeGroups(), interval: terminal.WaitInterval}
 	single := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.Machines(), interval: terminal.WaitInterval}
 	extras := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.Addons(), interval: terminal.WaitInterval}
 	identities := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.PodIdentityAssociations(), interval: terminal.WaitInterval}
+	profiles := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.FargateProfiles(), interval: terminal.WaitInterval}
 	systems := &deleteCommand{Options: o, planes: kinds.NewDialers(), kind: kinds.FileSystems(), interval: terminal.WaitInterval}
 	clusters := &deleteClusterCommand{Options: o, planes: kinds.NewDialers(), interval: terminal.WaitInterval}
-	cmd.AddCommand(clusters.command(), groups.nodeGroups(), extras.addons(), identities.podIdentityAssociations(), single.machines(), systems.fileSystems(), token.NewDeleteHostCommand(o))
+	cmd.AddCommand(clusters.command(), groups.nodeGroups(), profiles.fargateProfiles(), extras.addons(), identities.podIdentityAssociations(), single.machines(), systems.fileSystems(), token.NewDeleteHostCommand(o))
 	return cmd
 }
 

@@ -51,7 +51,7 @@ is refused, unless --cascade takes these along; volumes and snapshots with the p
 		ValidArgsFunction: kinds.CompleteNames(d.Options, d.planes, kinds.Clusters(), 0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}
-	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups, load balancers, volumes and snapshots of the clusters, too")
+	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups, Fargate profiles, load balancers, volumes and snapshots of the clusters, too")
 	addDeleteFlags(cmd, &d.wait, &d.timeout, &d.ignoreNotFound)
 	return cmd
 }
@@ -60,9 +60,9 @@ is refused, unless --cascade takes these along; volumes and snapshots with the p
 type doomed struct {
 	*v1alpha1.Cluster
 
-	groups []client.Object
-	holds  holds
-	server string // the address of the API server in kubeconfigs; empty if it has never run
+	groups, profiles []client.Object
+	holds            holds
+	server           string // the address of the API server in kubeconfigs; empty if it has never run
 }
 
 func (d *deleteClusterCommand) run(ctx context.Context, names []string) error {
@@ -127,6 +127,9 @@ func (d *deleteClusterCommand) look(ctx context.Context, p *kinds.Client, found 
 		if cluster.groups, _, err = p.Objects(ctx, kinds.NodeGroups(), client.InNamespace(cluster.Namespace)); err != nil {
 			return nil, err
 		}
+		if cluster.profiles, _, err = p.Objects(ctx, kinds.FargateProfiles(), client.InNamespace(cluster.Namespace)); err != nil {
+			return nil, err
+		}
 		if cluster.holds, err = d.lookInto(ctx, cluster.Cluster); err != nil {
 			return nil, err
 		}
@@ -148,15 +151,20 @@ func (d *deleteClusterCommand) refuse(c doomed) error {
 	if d.cascade {
 		return nil
 	}
-	if len(c.groups) == 0 {
-		return c.holds.refuse(c.Spec.Name)
+	return errors.Join(c.has(c.groups, "node group", "node groups"), c.has(c.profiles, "Fargate profile", "Fargate profiles"), c.holds.refuse(c.Spec.Name))
+}
+
+// has refuses to delete a cluster that has objects of a kind.
+func (c doomed) has(objects []client.Object, one, many string) error {
+	if len(objects) == 0 {
+		return nil
 	}
-	names := make([]string, 0, len(c.groups))
-	for _, group := range c.groups {
-		names = append(names, kinds.NameOf(group))
+	names := make([]string, 0, len(objects))
+	for _, object := range objects {
+		names = append(names, kinds.NameOf(object))
 	}
-	return errors.Join(fmt.Errorf("cluster %q has %s (%s): delete them first, or all together with --cascade",
-		c.Spec.Name, terminal.Count(len(names), "node group", "node groups"), strings.Join(names, ", ")), c.holds.refuse(c.Spec.Name))
+	return fmt.Errorf("cluster %q has %s (%s): delete them first, or all together with --cascade",
+		c.Spec.Name, terminal.Count(len(names), one, many), strings.Join(names, ", "))
 }
 
 // delete deletes clusters and then their node groups, which it returns: of a cluster that is refused now nothing is
@@ -167,6 +175,11 @@ func (d *deleteClusterCommand) delete(ctx context.Context, p *kinds.Client, clus
 	for _, cluster := range clusters {
 		if err := d.of(kinds.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
 			return nil, err
+		}
+		for _, profile := range cluster.profiles {
+			if err := d.of(kinds.FargateProfiles()).delete(ctx, p, profile); err != nil {
+				return nil, err
+			}
 		}
 		for _, group := range cluster.groups {
 			if err := d.of(kinds.NodeGroups()).delete(ctx, p, group); err != nil {

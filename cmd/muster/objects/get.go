@@ -50,7 +50,7 @@ func (g *getCommand) command() *cobra.Command {
   clusters     (cluster)         the clusters of the account, their versions and addresses
   nodegroups   (nodegroup, ng)   groups of like machines
   addons       (addon)           EKS add-ons of clusters
-  fargateprofiles (fargateprofile, fp)                    which pods have a machine each
+  fargateprofiles (fargateprofile, fp)   which pods have a machine each
   podidentityassociations (podidentityassociation, pia)   which service accounts have which IAM roles; named by id or NAMESPACE/NAME
   updates      (update)          changes of clusters, node groups and add-ons that were accepted, and how far they are
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address

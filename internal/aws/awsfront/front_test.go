@@ -172,7 +172,7 @@ func TestAnswers(t *testing.T) {
 		"an old signature":                {who: "late", path: "/clusters/one", status: 403, code: "InvalidSignatureException"},
 		"no such operation":               {who: "a", path: "/nothing/here", status: 404, code: "UnknownOperationException"},
 		"a stranger to no operation":      {who: "stranger", path: "/nothing/here", status: 403, code: "UnrecognizedClientException"},
-		"refused by the list":             {who: "a", path: "/clusters/one/fargate-profiles/x", status: 400, code: "InvalidRequestException", has: "Muster has no Fargate profiles: use a node group"},
+		"refused by the list":             {who: "a", path: "/clusters/one/capabilities/x", status: 400, code: "InvalidRequestException", has: "Muster has no EKS capabilities: install the controller in the cluster"},
 		"a parameter that is ignored":     {who: "a", method: "POST", path: "/clusters", body: `{"name":"x","roleArn":"r","resourcesVpcConfig":{},"zonalShiftConfig":{"enabled":true}}`, status: 400, code: "InvalidParameterException", has: "Muster does not support roleArn, resourcesVpcConfig, zonalShiftConfig: leave it out"},
 		"a required parameter":            {who: "a", method: "POST", path: "/clusters", body: `{"name":"x"}`, status: 400, code: "InvalidParameterException", has: "roleArn"},
 		"no JSON":                         {who: "a", method: "POST", path: "/clusters", body: `<`, status: 400, code: "SerializationException"},

@@ -83,7 +83,7 @@ func TestRoutes(t *testing.T) {
 		"another service's":       {sent("POST", "/", "", signed("ec2", form, ""), action("CreateRole", "2010-05-08")), "ec2 CreateRole ec2query", "InvalidAction 400"},
 		"autoscaling":             {sent("POST", "/", "", signed("autoscaling", form, ""), action("SetDesiredCapacity", "2011-01-01")), "autoscaling SetDesiredCapacity query", ""},
 		"eks":                     {sent("GET", "/clusters", "include=all", signed("eks", "", ""), nil), "eks ListClusters restjson", ""},
-		"eks, refused":            {sent("DELETE", "/clusters/a/fargate-profiles/b", "", signed("eks", "", ""), nil), "eks DeleteFargateProfile restjson", "InvalidRequestException 400"},
+		"eks, refused":            {sent("DELETE", "/clusters/a/capabilities/b", "", signed("eks", "", ""), nil), "eks DeleteCapability restjson", "InvalidRequestException 400"},
 		"eks, no such path":       {sent("GET", "/nowhere", "", signed("eks", "", ""), nil), "eks  restjson", "UnknownOperationException 404"},
 		"eks-auth":                {sent("POST", "/clusters/a/assume-role-for-pod-identity", "", signed("eks-auth", "", ""), nil), "eks-auth AssumeRoleForPodIdentity restjson", ""},
 		"eks-auth's path for eks": {sent("POST", "/clusters/a/assume-role-for-pod-identity", "", signed("eks", "", ""), nil), "eks  restjson", "UnknownOperationException 404"},

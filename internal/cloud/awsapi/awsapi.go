@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
 	"muster.dev/muster/internal/cloud/ec2/keypair"
+	"muster.dev/muster/internal/cloud/ec2/routetable"
 	"muster.dev/muster/internal/cloud/ecr"
 	"muster.dev/muster/internal/cloud/eks"
 	"muster.dev/muster/internal/cloud/eksauth"
@@ -160,6 +161,7 @@ func Register(front *awsfront.Front, c Config) error {
 	}
 	if err := eks.Register(front, eks.Config{
 		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, Cluster: c.Cluster, Insights: c.Insights, CheckVersion: c.CheckVersion, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
+		Public:         routetable.Public(c.Management),
 		AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return err

@@ -73,7 +73,7 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 	objects = append(objects, role("eks", "eks.amazonaws.com", clusterPolicy), role("nodes", "ec2.amazonaws.com"),
 		subnet(1, "vpc-1", "a"), subnet(2, "vpc-1", "b"), subnet(3, "vpc-1", "b"), subnet(4, "vpc-2", "a"),
 		securityGroup(groupHere, "vpc-1"), securityGroup(groupElsewhere, "vpc-2"))
-	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Cluster{}, &v1alpha1.NodeGroup{}).
+	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Cluster{}, &v1alpha1.NodeGroup{}, &v1alpha1.FargateProfile{}).
 		WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return time.Unix(1800000000, 0) })).Build()
 	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management, built: map[string]bool{"1.35": true}}
 	w.front = awsfronttest.New(t, w.gate, nil)
@@ -107,6 +107,12 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		return of.Unbuilt(func(path string) bool { minor, _, _ := strings.Cut(path, "/"); return w.built[minor] })
 	}
 	config.KeyPair = func(_ context.Context, name string) (bool, error) { return name == "mine", nil }
+	config.Public = func(_ context.Context, vpc, subnet string) (table, gateway string, err error) {
+		if vpc == "vpc-1" && subnet == "subnet-2" {
+			return "rtb-1", "igw-1", nil
+		}
+		return "", "", nil
+	}
 	config.AccessPolicy = func(arn string) error {
 		if arn != viewPolicy {
 			return fmt.Errorf("%s is not known", arn)

@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/clusters"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/ekstags"
+	"muster.dev/muster/internal/cloud/eks/fargateprofiles"
 	"muster.dev/muster/internal/cloud/eks/insights"
 	"muster.dev/muster/internal/cloud/eks/nodegroups"
 	"muster.dev/muster/internal/cloud/eks/podassociations"
@@ -42,6 +43,9 @@ type Config struct {
 	Unbuilt func(release.Release) string
 	// KeyPair says whether EC2 has a key pair of a name.
 	KeyPair func(ctx context.Context, name string) (bool, error)
+	// Public returns the route table and the internet gateway that a subnet of a VPC has a route to; empty for a private
+	// subnet.
+	Public func(ctx context.Context, vpc, subnet string) (table, gateway string, err error)
 	// AccessPolicies are the names of those that there are, and AccessPolicy says what is wrong with the ARN of one.
 	AccessPolicies []string
 	AccessPolicy   func(arn string) error
@@ -49,18 +53,19 @@ type Config struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Insights == nil || c.CheckVersion == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil || c.Unbuilt == nil {
-		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters, their insights and versions, keys, key pairs, releases, and access policies")
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Insights == nil || c.CheckVersion == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil || c.Public == nil || c.Unbuilt == nil {
+		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters, their insights and versions, keys, key pairs, routes, releases, and access policies")
 	}
 	store := &eksresource.Store{Account: c.Account}
 	groups := nodegroups.New(store, nodegroups.Config{LocalMachines: c.LocalMachines, KeyPair: c.KeyPair, Unbuilt: c.Unbuilt})
 	added := addons.New(store)
 	associations := podassociations.New(store)
 	entries := accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})
+	profiles := fargateprofiles.New(store, fargateprofiles.Config{LocalMachines: c.LocalMachines, Public: c.Public})
 	for _, noun := range []interface{ Register(f *awsfront.Front) }{
-		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt, CheckVersion: c.CheckVersion, Cluster: c.Cluster}), groups, added, associations, entries, authorities.New(store),
+		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt, CheckVersion: c.CheckVersion, Cluster: c.Cluster}), groups, profiles, added, associations, entries, authorities.New(store),
 		insights.New(store, c.Insights),
-		updates.New(store, groups, added), ekstags.New(store, groups, added, associations, entries),
+		updates.New(store, groups, added), ekstags.New(store, groups, added, associations, entries, profiles),
 	} {
 		noun.Register(f)
 	}

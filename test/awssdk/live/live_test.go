@@ -18,7 +18,7 @@ func tables() []struct {
 		service string
 		actions []action
 	}{
-		{"eks", slices.Concat(eksActions(), updateActions(), emptyListActions(), goneActions())},
+		{"eks", slices.Concat(eksActions(), fargateActions(), updateActions(), emptyListActions(), goneActions())},
 		{"ec2", ec2Actions()},
 		{"ssm", ssmActions()},
 		{"kms", kmsActions()},

@@ -91,9 +91,6 @@ func emptyListActions() []action {
 		{"ListEksAnywhereSubscriptions", func(w *world) {
 			none(w, need(w.eks.ListEksAnywhereSubscriptions(w.ctx(), &eks.ListEksAnywhereSubscriptionsInput{})).Subscriptions)
 		}},
-		{"ListFargateProfiles", func(w *world) {
-			none(w, need(w.eks.ListFargateProfiles(w.ctx(), &eks.ListFargateProfilesInput{ClusterName: cluster})).FargateProfileNames)
-		}},
 		{"ListIdentityProviderConfigs", func(w *world) {
 			none(w, need(w.eks.ListIdentityProviderConfigs(w.ctx(), &eks.ListIdentityProviderConfigsInput{ClusterName: cluster})).IdentityProviderConfigs)
 		}},

@@ -21,6 +21,9 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/instance"
 )
 
+// tableType is the type of records of route tables.
+const tableType = "route-table"
+
 // KeptTable is a route table as it is kept. The local route is not: every table has it.
 type KeptTable struct {
 	VPC    string      `json:"vpc"`
@@ -37,7 +40,7 @@ type KeptRoute struct {
 
 func (a *Actions) routeTables() ec2resource.Records[KeptTable] {
 	return ec2resource.Records[KeptTable]{
-		EC2: a.ec2, Kind: ec2id.RouteTable, Of: awsrecord.Kind[KeptTable]{Type: "route-table"}, VPC: func(t *KeptTable) string { return t.VPC },
+		EC2: a.ec2, Kind: ec2id.RouteTable, Of: awsrecord.Kind[KeptTable]{Type: tableType}, VPC: func(t *KeptTable) string { return t.VPC },
 		Implied: func(ctx context.Context) ([]ec2resource.Record[KeptTable], error) {
 			all, err := a.associations.Associations(ctx)
 			var tables []ec2resource.Record[KeptTable]

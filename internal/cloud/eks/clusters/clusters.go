@@ -48,6 +48,5 @@ func (a *API) Register(f *awsfront.Front) {
 	awsfront.Register(f, eksresource.Service, "AssociateEncryptionConfig", a.associateEncryptionConfig())
 	awsfront.Register(f, eksresource.Service, "ListCapabilities", a.listCapabilities())
 	awsfront.Register(f, eksresource.Service, "ListEksAnywhereSubscriptions", a.listEksAnywhereSubscriptions())
-	awsfront.Register(f, eksresource.Service, "ListFargateProfiles", a.listFargateProfiles())
 	awsfront.Register(f, eksresource.Service, "ListIdentityProviderConfigs", a.listIdentityProviderConfigs())
 }

@@ -34,7 +34,13 @@ func (a *API) deleteCluster() awsfront.Spec[named, clusterOutput] {
 			if err := a.store.Management.List(ctx, &groups, client.InNamespace(found.Namespace)); err != nil {
 				return nil, eksfault.Away(fmt.Errorf("listing node groups of cluster %s: %w", in.Name, err))
 			}
+			var profiles v1alpha1.FargateProfileList
+			if err := a.store.Management.List(ctx, &profiles, client.InNamespace(found.Namespace)); err != nil {
+				return nil, eksfault.Away(fmt.Errorf("listing Fargate profiles of cluster %s: %w", in.Name, err))
+			}
 			switch {
+			case len(profiles.Items) > 0:
+				return nil, eksfault.New(eksfault.InUse, in.Name, "", "Cluster has Fargate profiles attached: delete %s", profiles.Items[0].Spec.Name)
 			case len(groups.Items) > 0:
 				return nil, eksfault.New(eksfault.InUse, in.Name, groups.Items[0].Spec.Name, "Cluster has nodegroups attached")
 			case found.Spec.DeletionProtection:

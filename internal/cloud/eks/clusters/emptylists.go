@@ -34,12 +34,6 @@ func (a *API) listCapabilities() awsfront.Spec[eksresource.ListInput, capabiliti
 	return empty(a, func() *capabilitiesOutput { return &capabilitiesOutput{[]struct{}{}} })
 }
 
-type fargateProfilesOutput struct{ FargateProfileNames []string }
-
-func (a *API) listFargateProfiles() awsfront.Spec[eksresource.ListInput, fargateProfilesOutput] {
-	return empty(a, func() *fargateProfilesOutput { return &fargateProfilesOutput{[]string{}} })
-}
-
 type identityProvidersOutput struct{ IdentityProviderConfigs []struct{} }
 
 func (a *API) listIdentityProviderConfigs() awsfront.Spec[eksresource.ListInput, identityProvidersOutput] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eksclient asks the EKS API of a running account for upgrades, as the account's first user. `muster upgrade`
-// asks by it, so that a command has the rules of the API, and is refused in the API's words.
+// Package eksclient asks the EKS API of a running account for upgrades and Fargate profiles, as the account's first user.
+// `muster upgrade` and `muster create fargateprofile` ask by it, so that a command has the rules of the API, and is refused in the API's words.
 //
 // The address, the authority and the keys are those of two files of the account. The environment of AWS's tools does
 // not count: it may be about another account, or about AWS.
@@ -119,55 +119,83 @@ type Error struct {
 // Error implements [error], in the order of AWS's own tools.
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
+// FargateProfile is what CreateFargateProfile asks for.
+type FargateProfile struct {
+	Name      string            `json:"fargateProfileName"`
+	RoleARN   string            `json:"podExecutionRoleArn"`
+	Subnets   []string          `json:"subnets,omitempty"`
+	Selectors []FargateSelector `json:"selectors"`
+}
+
+// FargateSelector selects pods by patterns of their namespace and labels.
+type FargateSelector struct {
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// CreateFargateProfile asks for a Fargate profile of a cluster.
+func (c *Client) CreateFargateProfile(ctx context.Context, cluster string, p FargateProfile) error {
+	_, err := c.post(ctx, p, "clusters", cluster, "fargate-profiles")
+	return err
+}
+
 // update posts a body to a path, and returns the id of the Update that the API made.
 func (c *Client) update(ctx context.Context, body any, path ...string) (id string, err error) {
+	answer, err := c.post(ctx, body, path...)
+	if err == nil && answer.Update.ID == "" {
+		err = errors.New("reading the answer of EKS's API: it names no update")
+	}
+	return answer.Update.ID, err
+}
+
+// answer is what is read of an answer of the API.
+type answer struct {
+	Message string
+	Update  struct{ ID string }
+}
+
+// post posts a body to a path.
+func (c *Client) post(ctx context.Context, body any, path ...string) (answer, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return "", fmt.Errorf("writing a request of EKS's API: %w", err)
+		return answer{}, fmt.Errorf("writing a request of EKS's API: %w", err)
 	}
 	for i := range path {
 		path[i] = url.PathEscape(path[i])
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+"/"+strings.Join(path, "/"), bytes.NewReader(raw))
 	if err != nil {
-		return "", fmt.Errorf("writing a request of EKS's API: %w", err)
+		return answer{}, fmt.Errorf("writing a request of EKS's API: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	hash := sha256.Sum256(raw)
 	if err := v4.NewSigner().SignHTTP(ctx, c.credentials, request, hex.EncodeToString(hash[:]), "eks", c.region, c.now()); err != nil {
-		return "", fmt.Errorf("signing a request of EKS's API: %w", err)
+		return answer{}, fmt.Errorf("signing a request of EKS's API: %w", err)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("EKS's API does not answer: %w; `muster status` shows how the account is", err)
+		return answer{}, fmt.Errorf("EKS's API does not answer: %w; `muster status` shows how the account is", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	return read(response)
 }
 
-// read is the id of the Update in an answer, or the refusal that it is.
-func read(response *http.Response) (id string, err error) {
+// read is what an answer has, or the refusal that it is.
+func read(response *http.Response) (said answer, err error) {
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return "", fmt.Errorf("reading the answer of EKS's API: %w", err)
+		return answer{}, fmt.Errorf("reading the answer of EKS's API: %w", err)
 	}
-	var answer struct {
-		Message string
-		Update  struct{ ID string }
-	}
-	err = json.Unmarshal(raw, &answer)
+	err = json.Unmarshal(raw, &said)
 	if response.StatusCode != http.StatusOK {
 		code, _, _ := strings.Cut(response.Header.Get("X-Amzn-Errortype"), ":")
 		if code == "" || err != nil {
-			return "", fmt.Errorf("EKS's API answers %s: %.200q", response.Status, raw)
+			return answer{}, fmt.Errorf("EKS's API answers %s: %.200q", response.Status, raw)
 		}
-		return "", &Error{Code: code, Message: answer.Message}
-	}
-	if err == nil && answer.Update.ID == "" {
-		err = errors.New("it names no update")
+		return answer{}, &Error{Code: code, Message: said.Message}
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading the answer of EKS's API: %w", err)
+		return answer{}, fmt.Errorf("reading the answer of EKS's API: %w", err)
 	}
-	return answer.Update.ID, nil
+	return said, nil
 }

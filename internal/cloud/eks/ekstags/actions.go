@@ -153,11 +153,9 @@ func (a *API) find(ctx context.Context, of *v1alpha1.Cluster, resource string, p
 	case kind == "cluster" && len(parts) == 2:
 		return a.kept(of, &of.Spec.Tags), nil
 	case kind == "nodegroup" && len(parts) == 4:
-		group, err := a.groups.Find(ctx, of, parts[2])
-		if err != nil || group == nil || string(group.UID) != parts[3] {
-			return nil, err
-		}
-		return a.kept(group, &group.Spec.Tags), nil
+		return a.group(ctx, of, parts[2], parts[3])
+	case kind == "fargateprofile" && len(parts) == 4:
+		return a.profile(ctx, of, parts[2], parts[3])
 	case kind == "podidentityassociation" && len(parts) == 3:
 		association, err := a.associations.Find(ctx, of, parts[2])
 		if err != nil || association == nil {
@@ -174,6 +172,22 @@ func (a *API) find(ctx context.Context, of *v1alpha1.Cluster, resource string, p
 		return a.entry(ctx, of, resource)
 	}
 	return nil, nil //nolint:nilnil // no such resource
+}
+
+func (a *API) group(ctx context.Context, of *v1alpha1.Cluster, name, uid string) (*tagged, error) {
+	group, err := a.groups.Find(ctx, of, name)
+	if err != nil || group == nil || string(group.UID) != uid {
+		return nil, err
+	}
+	return a.kept(group, &group.Spec.Tags), nil
+}
+
+func (a *API) profile(ctx context.Context, of *v1alpha1.Cluster, name, uid string) (*tagged, error) {
+	profile, err := a.profiles.Find(ctx, of, name)
+	if err != nil || profile == nil || string(profile.UID) != uid {
+		return nil, err
+	}
+	return a.kept(profile, &profile.Spec.Tags), nil
 }
 
 func (a *API) entry(ctx context.Context, of *v1alpha1.Cluster, resource string) (*tagged, error) {
