@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
+	"muster.dev/muster/internal/platform/shellquote"
 	"muster.dev/muster/internal/platform/strictyaml"
 )
 
@@ -88,7 +90,7 @@ func (m *merger) merge(name, path string, into, from map[string]any, anything bo
 		case []any:
 			if at == pathFlags {
 				list, _ := old.([]any)
-				into[key] = append(slices.Clip(list), value...)
+				into[key] = append(slices.Clip(list), unquoted(value)...)
 				for i := range value {
 					m.set(fmt.Sprintf("%s[%d]", at, len(list)+i), name)
 				}
@@ -99,6 +101,22 @@ func (m *merger) merge(name, path string, into, from map[string]any, anything bo
 		into[key] = value
 		m.set(at, name)
 	}
+}
+
+// unquoted takes quotes off flags, as systemd does on EKS's nodes, which splits $NODEADM_KUBELET_ARGS: Karpenter writes
+// --node-labels="a=b,c=d". A flag that would become several arguments stays as it is, and its check refuses the blanks.
+func unquoted(flags []any) []any {
+	plain := slices.Clone(flags)
+	for i, element := range flags {
+		text, _ := element.(string)
+		if !strings.ContainsAny(text, `"'`) {
+			continue
+		}
+		if words, err := shellquote.Split(text); err == nil && len(words) == 1 {
+			plain[i] = words[0]
+		}
+	}
+	return plain
 }
 
 func (m *merger) set(path, name string) { m.origins[path] = name }
