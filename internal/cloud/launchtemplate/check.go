@@ -40,10 +40,6 @@ func (d Data) Check() error {
 		return awsfault.Errorf("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
 	case len(raw) > maxUserData:
 		return awsfault.Errorf(invalid, "User data is limited to %d bytes: it has %d", maxUserData, len(raw))
-	case d.EnclaveOptions != nil && is(d.EnclaveOptions.Enabled):
-		return awsfault.Errorf(invalid, "Muster's machines have no enclaves: leave EnclaveOptions out")
-	case d.HibernationOptions != nil && is(d.HibernationOptions.Configured):
-		return awsfault.Errorf(invalid, "Muster's machines do not hibernate: leave HibernationOptions out")
 	case d.CreditSpecification != nil && !slices.Contains([]string{"standard", "unlimited"}, d.CreditSpecification.CPUCredits):
 		return awsfault.Errorf(invalid, "Value (%.40s) for parameter CpuCredits is invalid. It must be standard or unlimited", d.CreditSpecification.CPUCredits)
 	case d.IAMInstanceProfile != nil && (d.IAMInstanceProfile.ARN == "") == (d.IAMInstanceProfile.Name == ""):
@@ -53,6 +49,9 @@ func (d Data) Check() error {
 	case len(d.BlockDeviceMappings) > maxVolumes:
 		return awsfault.Errorf(invalid, "There are %d block device mappings: at most %d are taken", len(d.BlockDeviceMappings), maxVolumes)
 	}
+	if err := d.checkAbsent(); err != nil {
+		return err
+	}
 	if err := d.checkMetadata(); err != nil {
 		return err
 	}
@@ -60,6 +59,19 @@ func (d Data) Check() error {
 		return err
 	}
 	return d.checkTags()
+}
+
+// checkAbsent refuses what no machine has.
+func (d Data) checkAbsent() error {
+	switch {
+	case d.EnclaveOptions != nil && is(d.EnclaveOptions.Enabled):
+		return awsfault.Errorf(invalid, "Muster's machines have no enclaves: leave EnclaveOptions out")
+	case d.HibernationOptions != nil && is(d.HibernationOptions.Configured):
+		return awsfault.Errorf(invalid, "Muster's machines do not hibernate: leave HibernationOptions out")
+	case d.CapacityReservationSpecification != nil && !slices.Contains([]string{"", "open", "none"}, d.CapacityReservationSpecification.CapacityReservationPreference):
+		return awsfault.Errorf(invalid, "Value (%.40s) for parameter CapacityReservationPreference is invalid. Muster has open and none only: there are no capacity reservations", d.CapacityReservationSpecification.CapacityReservationPreference)
+	}
+	return nil
 }
 
 func is(b *bool) bool { return b != nil && *b }

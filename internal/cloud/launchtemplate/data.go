@@ -18,24 +18,25 @@ import (
 // answers have; the form of JSON is how versions are kept. Fields with
 // filters are what versions are described by.
 type Data struct {
-	BlockDeviceMappings   []BlockDeviceMapping `json:",omitempty"`
-	CreditSpecification   *CreditSpecification `json:",omitempty"`
-	DisableAPIStop        *bool                `json:"DisableApiStop,omitempty"`
-	DisableAPITermination *bool                `json:"DisableApiTermination,omitempty"`
-	EbsOptimized          *bool                `json:",omitempty"`
-	EnclaveOptions        *EnclaveOptions      `json:",omitempty"`
-	HibernationOptions    *HibernationOptions  `json:",omitempty"`
-	IAMInstanceProfile    *InstanceProfile     `json:"IamInstanceProfile,omitempty" filter:""`
-	ImageID               string               `json:"ImageId,omitempty" filter:"image-id"`
-	InstanceType          string               `json:",omitempty" filter:"instance-type"`
-	KeyName               string               `json:",omitempty"`
-	MetadataOptions       *MetadataOptions     `json:",omitempty" filter:""`
-	Monitoring            *Monitoring          `json:",omitempty"`
-	NetworkInterfaces     []NetworkInterface   `json:",omitempty"`
-	Placement             *Placement           `json:",omitempty"`
-	SecurityGroupIDs      []string             `json:"SecurityGroupIds,omitempty"`
-	TagSpecifications     []TagSpecification   `json:",omitempty"`
-	UserData              string               `json:",omitempty"` // in base64
+	BlockDeviceMappings              []BlockDeviceMapping              `json:",omitempty"`
+	CapacityReservationSpecification *CapacityReservationSpecification `json:",omitempty"`
+	CreditSpecification              *CreditSpecification              `json:",omitempty"`
+	DisableAPIStop                   *bool                             `json:"DisableApiStop,omitempty"`
+	DisableAPITermination            *bool                             `json:"DisableApiTermination,omitempty"`
+	EbsOptimized                     *bool                             `json:",omitempty"`
+	EnclaveOptions                   *EnclaveOptions                   `json:",omitempty"`
+	HibernationOptions               *HibernationOptions               `json:",omitempty"`
+	IAMInstanceProfile               *InstanceProfile                  `json:"IamInstanceProfile,omitempty" filter:""`
+	ImageID                          string                            `json:"ImageId,omitempty" filter:"image-id"`
+	InstanceType                     string                            `json:",omitempty" filter:"instance-type"`
+	KeyName                          string                            `json:",omitempty"`
+	MetadataOptions                  *MetadataOptions                  `json:",omitempty" filter:""`
+	Monitoring                       *Monitoring                       `json:",omitempty"`
+	NetworkInterfaces                []NetworkInterface                `json:",omitempty"`
+	Placement                        *Placement                        `json:",omitempty"`
+	SecurityGroupIDs                 []string                          `json:"SecurityGroupIds,omitempty"`
+	TagSpecifications                []TagSpecification                `json:",omitempty"`
+	UserData                         string                            `json:",omitempty"` // in base64
 }
 
 // BlockDeviceMapping is a volume of the instance.
@@ -53,6 +54,11 @@ type Ebs struct {
 	Throughput          *int64 `json:",omitempty"`
 	VolumeSize          *int64 `json:",omitempty"`
 	VolumeType          string `json:",omitempty"`
+}
+
+// CapacityReservationSpecification says which capacity reservations an instance may use. There are no reservations.
+type CapacityReservationSpecification struct {
+	CapacityReservationPreference string `json:",omitempty"`
 }
 
 // CreditSpecification is of burstable types.

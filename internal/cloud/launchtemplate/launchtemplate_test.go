@@ -72,6 +72,8 @@ func TestCheck(t *testing.T) {
 		"much user data":     {Data{UserData: encoded(strings.Repeat("a", maxUserData+1))}, "User data is limited to 16384 bytes: it has 16385"},
 		"enclaves":           {Data{EnclaveOptions: &EnclaveOptions{on}}, "no enclaves"},
 		"hibernation":        {Data{HibernationOptions: &HibernationOptions{on}}, "do not hibernate"},
+		"no reservation":     {Data{CapacityReservationSpecification: &CapacityReservationSpecification{"none"}}, ""}, // Karpenter's
+		"a reservation":      {Data{CapacityReservationSpecification: &CapacityReservationSpecification{"capacity-reservations-only"}}, "there are no capacity reservations"},
 		"credits":            {Data{CreditSpecification: &CreditSpecification{"many"}}, "CpuCredits"},
 		"a profile":          {Data{IAMInstanceProfile: &InstanceProfile{}}, "InvalidParameterCombination"},
 		"a host":             {Data{Placement: &Placement{Tenancy: "dedicated"}}, "Tenancy"},
