@@ -68,7 +68,7 @@ func TestCreateFleetOfSpotInstances(t *testing.T) {
 	if asked := strings.Join(w.gate.Asked, "\n"); !strings.Contains(asked, "ec2:instancemarkettype=spot") || strings.Contains(asked, "ec2:instancemarkettype=on-demand") {
 		t.Errorf("IAM is asked %s", asked)
 	}
-	w.ask("DescribeInstances&Filter.1.Name=instance-lifecycle&Filter.1.Value.1=spot", 200, "<instanceLifecycle>spot</instanceLifecycle>", "fleet-")
+	w.ask("DescribeInstances&Filter.1.Name=instance-lifecycle&Filter.1.Value.1=spot", 200, "<instanceLifecycle>spot</instanceLifecycle>", "<spotInstanceRequestId>sir-", "fleet-")
 	// Some of both.
 	w.ask(fleetRequest(3, "on-demand", "t3.small")+"&TargetCapacitySpecification.SpotTargetCapacity=1", 200, "<lifecycle>on-demand</lifecycle>", "<lifecycle>spot</lifecycle>")
 	if all := w.machines(); len(all) != 4 {

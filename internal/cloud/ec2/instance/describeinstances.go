@@ -113,7 +113,7 @@ func instanceNoun() ec2resource.Noun[instance] {
 			"network-interface.requester-id", "network-interface.tag-key", "network-interface.tag-value", "outpost-arn", "placement-group-name",
 			"placement-partition-number", "platform", "private-dns-name-options.enable-resource-name-dns-a-record",
 			"private-dns-name-options.enable-resource-name-dns-aaaa-record", "private-dns-name-options.hostname-type", "product-code",
-			"product-code.type", "ramdisk-id", "spot-instance-request-id", "tpm-support", "usage-operation-update-time",
+			"product-code.type", "ramdisk-id", "tpm-support", "usage-operation-update-time",
 		}},
 	}
 }

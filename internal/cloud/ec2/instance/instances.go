@@ -104,6 +104,7 @@ type instance struct {
 	ImageID               string              `filter:"image-id"`
 	InstanceType          string              `filter:"instance-type"`
 	InstanceLifecycle     string              `filter:"instance-lifecycle,omitempty"` // empty for one on demand
+	SpotInstanceRequestID string              `filter:"spot-instance-request-id,omitempty"`
 	KeyName               string              `filter:"key-name"`
 	ClientToken           string              `filter:"client-token"`
 	Architecture          string              `filter:"architecture"`

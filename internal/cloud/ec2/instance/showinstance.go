@@ -96,7 +96,7 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		shown.requester = shown.owner
 	}
 	if m.Spec.MarketType == v1alpha1.MarketSpot {
-		shown.InstanceLifecycle = string(v1alpha1.MarketSpot)
+		shown.InstanceLifecycle, shown.SpotInstanceRequestID = string(v1alpha1.MarketSpot), spotRequestOf(m.Name)
 	}
 	if keeps(m, keptMonitoring) {
 		shown.Monitoring = monitoring{"enabled"}
@@ -135,6 +135,14 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		shown.StateTransitionReason, shown.StateReason = ended(since)
 	}
 	return shown
+}
+
+// spotRequestOf is the id of the spot request of an instance. There is no request to describe: Karpenter and others take
+// an instance with an id for a spot instance.
+func spotRequestOf(id string) string {
+	const digits = 8
+	own := strings.TrimPrefix(id, ec2id.Instance.Prefix)
+	return "sir-" + own[:min(digits, len(own))]
 }
 
 // downSince is when an instance was asked to end or to stop; zero if it is to run.
