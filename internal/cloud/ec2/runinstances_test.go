@@ -137,6 +137,10 @@ func TestRunInstancesOfALaunchTemplate(t *testing.T) {
 	w.ask(request, 200, "<instanceType>m5.large</instanceType>", "<key>from</key><value>template</value>", "sg-0123456789abcdef0")
 	w.ask(request+"&LaunchTemplate.Version=$Latest", 200, "<instanceType>m5.xlarge</instanceType>", "<groupId>"+v1alpha1.DefaultSecurityGroupID(vpcA))
 	w.ask(request+"&InstanceType=t3.medium", 200, "<instanceType>t3.medium</instanceType>", "<key>from</key>")
+	// Karpenter's dry run names the subnet by an interface, and leaves the groups to its template.
+	byInterface := strings.Replace(request, "&SubnetId=", "&NetworkInterface.1.DeviceIndex=0&NetworkInterface.1.SubnetId=", 1)
+	w.ask(byInterface+"&LaunchTemplate.Version=1", 200, "<subnetId>"+subnetA, "<groupId>sg-0123456789abcdef0")
+	w.ask(byInterface+"&LaunchTemplate.Version=1&SecurityGroupId.1=sg-0123456789abcdef0", 400, "InvalidParameterCombination")
 	w.ask(request+"&LaunchTemplate.Version=7", 400, "InvalidLaunchTemplateId.VersionNotFound")
 	w.wasAsked("ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:launch-template/lt-0000000000000000a", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:security-group/sg-0123456789abcdef0")
 }

@@ -101,7 +101,8 @@ func (a *Actions) wantedInstances(ctx context.Context, in *runInstancesInput) (*
 	return wanted, nil
 }
 
-// launchData is what the request says, and where it says nothing, what its launch template does.
+// launchData is what the request says, and where it says nothing, what its launch template does. The security groups of
+// a template are those of an interface that the request describes without any.
 func (a *Actions) launchData(ctx context.Context, in *runInstancesInput) (launchtemplate.Data, error) {
 	if in.LaunchTemplate == nil {
 		return in.Data, nil
@@ -114,7 +115,16 @@ func (a *Actions) launchData(ctx context.Context, in *runInstancesInput) (launch
 	if err != nil {
 		return launchtemplate.Data{}, ec2resource.Away(err)
 	}
-	return in.Over(of), nil
+	data := in.Over(of)
+	if len(in.NetworkInterfaces) == 1 && len(in.SecurityGroupIDs) == 0 {
+		groups := data.GroupIDs()
+		if len(groups) == 0 {
+			groups = of.GroupIDs()
+		}
+		data.NetworkInterfaces, data.SecurityGroupIDs = slices.Clone(data.NetworkInterfaces), nil
+		data.NetworkInterfaces[0].Groups = groups
+	}
+	return data, nil
 }
 
 // findVersion is a launch template and its version that a request names.
