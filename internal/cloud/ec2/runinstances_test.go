@@ -231,6 +231,7 @@ func TestRunInstancesOnAFiniteHost(t *testing.T) {
 	w := runWorld(t)
 	w.hostHas = capacity.Host{CPUs: 2, Memory: 24 << 30}
 	request := run + "&SubnetId=" + subnetA
+	w.ask(strings.Replace(request, "MinCount=1", "MinCount=3", 1)+"&MaxCount=3&DryRun=true", 412, "DryRunOperation") // which looks for no room, as on EC2
 	w.ask(strings.Replace(request, "MinCount=1", "MinCount=3", 1)+"&MaxCount=3", 500, "<Code>InsufficientInstanceCapacity</Code>",
 		"We currently do not have sufficient m5.large capacity in the Availability Zone you requested (eu-west-1a): one takes 8.0 GiB of memory and 2 vCPUs, and the host has 5.0 GiB and 28 left of the 21.0 GiB and 32 that it offers machines.")
 	if n := len(w.machines()); n != 0 {

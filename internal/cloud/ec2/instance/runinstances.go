@@ -188,6 +188,9 @@ func (a *Actions) countOf(ctx context.Context, in *runInstancesInput, wanted *wa
 	for mark := range made {
 		return mark.Count, nil
 	}
+	if in.DryRun { // EC2 looks for no room then. Karpenter takes a type by chance, which must not fail on a full host
+		return int(*in.MaxCount), nil
+	}
 	var all v1alpha1.MachineList
 	if err := a.ec2.List(ctx, &all); err != nil {
 		return 0, err
