@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,27 @@ import (
 type chosen struct {
 	story
 	why string
+}
+
+// large has a file of each target of make whose build takes too long for a sample.
+func large() map[string]string {
+	return map[string]string{"karpenter": "bin/addons/karpenter.tar"}
+}
+
+// unbuilt names the stories that need a large build which was not made: no sample has them.
+func unbuilt(stories []story, has func(path string) bool) []string {
+	var names []string
+	for _, s := range stories {
+		if file := large()[s.needs]; file != "" && !has(file) {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // parts is into how many parts the stories beyond the core and the change are cut. Each run of the gate begins with

@@ -74,6 +74,17 @@ func TestSampleMovesOnByTheDay(t *testing.T) {
 	}
 }
 
+// A sample has a story that needs a large build only where that was made.
+func TestUnbuilt(t *testing.T) {
+	t.Parallel()
+	stories := []story{{name: "plain"}, {name: "built", needs: "addons"}, {name: "large", needs: "karpenter"}}
+	for has, want := range map[bool][]string{false: {"large"}, true: nil} {
+		if got := unbuilt(stories, func(string) bool { return has }); !slices.Equal(got, want) {
+			t.Errorf("built %v: %v are left out", has, got)
+		}
+	}
+}
+
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	list := []chosen{{story: story{name: "short"}}, {story: story{name: "long"}}, {story: story{name: "built", alone: true, needs: "addons"}}, {story: story{name: "alone", alone: true}}, {story: story{name: "new"}}}

@@ -123,6 +123,7 @@ func (l lists) choose(ctx context.Context, s settings, commit time.Time) ([]chos
 	switch {
 	case s.sample:
 		changed, err := changedFiles(ctx, s.base)
+		skip = append(skip, unbuilt(l.stories, exists)...)
 		return sample(l.stories, append(skip, l.core...), changed, l.times, commit), err
 	case s.all:
 		var list []chosen
