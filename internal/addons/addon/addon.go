@@ -80,16 +80,22 @@ type Build struct{ By, Target, Time string }
 // MakeBuild is the build of images that every machine imports once they are there. `make up` makes them once nodes are
 // Ready, so they may be on their way.
 func MakeBuild(time string) Build {
-	return Build{By: "run `make build` where Muster was built, or wait if `make up` still builds there", Target: "build", Time: time}
+	return Build{By: "run `make build` where Muster was built, or wait if `make up` still builds there", Target: targetBuild, Time: time}
 }
 
 // MakeAddons is the build of files that few clusters need. The time is that of all of them together
 // (docs/benchmarks.md).
 func MakeAddons() Build {
-	return Build{By: "run `make addons` where Muster was built, once", Target: targetAddons, Time: "about 5 minutes on two processors"}
+	return MakeOnce("addons", "about 5 minutes on two processors")
 }
 
-const targetAddons = "addons"
+// MakeOnce is the build of files by a target of make that nothing else builds.
+func MakeOnce(target, time string) Build {
+	return Build{By: "run `make " + target + "` where Muster was built, once", Target: target, Time: time}
+}
+
+// targetBuild is the target whose images every machine imports.
+const targetBuild = "build"
 
 // noSchema is the schema of an add-on that has nothing to configure.
 const noSchema = `{"$schema":"http://json-schema.org/draft-06/schema#","type":"object","properties":{},"additionalProperties":false}` + "\n"
@@ -144,7 +150,7 @@ func (a Addon) Files() []string {
 // Loaded reports whether the image is loaded for the clusters that have the add-on alone. Machines import all other
 // images by themselves.
 func (a Addon) Loaded() bool {
-	return a.Archive != "" && a.Image != "" && a.Build.Target == targetAddons
+	return a.Archive != "" && a.Image != "" && a.Build.Target != targetBuild
 }
 
 // Repository is the name of the image without the version.

@@ -7,7 +7,7 @@
 // test; the package catalogue lists them. An add-on is one of two:
 //
 //   - a Deployment with what belongs to it, applied by the controller of add-ons. An add-on that few clusters have brings its image and its kinds along, in
-//     files that `make addons` makes;
+//     files that `make addons` makes, or a target of its own;
 //   - a program of each machine, such as kube-proxy, which is there in any case: the add-on reports its health.
 //
 // Each has one version, that of the program in this release; the number behind eksbuild is that of Muster's objects for

@@ -14,7 +14,7 @@
 // service leaves those objects alone, also when the Addon is deleted: the ConfigMap addons in namespace muster-system
 // has its name.
 //
-// The images of add-ons that few clusters need are made by `make addons` alone: the machines of a cluster get such an
+// The images of add-ons that few clusters need are made by `make addons` or `make karpenter` alone: the machines of a cluster get such an
 // image when the add-on is created. The kinds that it brings along are applied before its objects, and stay when it
 // goes. The image of metrics-server is made once the first nodes are Ready: machines import it when it comes, and until
 // then the add-on says that it is not built.

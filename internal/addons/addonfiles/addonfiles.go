@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addonfiles gives add-ons what `make addons` made for them: images, which it loads for the machines of one
+// Package addonfiles gives add-ons what `make addons` or a target of their own made for them: images, which it loads for the machines of one
 // cluster and takes away again, and the Kinds that an add-on brings along. Files that are missing or of another release
-// are an error that names `make addons`; images that people loaded for all clusters are never taken away.
+// are an error that names the target; images that people loaded for all clusters are never taken away.
 package addonfiles
 
 import (
@@ -24,7 +24,7 @@ import (
 	"muster.dev/muster/internal/platform/manifest"
 )
 
-// Files are what `make addons` made, for the add-ons of one cluster. They are safe for use by many at once.
+// Files are what was made for the add-ons of one cluster. They are safe for use by many at once.
 type Files struct {
 	catalogue addon.Catalogue
 
@@ -105,7 +105,7 @@ func (f *Files) Load(ctx context.Context, name string) error {
 	err = f.images.Load(ctx, hostagent.Load{Namespaces: []string{f.namespace}, Image: known.Image}, archive)
 	switch {
 	case errors.Is(err, hostagent.ErrOtherImages):
-		return fmt.Errorf("%s is of another release, without %s: run `make addons`", known.Archive, known.Image)
+		return fmt.Errorf("%s is of another release, without %s: %s", known.Archive, known.Image, known.Build.By)
 	case err != nil:
 		return fmt.Errorf("reading images of %s: %w", path, err)
 	}

@@ -25,6 +25,7 @@ import (
 func Config(vpc bool) component.Config {
 	c := component.Config{Account: component.Account{VPC: vpc}, Network: clusternetworktest.Network()}
 	c.Cluster.Default()
+	c.Cluster.Spec.Name = "blue"
 	c.Cluster.Spec.Network.ClusterDomain = "blue.local"
 	return c
 }
