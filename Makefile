@@ -34,6 +34,10 @@ build: ## build all programs and images into bin/ (what is up to date is left al
 addons: ## build what add-ons need that few clusters have, into bin/addons: Traefik, the snapshot-controller (minutes, once)
 	@tools/build.sh addons
 
+.PHONY: karpenter
+karpenter: ## build Karpenter for the add-on of its name, into bin/addons, with a newer Go that it fetches itself (minutes and GiB of Go's caches, once)
+	@tools/build.sh karpenter
+
 .PHONY: kubernetes
 kubernetes: ## build another minor of Kubernetes than the default, into bin/MINOR: MINOR=1.37 (minutes, once)
 	@tools/build.sh kubernetes "$(MINOR)"
