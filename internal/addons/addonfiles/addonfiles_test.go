@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/addons/coredns"
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/addons/snapshotcontroller"
 	"muster.dev/muster/internal/addons/traefik"
 	"muster.dev/muster/internal/image/imagearchive/imagearchivetest"
@@ -146,7 +147,7 @@ func TestKindsOfTheGatewayAPI(t *testing.T) {
 }
 
 // Each add-on has an image and kinds of its own.
-func TestFilesOfTwoAddons(t *testing.T) {
+func TestFilesOfEachAddon(t *testing.T) {
 	t.Parallel()
 	const crd = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s}\n"
 	blue, _ := newAddonFiles(t)
@@ -164,11 +165,11 @@ func TestFilesOfTwoAddons(t *testing.T) {
 			t.Errorf("%s brings %v along, %v", name, kinds, err)
 		}
 	}
-	blue.mustBeLoaded(t, snapshotcontroller.Addon().Image, traefik.Addon().Image)
+	blue.mustBeLoaded(t, karpenter.Addon().Image, snapshotcontroller.Addon().Image, traefik.Addon().Image)
 	if err := blue.Unload(t.Context(), traefik.Name); err != nil {
 		t.Fatal(err)
 	}
-	blue.mustBeLoaded(t, snapshotcontroller.Addon().Image)
+	blue.mustBeLoaded(t, karpenter.Addon().Image, snapshotcontroller.Addon().Image)
 	if kinds, err := blue.Kinds(snapshotcontroller.Name); err != nil || kinds[0].GetName() != snapshotcontroller.Name {
 		t.Errorf("the kinds, read again: %v, %v", kinds, err)
 	}

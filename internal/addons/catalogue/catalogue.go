@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/coredns"
 	"muster.dev/muster/internal/addons/ekspodidentityagent"
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/addons/kubeproxy"
 	"muster.dev/muster/internal/addons/metricsserver"
 	"muster.dev/muster/internal/addons/snapshotcontroller"
@@ -38,6 +39,7 @@ func For(of release.Release) addon.Catalogue {
 	all := addon.Catalogue{
 		coredns.Addon(),
 		ekspodidentityagent.Addon(),
+		karpenter.Addon(),
 		kubeproxy.Addon(of),
 		metricsserver.Addon(),
 		snapshotcontroller.Addon(),

@@ -116,13 +116,14 @@ func TestUnbuilt(t *testing.T) {
 		files []string
 		want  string
 	}{
-		"all is there":     {"traefik", traefik, ""},
-		"one is missing":   {"traefik", traefik[:1], "traefik v3.7.5-eksbuild.1 is not built here: " + addons},
-		"nothing is there": {"traefik", nil, "traefik v3.7.5-eksbuild.1 is not built here: " + addons},
-		"another add-on's": {"snapshot-controller", traefik, "snapshot-controller v8.7.0-eksbuild.1 is not built here: " + addons},
-		"of make build":    {"metrics-server", traefik, "metrics-server v0.9.0-eksbuild.1 is not built here: " + build},
-		"built by now":     {"metrics-server", []string{"images/metrics-server.tar"}, ""},
-		"nothing needed":   {"coredns", nil, ""},
+		"all is there":      {"traefik", traefik, ""},
+		"one is missing":    {"traefik", traefik[:1], "traefik v3.7.5-eksbuild.1 is not built here: " + addons},
+		"nothing is there":  {"traefik", nil, "traefik v3.7.5-eksbuild.1 is not built here: " + addons},
+		"another add-on's":  {"snapshot-controller", traefik, "snapshot-controller v8.7.0-eksbuild.1 is not built here: " + addons},
+		"of its own target": {"karpenter", traefik, "karpenter v1.15.0-eksbuild.1 is not built here: run `make karpenter` where Muster was built, once"},
+		"of make build":     {"metrics-server", traefik, "metrics-server v0.9.0-eksbuild.1 is not built here: " + build},
+		"built by now":      {"metrics-server", []string{"images/metrics-server.tar"}, ""},
+		"nothing needed":    {"coredns", nil, ""},
 	} {
 		a, _ := catalogue.New().Find(c.addon)
 		if got := a.Unbuilt(func(path string) bool { return slices.Contains(c.files, path) }); got != c.want {
