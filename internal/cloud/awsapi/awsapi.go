@@ -121,8 +121,10 @@ func Register(front *awsfront.Front, c Config) error {
 	if err := ec2.Register(front, c.ec2(account)); err != nil {
 		return err
 	}
-	if err := arczonalshift.Register(front, account); err != nil {
-		return err
+	for _, register := range []func(*awsfront.Front, awsresource.Account) error{arczonalshift.Register, kms.Register, ssm.Register, pricing.Register} {
+		if err := register(front, account); err != nil {
+			return err
+		}
 	}
 	launcher, err := ec2.Launcher(c.ec2(account))
 	if err != nil {
@@ -132,9 +134,6 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	key := kms.Check(c.Management, c.Region, time.Now)
-	if err := kms.Register(front, account); err != nil {
-		return err
-	}
 	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Account: account, Key: key}); err != nil {
 		return err
 	}
@@ -148,12 +147,6 @@ func Register(front *awsfront.Front, c Config) error {
 			return used.Bytes, err
 		},
 	}); err != nil {
-		return err
-	}
-	if err := ssm.Register(front, account); err != nil {
-		return err
-	}
-	if err := pricing.Register(front, account); err != nil {
 		return err
 	}
 	if err := registerEvents(front, account, c); err != nil {
