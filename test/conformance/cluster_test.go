@@ -65,7 +65,7 @@ func TestClusterFromUpToDown(t *testing.T) {
 	}
 	got := calls()
 	for _, want := range []string{
-		"state up --version 1.36 --nodes 2 --kubeconfig " + c.kubeconfig,
+		"state up --version 1.36 --nodes 2 --issuer-host issuer.conformance.test --kubeconfig " + c.kubeconfig,
 		"state exec i-1 -- ctr -n k8s.io images import --label io.cri-containerd.pinned=pinned -\nread 7 bytes",
 		"state exec i-2 -- ctr -n k8s.io images import",
 		`server = "http://127.0.0.1:5099"`,

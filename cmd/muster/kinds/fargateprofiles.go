@@ -3,7 +3,6 @@
 package kinds
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -36,11 +35,11 @@ func FargateProfiles() Kind {
 func selectorsOf(p *v1alpha1.FargateProfile) string {
 	all := make([]string, 0, len(p.Spec.Selectors))
 	for _, s := range p.Spec.Selectors {
-		text := "namespace=" + s.Namespace
+		parts := []string{"namespace=" + s.Namespace}
 		for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
-			text += fmt.Sprintf(",%s=%s", key, s.Labels[key])
+			parts = append(parts, key+"="+string(s.Labels[key]))
 		}
-		all = append(all, text)
+		all = append(all, strings.Join(parts, ","))
 	}
 	return strings.Join(all, " ")
 }

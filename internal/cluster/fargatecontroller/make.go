@@ -54,10 +54,10 @@ func (r *pods) make(ctx context.Context, pod *corev1.Pod, step fargate.Step) err
 func (r *pods) stillWanted(ctx context.Context, pod *corev1.Pod, profile *v1alpha1.FargateProfile) (bool, error) {
 	now, of := &corev1.Pod{}, &v1alpha1.FargateProfile{}
 	err := r.API.Get(ctx, client.ObjectKeyFromObject(pod), now)
-	if client.IgnoreNotFound(err) != nil {
+	switch {
+	case client.IgnoreNotFound(err) != nil:
 		return false, fmt.Errorf("asking whether pod %s/%s is there: %w", pod.Namespace, pod.Name, err)
-	}
-	if err != nil || now.UID != pod.UID || !now.DeletionTimestamp.IsZero() || now.Spec.NodeName != "" {
+	case apierrors.IsNotFound(err), now.UID != pod.UID, !now.DeletionTimestamp.IsZero(), now.Spec.NodeName != "":
 		return false, nil
 	}
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(profile), of)

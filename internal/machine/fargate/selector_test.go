@@ -18,9 +18,26 @@ func TestMatch(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"*", "abc", true}, {"?", "", false}, {"?", "a", true},
-		{"prod*", "prod", true}, {"prod*", "production", true}, {"prod*", "my-prod", false}, {"*prod", "my-prod", true}, {"*o*", "prod", true},
-		{"a*b*c", "aXbYc", true}, {"a*b*c", "aXcYb", false}, {"te?t", "test", true}, {"te?t", "tet", false}, {"**a", "a", true}, {"a.b", "axb", false}, {"*ab", "aab", true},
+		{"", "", true},
+		{"", "a", false},
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"*", "", true},
+		{"*", "abc", true},
+		{"?", "", false},
+		{"?", "a", true},
+		{"prod*", "prod", true},
+		{"prod*", "production", true},
+		{"prod*", "my-prod", false},
+		{"*prod", "my-prod", true},
+		{"*o*", "prod", true},
+		{"a*b*c", "aXbYc", true},
+		{"a*b*c", "aXcYb", false},
+		{"te?t", "test", true},
+		{"te?t", "tet", false},
+		{"**a", "a", true},
+		{"a.b", "axb", false},
+		{"*ab", "aab", true},
 	} {
 		if got := Match(c.pattern, c.text); got != c.want {
 			t.Errorf("Match(%q, %q) is %v", c.pattern, c.text, got)

@@ -29,7 +29,8 @@ type family struct{ milliCPU, from, to, step int64 }
 func families() []family {
 	const gib = 1024
 	return []family{
-		{250, gib / 2, gib / 2, gib}, {250, gib, 2 * gib, gib},
+		{250, gib / 2, gib / 2, gib},
+		{250, gib, 2 * gib, gib},
 		{500, gib, 4 * gib, gib},
 		{1000, 2 * gib, 8 * gib, gib},
 		{2000, 4 * gib, 16 * gib, gib},

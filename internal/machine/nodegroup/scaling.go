@@ -22,7 +22,8 @@ import (
 func scalable(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) []plan.Machine {
 	observed := observeIn(group, machines)
 	for i := range observed {
-		observed[i].Protected = machines[i].Spec.ProtectedFromScaleIn && group.DeletionTimestamp.IsZero() && !(returns(group) && machines[i].Spec.Rollout == group.Spec.Rollout.ID)
+		observed[i].Protected = machines[i].Spec.ProtectedFromScaleIn && group.DeletionTimestamp.IsZero() &&
+			(!returns(group) || machines[i].Spec.Rollout != group.Spec.Rollout.ID)
 	}
 	return observed
 }

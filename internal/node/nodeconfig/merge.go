@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"muster.dev/muster/internal/platform/shellquote"
 	"muster.dev/muster/internal/platform/strictyaml"
 )
 
@@ -103,17 +102,23 @@ func (m *merger) merge(name, path string, into, from map[string]any, anything bo
 	}
 }
 
-// unquoted takes quotes off flags, as systemd does on EKS's nodes, which splits $NODEADM_KUBELET_ARGS: Karpenter writes
-// --node-labels="a=b,c=d". A flag that would become several arguments stays as it is, and its check refuses the blanks.
+// quotes are what may stand around a flag.
+const quotes = `"'`
+
+// unquoted takes the quotes around a flag or its value off, as systemd does on EKS's nodes, which splits
+// $NODEADM_KUBELET_ARGS: Karpenter writes --node-labels="a=b,c=d". Quotes inside of a value, as of JSON, are the value's.
 func unquoted(flags []any) []any {
 	plain := slices.Clone(flags)
 	for i, element := range flags {
 		text, _ := element.(string)
-		if !strings.ContainsAny(text, `"'`) {
-			continue
+		name, value, found := strings.Cut(text, "=")
+		if !found || strings.ContainsAny(name, quotes) {
+			name, value = "", text
+		} else {
+			name += "="
 		}
-		if words, err := shellquote.Split(text); err == nil && len(words) == 1 {
-			plain[i] = words[0]
+		if inner := len(value) - 1; inner > 0 && strings.IndexAny(value, quotes) == 0 && strings.IndexByte(value[1:], value[0]) == inner-1 {
+			plain[i] = name + value[1:inner]
 		}
 	}
 	return plain
