@@ -237,5 +237,6 @@ func TestDescribeSpotPriceHistory(t *testing.T) {
 	if n := strings.Count(one, "<spotPrice>"); n != 1 {
 		t.Error(one)
 	}
+	w.ask("DescribeSpotPriceHistory&MaxResults=2000", 200, "t3a.medium")
 	w.ask("DescribeSpotPriceHistory&DryRun=true", 412)
 }

@@ -42,6 +42,9 @@ type spotPrice struct {
 // linux is the one product that Muster's machines run, in EC2's two names.
 const linux = "Linux/UNIX"
 
+// pricesAPage is how many prices a page has at most.
+const pricesAPage = 1000
+
 func (a *Actions) describeSpotPriceHistory() awsfront.Spec[describeSpotPriceHistoryInput, describeSpotPriceHistoryOutput] {
 	return awsfront.Spec[describeSpotPriceHistoryInput, describeSpotPriceHistoryOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *describeSpotPriceHistoryInput) (*describeSpotPriceHistoryOutput, error) {
@@ -55,6 +58,9 @@ func (a *Actions) describeSpotPriceHistory() awsfront.Spec[describeSpotPriceHist
 						prices = append(prices, spotPrice{t.Name, z.Name, z.ID, linux, fmt.Sprintf("%.6f", t.SpotUSD()), day})
 					}
 				}
+			}
+			if in.MaxResults != nil { // EC2 refuses no large page here: Karpenter asks for 2000
+				in.MaxResults = new(min(*in.MaxResults, pricesAPage))
 			}
 			out := &describeSpotPriceHistoryOutput{}
 			var err error
