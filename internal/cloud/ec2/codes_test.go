@@ -21,15 +21,15 @@ const (
 // with.
 var codesOfOthers = map[string][]string{
 	module + "internal/aws/awstag": {
-		"BadRequest", "InvalidParameterException", "InvalidTagParameterException", "LimitExceeded", "LimitExceededException", "TagException", "TooManyTagsError",
-		"TooManyTagsException", "ValidationError", "ValidationException",
+		"BadRequest", "InvalidParameterException", "InvalidTagParameterException", "LimitExceeded", "LimitExceededException", "ServiceQuotaExceededException", "TagException",
+		"TooManyTagsError", "TooManyTagsException", "ValidationError", "ValidationException",
 	},
-	module + "internal/aws/clienttoken":      {"InvalidParameterException", "InvalidRequestException"},
+	module + "internal/aws/clienttoken":      {"ConflictException", "InvalidParameterException", "InvalidRequestException", "ValidationException"},
 	module + "internal/aws/dryrun":           nil,
 	module + "internal/aws/ec2filter":        nil,
 	module + "internal/aws/ec2id":            nil,
 	module + "internal/aws/ec2query":         nil,
-	module + "internal/aws/nexttoken":        {"BadRequest", "InvalidMarkerException", "InvalidParameterException", "ValidationError", "ValidationException"},
+	module + "internal/aws/nexttoken":        {"BadRequest", "InvalidMarkerException", "InvalidNextTokenException", "InvalidParameterException", "ValidationError", "ValidationException"},
 	module + "internal/aws/queryvalue":       nil,
 	module + "internal/cloud/launchtemplate": nil,
 }
