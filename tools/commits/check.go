@@ -83,6 +83,11 @@ func (c *check) affected(ctx context.Context, commit commit, changed []string) (
 	var affected []module
 	for _, dir := range dirs {
 		m := module{c.tree.dir, dir}
+		if has, err := m.hasSources(); err != nil {
+			return nil, err
+		} else if !has { // nothing of it is ours: it names a program to build, maybe for another Go than this one
+			continue
+		}
 		stands, err := m.stands(root)
 		if err != nil {
 			return nil, err

@@ -77,6 +77,7 @@ func TestCommits(t *testing.T) {
 			files{"own/go.mod": "module example.test/own\n\ngo 1.26\n", "own/o.go": "package own\n\nimport _ \"example.test/own/later\"\n"},
 			[]string{"go list -deps -test ./... in own:\n", "example.test/own/later"},
 		},
+		"a module without sources that wants a newer Go": {nil, files{"tool/go.mod": "module example.test/tool\n\ngo 1.99\n"}, nil},
 		"a go.mod that changes what others get": {
 			files{"dep/go.mod": "module example.test/dep\n\ngo 1.26\n", "dep/d.go": "package dep\n\nconst D = 1\n", "other/go.mod": "module example.test/dep\n\ngo 1.26\n", "other/d.go": "package dep\n", "go.mod": "module example.test/m\n\ngo 1.26\n\nrequire example.test/dep v0.0.0\n\nreplace example.test/dep => ./dep\n", "c/c.go": "package c\n\nimport \"example.test/dep\"\n\nconst C = dep.D\n"},
 			files{"go.mod": "module example.test/m\n\ngo 1.26\n\nrequire example.test/dep v0.0.0\n\nreplace example.test/dep => ./other\n"},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -34,6 +35,26 @@ const endPatience = 10 * time.Second
 // module is a directory of a worktree with a go.mod.
 type module struct {
 	root, dir string // dir is relative to root
+}
+
+// hasSources reports whether there is a file of Go in a module.
+func (m module) hasSources() (has bool, err error) {
+	own := filepath.Join(m.root, m.dir)
+	err = filepath.WalkDir(own, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != own:
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
+				return fs.SkipDir
+			}
+		case strings.HasSuffix(name, ".go"):
+			has = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return has, err
 }
 
 // command is what the user runs to see a failure again.
