@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -131,9 +132,7 @@ func (c *clusterAutoscaler) template(g autoscalingtypes.AutoScalingGroup) nodeTe
 	}
 	if nodeGroup != "" && cluster != "" { // managed_nodegroup_cache.go
 		managed := need(c.eks.DescribeNodegroup(c.ctx(), &eks.DescribeNodegroupInput{ClusterName: &cluster, NodegroupName: &nodeGroup})).Nodegroup
-		for key, value := range managed.Labels {
-			node.Labels[key] = value
-		}
+		maps.Copy(node.Labels, managed.Labels)
 		for _, t := range managed.Taints {
 			if t.Key == nil || t.Value == nil { // it would be left out
 				c.Fatalf("a taint of %s has no key or no value", nodeGroup)
@@ -197,7 +196,7 @@ func TestClusterAutoscaler(t *testing.T) {
 		t.Run(step.name, func(t *testing.T) {
 			c := newClusterAutoscaler(t)
 			defer c.fatal()
-			for _, name := range strings.Fields(os.Getenv(envWanted)) {
+			for name := range strings.FieldsSeq(os.Getenv(envWanted)) {
 				step.run(c, name)
 			}
 		})
@@ -233,7 +232,7 @@ func (c *clusterAutoscaler) up(name string) {
 	c.resize(name, 1)
 	c.eventually(3*time.Minute, func() error {
 		g := c.group(name)
-		if *g.DesiredCapacity > int32(len(g.Instances)) { //nolint:gosec // G115: a few
+		if *g.DesiredCapacity > int32(len(g.Instances)) {
 			return fmt.Errorf("%s waits: %s", name, c.missing(name))
 		}
 		if g.Instances[0].LifecycleState != autoscalingtypes.LifecycleStateInService {

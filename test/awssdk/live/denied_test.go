@@ -42,7 +42,7 @@ func (w *world) inputs() map[string]map[string]any {
 	return map[string]map[string]any{
 		"ec2:CreateLaunchTemplate":                       {"LaunchTemplateData": template},
 		"ec2:CreateLaunchTemplateVersion":                {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
-		"ec2:CreateFleet":                                {"LaunchTemplateConfigs": fleetOf},
+		"ec2:CreateFleet":                                {"LaunchTemplateConfigs": fleetOf, "Type": ec2types.FleetTypeInstant, "TargetCapacitySpecification": &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1)}},
 		"ec2:AssociateAddress":                           {"AllocationId": aws.String("eipalloc-0123456789abcdef0"), "InstanceId": aws.String("i-0123456789abcdef0")},
 		"ec2:CreateTags":                                 {"Resources": []string{"vpc-0123456789abcdef0"}, "Tags": []ec2types.Tag{{Key: aws.String("live"), Value: aws.String("x")}}},
 		"ec2:DeleteTags":                                 {"Resources": []string{"vpc-0123456789abcdef0"}, "Tags": []ec2types.Tag{{Key: aws.String("live"), Value: aws.String("x")}}},
