@@ -156,7 +156,7 @@ func requestsArriveWhole(t *testing.T, reach Reach) {
 	host, m := newHost(t, reach)
 	request := machine.LaunchRequest{
 		ID: machinetest.First, UserData: []byte{0, 0xff, '<'}, Type: "m5.large", HopLimit: 2, SubnetID: machinetest.SubnetID, Cluster: "Blue_1", ImageID: "ami-1",
-		Scaled: true, Spot: true, Lifecycle: "Warmed:Stopped", Pods: 8, PodSubnetIDs: []string{"subnet-a"}, SecurityGroups: []string{"sg-0123456789abcdef0"}, OwnIDs: true, HostRoot: true, SimulatePods: true,
+		Scaled: true, Spot: true, Lifecycle: "Warmed:Stopped", Pods: 8, PodSubnetIDs: []string{"subnet-a"}, SecurityGroups: []string{"sg-0123456789abcdef0"}, OwnIDs: true, HostRoot: true, SimulatePods: true, NamePrefix: "fargate-",
 	}
 	isWhole(t, []any{request})
 	if _, err := host.Launch(t.Context(), hostagent.Launch{Provider: able(), Request: request}); err != nil {
