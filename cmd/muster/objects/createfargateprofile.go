@@ -65,7 +65,7 @@ Made again with the same settings it stays as it is. A profile cannot be changed
   muster create fargateprofile batch --selector namespace=batch --pod-execution-role-arn arn:aws:iam::000000000000:role/pods --wait
 
   # Those of all namespaces that begin with team-, if they have the label size=small, and all of namespace jobs
-  muster create fargateprofile teams --selector 'namespace=team-*,size=small' --selector namespace=jobs \\
+  muster create fargateprofile teams --selector 'namespace=team-*,size=small' --selector namespace=jobs \
     --pod-execution-role-arn arn:aws:iam::000000000000:role/pods`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -45,7 +45,7 @@ Made again with the same settings it stays as it is. A service account has one a
   muster create podidentityassociation --namespace shop --service-account app --role-arn arn:aws:iam::000000000000:role/app
 
   # They have the role far, which the role app assumes for them
-  muster create podidentityassociation --namespace shop --service-account app \\
+  muster create podidentityassociation --namespace shop --service-account app \
     --role-arn arn:aws:iam::000000000000:role/app --target-role-arn arn:aws:iam::000000000000:role/far
 
   # Which identity has a pod by that?
