@@ -175,7 +175,7 @@ func TestAnEntrySaysWhetherItsSessionsAreTrusted(t *testing.T) {
 	s.keepingWith(t, identity.Options{Trusted: trustingHybrid(t)})
 	for name, begin := range map[string]string{
 		"hybrid": "True Mapped: " + hybrid + " is mapped by this entry; nodes are named after the sessions of " + hybrid + ": the authenticator's configuration trusts the names mi-*, *.internal",
-		"other":  "True MappedInPart: spec.type: names nodes after their sessions, and each principal that may assume the role chooses the name: only instances' own sessions are let in, hybrid nodes and those of Fargate are refused; if a service",
+		"other":  "True MappedInPart: spec.type: names nodes after their sessions, and each principal that may assume the role chooses the name: only instances' own sessions are let in, hybrid nodes and those of AWS's Fargate are refused; if a service",
 	} {
 		until(t, name+" says "+begin, func() bool { return strings.HasPrefix(s.accepted(name), begin) })
 	}

@@ -26,7 +26,7 @@ const (
 
 // unproven is told of an entry that is used, and lets nobody in but instances.
 const unproven = "names nodes after their sessions, and each principal that may assume the role chooses the name: only instances' own sessions are let in, " +
-	"hybrid nodes and those of Fargate are refused; if a service names the sessions of this role, and not the principal that assumes it, " +
+	"hybrid nodes and those of AWS's Fargate are refused; if a service names the sessions of this role, and not the principal that assumes it, " +
 	"trust them in the authenticator's configuration (mapping.trustedSessionNames); otherwise let such nodes join with bootstrap tokens"
 
 func TestWhatIsWrongWithAMapping(t *testing.T) {

@@ -111,7 +111,7 @@ func (c *compiler) sessions(d draft) {
 	default:
 		c.rule.hint = unprovenHint
 	}
-	c.warn(sessionField(d), fault{"names nodes after their sessions, and each principal that may assume the role chooses the name: only instances' own sessions are let in, hybrid nodes and those of Fargate are refused", c.rule.hint})
+	c.warn(sessionField(d), fault{"names nodes after their sessions, and each principal that may assume the role chooses the name: only instances' own sessions are let in, hybrid nodes and those of AWS's Fargate are refused", c.rule.hint})
 }
 
 // unprovenHint is what to do about nodes of which no session can be proven to be theirs.
@@ -137,7 +137,7 @@ func (r *rule) unproven(p Principal) *refusal {
 		return no
 	}
 	if r.trusted == nil {
-		no.fix += "; of hybrid nodes and those of Fargate nothing can be proven: " + r.hint
+		no.fix += "; of hybrid nodes and those of AWS's Fargate nothing can be proven: " + r.hint
 		return no
 	}
 	_, path, _ := keyOf(p.CanonicalARN)

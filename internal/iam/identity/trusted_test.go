@@ -154,10 +154,10 @@ func TestWhatToDoWhereNoNameIsTrusted(t *testing.T) {
 		o             identity.Options
 		want          string
 	}{
-		{"nothing is trusted", "mi-1", identity.Options{}, onlyInstances + "; of hybrid nodes and those of Fargate nothing can be proven: if a service names the sessions of this role, and not the principal that assumes it, " +
+		{"nothing is trusted", "mi-1", identity.Options{}, onlyInstances + "; of hybrid nodes and those of AWS's Fargate nothing can be proven: if a service names the sessions of this role, and not the principal that assumes it, " +
 			"trust them in the authenticator's configuration (mapping.trustedSessionNames); otherwise let such nodes join with bootstrap tokens"},
 		{"an instance", node, identity.Options{}, onlyInstances},
-		{"another path", "mi-1", trusting(t, role("p/h"), "mi-*"), onlyInstances + "; of hybrid nodes and those of Fargate nothing can be proven: " +
+		{"another path", "mi-1", trusting(t, role("p/h"), "mi-*"), onlyInstances + "; of hybrid nodes and those of AWS's Fargate nothing can be proven: " +
 			"the authenticator's configuration trusts the sessions of arn:aws:iam::111122223333:role/p/h: write the same role in both"},
 		{"another name", "anna", trusting(t, role("h"), "mi-*"), "add it to mapping.trustedSessionNames there if a service sets it"},
 		{"no node's name", "mi-A", trusting(t, role("h"), "mi-*"), "name the session after the node: lower-case letters, digits, - and ."},
