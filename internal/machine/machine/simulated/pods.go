@@ -54,6 +54,8 @@ type heldPod struct {
 	// wrote is a sum of the status that was last written. An API server of another version may drop fields of it: the
 	// same is not written again.
 	wrote uint64
+	// gone is whether the API server has said that the pod is gone, which the watch has still to tell.
+	gone bool
 }
 
 func newPods(s *Simulator) *pods {
@@ -164,7 +166,9 @@ func (p *pods) of(name string) (*podRunner, []*corev1.Pod) {
 	}
 	list := make([]*corev1.Pod, 0, len(n.pods))
 	for _, held := range n.pods {
-		list = append(list, held.pod)
+		if !held.gone {
+			list = append(list, held.pod)
+		}
 	}
 	return n.runner, list
 }
@@ -174,7 +178,7 @@ func (p *pods) do(ctx context.Context, runner *podRunner, action podstatus.Actio
 	if action.Status == nil {
 		err := runner.remove(ctx, action.Pod)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the pod of that UID is gone
-			p.remove(action.Pod)
+			p.end(action.Pod)
 			return nil
 		}
 		return err
@@ -186,7 +190,7 @@ func (p *pods) do(ctx context.Context, runner *podRunner, action podstatus.Actio
 	written, err := runner.report(ctx, action.Pod, action.Status)
 	switch {
 	case apierrors.IsNotFound(err):
-		p.remove(action.Pod)
+		p.end(action.Pod)
 		return nil
 	case err != nil:
 		p.write(action.Pod, 0)
@@ -233,6 +237,9 @@ func (p *pods) put(pod *corev1.Pod, answer bool) bool {
 		p.forget(pod.Spec.NodeName)
 		return false
 	}
+	if held.gone {
+		return false
+	}
 	if known {
 		if order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, held.pod.ResourceVersion); err == nil && order <= 0 {
 			return false
@@ -241,6 +248,19 @@ func (p *pods) put(pod *corev1.Pod, answer bool) bool {
 	held.pod = trim(pod)
 	n.pods[pod.UID] = held
 	return true
+}
+
+// end runs a pod no more that the API server has said to be gone. The pod is forgotten when the watch tells of its end:
+// until then the watch may tell of what was before.
+func (p *pods) end(pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.node(pod.Spec.NodeName)
+	if held, known := n.pods[pod.UID]; known {
+		held.gone = true
+		n.pods[pod.UID] = held
+	}
+	p.forget(pod.Spec.NodeName)
 }
 
 // remove forgets a pod.

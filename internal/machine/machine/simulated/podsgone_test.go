@@ -51,3 +51,42 @@ func TestAPodThatGoesWhileItsStatusIsWritten(t *testing.T) {
 		t.Errorf("%d nodes are remembered", len(p.nodes))
 	}
 }
+
+// The watch may tell late what was before a pod went: the node does not run the pod again, and asks once for its removal.
+func TestAPodThatTheWatchTellsOfLate(t *testing.T) {
+	const name = "ip-10-0-0-1.ec2.internal"
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid-of-web", ResourceVersion: "10"},
+		Spec:       corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Name: "web"}}},
+	}
+	late := pod.DeepCopy()
+	late.ResourceVersion = "11"
+	for what, end := range map[string]func(*pods) error{
+		"deleted":           func(p *pods) error { return p.Delete(late) },
+		"not in a new list": func(p *pods) error { return p.Replace(nil, "12") },
+	} {
+		p := newPods(nil)
+		defer p.due.ShutDown()
+		runner := &podRunner{record: machine.Record{PrivateDNSName: name}, core: fake.NewClientset(pod).CoreV1(), log: slog.New(slog.DiscardHandler)}
+		detach := p.attach(runner)
+		if err := p.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.do(t.Context(), runner, podstatus.Action{Pod: pod}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Update(late); err != nil {
+			t.Fatal(err)
+		}
+		if _, left := p.of(name); len(left) > 0 {
+			t.Errorf("%s: the node runs %s again", what, left[0].Name)
+		}
+		if err := end(p); err != nil {
+			t.Fatal(err)
+		}
+		detach()
+		if len(p.nodes) > 0 {
+			t.Errorf("%s: %d nodes are remembered", what, len(p.nodes))
+		}
+	}
+}
