@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/platform/release"
 )
 
 // ec2Noun is a kind of EC2's resources whose state is in a tag, beside one that says which of the rounds' resources it
@@ -151,17 +154,13 @@ func networkKinds(c *awsClient) []killedKind {
 	}
 }
 
-// instances are machines of this host, without a cluster.
+// instances are machines of this host, without a cluster. Their image is of the one minor that each host has built.
 func instances(c *awsClient) killedKind {
-	images := regexp.MustCompile(`<imageId>(ami-[0-9a-f]+)<`).FindAllStringSubmatch(c.must(awsForm("ec2", "DescribeImages", "Owner.1", "amazon")), -1)
-	if images == nil {
-		c.t.Fatal("there is no image")
-	}
 	kind := ec2Kind(c, ec2Noun{
 		name: "an instance", create: "RunInstances", describe: "DescribeInstances", remove: "TerminateInstances", resource: "instance",
 		member: "instanceId", parameter: "InstanceId.1", filter: "instance-id", token: true,
 		more: func(int) []string {
-			return []string{"ImageId", images[len(images)-1][1], "InstanceType", "t3.small", "MinCount", "1", "MaxCount", "1", "SubnetId", c.subnets[0]}
+			return []string{"ImageId", ami.OfRelease(release.Default()), "InstanceType", "t3.small", "MinCount", "1", "MaxCount", "1", "SubnetId", c.subnets[0]}
 		},
 		only: []string{"instance-state-name", "pending|running"},
 	})
