@@ -31,6 +31,8 @@ import (
 
 const (
 	pollInterval = 100 * time.Millisecond
+	// maxPollPause is how old what is shown may be.
+	maxPollPause = 2 * time.Second
 	// answerTimeout is how long a service that was just started may take until it answers.
 	answerTimeout = 15 * time.Second
 )

@@ -27,6 +27,7 @@ func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(serv
 	var last servicestatus.Status
 	var cluster servicestatus.Cluster
 	for {
+		asked := time.Now()
 		status, err := service.Status(ctx)
 		if err == nil {
 			last = status
@@ -36,7 +37,7 @@ func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(serv
 				return status, cluster, nil
 			}
 		}
-		if err := steps.Pause(ctx, pollInterval); err != nil {
+		if err := steps.Pause(ctx, pollPause(time.Since(asked))); err != nil {
 			if errors.Is(context.Cause(ctx), errTimeout) {
 				return last, cluster, fmt.Errorf("not everything is ready after %s%s: `muster status` shows what is missing, and `muster up` waits again", timeout, suffix(cmp.Or(cluster.Message, last.Message)))
 			}
@@ -46,6 +47,12 @@ func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(serv
 }
 
 var errTimeout = errors.New("timeout")
+
+// pollPause is how long a service is not asked for its status after it took some time to answer: with thousands of
+// machines a status is work, and whoever waits for them is not to take a part of the service that they need.
+func pollPause(took time.Duration) time.Duration {
+	return min(max(pollInterval, 5*took), maxPollPause)
+}
 
 func suffix(message string) string {
 	if message == "" {
