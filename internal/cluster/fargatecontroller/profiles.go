@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -109,15 +111,15 @@ func (r *profiles) remove(ctx context.Context, p *v1alpha1.FargateProfile) (time
 	if !controllerutil.ContainsFinalizer(p, v1alpha1.FinalizerFargateProfile) {
 		return 0, nil
 	}
-	of := func(m *v1alpha1.Machine) bool { return m.Spec.Fargate.ProfileUID == p.UID }
-	left, err := r.machines(ctx, r.live, of)
+	machines, err := r.machines(ctx, r.live, func(*v1alpha1.Machine) bool { return true })
 	if err != nil {
 		return 0, err
 	}
-	pods, err := r.end(ctx, p)
+	pods, err := r.end(ctx, p, machines)
 	if err != nil {
 		return 0, err
 	}
+	left := slices.DeleteFunc(machines, func(m v1alpha1.Machine) bool { return m.Spec.Fargate.ProfileUID != p.UID })
 	if len(left) > 0 || pods > 0 {
 		before := p.DeepCopy()
 		return goneAgain, r.write(ctx, before, p, metav1.ConditionFalse, reasonDeleting, fmt.Sprintf("%d of its pods and %d of their machines are left", pods, len(left)))
@@ -133,16 +135,28 @@ func (r *profiles) remove(ctx context.Context, p *v1alpha1.FargateProfile) (time
 	return 0, nil
 }
 
-// end deletes the pods that a deleted profile selected, and counts those that are left. Pods of a cluster that is being
-// deleted, too, end with its machines.
-func (r *profiles) end(ctx context.Context, p *v1alpha1.FargateProfile) (int, error) {
+// end deletes the pods of a deleted profile, and counts those that are left: the pods that have one of the cluster's
+// machines by the profile, and the pods that wait and that the profile's label names. The label of a pod with a machine
+// does not count: everybody who may change the pod may change it, and a pod that named the scheduler by itself has none.
+// Pods of a cluster that is being deleted, too, end with its machines.
+func (r *profiles) end(ctx context.Context, p *v1alpha1.FargateProfile, machines []v1alpha1.Machine) (int, error) {
+	profileOf := map[types.UID]types.UID{}
+	for i := range machines {
+		profileOf[machines[i].Spec.Fargate.PodUID] = machines[i].Spec.Fargate.ProfileUID
+	}
 	var all corev1.PodList
-	err := r.API.List(ctx, &all, client.MatchingLabels{v1alpha1.LabelFargateProfile: p.Spec.Name}, client.MatchingFields{fieldScheduler: v1alpha1.FargateScheduler})
-	if err != nil {
+	if err := r.API.List(ctx, &all, client.MatchingFields{fieldScheduler: v1alpha1.FargateScheduler}); err != nil {
 		return 0, fmt.Errorf("listing the pods of Fargate profile %s: %w", p.Spec.Name, err)
 	}
+	left := 0
 	for i := range all.Items {
 		pod := &all.Items[i]
+		by, has := profileOf[pod.UID]
+		waits := !has && pod.Spec.NodeName == "" && pod.Labels[v1alpha1.LabelFargateProfile] == p.Spec.Name
+		if by != p.UID && !waits {
+			continue
+		}
+		left++
 		if !pod.DeletionTimestamp.IsZero() {
 			continue
 		}
@@ -150,7 +164,7 @@ func (r *profiles) end(ctx context.Context, p *v1alpha1.FargateProfile) (int, er
 			return 0, fmt.Errorf("deleting pod %s/%s of Fargate profile %s: %w", pod.Namespace, pod.Name, p.Spec.Name, err)
 		}
 	}
-	return len(all.Items), nil
+	return left, nil
 }
 
 // fieldScheduler is the field by which an API server finds the pods of a scheduler.
