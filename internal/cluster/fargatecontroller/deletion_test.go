@@ -75,16 +75,22 @@ func TestDeletionOfAnotherProfile(t *testing.T) {
 	if err := w.cluster.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	others := w.profile()
-	others.ObjectMeta = metav1.ObjectMeta{Namespace: "blue", Name: "others", UID: "uid-of-others"}
-	others.Spec.Name, others.Spec.Selectors = "others", []v1alpha1.FargateSelector{{Namespace: "others"}}
-	if err := w.management.Create(t.Context(), others); err != nil {
-		t.Fatal(err)
-	}
+	others := w.another()
 	w.settle()
 	w.delete(others)
 	w.settle()
 	if w.pod("a") == nil || w.pod("b") == nil || len(w.machines()) != 1 {
 		t.Errorf("the pods are %v and %v, and there are %d machines", w.pod("a"), w.pod("b"), len(w.machines()))
 	}
+}
+
+// another makes a second profile, which selects no pod.
+func (w *testWorld) another() *v1alpha1.FargateProfile {
+	w.t.Helper()
+	p := &v1alpha1.FargateProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "others", UID: "uid-of-others"}, Spec: w.profile().Spec}
+	p.Spec.Name, p.Spec.Selectors = "others", []v1alpha1.FargateSelector{{Namespace: "others"}}
+	if err := w.management.Create(w.t.Context(), p); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
 }

@@ -71,6 +71,8 @@ type testWorld struct {
 	roles      *roles
 	memory     int64
 	follows    bool
+	refuses    error // the answer to a dry run; nil if it is admitted
+	now        time.Time
 	// left is how many writes succeed until all fail; negative for all.
 	left     int
 	profiles *profiles
@@ -79,7 +81,7 @@ type testWorld struct {
 
 func newWorld(t *testing.T) *testWorld {
 	t.Helper()
-	w := &testWorld{t: t, events: events.NewFakeRecorder(100), roles: &roles{}, memory: 24 << 30, follows: true, left: -1}
+	w := &testWorld{t: t, events: events.NewFakeRecorder(100), roles: &roles{}, memory: 24 << 30, follows: true, left: -1, now: noon}
 	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(all); err != nil {
@@ -107,14 +109,15 @@ func newWorld(t *testing.T) *testWorld {
 }
 
 // probe answers a dry run as an API server that follows the policy, or not.
-func (w *testWorld) probe(pod *corev1.Pod) {
+func (w *testWorld) probe(pod *corev1.Pod) error {
 	if w.follows {
 		pod.Spec.SchedulerName = v1alpha1.FargateScheduler
 	}
+	return w.refuses
 }
 
 // writes counts writes, and fails those after the last that is left.
-func (w *testWorld) writes(probe func(*corev1.Pod)) interceptor.Funcs {
+func (w *testWorld) writes(probe func(*corev1.Pod) error) interceptor.Funcs {
 	count := func(do func() error) error {
 		if w.left == 0 {
 			return errDown
@@ -125,8 +128,7 @@ func (w *testWorld) writes(probe func(*corev1.Pod)) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if pod, ok := o.(*corev1.Pod); ok && len(opts) > 0 {
-				probe(pod)
-				return nil
+				return probe(pod)
 			}
 			return count(func() error { return c.Create(ctx, o, opts...) })
 		},
@@ -171,7 +173,7 @@ func (w *testWorld) restart() {
 	shared := world{
 		Config: Config{
 			ClusterName: "blue", Region: "us-east-1", User: "muster:service", ImageID: "ami-0123456789abcdef0", API: w.cluster, Pods: podCache{from: w.cluster}, Roles: w.roles, Recorder: w.events,
-			Usage: func() ([]machine.Usage, error) { return []machine.Usage{subnet}, nil }, Now: func() time.Time { return noon },
+			Usage: func() ([]machine.Usage, error) { return []machine.Usage{subnet}, nil }, Now: func() time.Time { return w.now },
 			Room: hostroom.New(func() (capacity.Offer, error) { return capacity.Host{CPUs: 2, Memory: w.memory}.Offer(0), nil }),
 		},
 		management: w.management, live: w.management, told: w.events,

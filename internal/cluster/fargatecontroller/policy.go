@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,31 +21,51 @@ import (
 	"muster.dev/muster/internal/plane/baseline"
 )
 
-// enforce applies the admission policies of a cluster with some profiles, and reports whether its API server follows
-// them. Without profiles the policies are removed.
-func (r *profiles) enforce(ctx context.Context, wanted []v1alpha1.FargateProfile) (bool, error) {
+// assumed is how long an API server has for following new policies where something else refuses the probe. Mostly an API
+// server takes less than a second.
+const assumed = 10 * time.Second
+
+// enforce applies the admission policies of a cluster with some profiles, and returns why its API server does not follow
+// them yet; "" if it does. Without profiles the policies are removed.
+//
+// A webhook or a policy of the cluster's own may refuse the probe, such as for its image, or because the webhook itself
+// is away. The refusal does not say what the API server does with other pods, and it may go on for good. So the policies
+// count as followed after a while: they need no longer than that, and the profile may select the pods of that webhook.
+func (r *profiles) enforce(ctx context.Context, wanted []v1alpha1.FargateProfile) (waits string, err error) {
 	version := fargate.MutatingVersion(r.BetaPolicies)
 	if len(wanted) == 0 {
 		if r.idle {
-			return true, nil
+			return "", nil
 		}
 		err := r.withdraw(ctx, fargate.Policies(version, r.User, "", nil))
 		r.idle = err == nil
-		return true, err
+		return "", err
 	}
 	r.idle = false
 	revision, err := revisionOf(wanted)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	if err := baseline.Apply(ctx, r.API, fargate.Policies(version, r.User, revision, wanted)); err != nil {
-		return false, fmt.Errorf("applying the admission policies of Fargate: %w", err)
+		return "", fmt.Errorf("applying the admission policies of Fargate: %w", err)
+	}
+	if r.applied.revision != revision {
+		r.applied.revision, r.applied.at = revision, r.Now()
 	}
 	probe := fargate.Probe(revision)
-	if err := r.API.Create(ctx, probe, client.DryRunAll); err != nil {
-		return false, fmt.Errorf("asking whether the API server follows the admission policy of Fargate: %w", err)
+	err = r.API.Create(ctx, probe, client.DryRunAll)
+	_, refused := errors.AsType[*apierrors.StatusError](err)
+	switch {
+	case refused && r.Now().Sub(r.applied.at) < assumed:
+		return fmt.Sprintf("whether the API server follows its admission policy is not known, and is assumed after %s: the pod that asks for it is refused: %v", assumed, err), nil
+	case refused:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("asking whether the API server follows the admission policy of Fargate: %w", err)
+	case !fargate.Follows(probe):
+		return "the API server does not follow its admission policy yet", nil
 	}
-	return fargate.Follows(probe), nil
+	return "", nil
 }
 
 // revisionOf tells apart what policies are made of.

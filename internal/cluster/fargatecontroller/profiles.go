@@ -51,6 +51,11 @@ type profiles struct {
 
 	// idle reports whether the policies were removed, and no profile came since: nothing has to be asked of the cluster.
 	idle bool
+	// applied are the policies that were applied last, and when that was for the first time in this process.
+	applied struct {
+		revision string
+		at       time.Time
+	}
 }
 
 // Reconcile implements [reconcile.Reconciler].
@@ -68,7 +73,7 @@ func (r *profiles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 			}
 		}
 	}
-	follows, err := r.enforce(ctx, fargate.Sorted(all))
+	waits, err := r.enforce(ctx, fargate.Sorted(all))
 	if err != nil {
 		return settle(0, err)
 	}
@@ -78,7 +83,7 @@ func (r *profiles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	var errs []error
 	for i := range all {
-		next, err := r.bring(ctx, &all[i], follows)
+		next, err := r.bring(ctx, &all[i], waits)
 		errs = append(errs, err)
 		if next > 0 {
 			again = min(again, next)
@@ -87,8 +92,9 @@ func (r *profiles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return settle(again, errors.Join(errs...))
 }
 
-// bring has a profile be Ready, or go. It returns when to look again, or 0.
-func (r *profiles) bring(ctx context.Context, p *v1alpha1.FargateProfile, follows bool) (time.Duration, error) {
+// bring has a profile be Ready, or go. waits is why the API server does not follow the policies yet. It returns when to
+// look again, or 0.
+func (r *profiles) bring(ctx context.Context, p *v1alpha1.FargateProfile, waits string) (time.Duration, error) {
 	if !p.DeletionTimestamp.IsZero() {
 		return r.remove(ctx, p)
 	}
@@ -98,8 +104,8 @@ func (r *profiles) bring(ctx context.Context, p *v1alpha1.FargateProfile, follow
 	switch {
 	case err != nil:
 		status, reason, message, again = metav1.ConditionFalse, reasonRole, err.Error(), roleAgain
-	case !follows:
-		status, reason, message, again = metav1.ConditionFalse, reasonApplying, "the API server does not follow its admission policy yet", followAgain
+	case waits != "":
+		status, reason, message, again = metav1.ConditionFalse, reasonApplying, waits, followAgain
 	default:
 		p.Status.InstanceProfile = profile
 	}
