@@ -18,8 +18,10 @@ const (
 	AnnotationCapacityProvisioned = "CapacityProvisioned"
 	// FargateNodePrefix begins the private DNS name of a machine of Fargate, and so the name of its Node, as on EKS.
 	FargateNodePrefix = "fargate-"
-	// ReasonPodExecutionRole is the reason of the condition Ready of a profile whose role cannot be used.
-	ReasonPodExecutionRole = "PodExecutionRole"
+	// ReasonPodExecutionRole is the reason of the condition Ready of a profile whose role cannot be used, by EKS's code of the
+	// issue. ReasonPodExecutionRoleInUse is that of a role by which the cluster lets other machines in.
+	ReasonPodExecutionRole      = "AccessDenied"
+	ReasonPodExecutionRoleInUse = "PodExecutionRoleAlreadyInUse"
 	// FinalizerFargateProfile keeps a FargateProfile until its pods and their Machines are gone.
 	FinalizerFargateProfile = "muster.dev/fargateprofile"
 

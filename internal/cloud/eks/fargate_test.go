@@ -20,6 +20,12 @@ const (
 // profileReady has a profile as its controller leaves it.
 func (w *world) profileReady(name string) {
 	w.t.Helper()
+	w.profileIs(name, "eks-pods", metav1.Condition{Status: metav1.ConditionTrue, Reason: "Active"})
+}
+
+// profileIs has a profile with an instance profile and a condition Ready.
+func (w *world) profileIs(name, instanceProfile string, ready metav1.Condition) {
+	w.t.Helper()
 	p := &v1alpha1.FargateProfile{}
 	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterSlug("Blue_1"), Name: v1alpha1.FargateProfileSlug(name)}, p); err != nil {
 		w.t.Fatal(err)
@@ -28,8 +34,8 @@ func (w *world) profileReady(name string) {
 	if err := w.api.Update(w.t.Context(), p); err != nil {
 		w.t.Fatal(err)
 	}
-	p.Status.InstanceProfile = "eks-pods"
-	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Active", LastTransitionTime: metav1.Now()}}
+	ready.Type, ready.LastTransitionTime = v1alpha1.ConditionReady, metav1.Now()
+	p.Status.InstanceProfile, p.Status.Conditions = instanceProfile, []metav1.Condition{ready}
 	if err := w.api.Status().Update(w.t.Context(), p); err != nil {
 		w.t.Fatal(err)
 	}
@@ -116,4 +122,27 @@ func TestFargateProfilesThatAreRefused(t *testing.T) {
 	w.ask("POST", "/clusters", makeOne, 200)
 	w.served("Blue_1")
 	w.ask("POST", "/clusters/Blue_1/fargate-profiles", makeProfile, 400, "This service runs without root")
+}
+
+// A profile whose role cannot be used says so in its health, in EKS's codes. A cause that passes by itself is no issue.
+func TestHealthOfAFargateProfile(t *testing.T) {
+	w := newWorld(t, nil, role("pods", "eks-fargate-pods.amazonaws.com"))
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	const one = "/clusters/Blue_1/fargate-profiles/Jobs_1"
+	w.ask("POST", "/clusters/Blue_1/fargate-profiles", makeProfile, 200)
+	fails := func(reason string) metav1.Condition {
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: "because"}
+	}
+	for _, code := range []string{v1alpha1.ReasonPodExecutionRole, v1alpha1.ReasonPodExecutionRoleInUse} {
+		issue := `"health":{"issues":[{"code":"` + code + `","message":"because","resourceIds":["` + podsRole + `"]}]}`
+		w.profileIs("Jobs_1", "", fails(code))
+		w.ask("GET", one, "", 200, `"status":"CREATE_FAILED"`, issue)
+		w.profileIs("Jobs_1", "eks-pods", fails(code))
+		w.ask("GET", one, "", 200, `"status":"ACTIVE"`, issue)
+	}
+	w.profileIs("Jobs_1", "", fails("Creating"))
+	w.ask("GET", one, "", 200, `"status":"CREATING"`, `"health":{"issues":[]}`)
+	w.profileIs("Jobs_1", "eks-pods", fails("Creating"))
+	w.ask("GET", one, "", 200, `"status":"ACTIVE"`, `"health":{"issues":[]}`)
 }

@@ -10,13 +10,22 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/fargate"
 	"muster.dev/muster/internal/machine/nodegroup"
 )
 
 // PrepareFargate returns the name of the instance profile that gives machines of Fargate their pod execution role, an ARN,
 // and makes the entry by which the cluster takes machines with the role for nodes, of type FARGATE_LINUX. The error is a
-// *nodegroup.RoleProblem if the role cannot be used.
+// *fargate.RoleProblem if the role cannot be used.
 func (n *NodeRoles) PrepareFargate(ctx context.Context, arn string) (string, error) {
+	profile, err := n.prepareFargate(ctx, arn)
+	if problem, ok := errors.AsType[*nodegroup.RoleProblem](err); ok {
+		err = &fargate.RoleProblem{Reason: v1alpha1.ReasonPodExecutionRole, Message: problem.Message}
+	}
+	return profile, err
+}
+
+func (n *NodeRoles) prepareFargate(ctx context.Context, arn string) (string, error) {
 	n.preparing.Lock()
 	defer n.preparing.Unlock()
 	role, err := n.role(ctx, arn)
@@ -56,7 +65,7 @@ func (a Access) pods(ctx context.Context, role *v1alpha1.IAMRole) error {
 	}
 	for _, entry := range entries.Items {
 		if entry.Spec.PrincipalARN == spec.PrincipalARN && entry.Spec.Type != spec.Type {
-			return &nodegroup.RoleProblem{Reason: "PodExecutionRoleInUse", Message: fmt.Sprintf(
+			return &fargate.RoleProblem{Reason: v1alpha1.ReasonPodExecutionRoleInUse, Message: fmt.Sprintf(
 				"the role %s has the access entry %s of type %s: a pod execution role needs one of type %s; delete that entry, or give the profile a role of its own",
 				role.Spec.ARN, entry.Name, entry.Spec.Type, spec.Type)}
 		}

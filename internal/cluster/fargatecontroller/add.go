@@ -45,7 +45,8 @@ const (
 // Roles prepares pod execution roles.
 type Roles interface {
 	// PrepareFargate returns the name of the instance profile that gives machines a role, by its ARN, and makes the entry
-	// by which the cluster takes them for nodes.
+	// by which the cluster takes them for nodes. The error is a *fargate.RoleProblem if the role cannot be used; any other
+	// error passes.
 	PrepareFargate(ctx context.Context, arn string) (instanceProfile string, err error)
 	// Tidy removes what PrepareFargate made for profiles that are gone.
 	Tidy(ctx context.Context) error

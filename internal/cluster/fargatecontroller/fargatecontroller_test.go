@@ -459,9 +459,9 @@ func TestProfileIsNotReady(t *testing.T) {
 	if ready := meta.FindStatusCondition(w.profile().Status.Conditions, v1alpha1.ConditionReady); ready.Reason != reasonApplying {
 		t.Errorf("%+v", ready)
 	}
-	w.roles.err = errors.New("there is no IAM role pods")
+	w.roles.err = &fargate.RoleProblem{Reason: v1alpha1.ReasonPodExecutionRole, Message: "there is no IAM role pods"}
 	w.settle()
-	if ready := meta.FindStatusCondition(w.profile().Status.Conditions, v1alpha1.ConditionReady); ready.Reason != reasonRole || ready.Message != "there is no IAM role pods" {
+	if ready := meta.FindStatusCondition(w.profile().Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonPodExecutionRole || ready.Message != "there is no IAM role pods" {
 		t.Errorf("%+v", ready)
 	}
 	w.run("a", "uid-of-a", nil)

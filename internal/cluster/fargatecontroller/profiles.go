@@ -41,7 +41,6 @@ const (
 const (
 	reasonActive   = "Active"
 	reasonApplying = "Creating"
-	reasonRole     = v1alpha1.ReasonPodExecutionRole
 	reasonDeleting = "Deleting"
 )
 
@@ -101,15 +100,25 @@ func (r *profiles) bring(ctx context.Context, p *v1alpha1.FargateProfile, waits 
 	before := p.DeepCopy()
 	status, reason, message, again := metav1.ConditionTrue, reasonActive, "pods that it selects have a machine each", time.Duration(0)
 	profile, err := r.Roles.PrepareFargate(ctx, p.Spec.PodExecutionRoleARN)
+	problem, unusable := errors.AsType[*fargate.RoleProblem](err)
+	selects := p.Status.InstanceProfile != "" // a profile that selects pods does so until its role fails
 	switch {
+	case unusable:
+		status, reason, message, again, err = metav1.ConditionFalse, problem.Reason, problem.Message, roleAgain, nil
 	case err != nil:
-		status, reason, message, again = metav1.ConditionFalse, reasonRole, err.Error(), roleAgain
+		err = fmt.Errorf("preparing the pod execution role of Fargate profile %s: %w", p.Spec.Name, err)
+		if selects {
+			return 0, err
+		}
+		status, reason, message = metav1.ConditionFalse, reasonApplying, err.Error()
+	case waits != "" && selects:
+		return followAgain, nil
 	case waits != "":
 		status, reason, message, again = metav1.ConditionFalse, reasonApplying, waits, followAgain
 	default:
 		p.Status.InstanceProfile = profile
 	}
-	return again, r.write(ctx, before, p, status, reason, message)
+	return again, errors.Join(err, r.write(ctx, before, p, status, reason, message))
 }
 
 // remove ends the pods of a deleted profile, and lets it go when their machines are gone.
@@ -191,7 +200,7 @@ func (r *profiles) write(ctx context.Context, before, p *v1alpha1.FargateProfile
 	}
 	if was == nil || was.Reason != reason {
 		kind := corev1.EventTypeNormal
-		if reason == reasonRole {
+		if fargate.IsRoleProblem(reason) {
 			kind = corev1.EventTypeWarning
 		}
 		r.told.Eventf(p, nil, kind, reason, "Reconcile", "%s", readiness.Shorten(message))

@@ -20,7 +20,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 	"muster.dev/muster/internal/cloud/eks/eksresource"
 	"muster.dev/muster/internal/cloud/eks/vpcconfig"
-	"muster.dev/muster/internal/plane/readiness"
+	"muster.dev/muster/internal/machine/fargate"
 )
 
 // profile is a Fargate profile as EKS shows it.
@@ -74,8 +74,8 @@ func (a *API) show(call *awsfront.Call, of *v1alpha1.Cluster, p *v1alpha1.Fargat
 		shown.Selectors = append(shown.Selectors, one)
 	}
 	shown.Status = statusOf(p)
-	if obstacle := readiness.Message(p.Status.Conditions); obstacle != "" && shown.Status == eksresource.Active {
-		shown.Health.Issues = append(shown.Health.Issues, issue{"PodExecutionRoleAlreadyInUse", obstacle, []string{p.Spec.PodExecutionRoleARN}})
+	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && fargate.IsRoleProblem(ready.Reason) {
+		shown.Health.Issues = append(shown.Health.Issues, issue{ready.Reason, ready.Message, []string{p.Spec.PodExecutionRoleARN}})
 	}
 	return shown
 }
@@ -88,7 +88,7 @@ func statusOf(p *v1alpha1.FargateProfile) string {
 		return eksresource.Deleting
 	case ready != nil && ready.Status == metav1.ConditionTrue, p.Status.InstanceProfile != "":
 		return eksresource.Active
-	case ready != nil && ready.Reason == v1alpha1.ReasonPodExecutionRole:
+	case ready != nil && fargate.IsRoleProblem(ready.Reason):
 		return createFailed
 	}
 	return eksresource.Creating
