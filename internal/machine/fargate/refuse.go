@@ -9,15 +9,17 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
 )
 
 // EBSDriver is the CSI driver of EBS volumes.
 const EBSDriver = "ebs.csi.aws.com"
 
-// mostDisk is the ephemeral storage that a pod may request, in bytes.
-const mostDisk = 175 << 30
+// mostDisk is the ephemeral storage that a pod may request, in bytes. A machine's disk has 20 GiB, and its file
+// system and the kubelet's reserve take some of them. A kubelet would refuse a pod that requests more. On EKS the limit is
+// 175 GiB.
+const mostDisk = 16 << 30
 
 // Claim is what is known of a PersistentVolumeClaim of a pod.
 type Claim struct {
@@ -50,10 +52,13 @@ func Unsupported(pod *corev1.Pod, claims map[string]Claim) string {
 	return "Pod not supported on Fargate: " + strings.Join(reasons, "; ")
 }
 
-// fields are fields of the pod that share something of the host.
+// fields are fields of the pod that share something of the host, or ask for what no machine of Fargate has.
 func fields(pod *corev1.Pod) []string {
 	var found []string
-	for name, set := range map[string]bool{"HostNetwork": pod.Spec.HostNetwork, "HostPID": pod.Spec.HostPID, "HostIPC": pod.Spec.HostIPC} {
+	for name, set := range map[string]bool{
+		"HostNetwork": pod.Spec.HostNetwork, "HostPID": pod.Spec.HostPID, "HostIPC": pod.Spec.HostIPC,
+		"ResourceClaims": len(pod.Spec.ResourceClaims) > 0, "OS windows": pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows,
+	} {
 		if set {
 			found = append(found, name)
 		}
@@ -81,19 +86,17 @@ func securityFields(pod *corev1.Pod) []string {
 // resources are what no machine of Fargate has.
 func resources(pod *corev1.Pod) []string {
 	var found []string
-	eachContainer(pod, func(c *corev1.Container) {
-		for name, quantity := range c.Resources.Requests {
-			switch {
-			case name == corev1.ResourceCPU, name == corev1.ResourceMemory:
-			case name == corev1.ResourceEphemeralStorage:
-				if quantity.Cmp(*resource.NewQuantity(mostDisk, resource.BinarySI)) > 0 {
-					found = append(found, fmt.Sprintf("%s of %s, at most 175Gi", name, quantity.String()))
-				}
-			case !quantity.IsZero():
-				found = append(found, string(name))
+	for name, quantity := range resource.PodRequests(pod, resource.PodResourcesOptions{}) {
+		switch {
+		case name == corev1.ResourceCPU, name == corev1.ResourceMemory:
+		case name == corev1.ResourceEphemeralStorage:
+			if quantity.Value() > mostDisk {
+				found = append(found, fmt.Sprintf("%s of %s, at most %dGi", name, quantity.String(), mostDisk>>30))
 			}
+		case !quantity.IsZero():
+			found = append(found, string(name))
 		}
-	})
+	}
 	return found
 }
 

@@ -56,8 +56,20 @@ func TestUnsupported(t *testing.T) {
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 		}, nil, no + "resources not supported: nvidia.com/gpu"},
 		"too much disk": {func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("176Gi")}
-		}, nil, no + "resources not supported: ephemeral-storage of 176Gi, at most 175Gi"},
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("17Gi")}
+		}, nil, no + "resources not supported: ephemeral-storage of 17Gi, at most 16Gi"},
+		"all the disk": {func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("16Gi")}
+		}, nil, ""},
+		"too much disk for two": {func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("9Gi")}
+			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+		}, nil, no + "resources not supported: ephemeral-storage of 18Gi, at most 16Gi"},
+		"a claim of a device": {func(p *corev1.Pod) {
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+		}, nil, no + "fields not supported: ResourceClaims"},
+		"Windows": {func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, nil, no + "fields not supported: OS windows"},
+		"Linux":   {func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} }, nil, ""},
 		"two reasons": {func(p *corev1.Pod) {
 			p.Spec.HostNetwork = true
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
