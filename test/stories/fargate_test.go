@@ -68,6 +68,19 @@ spec:
       containers: [{name: c, image: "muster.dev/workload:v1", imagePullPolicy: IfNotPresent, args: [serve]}]
 `
 
+// refusedByKubelet is a Deployment whose pods a kubelet does not admit, for a sysctl that is not safe.
+const refusedByKubelet = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: unsafe, namespace: jobs}
+spec:
+  selector: {matchLabels: {app: unsafe}}
+  template:
+    metadata: {labels: {app: unsafe}}
+    spec:
+      securityContext: {sysctls: [{name: net.core.somaxconn, value: "1024"}]}
+      containers: [{name: c, image: "muster.dev/workload:v1", imagePullPolicy: IfNotPresent, args: [serve]}]
+`
+
 // fargateStory is a cluster with a Fargate profile.
 type fargateStory struct{ *iam }
 
@@ -88,6 +101,7 @@ func TestFargate(t *testing.T) {
 		{"a profile", (*fargateStory).makesProfile},
 		{"four pods on four machines", (*fargateStory).fourMachines},
 		{"pods that are refused", (*fargateStory).refusedPods},
+		{"pods that the kubelet refuses", (*fargateStory).unsafePods},
 		{"the service is killed", (*fargateStory).killed},
 		{"the pods are deleted", (*fargateStory).podsGo},
 		{"the profile is deleted", (*fargateStory).profileGoes},
@@ -245,6 +259,28 @@ func (w *fargateStory) refusedPods() {
 		w.t.Errorf("there are machines for %v", of)
 	}
 	w.mustKubectl("-n", "jobs", "delete", "daemonset/everywhere", "pod/host", "pod/path", "pod/huge")
+}
+
+// unsafePods have one machine after the other, with a pause, and say why. No machine stays.
+func (w *fargateStory) unsafePods() {
+	w.apply(refusedByKubelet)
+	w.eventually("the next pod says that its kubelet refused the first", func() error {
+		says, err := w.kubectl("-n", "jobs", "get", "pods", "-l", "app=unsafe", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="PodScheduled")].message}`)
+		if err == nil && !strings.Contains(says, "of the same ReplicaSet, refused it: SysctlForbidden") {
+			err = fmt.Errorf("it says %q", says)
+		}
+		return err
+	})
+	if of := w.machinesOfPods(); len(of) > 5 {
+		w.t.Errorf("there are machines for %v", of)
+	}
+	w.mustKubectl("-n", "jobs", "delete", "deployment/unsafe")
+	w.eventually("its machines are gone", func() error {
+		if of := w.machinesOfPods(); len(of) != 4 {
+			return fmt.Errorf("there are machines for %v", of)
+		}
+		return nil
+	})
 }
 
 // killed ends the service while pods come and go: no machine is without its pod, and none is there twice.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,13 +21,20 @@ import (
 	"muster.dev/muster/internal/machine/plan"
 )
 
-// shortage keeps a machine from being made now, and is told on the pod.
-type shortage struct{ message string }
+// shortage keeps a machine from being made now, and is told on the pod. It is looked at again after a while, or after
+// refusedAgain.
+type shortage struct {
+	message string
+	again   time.Duration
+}
 
 func (s *shortage) Error() string { return s.message }
 
 // make makes the machine of a pod. A machine that exists is left alone: the id of the machine follows from the pod.
 func (r *pods) make(ctx context.Context, pod *corev1.Pod, step fargate.Step) error {
+	if left, why := r.pauses.left(pod, r.Now()); left > 0 {
+		return &shortage{why, left}
+	}
 	if wanted, err := r.stillWanted(ctx, pod, step.Profile); err != nil || !wanted {
 		return err
 	}
@@ -40,7 +48,7 @@ func (r *pods) make(ctx context.Context, pod *corev1.Pod, step fargate.Step) err
 		return err
 	}
 	if err := left.Take(step.Size.Type()); err != nil {
-		return &shortage{fmt.Sprintf("%s: the host has no room for a machine of %s: %v. Delete machines, request less, or have more memory and processors", hostroom.Code, step.Size, err)}
+		return &shortage{message: fmt.Sprintf("%s: the host has no room for a machine of %s: %v. Delete machines, request less, or have more memory and processors", hostroom.Code, step.Size, err)}
 	}
 	m := fargate.Machine(r.ClusterName, pod, step.Profile, step.Size, subnet, r.ImageID)
 	if err := r.management.Create(ctx, m); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -91,11 +99,11 @@ func (r *pods) place(ctx context.Context, pod *corev1.Pod, profile *v1alpha1.Far
 		}
 	}
 	if len(places) == 0 {
-		return "", &shortage{fmt.Sprintf("Fargate profile %s has no subnet that is there, and in a zone that no zonal shift moves the cluster away from", profile.Spec.Name)}
+		return "", &shortage{message: fmt.Sprintf("Fargate profile %s has no subnet that is there, and in a zone that no zonal shift moves the cluster away from", profile.Spec.Name)}
 	}
 	fitting := fargate.Fitting(pod, r.Region, places)
 	if len(fitting) == 0 {
-		return "", &shortage{fmt.Sprintf("Pod not supported on Fargate: its nodeSelector or node affinity demands labels that no machine of Fargate profile %s has: "+
+		return "", &shortage{message: fmt.Sprintf("Pod not supported on Fargate: its nodeSelector or node affinity demands labels that no machine of Fargate profile %s has: "+
 			"they have kubernetes.io/arch=amd64, kubernetes.io/os=linux, %s=fargate, and the zones %s", profile.Spec.Name, v1alpha1.LabelComputeType, strings.Join(zones(places), ", "))}
 	}
 	own, err := r.machines(ctx, r.management, func(m *v1alpha1.Machine) bool { return m.Spec.Fargate.ProfileUID == profile.UID })
@@ -121,7 +129,7 @@ func (r *pods) place(ctx context.Context, pod *corev1.Pod, profile *v1alpha1.Far
 		return err == nil
 	})
 	if len(chosen) == 0 {
-		return "", &shortage{fmt.Sprintf("no subnet of Fargate profile %s has a free address: delete machines, or make a profile with other subnets", profile.Spec.Name)}
+		return "", &shortage{message: fmt.Sprintf("no subnet of Fargate profile %s has a free address: delete machines, or make a profile with other subnets", profile.Spec.Name)}
 	}
 	return chosen[0], nil
 }

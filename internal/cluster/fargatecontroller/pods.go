@@ -3,6 +3,7 @@
 package fargatecontroller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,11 @@ const (
 )
 
 // pods reconciles the pods of the fargate-scheduler, and their machines.
-type pods struct{ world }
+type pods struct {
+	world
+
+	pauses pauses
+}
 
 // waiting names the pods that may have been waiting for a profile.
 func (r *pods) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
@@ -101,6 +106,12 @@ func (r *pods) release(ctx context.Context, m *v1alpha1.Machine) error {
 
 // bring does what is next for a pod, and returns when to look again, or 0.
 func (r *pods) bring(ctx context.Context, pod *corev1.Pod, machine *v1alpha1.Machine) (time.Duration, error) {
+	switch {
+	case machine != nil && fargate.TurnedAway(pod):
+		return 0, r.turnAway(ctx, pod, machine)
+	case pod.Status.Phase == corev1.PodRunning:
+		r.pauses.end(pod)
+	}
 	facts := fargate.Facts{Pod: pod, Machine: machine}
 	var err error
 	if machine == nil && pod.Spec.NodeName == "" {
@@ -117,7 +128,7 @@ func (r *pods) bring(ctx context.Context, pod *corev1.Pod, machine *v1alpha1.Mac
 	case fargate.Make:
 		err := r.make(ctx, pod, step)
 		if short, ok := errors.AsType[*shortage](err); ok {
-			return refusedAgain, r.refuse(ctx, pod, short.message)
+			return cmp.Or(short.again, refusedAgain), r.refuse(ctx, pod, short.message)
 		}
 		return 0, err
 	case fargate.Wait:

@@ -110,3 +110,10 @@ func ofMachine(f Facts) Step {
 	}
 	return Step{Action: Wait, Message: fmt.Sprintf("its machine %s is being launched", m.Name)}
 }
+
+// TurnedAway reports whether the kubelet of a pod's machine refused the pod, as for a sysctl that it does not allow: the pod
+// has failed before any container of it was made, and will not run.
+func TurnedAway(pod *corev1.Pod) bool {
+	s := pod.Status
+	return pod.Spec.NodeName != "" && s.Phase == corev1.PodFailed && len(s.InitContainerStatuses)+len(s.ContainerStatuses) == 0
+}
