@@ -73,6 +73,7 @@ type testWorld struct {
 	follows    bool
 	refuses    error // the answer to a dry run; nil if it is admitted
 	now        time.Time
+	asked      int // reads from the management plane itself
 	// left is how many writes succeed until all fail; negative for all.
 	left     int
 	profiles *profiles
@@ -176,7 +177,17 @@ func (w *testWorld) restart() {
 			Usage: func() ([]machine.Usage, error) { return []machine.Usage{subnet}, nil }, Now: func() time.Time { return w.now },
 			Room: hostroom.New(func() (capacity.Offer, error) { return capacity.Host{CPUs: 2, Memory: w.memory}.Offer(0), nil }),
 		},
-		management: w.management, live: w.management, told: w.events,
+		management: w.management, told: w.events,
+		live: interceptor.NewClient(w.management, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				w.asked++
+				return c.Get(ctx, key, o, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				w.asked++
+				return c.List(ctx, list, opts...)
+			},
+		}),
 	}
 	shared.Network.Subnets = nil
 	w.profiles, w.pods = &profiles{world: shared}, &pods{world: shared}
@@ -442,7 +453,7 @@ func TestNoRoom(t *testing.T) {
 	if says := why(w.pod("a")); !strings.Contains(says, "InsufficientInstanceCapacity: the host has no room for a machine of 0.25vCPU 0.5GB") || len(w.machines()) != 0 {
 		t.Errorf("the pod says %q, and there are %d machines", says, len(w.machines()))
 	}
-	w.memory = 24 << 30
+	w.memory, w.now = 24<<30, noon.Add(refusedAgain)
 	w.settle()
 	if len(w.machines()) != 1 {
 		t.Error("it has no machine though there is room")

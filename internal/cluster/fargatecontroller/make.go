@@ -35,6 +35,9 @@ func (r *pods) make(ctx context.Context, pod *corev1.Pod, step fargate.Step) err
 	if left, why := r.pauses.left(pod, r.Now()); left > 0 {
 		return &shortage{why, left}
 	}
+	if why := r.full.says(step.Size, r.Now()); why != "" {
+		return &shortage{message: why}
+	}
 	if wanted, err := r.stillWanted(ctx, pod, step.Profile); err != nil || !wanted {
 		return err
 	}
@@ -48,7 +51,9 @@ func (r *pods) make(ctx context.Context, pod *corev1.Pod, step fargate.Step) err
 		return err
 	}
 	if err := left.Take(step.Size.Type()); err != nil {
-		return &shortage{message: fmt.Sprintf("%s: the host has no room for a machine of %s: %v. Delete machines, request less, or have more memory and processors", hostroom.Code, step.Size, err)}
+		why := fmt.Sprintf("%s: the host has no room for a machine of %s: %v. Delete machines, request less, or have more memory and processors", hostroom.Code, step.Size, err)
+		r.full.note(step.Size, r.Now(), why)
+		return &shortage{message: why}
 	}
 	m := fargate.Machine(r.ClusterName, pod, step.Profile, step.Size, subnet, r.ImageID)
 	if err := r.management.Create(ctx, m); err != nil && !apierrors.IsAlreadyExists(err) {

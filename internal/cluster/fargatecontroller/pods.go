@@ -35,6 +35,7 @@ type pods struct {
 	world
 
 	pauses pauses
+	full   full
 }
 
 // waiting names the pods that may have been waiting for a profile.
