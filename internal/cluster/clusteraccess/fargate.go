@@ -51,9 +51,7 @@ func (n *NodeRoles) prepareFargate(ctx context.Context, arn string) (string, err
 func (a Access) pods(ctx context.Context, role *v1alpha1.IAMRole) error {
 	name := entryName(role.Spec.Name)
 	if a.mode == v1alpha1.AuthenticationConfigMap {
-		return a.mapping(ctx, name, iamv1alpha1.IAMIdentityMappingSpec{
-			ARN: role.Spec.ARN, Username: "system:node:{{SessionName}}", Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"},
-		})
+		return a.podsByMapping(ctx, name, role)
 	}
 	spec := accessv1alpha1.AccessEntrySpec{PrincipalARN: role.Spec.ARN, PrincipalID: role.Spec.RoleID, Type: accessv1alpha1.TypeFargateLinux}
 	if err := a.enter(ctx, name, spec); err != nil {
@@ -68,6 +66,27 @@ func (a Access) pods(ctx context.Context, role *v1alpha1.IAMRole) error {
 			return &fargate.RoleProblem{Reason: v1alpha1.ReasonPodExecutionRoleInUse, Message: fmt.Sprintf(
 				"the role %s has the access entry %s of type %s: a pod execution role needs one of type %s; delete that entry, or give the profile a role of its own",
 				role.Spec.ARN, entry.Name, entry.Spec.Type, spec.Type)}
+		}
+	}
+	return nil
+}
+
+// podsByMapping is pods for a cluster that reads no access entries.
+func (a Access) podsByMapping(ctx context.Context, name string, role *v1alpha1.IAMRole) error {
+	err := a.mapping(ctx, name, iamv1alpha1.IAMIdentityMappingSpec{
+		ARN: role.Spec.ARN, Username: "system:node:{{SessionName}}", Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"},
+	})
+	if err != nil {
+		return err
+	}
+	var mappings iamv1alpha1.IAMIdentityMappingList
+	if err := a.cluster.List(ctx, &mappings); err != nil {
+		return fmt.Errorf("listing IAMIdentityMappings: %w", err)
+	}
+	for _, mapping := range mappings.Items {
+		if mapping.Spec.ARN == role.Spec.ARN && mapping.Spec.Username == nodeUsername {
+			return &fargate.RoleProblem{Reason: v1alpha1.ReasonPodExecutionRoleInUse, Message: fmt.Sprintf(
+				"the role %s has the IAMIdentityMapping %s, which names nodes after instances: delete that, or give the profile a role of its own", role.Spec.ARN, mapping.Name)}
 		}
 	}
 	return nil
