@@ -40,7 +40,8 @@ spec:
         readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}
 `
 
-// refusedByFargate is what may not have a machine of its own, and a DaemonSet that tolerates everything.
+// refusedByFargate is what may not have a machine of its own, and a DaemonSet that tolerates everything, and that
+// kube-scheduler would preempt other pods for.
 const refusedByFargate = `apiVersion: v1
 kind: Pod
 metadata: {name: host, namespace: jobs}
@@ -65,6 +66,7 @@ spec:
     metadata: {labels: {app: everywhere}}
     spec:
       tolerations: [{operator: Exists}]
+      priorityClassName: system-node-critical
       containers: [{name: c, image: "muster.dev/workload:v1", imagePullPolicy: IfNotPresent, args: [serve]}]
 `
 

@@ -43,7 +43,7 @@ func MutatingVersion(beta bool) string {
 }
 
 // Policies returns the admission policies of a cluster with some profiles, and their bindings: one policy gives the pods
-// that a profile selects to the fargate-scheduler, and the other one lets nobody but user put a pod on a machine of
+// that a profile selects to the fargate-scheduler, and the priority of pods on Fargate, and the other one lets nobody but user put a pod on a machine of
 // Fargate. version is that of mutating policies, and revision is what [Probe] asks for.
 //
 // If a policy itself fails, the pod is made as it was asked for: no other pod is stopped. The expressions use no
@@ -64,7 +64,7 @@ func Policies(version, user, revision string, profiles []v1alpha1.FargateProfile
 		"reinvocationPolicy": "Never",
 		"matchConstraints":   rules([]any{"pods"}),
 		"matchConditions": []any{
-			map[string]any{"name": "of-the-default-scheduler", "expression": `has(object.spec.schedulerName) && object.spec.schedulerName == "` + corev1.DefaultSchedulerName + `" && !has(object.spec.nodeName)`},
+			map[string]any{"name": "of-no-other-scheduler", "expression": `has(object.spec.schedulerName) && object.spec.schedulerName in ["` + corev1.DefaultSchedulerName + `", "` + v1alpha1.FargateScheduler + `"] && !has(object.spec.nodeName)`},
 			map[string]any{"name": "of-no-daemon-set", "expression": `!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, o.kind == "DaemonSet")`},
 			map[string]any{"name": "selected-by-a-profile", "expression": "(" + strings.Join(selectedBy, ") || (") + ")"},
 		},
@@ -72,7 +72,7 @@ func Policies(version, user, revision string, profiles []v1alpha1.FargateProfile
 			map[string]any{"name": "profiles", "expression": names},
 			map[string]any{"name": "profile", "expression": labels + ".exists(k, k == " + key + ") && " + labels + "[" + key + "] in variables.profiles ? " + labels + "[" + key + "] : variables.profiles[0]"},
 		},
-		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": `[JSONPatch{op: "replace", path: "/spec/schedulerName", value: "` + v1alpha1.FargateScheduler + `"}] +
+		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": `[JSONPatch{op: "replace", path: "/spec/schedulerName", value: "` + v1alpha1.FargateScheduler + `"}] + ` + critical + ` +
 (has(object.metadata.labels) ? [JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey(` + key + `), value: variables.profile}]
 : [JSONPatch{op: "add", path: "/metadata/labels", value: {` + key + `: variables.profile}}])`}}},
 	})
@@ -91,6 +91,12 @@ func Policies(version, user, revision string, profiles []v1alpha1.FargateProfile
 		mutating, object(version, MutatingBindingKind, map[string]any{"policyName": PolicyName}),
 	}
 }
+
+// critical gives a pod the priority class that pods have on Fargate on EKS, so that kube-scheduler preempts it for no other
+// pod, such as one of a DaemonSet, which would not get its machine anyway. The three fields go together: the API server
+// refuses a priority that is not that of the class.
+const critical = `[JSONPatch{op: "add", path: "/spec/priorityClassName", value: "system-node-critical"}, JSONPatch{op: "add", path: "/spec/priority", value: 2000001000}, ` +
+	`JSONPatch{op: "add", path: "/spec/preemptionPolicy", value: "PreemptLowerPriority"}]`
 
 // machinePrefix begins the names of machines of Fargate, in every cluster.
 const machinePrefix = v1alpha1.FargateNodePrefix + "ip-"

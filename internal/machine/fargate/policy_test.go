@@ -153,6 +153,9 @@ func TestThePolicy(t *testing.T) {
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: new(true)}}
 	bound, another := made("shop", nil), made("shop", nil)
 	bound.Spec.NodeName, another.Spec.SchedulerName = "n", "mine"
+	named, humble := made("jobs", nil), made("jobs", nil)
+	named.Spec.SchedulerName = v1alpha1.FargateScheduler
+	humble.Spec.PriorityClassName, humble.Spec.Priority, humble.Spec.PreemptionPolicy = "low", new(int32(-1)), new(corev1.PreemptNever)
 	probe := Probe(revision)
 	probe.Spec.SchedulerName = corev1.DefaultSchedulerName
 	old := Probe("another")
@@ -173,12 +176,17 @@ func TestThePolicy(t *testing.T) {
 			"of a DaemonSet":       {daemon, ""},
 			"that is bound":        {bound, ""},
 			"of another scheduler": {another, ""},
+			"that names Fargate's": {named, "a"},
+			"of another priority":  {humble, "a"},
 			"a probe":              {probe, revision},
 			"an old probe":         {old, ""},
 		} {
 			got := admitted(t, minor, c.pod, profiles...)
 			if Follows(got) != (c.want != "") || c.want != "" && got.Labels[v1alpha1.LabelFargateProfile] != c.want {
 				t.Errorf("%s: a pod %s has the scheduler %s and the labels %v, want %q", minor, name, got.Spec.SchedulerName, got.Labels, c.want)
+			}
+			if s := got.Spec; c.want != "" && (s.PriorityClassName != "system-node-critical" || s.Priority == nil || *s.Priority != 2000001000 || s.PreemptionPolicy == nil || *s.PreemptionPolicy != corev1.PreemptLowerPriority) {
+				t.Errorf("%s: a pod %s has the priority class %q, the priority %v and the policy %v", minor, name, s.PriorityClassName, s.Priority, s.PreemptionPolicy)
 			}
 			for key, value := range c.pod.Labels {
 				if got.Labels[key] != value && key != v1alpha1.LabelFargateProfile {
