@@ -88,20 +88,13 @@ func (a *API) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addo
 // About is the add-on as IAM is asked about it. A missing add-on has * for its UUID, so that policies about its name
 // decide.
 func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
-	target := awsfront.Target{Resource: a.store.ARN(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
-	of, err := a.store.FindCluster(ctx, in.ClusterName)
-	if err != nil || of == nil {
-		return []awsfront.Target{target}, err
-	}
-	found, err := a.Find(ctx, of, in.AddonName)
-	if err != nil {
-		return nil, err
-	}
-	if found != nil {
-		target.Resource = a.addonARN(call, in.ClusterName, found)
-		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
-	}
-	return []awsfront.Target{target}, nil
+	return a.store.AboutPart(ctx, call, in.ClusterName, "addon/"+in.ClusterName+"/"+in.AddonName+"/*", func(of *v1alpha1.Cluster) (string, v1alpha1.Tags, error) {
+		found, err := a.Find(ctx, of, in.AddonName)
+		if err != nil || found == nil {
+			return "", nil, err
+		}
+		return a.addonARN(call, in.ClusterName, found), found.Spec.Tags, nil
+	})
 }
 
 // showAddon is an add-on as EKS tells of it. While an update of it is in progress it is UPDATING.

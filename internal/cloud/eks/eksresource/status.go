@@ -20,15 +20,17 @@ const (
 	Deleting = "DELETING"
 	Failed   = "FAILED"
 	Updating = "UPDATING"
+	// CreateFailed is a status of node groups and Fargate profiles, and not of clusters.
+	CreateFailed = "CREATE_FAILED"
 )
 
 // ClusterIssue is what ails a cluster.
 type ClusterIssue struct{ Code, Message string }
 
-// Health is what ails a node group or an add-on.
+// Health is what ails a node group, an add-on or a Fargate profile.
 type Health struct{ Issues []Issue }
 
-// Issue is one problem of a node group or an add-on, and the names of the resources that have it.
+// Issue is a problem of a node group, an add-on or a Fargate profile, and the names of the resources that have it.
 type Issue struct {
 	Code, Message string
 	ResourceIDs   []string

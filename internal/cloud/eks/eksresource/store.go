@@ -76,6 +76,25 @@ func (s *Store) AboutCluster(ctx context.Context, call *awsfront.Call, name stri
 	return []awsfront.Target{target}, nil
 }
 
+// AboutPart is a part of a cluster, such as a node group, as IAM is asked about it: with the ARN and the tags that find
+// returns for it. A missing part, for which find returns an empty ARN, is the resource without tags.
+func (s *Store) AboutPart(ctx context.Context, call *awsfront.Call, cluster, resource string, find func(*v1alpha1.Cluster) (arn string, tags v1alpha1.Tags, err error)) ([]awsfront.Target, error) {
+	target := awsfront.Target{Resource: s.ARN(call, resource), Conditions: map[string][]string{}}
+	of, err := s.FindCluster(ctx, cluster)
+	if err != nil || of == nil {
+		return []awsfront.Target{target}, err
+	}
+	arn, tags, err := find(of)
+	if err != nil {
+		return nil, err
+	}
+	if arn != "" {
+		target.Resource = arn
+		awsresource.ResourceTags(target.Conditions, tags)
+	}
+	return []awsfront.Target{target}, nil
+}
+
 var namePattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]*$`)
 
 // IsName reports whether a text can be the name of a cluster or node group of at most so many characters.

@@ -30,19 +30,12 @@ type profile struct {
 	Subnets                                                                         []string
 	Selectors                                                                       []selector
 	Tags                                                                            map[string]string
-	Health                                                                          health
+	Health                                                                          eksresource.Health
 }
 
 type selector struct {
 	Namespace string
 	Labels    map[string]string
-}
-
-type health struct{ Issues []issue }
-
-type issue struct {
-	Code, Message string
-	ResourceIDs   []string
 }
 
 type profileOutput struct{ FargateProfile *profile }
@@ -64,7 +57,7 @@ func (a *API) show(call *awsfront.Call, of *v1alpha1.Cluster, p *v1alpha1.Fargat
 	shown := &profile{
 		FargateProfileName: p.Spec.Name, FargateProfileARN: a.arn(call, of.Spec.Name, p), ClusterName: of.Spec.Name, PodExecutionRoleARN: p.Spec.PodExecutionRoleARN,
 		CreatedAt: p.CreationTimestamp.Time, Subnets: vpcconfig.Shown(p.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs),
-		Tags: awsresource.PlainTags(p.Spec.Tags), Status: eksresource.Creating, Health: health{[]issue{}},
+		Tags: awsresource.PlainTags(p.Spec.Tags), Status: eksresource.Creating, Health: eksresource.Health{Issues: []eksresource.Issue{}},
 	}
 	for _, s := range p.Spec.Selectors {
 		one := selector{Namespace: s.Namespace, Labels: map[string]string{}}
@@ -75,7 +68,7 @@ func (a *API) show(call *awsfront.Call, of *v1alpha1.Cluster, p *v1alpha1.Fargat
 	}
 	shown.Status = statusOf(p)
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && fargate.IsRoleProblem(ready.Reason) {
-		shown.Health.Issues = append(shown.Health.Issues, issue{ready.Reason, ready.Message, []string{p.Spec.PodExecutionRoleARN}})
+		shown.Health.Issues = append(shown.Health.Issues, eksresource.Issue{Code: ready.Reason, Message: ready.Message, ResourceIDs: []string{p.Spec.PodExecutionRoleARN}})
 	}
 	return shown
 }
@@ -89,12 +82,10 @@ func statusOf(p *v1alpha1.FargateProfile) string {
 	case ready != nil && ready.Status == metav1.ConditionTrue, p.Status.InstanceProfile != "":
 		return eksresource.Active
 	case ready != nil && fargate.IsRoleProblem(ready.Reason):
-		return createFailed
+		return eksresource.CreateFailed
 	}
 	return eksresource.Creating
 }
-
-const createFailed = "CREATE_FAILED"
 
 func (a *API) arn(call *awsfront.Call, cluster string, p *v1alpha1.FargateProfile) string {
 	return a.store.ARN(call, "fargateprofile/"+cluster+"/"+p.Spec.Name+"/"+string(p.UID))
@@ -140,18 +131,11 @@ func (a *API) Find(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1a
 // about is the profile as IAM is asked about it. A missing profile has * for its UUID, so that policies about its name
 // decide.
 func (a *API) about(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
-	target := awsfront.Target{Resource: a.store.ARN(call, "fargateprofile/"+in.ClusterName+"/"+in.FargateProfileName+"/*"), Conditions: map[string][]string{}}
-	of, err := a.store.FindCluster(ctx, in.ClusterName)
-	if err != nil || of == nil {
-		return []awsfront.Target{target}, err
-	}
-	found, err := a.Find(ctx, of, in.FargateProfileName)
-	if err != nil {
-		return nil, err
-	}
-	if found != nil {
-		target.Resource = a.arn(call, in.ClusterName, found)
-		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
-	}
-	return []awsfront.Target{target}, nil
+	return a.store.AboutPart(ctx, call, in.ClusterName, "fargateprofile/"+in.ClusterName+"/"+in.FargateProfileName+"/*", func(of *v1alpha1.Cluster) (string, v1alpha1.Tags, error) {
+		found, err := a.Find(ctx, of, in.FargateProfileName)
+		if err != nil || found == nil {
+			return "", nil, err
+		}
+		return a.arn(call, in.ClusterName, found), found.Spec.Tags, nil
+	})
 }

@@ -11,7 +11,6 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfront"
-	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/eks/eksfault"
 )
 
@@ -48,18 +47,11 @@ func (a *API) nodegroupARN(call *awsfront.Call, cluster string, g *v1alpha1.Node
 // About is the node group as IAM is asked about it. A missing node group has * for its UUID, so that policies about its
 // name decide.
 func (a *API) About(ctx context.Context, call *awsfront.Call, in *Named) ([]awsfront.Target, error) {
-	target := awsfront.Target{Resource: a.store.ARN(call, "nodegroup/"+in.ClusterName+"/"+in.NodegroupName+"/*"), Conditions: map[string][]string{}}
-	of, err := a.store.FindCluster(ctx, in.ClusterName)
-	if err != nil || of == nil {
-		return []awsfront.Target{target}, err
-	}
-	found, err := a.Find(ctx, of, in.NodegroupName)
-	if err != nil {
-		return nil, err
-	}
-	if found != nil {
-		target.Resource = a.nodegroupARN(call, in.ClusterName, found)
-		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
-	}
-	return []awsfront.Target{target}, nil
+	return a.store.AboutPart(ctx, call, in.ClusterName, "nodegroup/"+in.ClusterName+"/"+in.NodegroupName+"/*", func(of *v1alpha1.Cluster) (string, v1alpha1.Tags, error) {
+		found, err := a.Find(ctx, of, in.NodegroupName)
+		if err != nil || found == nil {
+			return "", nil, err
+		}
+		return a.nodegroupARN(call, in.ClusterName, found), found.Spec.Tags, nil
+	})
 }

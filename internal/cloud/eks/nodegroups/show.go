@@ -28,9 +28,6 @@ const (
 	onDemand = "ON_DEMAND"
 )
 
-// The status of a node group, beside those of a cluster.
-const createFailed = "CREATE_FAILED"
-
 // nodegroup is EKS's, as it is answered.
 type nodegroup struct {
 	NodegroupName, NodegroupARN, ClusterName, Version, ReleaseVersion, Status, CapacityType, AMIType, NodeRole string
@@ -154,7 +151,7 @@ func nodegroupStatus(g *v1alpha1.NodeGroup) (status string, issues []eksresource
 	case ready != nil && ready.Status == metav1.ConditionTrue, g.Status.ReadyReplicas > 0, g.Generation > 1:
 		return eksresource.Active, issues
 	case len(issues) > 0:
-		return createFailed, issues
+		return eksresource.CreateFailed, issues
 	}
 	return eksresource.Creating, issues
 }

@@ -30,7 +30,7 @@ func TestNodegroupIssues(t *testing.T) {
 		group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{Name: "web"}}
 		group.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
 		status, issues := nodegroupStatus(group)
-		if diff := cmp.Diff([]eksresource.Issue{{Code: want, Message: "because", ResourceIDs: []string{"web"}}}, issues); diff != "" || status != createFailed {
+		if diff := cmp.Diff([]eksresource.Issue{{Code: want, Message: "because", ResourceIDs: []string{"web"}}}, issues); diff != "" || status != eksresource.CreateFailed {
 			t.Errorf("%s: %s, (-want +got):\n%s", reason, status, diff)
 		}
 	}

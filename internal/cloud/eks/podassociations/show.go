@@ -57,7 +57,11 @@ func (a *API) showAssociation(call *awsfront.Call, p *v1alpha1.PodIdentityAssoci
 }
 
 func (a *API) associationARN(call *awsfront.Call, cluster, id string) string {
-	return a.store.ARN(call, "podidentityassociation/"+cluster+"/"+id)
+	return a.store.ARN(call, associationResource(cluster, id))
+}
+
+func associationResource(cluster, id string) string {
+	return "podidentityassociation/" + cluster + "/" + id
 }
 
 // associations lists those of a cluster.
@@ -100,16 +104,13 @@ func (a *API) Find(ctx context.Context, of *v1alpha1.Cluster, id string) (*v1alp
 
 // aboutAssociation is the association as IAM is asked about it. A missing association has no tags.
 func (a *API) aboutAssociation(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
-	target := awsfront.Target{Resource: a.associationARN(call, in.ClusterName, in.AssociationID), Conditions: map[string][]string{}}
-	of, err := a.store.FindCluster(ctx, in.ClusterName)
-	if err != nil || of == nil {
-		return []awsfront.Target{target}, err
-	}
-	found, err := a.Find(ctx, of, in.AssociationID)
-	if found != nil {
-		awsresource.ResourceTags(target.Conditions, found.Spec.Tags)
-	}
-	return []awsfront.Target{target}, err
+	return a.store.AboutPart(ctx, call, in.ClusterName, associationResource(in.ClusterName, in.AssociationID), func(of *v1alpha1.Cluster) (string, v1alpha1.Tags, error) {
+		found, err := a.Find(ctx, of, in.AssociationID)
+		if err != nil || found == nil {
+			return "", nil, err
+		}
+		return a.associationARN(call, in.ClusterName, found.Name), found.Spec.Tags, nil
+	})
 }
 
 // checkAssociation refuses what no pod could get credentials by.
