@@ -95,6 +95,30 @@ func TestCreateFleetAsksAboutEachMarket(t *testing.T) {
 	}
 }
 
+// IAM is asked about the subnet and the security groups of a launch with their tags, by which policies tell one cluster's
+// from another's.
+func TestLaunchesAreAskedAboutWithTags(t *testing.T) {
+	const group = "sg-0123456789abcdef0"
+	for action, request := range map[string]string{
+		"RunInstances":            run + "&MaxCount=1&SubnetId=" + subnetA + "&SecurityGroupId.1=" + group,
+		"CreateFleet":             fleetRequest(1, "on-demand", "t3.small"),
+		"ModifyInstanceAttribute": "",
+	} {
+		w := runWorld(t)
+		w.ask("CreateTags&ResourceId.1="+subnetA+"&ResourceId.2="+group+"&Tag.1.Key=env&Tag.1.Value=prod", 200)
+		wants := []string{"security-group/" + group, "subnet/" + subnetA}
+		if request == "" {
+			w.ask(run+"&MaxCount=1&SubnetId="+subnetA, 200)
+			request, wants = "ModifyInstanceAttribute&InstanceId="+w.machines()[0].Name+"&GroupId.1="+group, wants[:1]
+		}
+		w.gate.Asked = nil
+		w.ask(request, 200)
+		for _, want := range wants {
+			w.wasAsked("ec2:" + action + " arn:aws:ec2:eu-west-1:000000000000:" + want + " aws:resourcetag/env=prod ")
+		}
+	}
+}
+
 // A request with too many pools is refused before IAM is asked about each.
 func TestCreateFleetBoundsItsPoolsFirst(t *testing.T) {
 	w := runWorld(t)

@@ -5,10 +5,12 @@ package instance
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/cloud/ec2/template"
@@ -38,7 +40,6 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 		return nil, err
 	}
 	zone, vpc := subnet.Spec.AvailabilityZone, a.ec2.ARN(call, "vpc/"+subnet.Spec.VPCID)
-	subnetARN := a.ec2.ARN(call, "subnet/"+subnet.Name)
 	made := map[string][]string{
 		"ec2:InstanceType": {data.InstanceType}, "ec2:AvailabilityZone": {zone}, "ec2:Tenancy": {"default"}, "ec2:InstanceMarketType": {"on-demand"},
 		"ec2:MetadataHttpEndpoint": {"enabled"}, "ec2:MetadataHttpTokens": {"required"},
@@ -51,12 +52,13 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 	targets := []awsfront.Target{
 		image,
 		a.ec2.Target(call, "instance", "*", nil, made),
-		a.ec2.Target(call, "network-interface", "*", nil, map[string][]string{"ec2:Subnet": {subnetARN}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}, "ec2:AssociatePublicIpAddress": {"false"}}),
-		a.ec2.Target(call, "subnet", subnet.Name, nil, map[string][]string{"ec2:SubnetID": {subnet.Name}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}}),
+		a.ec2.Target(call, "network-interface", "*", nil, map[string][]string{"ec2:Subnet": {a.ec2.ARN(call, "subnet/"+subnet.Name)}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}, "ec2:AssociatePublicIpAddress": {"false"}}),
 	}
-	for _, id := range data.GroupIDs() {
-		targets = append(targets, a.ec2.Target(call, "security-group", id, nil, map[string][]string{"ec2:SecurityGroupID": {id}, "ec2:Vpc": {vpc}}))
+	network, err := aboutNetwork(ctx, call, a.ec2, subnet, vpc, data.GroupIDs())
+	if err != nil {
+		return nil, err
 	}
+	targets = append(targets, network...)
 	if data.KeyName != "" {
 		targets = append(targets, a.ec2.Target(call, "key-pair", data.KeyName, nil, map[string][]string{"ec2:KeyPairName": {data.KeyName}}))
 	}
@@ -81,6 +83,39 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 		}
 	}
 	return a.addPassRole(ctx, call, targets, profile)
+}
+
+// aboutNetwork are the subnet and the security groups of a launch.
+func aboutNetwork(ctx context.Context, call *awsfront.Call, of *ec2resource.EC2, subnet *v1alpha1.Subnet, vpc string, groups []string) ([]awsfront.Target, error) {
+	used, err := aboutUsed(ctx, call, of, ec2id.Subnet, subnet.Name, map[string][]string{"ec2:SubnetID": {subnet.Name}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {subnet.Spec.AvailabilityZone}})
+	if err != nil {
+		return nil, err
+	}
+	targets := []awsfront.Target{used}
+	for _, id := range groups {
+		used, err := aboutUsed(ctx, call, of, ec2id.SecurityGroup, id, map[string][]string{"ec2:SecurityGroupID": {id}, "ec2:Vpc": {vpc}})
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, used)
+	}
+	return targets, nil
+}
+
+// aboutUsed is a resource that a launch uses, as IAM is asked about it: with its tags, by which policies tell those of one
+// cluster or team from those of another. A missing resource, or one whose id cannot be, has no tags; the action refuses it
+// afterwards.
+func aboutUsed(ctx context.Context, call *awsfront.Call, of *ec2resource.EC2, kind ec2id.Kind, id string, conditions map[string][]string) (awsfront.Target, error) {
+	about, err := of.About(ctx, call, kind, id)
+	if lost(err) != nil {
+		return awsfront.Target{}, err
+	}
+	if err != nil || len(about) == 0 {
+		tagger, _ := of.TaggerOf(kind)
+		return of.Target(call, tagger.Resource, id, nil, conditions), nil //nolint:nilerr // the action refuses it
+	}
+	maps.Copy(about[0].Conditions, conditions)
+	return about[0], nil
 }
 
 // tagsOfType are the tags that a request gives what it makes of a type.

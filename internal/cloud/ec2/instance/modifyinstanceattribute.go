@@ -40,7 +40,11 @@ func (a *Actions) modifyInstanceAttribute() awsfront.Spec[modifyInstanceAttribut
 				targets[0].Conditions["ec2:Attribute/"+change.name] = []string{change.value}
 			}
 			for _, id := range in.Groups {
-				targets = append(targets, a.ec2.Target(call, "security-group", id, nil, map[string][]string{"ec2:SecurityGroupID": {id}}))
+				used, err := aboutUsed(ctx, call, a.ec2, ec2id.SecurityGroup, id, map[string][]string{"ec2:SecurityGroupID": {id}})
+				if err != nil {
+					return nil, err
+				}
+				targets = append(targets, used)
 			}
 			return targets, nil
 		},
