@@ -11,9 +11,10 @@
 package drill
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -82,7 +83,7 @@ func Of(d v1alpha1.MachineDrill, machine string) Effect {
 	case v1alpha1.DrillMaintenance:
 		const form = "2 Jan 2006 15:04:05 GMT"
 		return Effect{Leaves: map[string]string{"events/maintenance/scheduled": text([]event{{
-			Code: "system-reboot", Description: "scheduled reboot", EventID: "instance-event-" + strings.TrimPrefix(machine, "i-"),
+			Code: "system-reboot", Description: "scheduled reboot", EventID: eventID(machine, d.Began.Time),
 			NotBefore: d.Ends.UTC().Format(form), NotAfter: d.Ends.UTC().Format(form), State: "active",
 		}})}}
 	case v1alpha1.DrillDiskFull:
@@ -101,6 +102,14 @@ type event struct {
 	NotBefore, Code, Description string
 	EventID                      string `json:"EventId"`
 	NotAfter, State              string
+}
+
+// eventID is the id of the event that a drill of a machine announces. Each drill has another one: AWS's node termination
+// handler heeds an id once.
+func eventID(machine string, began time.Time) string {
+	const digits = 17 // as EC2's have
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", machine, began.UnixMicro()))
+	return "instance-event-" + hex.EncodeToString(sum[:])[:digits]
 }
 
 func text(value any) string {

@@ -94,13 +94,28 @@ func TestDrillsEnd(t *testing.T) {
 	})
 }
 
+// A second drill of a machine is another event: AWS's node termination handler ignores an id that it has heeded.
+func TestEventsHaveIDs(t *testing.T) {
+	leaf := func(machine string, at time.Time) string {
+		return drill.Of(v1alpha1.MachineDrill{Kind: v1alpha1.DrillMaintenance, Began: metav1.NewMicroTime(at), Ends: metav1.NewTime(began.Add(time.Hour))}, machine).Leaves["events/maintenance/scheduled"]
+	}
+	const machine = "i-0123456789abcdef0"
+	first := leaf(machine, began)
+	if leaf(machine, began) != first {
+		t.Error("a drill announces another event each time")
+	}
+	if leaf(machine, began.Add(time.Microsecond)) == first || leaf("i-0123456789abcdef1", began) == first {
+		t.Error("two drills announce the same event")
+	}
+}
+
 // The leaves are those that EC2 documents, as AWS's node termination handler reads them.
 func TestLeaves(t *testing.T) {
 	for kind, want := range map[v1alpha1.DrillKind]map[string]string{
 		v1alpha1.DrillSpotInterruption: {"spot/instance-action": `{"action":"terminate","time":"2026-11-29T12:02:00Z"}`, "spot/termination-time": "2026-11-29T12:02:00Z"},
 		v1alpha1.DrillRebalance:        {"events/recommendations/rebalance": `{"noticeTime":"2026-11-29T12:00:00Z"}`},
 		v1alpha1.DrillMaintenance: {
-			"events/maintenance/scheduled": `[{"NotBefore":"29 Nov 2026 12:02:00 GMT","Code":"system-reboot","Description":"scheduled reboot","EventId":"instance-event-0123456789abcdef0","NotAfter":"29 Nov 2026 12:02:00 GMT","State":"active"}]`,
+			"events/maintenance/scheduled": `[{"NotBefore":"29 Nov 2026 12:02:00 GMT","Code":"system-reboot","Description":"scheduled reboot","EventId":"instance-event-b7272b9e0e7b98ba6","NotAfter":"29 Nov 2026 12:02:00 GMT","State":"active"}]`,
 		},
 		v1alpha1.DrillKubelet: {},
 	} {
