@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,8 @@ type Image struct {
 	// Kubernetes is the minor version, as 1.36, and ReleaseVersion EKS's name of the release, as 1.36.3-20261122.
 	Kubernetes, ReleaseVersion string
 	Created                    time.Time
+	// Deprecated is since when another image is in its place; zero for an image that is not deprecated.
+	Deprecated time.Time
 }
 
 // All are the images, the newest of a minor version last.
@@ -52,6 +55,21 @@ func images(list release.List) []Image {
 	all := make([]Image, 0, len(list))
 	for _, kubernetes := range list {
 		all = append(all, of(kubernetes, version.Release))
+	}
+	return all
+}
+
+// Deprecated returns the images of earlier patches and node files, in whose place others are. Templates, machines and
+// node classes may still name them.
+func Deprecated() []Image { return deprecated(release.All()) }
+
+func deprecated(list release.List) (all []Image) {
+	for _, r := range list {
+		for _, id := range ids(r) {
+			if image, _ := find(id, list); !image.Deprecated.IsZero() {
+				all = append(all, image)
+			}
+		}
 	}
 	return all
 }
@@ -79,20 +97,23 @@ func find(id string, list release.List) (Image, bool) {
 		return Image{}, false
 	}
 	image := of(list[i], version.Release)
-	image.ID = id
+	if image.ID != id {
+		image.ID, image.Deprecated = id, image.Created
+	}
 	return image, true
 }
 
 // launches reports whether an image's machines run a release.
-func launches(id string, r release.Release) bool {
-	return slices.ContainsFunc(append(r.Earlier, r.Version), func(version string) bool {
-		for files := range released {
-			if of(release.Release{Version: version}, files).ID == id {
-				return true
-			}
+func launches(id string, r release.Release) bool { return slices.Contains(ids(r), id) }
+
+// ids are the ids of all images whose machines run a release, the earlier patches first.
+func ids(r release.Release) (all []string) {
+	for _, version := range append(slices.Clone(r.Earlier), r.Version) {
+		for _, files := range slices.Sorted(maps.Keys(released)) {
+			all = append(all, of(release.Release{Version: version}, files).ID)
 		}
-		return false
-	})
+	}
+	return all
 }
 
 // Recommended is the newest image of a minor version of Kubernetes, as 1.36.

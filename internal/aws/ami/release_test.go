@@ -41,9 +41,12 @@ func TestImagesAreOfReleases(t *testing.T) {
 			t.Errorf("a machine of image %q runs %s, not %s", id, found.Version, want)
 		}
 	}
-	got.ID = earlier
+	got.ID, got.Deprecated = earlier, got.Created
 	if found, ok := find(earlier, list); !ok || found != got {
 		t.Errorf("the image of an earlier patch is %+v", found)
+	}
+	if found := deprecated(list); !slices.Contains(found, got) || slices.ContainsFunc(found, func(i Image) bool { return slices.Contains(all, i) || i.Deprecated.IsZero() }) {
+		t.Errorf("images of earlier patches are %+v", found)
 	}
 	if _, ok := find("ami-0123456789abcdef0", list); ok {
 		t.Error("an id that nothing has is found")

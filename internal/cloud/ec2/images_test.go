@@ -20,10 +20,14 @@ func TestDescribeImages(t *testing.T) {
 		"<volumeSize>20</volumeSize>", "<isPublic>true</isPublic>", "<creationDate>20", "<platformDetails>Linux/UNIX</platformDetails>", "<architecture>x86_64</architecture>")
 	w.ask("DescribeImages&ImageId.1="+newest.ID, 200, newest.Name)
 	const earlier = "ami-fb5f1b62ce26eafef" // of v1.36.3, which templates may name
-	if text := w.ask("DescribeImages&ImageId.1="+earlier+"&ImageId.2="+earlier, 200, "Kubernetes "+release.Default().Patch()); strings.Count(text, "<imageId>"+earlier+"</imageId>") != 1 {
+	if text := w.ask("DescribeImages&ImageId.1="+earlier+"&ImageId.2="+earlier, 200, "Kubernetes "+release.Default().Patch()); strings.Count(text, "<imageId>"+earlier+"</imageId>") != 1 || !strings.Contains(text, "<deprecationTime>20") {
 		t.Error(text)
 	}
-	if text := w.ask("DescribeImages", 200); strings.Contains(text, earlier) || strings.Count(text, "<imageId>") != len(release.All()) {
+	if text := w.ask("DescribeImages", 200); strings.Contains(text, earlier) || strings.Count(text, "<imageId>") != len(release.All()) || strings.Contains(text, "deprecationTime") {
+		t.Error(text)
+	}
+	// Karpenter looks for the image that it knows by a filter, and asks by that whether the image is deprecated.
+	if text := w.ask("DescribeImages&IncludeDeprecated=true&Filter.1.Name=image-id&Filter.1.Value.1="+earlier, 200, "<imageId>"+earlier+"</imageId>", "<deprecationTime>20"); strings.Count(text, "<imageId>") != 1 {
 		t.Error(text)
 	}
 	for _, request := range []string{"DescribeImages&Owner.1=self", "DescribeImages&Filter.1.Name=architecture&Filter.1.Value.1=arm64", "DescribeImages&ExecutableBy.1=self", "DescribeImages&Filter.1.Name=platform&Filter.1.Value.1=windows"} {

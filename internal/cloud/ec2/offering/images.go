@@ -31,6 +31,7 @@ type shownImage struct {
 	ImageOwnerAlias                       string `filter:"owner-alias"`
 	Architecture                          string `filter:"architecture"`
 	CreationDate                          string `filter:"creation-date"`
+	DeprecationTime                       string
 	ImageType                             string `filter:"image-type"`
 	RootDeviceName                        string `filter:"root-device-name"`
 	RootDeviceType                        string `filter:"root-device-type"`
@@ -54,12 +55,19 @@ type blockDevice struct {
 	} `filter:""`
 }
 
+// timeForm is how EC2 writes times of images.
+const timeForm = "2006-01-02T15:04:05.000Z"
+
 func showImage(i ami.Image) shownImage {
 	root := blockDevice{DeviceName: ami.RootDeviceName}
 	root.Ebs.DeleteOnTermination, root.Ebs.Encrypted, root.Ebs.VolumeSize, root.Ebs.VolumeType = new(true), new(false), new(int64(ami.RootDiskGiB)), "gp3"
+	var deprecated string
+	if !i.Deprecated.IsZero() {
+		deprecated = i.Deprecated.UTC().Format(timeForm)
+	}
 	return shownImage{
 		ImageID: i.ID, Name: i.Name, Description: i.Description, ImageLocation: ami.OwnerAlias + "/" + i.Name, State: "available", OwnerID: ami.OwnerID,
-		ImageOwnerAlias: ami.OwnerAlias, Architecture: ami.Architecture, CreationDate: i.Created.UTC().Format("2006-01-02T15:04:05.000Z"), ImageType: "machine",
+		ImageOwnerAlias: ami.OwnerAlias, Architecture: ami.Architecture, CreationDate: i.Created.UTC().Format(timeForm), DeprecationTime: deprecated, ImageType: "machine",
 		RootDeviceName: ami.RootDeviceName, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", VirtualizationType: "hvm",
 		Hypervisor: "xen", BootMode: "uefi-preferred", ImdsSupport: "v2.0", Public: new(true), EnaSupport: new(true), BlockDeviceMappings: []blockDevice{root}, Tags: []awstag.Tag{},
 	}
@@ -68,7 +76,7 @@ func showImage(i ami.Image) shownImage {
 type describeImagesInput struct {
 	ec2resource.Paged
 	ImageIDs, Owners, ExecutableUsers  []string
-	IncludeDeprecated, IncludeDisabled bool // there is none
+	IncludeDeprecated, IncludeDisabled bool // no image is disabled
 }
 
 type describeImagesOutput struct {
@@ -79,7 +87,7 @@ type describeImagesOutput struct {
 func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeImagesOutput] {
 	return awsfront.Spec[describeImagesInput, describeImagesOutput]{
 		Do: func(_ context.Context, call *awsfront.Call, in *describeImagesInput) (*describeImagesOutput, error) {
-			images, err := chosenImages(in.ImageIDs)
+			images, err := chosenImages(in)
 			if err != nil {
 				return nil, err
 			}
@@ -98,13 +106,16 @@ func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeIm
 	}
 }
 
-// chosenImages are the images of some ids, each once; all that machines are launched from if no id is given.
-func chosenImages(ids []string) ([]ami.Image, error) {
-	if len(ids) == 0 {
+// chosenImages are the images of some ids, each once; if no id is given, the images that are not deprecated, or all.
+func chosenImages(in *describeImagesInput) ([]ami.Image, error) {
+	switch {
+	case len(in.ImageIDs) == 0 && in.IncludeDeprecated:
+		return append(ami.All(), ami.Deprecated()...), nil
+	case len(in.ImageIDs) == 0:
 		return ami.All(), nil
 	}
 	var chosen []ami.Image
-	for _, id := range ids {
+	for _, id := range in.ImageIDs {
 		if err := ec2id.Image.Check(id); err != nil {
 			return nil, err
 		}
