@@ -166,7 +166,7 @@ $(CONTROLLER_GEN):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
+	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/terminationhandler $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
 		echo "$$module" >&2; flags=; \
 		case $$module in ./kubernetes/* | ./test/conformance/*) flags="-modfile=$(CURDIR)/$$module/go.mod" module=$${module%/*} ;; esac; \
 		GOBIN=$(CURDIR)/.tools/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION); \

@@ -65,9 +65,14 @@ func (w *iam) interruptionQueue() string {
 		QueueURL string `json:"QueueUrl"`
 	}
 	w.mustAWS(&made, "sqs", "create-queue", "--queue-name", "interruptions", "--attributes", "file://"+file)
-	for name, kind := range map[string]string{"spot": "EC2 Spot Instance Interruption Warning", "state": "EC2 Instance State-change Notification"} {
-		w.mustAWS(nil, "events", "put-rule", "--name", name, "--event-pattern", `{"source":["aws.ec2"],"detail-type":["`+kind+`"]}`)
-		w.mustAWS(nil, "events", "put-targets", "--rule", name, "--targets", "Id=queue,Arn="+queue)
+	for _, rule := range [][3]string{
+		{"health", "aws.health", "AWS Health Event"},
+		{"spot", "aws.ec2", "EC2 Spot Instance Interruption Warning"},
+		{"rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation"},
+		{"state", "aws.ec2", "EC2 Instance State-change Notification"},
+	} {
+		w.mustAWS(nil, "events", "put-rule", "--name", rule[0], "--event-pattern", `{"source":["`+rule[1]+`"],"detail-type":["`+rule[2]+`"]}`)
+		w.mustAWS(nil, "events", "put-targets", "--rule", rule[0], "--targets", "Id=queue,Arn="+queue)
 	}
 	return made.QueueURL
 }
