@@ -21,7 +21,7 @@ type story struct {
 	name  string
 	file  string   // its path below the root of the repository
 	about []string // directories below the root that the story is about
-	needs string   // a target of make that builds what the story needs besides `make build`; "" for nothing
+	needs string   // targets of make that build what the story needs besides `make build`; "" for nothing
 	alone bool     // no other story runs beside it
 	soak  bool     // `make soak` alone runs it
 }

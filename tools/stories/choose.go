@@ -26,7 +26,8 @@ func large() map[string]string {
 func unbuilt(stories []story, has func(path string) bool) []string {
 	var names []string
 	for _, s := range stories {
-		if file := large()[s.needs]; file != "" && !has(file) {
+		lacks := func(target string) bool { file := large()[target]; return file != "" && !has(file) }
+		if slices.ContainsFunc(strings.Fields(s.needs), lacks) {
 			names = append(names, s.name)
 		}
 	}

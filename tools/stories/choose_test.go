@@ -77,8 +77,8 @@ func TestSampleMovesOnByTheDay(t *testing.T) {
 // A sample has a story that needs a large build only where that was made.
 func TestUnbuilt(t *testing.T) {
 	t.Parallel()
-	stories := []story{{name: "plain"}, {name: "built", needs: "addons"}, {name: "large", needs: "karpenter"}}
-	for has, want := range map[bool][]string{false: {"large"}, true: nil} {
+	stories := []story{{name: "plain"}, {name: "built", needs: "addons"}, {name: "large", needs: "karpenter"}, {name: "both", needs: "karpenter kubernetes MINOR=1.37"}}
+	for has, want := range map[bool][]string{false: {"large", "both"}, true: nil} {
 		if got := unbuilt(stories, func(string) bool { return has }); !slices.Equal(got, want) {
 			t.Errorf("built %v: %v are left out", has, got)
 		}
