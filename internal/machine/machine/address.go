@@ -32,5 +32,19 @@ func single(address netip.Addr) netip.Prefix { return netip.PrefixFrom(address, 
 
 // PrivateDNSName is the name of the machine with an address, as EC2 forms it: ip-192-168-64-11.<domain>.
 func PrivateDNSName(address netip.Addr, domain string) string {
-	return "ip-" + strings.ReplaceAll(address.String(), ".", "-") + "." + domain
+	return namePrefix + strings.ReplaceAll(address.String(), ".", "-") + "." + domain
+}
+
+const namePrefix = "ip-"
+
+// AddressOfName returns the address that the private DNS name of a machine was formed of, which may have a prefix. It
+// is false for another name.
+func AddressOfName(name string) (netip.Addr, bool) {
+	host, _, _ := strings.Cut(name, ".")
+	at := strings.LastIndex(host, namePrefix)
+	if at < 0 {
+		return netip.Addr{}, false
+	}
+	address, err := netip.ParseAddr(strings.ReplaceAll(host[at+len(namePrefix):], "-", "."))
+	return address, err == nil
 }

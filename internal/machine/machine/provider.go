@@ -55,6 +55,8 @@ type LaunchRequest struct {
 	HopLimit int `json:"hopLimit,omitempty"`
 	// NamePrefix begins the private DNS name of a new instance; empty but for machines of Fargate.
 	NamePrefix string `json:"namePrefix,omitempty"`
+	// Avoid are addresses that a new instance does not get, since Nodes still have their names.
+	Avoid []netip.Addr `json:"avoid,omitempty"`
 	// SubnetID is the subnet that a new instance gets an address in; empty for the first one that has an address left.
 	// It stays in it.
 	SubnetID string `json:"subnetID,omitempty"`

@@ -163,7 +163,7 @@ func (s *Store) lock() (release func(), err error) {
 
 func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	id := request.ID
-	subnet, grant, err := s.choose(Demand{SubnetID: request.SubnetID, Pods: request.Pods, PodSubnetIDs: request.PodSubnetIDs})
+	subnet, grant, err := s.choose(Demand{SubnetID: request.SubnetID, Pods: request.Pods, PodSubnetIDs: request.PodSubnetIDs}, request.Avoid)
 	if err != nil {
 		return Record{}, err
 	}
@@ -206,8 +206,9 @@ func (s *Store) write(record Record) error {
 	return nil
 }
 
-// choose finds what a machine demands in its subnet, or if it names none in the first one with room.
-func (s *Store) choose(d Demand) (Subnet, Grant, error) {
+// choose finds what a machine demands in its subnet, or if it names none in the first one with room, without some
+// addresses.
+func (s *Store) choose(d Demand, avoid []netip.Addr) (Subnet, Grant, error) {
 	subnets, err := s.subnets()
 	if err != nil {
 		return Subnet{}, Grant{}, err
@@ -216,7 +217,13 @@ func (s *Store) choose(d Demand) (Subnet, Grant, error) {
 	if err != nil {
 		return Subnet{}, Grant{}, fmt.Errorf("allocating address: those that are taken are not all known: %w", err)
 	}
-	room := newRoom(subnets, func(of Subnet) []netip.Prefix { return usedOf(of, records) })
+	room := newRoom(subnets, func(of Subnet) []netip.Prefix {
+		used := usedOf(of, records)
+		for _, address := range avoid {
+			used = append(used, single(address))
+		}
+		return used
+	})
 	var full error
 	for _, subnet := range subnets {
 		if d.SubnetID != "" && subnet.ID != d.SubnetID {
@@ -281,7 +288,7 @@ func (s *Store) Reserve(ids []string, keep func([]netip.Addr) error) error {
 		if id == "" {
 			return errors.New("allocating address: no subnet is named")
 		}
-		_, grant, err := s.choose(Demand{SubnetID: id})
+		_, grant, err := s.choose(Demand{SubnetID: id}, nil)
 		if err != nil {
 			return err
 		}

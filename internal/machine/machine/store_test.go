@@ -28,6 +28,32 @@ func store(t *testing.T, dir string) *machine.Store {
 	return s
 }
 
+// A new machine gets no address whose name a Node has. A machine keeps the address that it has.
+func TestAddressesThatAreAvoided(t *testing.T) {
+	s := store(t, filepath.Join(t.TempDir(), "machines"))
+	const other = "i-0123456789abcdef1"
+	first, err := s.Put("local", machine.LaunchRequest{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := first.PrivateIP.Next()
+	second, err := s.Put("local", machine.LaunchRequest{ID: other, Avoid: []netip.Addr{next}})
+	if err != nil || second.PrivateIP != next.Next() {
+		t.Errorf("the machine has %s, %v; %s is to be avoided", second.PrivateIP, err, next)
+	}
+	if again, err := s.Put("local", machine.LaunchRequest{ID: other, Avoid: []netip.Addr{second.PrivateIP}}); err != nil || again.PrivateIP != second.PrivateIP {
+		t.Errorf("launched again, the machine has %s, %v", again.PrivateIP, err)
+	}
+	for name, want := range map[string]string{
+		second.PrivateDNSName: second.PrivateIP.String(), "fargate-" + first.PrivateDNSName: first.PrivateIP.String(), "ip-10-0-0-7": "10.0.0.7",
+		"": "", "node-1": "", "ip-10-0-0": "", "ip-10-0-0-700.ec2.internal": "", "10-0-0-7.ec2.internal": "",
+	} {
+		if got, ok := machine.AddressOfName(name); ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%q is of %s, %v; want %q", name, got, ok, want)
+		}
+	}
+}
+
 // Everything that may hold a token is private to its owner.
 func TestStoreIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "machines")

@@ -3,6 +3,7 @@
 package nodegroup
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +36,19 @@ func TestInstanceHasItsOwnUserData(t *testing.T) {
 	}
 	if r := w.provider.request; r.Type != "m5.large" || r.HopLimit != 2 || r.Cluster != "muster" {
 		t.Errorf("launched as %+v", r)
+	}
+}
+
+// A Node whose machine is gone may stay for a while, by a finalizer. A new machine of that name would take it for its own.
+func TestInstanceGetsNoNameOfANode(t *testing.T) {
+	held, own, elsewhere := newTestNode("True"), newTestNode("True"), newTestNode("True")
+	held.Name, held.Spec.ProviderID, held.Finalizers = "ip-172-31-0-9.ec2.internal", v1alpha1.ProviderID("us-east-1a", "i-0123456789abcdef9"), []string{"karpenter.sh/termination"}
+	own.Name, own.UID = "ip-172-31-0-8.ec2.internal", "own"
+	elsewhere.Name, elsewhere.UID, elsewhere.Spec.ProviderID = "by-hand", "by-hand", ""
+	w := newWorld(t, newTestInstance(), held, own, elsewhere)
+	mustReconcile(t, w.machines(), id)
+	if got := fmt.Sprint(w.provider.request.Avoid); got != "[172.31.0.9]" {
+		t.Errorf("it is to avoid %s", got)
 	}
 }
 

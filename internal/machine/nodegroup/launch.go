@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/token"
@@ -65,15 +67,15 @@ func (r *machines) launch(
 			data = rendered
 		}
 		request := machine.LaunchRequest{
-			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID),
+			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: subnetOf(m, r.Network.SubnetIDs()),
 			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
 			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot, Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
 			OwnIDs:   nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
 			HostRoot: allowed, SimulatePods: m.Spec.SimulatePods,
 			PodSubnetIDs: r.Network.PodSubnetIDs(), NamePrefix: namePrefix(m),
 		}
-		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it
-			request.SubnetID = ids[0]
+		if request.Avoid, err = named(ctx, r.cluster, m, was); err != nil {
+			return was, err
 		}
 		instance, err := provider.Launch(ctx, request)
 		if err != nil {
@@ -105,6 +107,33 @@ func namePrefix(m *v1alpha1.Machine) string {
 		return ""
 	}
 	return v1alpha1.FargateNodePrefix
+}
+
+// subnetOf is the subnet of a machine: the first one of the cluster if no group made the machine.
+func subnetOf(m *v1alpha1.Machine, clusters []string) string {
+	if m.Spec.SubnetID == "" && len(clusters) > 0 {
+		return clusters[0]
+	}
+	return string(m.Spec.SubnetID)
+}
+
+// named are the addresses whose names Nodes of other machines have. A Node may stay for a while when its machine is gone, as
+// Karpenter's does by its finalizer. A kubelet of the same name would take that Node for its own, and register no other one
+// when it goes.
+func named(ctx context.Context, cluster client.Reader, m *v1alpha1.Machine, was machine.Instance) (addresses []netip.Addr, err error) {
+	if was.ID != "" || !m.Spec.Provider.Can(v1alpha1.RunPods) { // it has an address, or no kubelet
+		return nil, nil
+	}
+	var nodes corev1.NodeList
+	if err := cluster.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Nodes, whose names the new machine must not get: %w", err)
+	}
+	for i := range nodes.Items {
+		if address, ok := machine.AddressOfName(nodes.Items[i].Name); ok && machineOf(&nodes.Items[i]) != m.Name {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses, nil
 }
 
 // launchNote is the Event of a launch that succeeded.
