@@ -274,6 +274,9 @@ func (k *karpenter) interrupted() {
 		return err
 	})
 	k.t.Logf("drill to drained: %v", drained.Round(100*time.Millisecond))
+	if drained > 5*time.Second {
+		k.t.Errorf("its pod, which ends at once, was gone %v after the drill began", drained)
+	}
 	k.runs("spot", 1)
 	ended := k.eventually("the machine is gone", func() error {
 		if now := k.launched(); now[id] != "" {
