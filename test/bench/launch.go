@@ -3,11 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -74,11 +71,8 @@ func (t trial) launch(ctx context.Context, way v1alpha1.Bootstrap, name string) 
 	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 	name = map[v1alpha1.Bootstrap]string{v1alpha1.BootstrapRole: "role-", v1alpha1.BootstrapToken: "token-"}[way] + name
-	apply := exec.CommandContext(ctx, filepath.Join(t.bin, "kubectl"), "--context=muster-management", "apply", "-f", "-")
-	apply.Env = t.environ()
-	apply.Stdin = bytes.NewReader(fmt.Appendf(nil, launchGroup, name, way))
-	if out, err := apply.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("making a node group: %w: %s", err, out)
+	if err := t.apply(ctx, fmt.Sprintf(launchGroup, name, way), "--context=muster-management"); err != nil {
+		return nil, err
 	}
 	for {
 		machines, err := t.machines(ctx)

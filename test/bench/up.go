@@ -53,6 +53,16 @@ func (t trial) muster(ctx context.Context, args ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// apply gives a manifest to kubectl, with arguments such as the context.
+func (t trial) apply(ctx context.Context, manifest string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "kubectl"), append(args, "apply", "-f", "-")...)
+	cmd.Env, cmd.Stdin = t.environ(), strings.NewReader(manifest)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("applying a manifest: %w: %s", err, out)
+	}
+	return nil
+}
+
 func (t trial) machines(ctx context.Context) ([]v1alpha1.Machine, error) {
 	out, err := t.muster(ctx, "get", "machines", "-o", "json")
 	if err != nil {

@@ -3,11 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -61,13 +58,7 @@ func (t trial) grow(ctx context.Context, name, pool string, warm int) (time.Dura
 	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 	apply := func(size int) error {
-		apply := exec.CommandContext(ctx, filepath.Join(t.bin, "kubectl"), "--context=muster-management", "apply", "-f", "-")
-		apply.Env = t.environ()
-		apply.Stdin = bytes.NewReader(fmt.Appendf(nil, warmGroup, name, size, pool))
-		if out, err := apply.CombinedOutput(); err != nil {
-			return fmt.Errorf("applying the node group: %w: %s", err, out)
-		}
-		return nil
+		return t.apply(ctx, fmt.Sprintf(warmGroup, name, size, pool), "--context=muster-management")
 	}
 	wait := func(is func(v1alpha1.Machine) bool, n int) (found []v1alpha1.Machine, err error) {
 		for {
