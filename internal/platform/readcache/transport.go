@@ -31,7 +31,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	target, writes := t.writes.targetOf(request)
 	response, err := t.inner.RoundTrip(request)
 	switch {
-	case !writes:
+	case !writes || !t.writes.follows(target.resource): // a list that begins later has what was answered before
 	case err != nil, response.StatusCode >= http.StatusInternalServerError:
 		t.writes.note(target.resource, target.key(), fence{})
 	case response.StatusCode < http.StatusMultipleChoices:

@@ -3,10 +3,13 @@
 package readcache
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/tools/cache"
 )
 
 func TestWhatARequestWrites(t *testing.T) {
@@ -41,6 +44,47 @@ func TestWhatARequestWrites(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", request, got, want)
 		}
+	}
+}
+
+// answer is a transport that answers with an object, and a body that tells whether it was read.
+type answer struct {
+	io.Reader
+	read bool
+}
+
+func (a *answer) Read(into []byte) (int, error) {
+	a.read = true
+	return a.Reader.Read(into)
+}
+
+func (a *answer) Close() error { return nil }
+
+func (a *answer) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: a}, nil
+}
+
+// The answer to a write of a kind that nobody follows is left to the client to read.
+func TestAnswersOfKindsThatAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	w := NewWrites("example.com")
+	w.follow("things", cache.NewStore(cache.MetaNamespaceKeyFunc))
+	for resource, want := range map[string]bool{"things": true, "others": false} {
+		a := &answer{Reader: strings.NewReader(`{"kind": "Thing", "metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}}`)}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://127.0.0.1/apis/example.com/v1/"+resource+"/a/status", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := (&transport{a, w}).RoundTrip(request)
+		if err != nil || a.read != want {
+			t.Errorf("%s: read %t: %v; want %t", resource, a.read, err, want)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if waits := w.kinds["things"].waiting["a"]; len(waits) != 1 || waits[0].uid != "u" {
+		t.Errorf("a followed write is remembered as %+v", waits)
 	}
 }
 

@@ -52,6 +52,13 @@ func (w *Writes) follow(resource string, store cache.Store) {
 	w.kinds[resource] = &written{store: store, waiting: map[string][]fence{}, fewer: make(chan struct{})}
 }
 
+// follows reports whether the writes of a kind are remembered.
+func (w *Writes) follows(resource string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kinds[resource] != nil
+}
+
 // note takes a write that was answered, or whose answer did not come.
 func (w *Writes) note(resource, key string, f fence) {
 	w.mu.Lock()
