@@ -29,7 +29,7 @@ import (
 // runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces,
 // Updates, and Machines of no cluster.
 func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
-	manager, err := planeclient.NewManager("the account's controllers", planeclient.Management(account, s.writes), scheme, s.cfg.Log, cache.Options{})
+	manager, err := planeclient.NewManager("the account's controllers", planeclient.Management(account, s.writes), scheme, s.cfg.Log, s.machines, cache.Options{})
 	if err != nil {
 		return err
 	}

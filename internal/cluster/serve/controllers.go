@@ -25,7 +25,7 @@ import (
 
 // runControllers reconciles clusters, node groups and machines until the context ends.
 func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
-	manager, err := planeclient.NewManager("the controllers", planeclient.Management(c.Account, h.service.writes), scheme, h.log, planeclient.OfCluster(c.Dir.Namespace()))
+	manager, err := planeclient.NewManager("the controllers", planeclient.Management(c.Account, h.service.writes), scheme, h.log, h.service.machines, planeclient.OfCluster(c.Dir.Namespace()))
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ func (s *Service) control(ctx context.Context, account component.Account) {
 	}
 	close(s.managed)
 	var group sync.WaitGroup
+	group.Go(func() { s.machines.Run(ctx) })
 	group.Go(func() {
 		moveToStored(ctx, s.cfg.Log, func() (client.WithWatch, error) { return s.managementClient(account, scheme) })
 	})
@@ -51,7 +52,11 @@ func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, a
 	if err != nil {
 		return err
 	}
-	return baseline.SetUpManagement(ctx, api)
+	if err := baseline.SetUpManagement(ctx, api); err != nil {
+		return err
+	}
+	s.machines, err = planeclient.NewShared(api)
+	return err
 }
 
 // moveToStored moves the objects of muster's kinds to the versions that are stored now. The service does all else

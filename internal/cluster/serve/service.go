@@ -91,9 +91,10 @@ type Service struct {
 	files   *filestore.Store // of all clusters
 	issuers *issuer.Serving  // of all clusters
 
-	writes *readcache.Writes // of this process to the management plane
-	boots  *nodegroup.Boots  // of the local machines of all clusters
-	room   *hostroom.Room    // likewise
+	writes   *readcache.Writes   // of this process to the management plane
+	machines *planeclient.Shared // set before managed is closed
+	boots    *nodegroup.Boots    // of the local machines of all clusters
+	room     *hostroom.Room      // likewise
 
 	etcd    etcdspace.Watch // of the management plane
 	disk    *diskreserve.Reserve

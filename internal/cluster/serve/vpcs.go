@@ -45,7 +45,7 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	if err != nil {
 		return err
 	}
-	manager, err := planeclient.NewManager("the controller of VPCs", planeclient.Management(account, s.writes), scheme, s.cfg.Log, cache.Options{})
+	manager, err := planeclient.NewManager("the controller of VPCs", planeclient.Management(account, s.writes), scheme, s.cfg.Log, s.machines, cache.Options{})
 	if err != nil {
 		return err
 	}

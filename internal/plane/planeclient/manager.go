@@ -22,8 +22,10 @@ import (
 )
 
 // NewManager makes a manager of controllers of the management plane, by a connection to it. The error names the
-// controllers by the given words. Their cache holds what its options choose: everything, or a cluster's (OfCluster).
-func NewManager(what string, connection *rest.Config, scheme *runtime.Scheme, log *slog.Logger, seen cache.Options) (manager.Manager, error) {
+// controllers by the given words. Their cache holds what its options choose: everything, or a cluster's (OfCluster). No
+// object in it says who wrote which field, which nobody here reads. Machines are read by the shared watch.
+func NewManager(what string, connection *rest.Config, scheme *runtime.Scheme, log *slog.Logger, machines *Shared, seen cache.Options) (manager.Manager, error) {
+	seen.DefaultTransform, seen.NewInformer = cache.TransformStripManagedFields(), machines.newInformer
 	again := true // controllers are made anew, under the same names, for every configuration and after every failure
 	made, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme:         scheme,
