@@ -20,8 +20,8 @@ import (
 )
 
 // addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC
-// reaches; and that of Events about pods.
-func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, store *machine.Store) error {
+// reaches; and that of Events about pods. The cluster is made with the options of load balancers, and started elsewhere.
+func (h *hosted) addBalancers(mgr manager.Manager, plane runtimecluster.Cluster, scheme *runtime.Scheme, connection *rest.Config, c component.Config, store *machine.Store) error {
 	logged := func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, mgr.GetLogger() }
 	services, err := runtimecluster.New(connection, logged, exposure.ClusterOptions)
 	if err != nil {
@@ -47,10 +47,6 @@ func (h *hosted) addBalancers(mgr manager.Manager, scheme *runtime.Scheme, conne
 	network, err := vpc.Open(c.State.VPCs(), c.Network.VPCID)
 	if err != nil {
 		return err
-	}
-	plane, err := runtimecluster.New(connection, logged, loadbalancercontroller.ClusterOptions)
-	if err != nil {
-		return fmt.Errorf("making a cache of the cluster for load balancers: %w", err)
 	}
 	return loadbalancercontroller.Add(mgr, plane, h.service.balancers.Of(c, network, store))
 }

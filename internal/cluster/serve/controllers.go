@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/machine/providerlist"
+	"muster.dev/muster/internal/network/loadbalancercontroller"
 	"muster.dev/muster/internal/plane/auditlog"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/planeclient"
@@ -30,9 +31,9 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		return err
 	}
 	connection := planeclient.Cluster(c)
-	plane, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, manager.GetLogger() }, nodegroup.ClusterOptions)
+	plane, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, manager.GetLogger() }, nodegroup.ClusterOptions, loadbalancercontroller.ClusterOptions)
 	if err != nil {
-		return fmt.Errorf("making a cache of the cluster for machines: %w", err)
+		return fmt.Errorf("making a cache of the cluster for machines and load balancers: %w", err)
 	}
 	providers, err := providerlist.OfHost(c.Account, h.log, h.simulated(c))
 	if err != nil {
@@ -71,7 +72,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err := addoncontroller.AddOfCluster(manager, connection, c, agent); err != nil {
 		return err
 	}
-	if err := h.addBalancers(manager, scheme, connection, c, store); err != nil {
+	if err := h.addBalancers(manager, plane, scheme, connection, c, store); err != nil {
 		return err
 	}
 	if err := h.addVolumes(manager, scheme, connection, c, providers); err != nil {

@@ -36,46 +36,36 @@ import (
 // workers is how many Services are handled at once.
 const workers = 4
 
-// ClusterOptions makes the cluster's cache hold Services, EndpointSlices and, of Nodes, what decisions need. The
-// cluster need not be up when it is made.
+// ClusterOptions has a cluster know the kinds that this package reads and writes, beside those that it knows. Its cache
+// holds Services and EndpointSlices then, and Nodes as its other readers have them: their labels, the mark of a zonal
+// shift, addresses and taints are looked at. The cluster need not be up when it is made.
 func ClusterOptions(options *cluster.Options) {
-	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-		mapper := meta.NewDefaultRESTMapper(nil)
-		for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
-			corev1.SchemeGroupVersion.WithKind("Service"):            meta.RESTScopeNamespace,
-			corev1.SchemeGroupVersion.WithKind("Event"):              meta.RESTScopeNamespace,
-			corev1.SchemeGroupVersion.WithKind("Node"):               meta.RESTScopeRoot,
-			discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"): meta.RESTScopeNamespace,
-		} {
-			mapper.Add(kind, scope)
-			mapper.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), scope) // the cache asks for lists by this name
+	own := meta.NewDefaultRESTMapper(nil)
+	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
+		corev1.SchemeGroupVersion.WithKind("Service"):            meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Event"):              meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Node"):               meta.RESTScopeRoot,
+		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"): meta.RESTScopeNamespace,
+	} {
+		own.Add(kind, scope)
+		own.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), scope) // the cache asks for lists by this name
+	}
+	before := options.MapperProvider
+	options.MapperProvider = func(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
+		if before == nil {
+			return own, nil
 		}
-		return mapper, nil
+		others, err := before(config, c)
+		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{others, own}}, err
 	}
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
-	options.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slimNode}}
 }
 
-// slimNode leaves what decisions about targets need.
-func slimNode(object any) (any, error) {
-	if node, ok := object.(*corev1.Node); ok {
-		annotations := node.Annotations
-		node.ManagedFields, node.Annotations = nil, nil
-		if value, shifted := annotations[v1alpha1.AnnotationZonalShift]; shifted {
-			node.Annotations = map[string]string{v1alpha1.AnnotationZonalShift: value}
-		}
-		node.Status = corev1.NodeStatus{Addresses: node.Status.Addresses}
-	}
-	return object, nil
-}
-
-// Add adds the controller to a manager, which starts the cluster, too. The cluster is made with ClusterOptions.
+// Add adds the controller to a manager. The cluster is made with ClusterOptions, and somebody else starts it: thousands of
+// Nodes are read once for all controllers.
 func Add(mgr manager.Manager, plane cluster.Cluster, balancers Balancers) error {
 	if plane == nil || balancers == nil {
 		return errors.New("the controller of load balancers needs a cluster, and something that keeps load balancers")
-	}
-	if err := mgr.Add(plane); err != nil {
-		return fmt.Errorf("adding the cache of Services and EndpointSlices to the manager: %w", err)
 	}
 	all, api := plane.GetCache(), plane.GetClient()
 	r := &reconciler{cluster: api, balancers: balancers, events: newEvents(api, time.Now), now: time.Now}
