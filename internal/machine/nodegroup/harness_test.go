@@ -422,6 +422,12 @@ func (f *faults) intercept(plane string) interceptor.Funcs {
 			}
 			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, opts ...client.SubResourceUpdateOption) error {
+			if err := f.call(name("update "+sub, object)); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Update(ctx, object, opts...)
+		},
 	}
 }
 

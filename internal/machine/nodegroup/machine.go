@@ -126,11 +126,14 @@ func (r *machines) judge(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, reaso
 	setReady(&m.Status.Conditions, r.Now(), m.Generation, status, reason, message)
 }
 
+// writeStatus writes the status of a machine if it is news. Nobody else writes it, and a write about another version than
+// was read is refused, so it is replaced as a whole: for a patch the API server would encode the object, merge and decode
+// it first, and the service would encode it twice to tell the difference.
 func (r *machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine) error {
 	if equality.Semantic.DeepEqual(before.Status, m.Status) {
 		return nil
 	}
-	if err := r.management.Status().Patch(ctx, m, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.management.Status().Update(ctx, m); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of the machine: %w", err)
 	}
 	r.memory.wrote(m)

@@ -91,9 +91,9 @@ func TestMachineJoins(t *testing.T) {
 	}
 
 	// Nothing new: nothing is written.
-	writes := w.faults.calls["management patch status *v1alpha1.Machine"]
+	writes := w.faults.calls["management update status *v1alpha1.Machine"]
 	mustReconcile(t, r, id)
-	if again := w.faults.calls["management patch status *v1alpha1.Machine"]; again != writes || len(w.provider.userData) != 1 {
+	if again := w.faults.calls["management update status *v1alpha1.Machine"]; again != writes || len(w.provider.userData) != 1 {
 		t.Errorf("without news: %d status writes, %d launches", again-writes, len(w.provider.userData)-1)
 	}
 
@@ -160,7 +160,7 @@ func TestMachineTokenRenewed(t *testing.T) {
 
 // A service that died after it stored the token, or after the launch, goes on with the same token.
 func TestMachineAfterCrash(t *testing.T) {
-	for _, call := range []string{"Launch", "management patch status *v1alpha1.Machine"} {
+	for _, call := range []string{"Launch", "management update status *v1alpha1.Machine"} {
 		t.Run(call, func(t *testing.T) {
 			w := newWorld(t, newTestMachine())
 			w.faults.fail(call, 1)

@@ -125,7 +125,7 @@ func TestLabelsAndTaintsOfARunningNode(t *testing.T) {
 // A service that is killed between any two steps is followed by one that ends the work, also if the group has changed
 // once more meanwhile.
 func TestMarkingIsKilled(t *testing.T) {
-	for _, call := range []string{"cluster patch *v1.Node", "management patch status *v1alpha1.Machine"} {
+	for _, call := range []string{"cluster patch *v1.Node", "management update status *v1alpha1.Machine"} {
 		for nth := 1; nth <= 2; nth++ {
 			w, r := marked(t)
 			w.asks(t, newLabels, newTaints)

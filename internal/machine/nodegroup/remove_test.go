@@ -229,7 +229,7 @@ func TestRemoveLeavesSuccessor(t *testing.T) {
 // Node.
 func TestRemoveWithADamagedRecordAndNoName(t *testing.T) {
 	w := newWorld(t, newTestMachine())
-	w.faults.fail("management patch status *v1alpha1.Machine", 1)
+	w.faults.fail("management update status *v1alpha1.Machine", 1)
 	if _, err := reconcileOnce(t, w.machines(), id); err == nil {
 		t.Fatal("no error")
 	}
@@ -251,7 +251,7 @@ func TestRemoveWithADamagedRecordAndNoName(t *testing.T) {
 // The service died between launching the instance and writing down its name.
 func TestRemoveAfterCrash(t *testing.T) {
 	w := newWorld(t, newTestMachine())
-	w.faults.fail("management patch status *v1alpha1.Machine", 1)
+	w.faults.fail("management update status *v1alpha1.Machine", 1)
 	if _, err := reconcileOnce(t, w.machines(), id); err == nil {
 		t.Fatal("no error")
 	}
