@@ -219,7 +219,7 @@ func ClusterOptions(options *cluster.Options) {
 			Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {LabelSelector: tokens}},
 		},
 		&corev1.Node{}: {Transform: slimNode},
-		&certificatesv1.CertificateSigningRequest{}: {},
+		&certificatesv1.CertificateSigningRequest{}: {Transform: slimRequest},
 	}
 }
 
@@ -237,6 +237,24 @@ func staticMapper() meta.RESTMapper {
 	}
 	return mapper
 }
+
+// slimRequest leaves of a request for a certificate whose it is while it has no answer, and that it has one. There are two
+// for each node, for an hour.
+func slimRequest(object any) (any, error) {
+	if csr, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
+		csr.ManagedFields, csr.Spec.Request, csr.Spec.Extra = nil, nil, nil
+		if answered(csr) {
+			csr.Spec = certificatesv1.CertificateSigningRequestSpec{}
+		}
+		if len(csr.Status.Certificate) > 0 {
+			csr.Status.Certificate = issuedMark
+		}
+	}
+	return object, nil
+}
+
+// issuedMark stands for a certificate that was issued.
+var issuedMark = []byte{0}
 
 func slimNode(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {

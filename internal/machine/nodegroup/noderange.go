@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,30 +100,47 @@ func rangePatch(node *corev1.Node) client.Patch {
 // machineOf is the machine of a Node whose pods have a range of its subnet, or nil. Nodes are known by the names that
 // the provider has given to machines; until the name is told, by the machine that the Node says it is.
 func (r *nodeRanges) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Machine, error) {
+	m, err := r.machineNamed(ctx, r.management, node)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil && r.ours(m) { // no other machine of the cluster has its name
+		return r.ifRouted(m), nil
+	}
 	var all v1alpha1.MachineList
 	if err := r.management.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Machines for the pod range of a Node: %w", err)
 	}
 	said := machineOf(node)
 	for i := range all.Items {
-		m := &all.Items[i]
-		if _, routed := r.Routes[m.Spec.Provider]; routed && r.ours(m) && (m.Status.NodeName == node.Name || m.Status.NodeName == "" && m.Name == said) {
+		m := r.ifRouted(&all.Items[i])
+		if m != nil && r.ours(m) && (m.Status.NodeName == node.Name || m.Status.NodeName == "" && m.Name == said) {
 			return m, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // a missing machine is not an error
 }
 
+// ifRouted is a machine if the addresses of its pods are routed to it, else nil.
+func (r *nodeRanges) ifRouted(m *v1alpha1.Machine) *v1alpha1.Machine {
+	if _, routed := r.Routes[m.Spec.Provider]; !routed {
+		return nil
+	}
+	return m
+}
+
 // choose is the first range that no Node has.
 func (r *nodeRanges) choose(nodes []corev1.Node) (netip.Prefix, bool) {
-	used := map[netip.Prefix]bool{}
+	used, without := make(map[netip.Prefix]bool, len(nodes)), map[types.UID]bool{}
 	for i := range nodes {
-		if has, err := netip.ParsePrefix(nodes[i].Spec.PodCIDR); err == nil {
+		if nodes[i].Spec.PodCIDR == "" {
+			without[nodes[i].UID] = true
+		} else if has, err := netip.ParsePrefix(nodes[i].Spec.PodCIDR); err == nil {
 			used[netip.PrefixFrom(has.Addr(), podRangeBits).Masked()] = true
 		}
 	}
 	for given, of := range r.given {
-		if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.UID == of && n.Spec.PodCIDR == "" }) {
+		if without[of] {
 			used[given] = true
 		} else {
 			delete(r.given, given)

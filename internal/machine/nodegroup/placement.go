@@ -188,11 +188,16 @@ func (r parts) hasPodSubnet(zone string) bool {
 
 // coming is how many machines will have an address of a subnet: those that were made a moment ago have none yet.
 func coming(usage machine.Usage, all []v1alpha1.Machine) int {
-	ids := slices.Clone(usage.Machines)
+	counted := make(map[string]bool, len(usage.Machines))
+	for _, id := range usage.Machines {
+		counted[id] = true
+	}
+	more := 0
 	for i := range all {
-		if m := &all[i]; string(m.Spec.SubnetID) == usage.ID && !slices.Contains(ids, m.Name) {
-			ids = append(ids, m.Name)
+		if m := &all[i]; string(m.Spec.SubnetID) == usage.ID && !counted[m.Name] {
+			counted[m.Name] = true
+			more++
 		}
 	}
-	return len(ids) - len(usage.Machines)
+	return more
 }

@@ -156,7 +156,7 @@ func (r *machines) nodeNow(ctx context.Context, m *v1alpha1.Machine) (*corev1.No
 // deletePending deletes the CSRs that are the machine's and have no answer yet.
 func (r *machines) deletePending(ctx context.Context, of func(*certificatesv1.CertificateSigningRequest) bool) error {
 	list := &certificatesv1.CertificateSigningRequestList{}
-	if err := r.cluster.List(ctx, list); err != nil {
+	if err := r.cluster.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // there are two for each node, for an hour
 		return fmt.Errorf("listing certificate signing requests: %w", err)
 	}
 	for i := range list.Items {

@@ -53,9 +53,9 @@ func (r *groups) reboots(ctx context.Context, group *v1alpha1.NodeGroup, began [
 		if drainReason(m) != reasonDrained && drainReason(m) != reasonTimedOut || m.Spec.Reboots >= reboot.Reboots {
 			continue
 		}
-		before := m.DeepCopy()
-		m.Spec.Reboots = reboot.Reboots // a number, not one more: repeated, it is the same reboot
-		if err := r.management.Patch(ctx, m, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		asked := m.DeepCopy()
+		asked.Spec.Reboots = reboot.Reboots // a number, not one more: repeated, it is the same reboot
+		if err := r.management.Patch(ctx, asked, client.MergeFrom(m)); client.IgnoreNotFound(err) != nil {
 			return left, fmt.Errorf("rebooting machine %s: %w", m.Name, err)
 		}
 	}

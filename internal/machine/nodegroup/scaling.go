@@ -83,12 +83,12 @@ func healthCause(now time.Time) string {
 
 // endBecause deletes a machine, and keeps with it why.
 func (r *groups) endBecause(ctx context.Context, m *v1alpha1.Machine, cause string) error {
-	before := m.DeepCopy()
-	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationTerminationCause, cause)
-	if err := r.management.Patch(ctx, m, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	noted := m.DeepCopy()
+	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, v1alpha1.AnnotationTerminationCause, cause)
+	if err := r.management.Patch(ctx, noted, client.MergeFrom(m)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting why machine %s is deleted: %w", m.Name, err)
 	}
-	if err := r.management.Delete(ctx, m, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
+	if err := r.management.Delete(ctx, noted, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting machine %s: %w", m.Name, err)
 	}
 	return nil

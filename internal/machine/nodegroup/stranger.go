@@ -126,6 +126,9 @@ func (r *strangers) Reconcile(ctx context.Context, request reconcile.Request) (r
 // isMachine reports whether a Node is a machine of this cluster, or an instance of no cluster, which access entries
 // decide about.
 func (r *strangers) isMachine(ctx context.Context, reader client.Reader, node *corev1.Node) (bool, error) {
+	if m, err := r.machineNamed(ctx, reader, node); m != nil || err != nil {
+		return err == nil, err
+	}
 	var all v1alpha1.MachineList
 	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing Machines to find that of Node %s: %w", node.Name, err)
@@ -147,6 +150,25 @@ func (r *strangers) isMachine(ctx context.Context, reader client.Reader, node *c
 		}
 	}
 	return false, nil
+}
+
+// machineNamed is the machine that a Node says it is, if that is one of this cluster or of none and has the Node's name; nil
+// otherwise. All machines need not be looked at then.
+func (p parts) machineNamed(ctx context.Context, reader client.Reader, node *corev1.Node) (*v1alpha1.Machine, error) {
+	said, m := machineOf(node), &v1alpha1.Machine{}
+	if machine.ValidateID(said) != nil {
+		return nil, nil //nolint:nilerr,nilnil // no machine has such an id
+	}
+	switch err := reader.Get(ctx, client.ObjectKey{Name: said}, m); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // a missing machine is not an error
+	case err != nil:
+		return nil, fmt.Errorf("reading the Machine that Node %s says it is: %w", node.Name, err)
+	}
+	if m.Spec.ClusterName != "" && !p.ours(m) || m.Status.NodeName != node.Name {
+		return nil, nil //nolint:nilnil // it says so
+	}
+	return m, nil
 }
 
 // launchedAs reports whether a machine whose status does not say so yet was launched with a name.
