@@ -16,11 +16,11 @@ const idsOfMachine = 1 << 16
 // GiveIDs gives an instance that does not run ids of its own, and returns its record. An instance that has ids keeps
 // them.
 func (s *Store) GiveIDs(id string) (Record, error) {
-	unlock, err := s.lock()
+	w, err := s.lock()
 	if err != nil {
 		return Record{}, err
 	}
-	defer unlock()
+	defer w.release()
 	record, err := s.read(id)
 	if err != nil || record.IDs.Own() {
 		return record, err

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"muster.dev/muster/internal/aws/region"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/removetree"
@@ -85,6 +83,7 @@ type StoreConfig struct {
 type Store struct {
 	config StoreConfig
 	known  known
+	taken  taken
 }
 
 // File names below an instance's directory.
@@ -127,14 +126,14 @@ func (s *Store) Put(provider string, request LaunchRequest) (Record, error) {
 
 // ensure reads the record of an instance, or makes it. Only this keeps other writers waiting.
 func (s *Store) ensure(provider string, request LaunchRequest) (Record, error) {
-	unlock, err := s.lock()
+	w, err := s.lock()
 	if err != nil {
 		return Record{}, err
 	}
-	defer unlock()
+	defer w.release()
 	record, err := s.read(request.ID)
 	if errors.Is(err, ErrNotFound) {
-		return s.create(provider, request)
+		return s.create(w, provider, request)
 	}
 	if err == nil && record.Provider != provider {
 		err = fmt.Errorf("machine %s belongs to the provider %q", record.ID, record.Provider)
@@ -146,30 +145,18 @@ func (s *Store) ensure(provider string, request LaunchRequest) (Record, error) {
 	return record, err
 }
 
-// lock keeps other writers out until it is released, or this process ends.
-func (s *Store) lock() (release func(), err error) {
-	if err := os.MkdirAll(s.config.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making directory of machines: %w", err)
-	}
-	file, err := os.OpenFile(filepath.Join(s.config.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the lock of machine records: %w", err)
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking machine records: %w", err), file.Close())
-	}
-	return func() { _ = file.Close() }, nil
-}
-
-func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
+func (s *Store) create(w writing, provider string, request LaunchRequest) (Record, error) {
 	id := request.ID
-	subnet, grant, err := s.choose(Demand{SubnetID: request.SubnetID, Pods: request.Pods, PodSubnetIDs: request.PodSubnetIDs}, request.Avoid)
+	subnet, grant, err := s.choose(w, Demand{SubnetID: request.SubnetID, Pods: request.Pods, PodSubnetIDs: request.PodSubnetIDs}, request.Avoid)
 	if err != nil {
 		return Record{}, err
 	}
 	zone, err := s.config.Region.Zone(subnet.Zone)
 	if err != nil {
 		return Record{}, fmt.Errorf("the zone of the subnet %s: %w", subnet.ID, err)
+	}
+	if err := s.count(w); err != nil {
+		return Record{}, err
 	}
 	if err := os.MkdirAll(s.Path(id), 0o700); err != nil {
 		return Record{}, fmt.Errorf("making machine's directory: %w", err)
@@ -191,7 +178,11 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	if grant.PodSubnetID != subnet.ID {
 		record.PodSubnet = grant.PodSubnetID
 	}
-	return record, s.write(record)
+	if err := s.write(record); err != nil {
+		return record, err
+	}
+	s.made(w, record)
+	return record, nil
 }
 
 // write replaces the record of an instance, or makes it.
@@ -208,12 +199,12 @@ func (s *Store) write(record Record) error {
 
 // choose finds what a machine demands in its subnet, or if it names none in the first one with room, without some
 // addresses.
-func (s *Store) choose(d Demand, avoid []netip.Addr) (Subnet, Grant, error) {
+func (s *Store) choose(w writing, d Demand, avoid []netip.Addr) (Subnet, Grant, error) {
 	subnets, err := s.subnets()
 	if err != nil {
 		return Subnet{}, Grant{}, err
 	}
-	records, err := s.list()
+	records, err := s.all(w)
 	if err != nil {
 		return Subnet{}, Grant{}, fmt.Errorf("allocating address: those that are taken are not all known: %w", err)
 	}
@@ -262,11 +253,11 @@ func (s *Store) subnets() ([]Subnet, error) {
 // Locked calls a function with the records of all providers. While it runs no address is given to anybody: what it
 // decides by the addresses that are taken is true when it is done.
 func (s *Store) Locked(fn func([]Record) error) error {
-	unlock, err := s.lock()
+	w, err := s.lock()
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer w.release()
 	records, err := s.list()
 	if err != nil {
 		return err
@@ -278,17 +269,17 @@ func (s *Store) Locked(fn func([]Record) error) error {
 // and has them kept by a function. No machine gets one of them meanwhile, and none afterwards if the subnets say that
 // they are taken.
 func (s *Store) Reserve(ids []string, keep func([]netip.Addr) error) error {
-	unlock, err := s.lock()
+	w, err := s.lock()
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer w.release()
 	addresses := make([]netip.Addr, 0, len(ids))
 	for _, id := range ids {
 		if id == "" {
 			return errors.New("allocating address: no subnet is named")
 		}
-		_, grant, err := s.choose(Demand{SubnetID: id}, nil)
+		_, grant, err := s.choose(w, Demand{SubnetID: id}, nil)
 		if err != nil {
 			return err
 		}
@@ -380,14 +371,16 @@ func (s *Store) Delete(id string) error {
 			return fmt.Errorf("removing machine %s: %w", id, err)
 		}
 	}
-	unlock, err := s.lock()
+	w, err := s.lock()
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer w.release()
+	_ = s.count(w) // on a full disk it may fail: others think for a second more that the addresses are taken
 	if err := os.RemoveAll(s.Path(id)); err != nil {
 		return fmt.Errorf("removing machine %s: %w", id, err)
 	}
+	s.removed(w, id)
 	return nil
 }
 

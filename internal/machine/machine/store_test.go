@@ -129,7 +129,7 @@ func TestDamagedRecord(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"id":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Put("local", machine.LaunchRequest{ID: "i-00000000000000002"}); err == nil {
+	if _, err := store(t, dir).Put("local", machine.LaunchRequest{ID: "i-00000000000000002"}); err == nil { // a process that never knew the address
 		t.Error("an address was assigned although one record cannot be read")
 	}
 	if err := s.Delete(id); err != nil {
@@ -177,7 +177,7 @@ func TestDamagedRecordOfAnother(t *testing.T) {
 		_, err := s.Get("local", id)
 		named("Get", err)
 		// Its address is taken, and nobody knows which it is.
-		_, err = s.Put("local", machine.LaunchRequest{ID: next})
+		_, err = store(t, dir).Put("local", machine.LaunchRequest{ID: next})
 		named("Put", err)
 		named("Locked", s.Locked(func([]machine.Record) error { return nil }))
 		_, err = s.Usage(machinetest.VPCID)
