@@ -12,7 +12,7 @@ import (
 
 func TestOwns(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]bool{"machines": true, ".new-123": true, "lost+found": false, "Machines": false, "holiday.jpg": false, "": false} {
+	for name, want := range map[string]bool{"machines": true, "queues": true, ".new-123": true, "lost+found": false, "Machines": false, "holiday.jpg": false, "": false} {
 		if got := statedir.Owns(name); got != want {
 			t.Errorf("%q is Muster's: %v, want %v", name, got, want)
 		}
