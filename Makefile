@@ -38,6 +38,10 @@ addons: ## build what add-ons need that few clusters have, into bin/addons: Trae
 karpenter: ## build Karpenter for the add-on of its name, into bin/addons, with a newer Go that it fetches itself (minutes and GiB of Go's caches, once)
 	@tools/build.sh karpenter
 
+.PHONY: logs
+logs: ## build what keeps and searches the logs of control planes, VictoriaLogs (about a minute, once)
+	@tools/build.sh logs
+
 .PHONY: kubernetes
 kubernetes: ## build another minor of Kubernetes than the default, into bin/MINOR: MINOR=1.37 (minutes, once)
 	@tools/build.sh kubernetes "$(MINOR)"

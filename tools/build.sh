@@ -5,11 +5,11 @@
 # buildsteps.sh, the toolchain and the flags hash to what its stamp says, and its outputs are there.
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
 #
-#	tools/build.sh [node | rest | addons | karpenter | kubernetes MINOR]
+#	tools/build.sh [node | rest | addons | karpenter | logs | kubernetes MINOR]
 #
 # node is all that `muster up` asks for, and rest what a cluster comes up without; without an argument it builds both. addons is what few
-# clusters need, and goes into bin/addons; so does karpenter, which needs a newer Go than the rest. Kubernetes of each minor goes into
-# bin/MINOR: that of the default is part of node, and others are built by their name.
+# clusters need, and goes into bin/addons; so does karpenter, which needs a newer Go than the rest. logs is what keeps the logs of control
+# planes. Kubernetes of each minor goes into bin/MINOR: that of the default is part of node, and others are built by their name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD build=$PWD/.build
@@ -23,12 +23,13 @@ node) readonly groups=node what='what a node needs' ;;
 rest) readonly groups=rest what='what nodes do without (after an interruption, `make build` goes on)' ;;
 addons) readonly groups=addons what='what few clusters need' ;;
 karpenter) readonly groups=karpenter what='Karpenter, which takes some 2 GiB in the caches of Go and 100 MB in bin/' ;;
+logs) readonly groups=logs what='what keeps the logs of control planes' ;;
 kubernetes)
 	[[ ${2-} =~ ^1\.[0-9]+$ && -e kubernetes/$2/go.mod ]] ||
 		{ all=$(printf ', %s' "${minors[@]}") && printf 'make kubernetes builds MINOR=%s, not "%s"\n' "${all#, }" "${2-}" >&2 && exit 2; }
 	readonly groups=kubernetes-$2 what="Kubernetes $2"
 	;;
-*) printf 'usage: tools/build.sh [node | rest | addons | karpenter | kubernetes MINOR]\n' >&2 && exit 2 ;;
+*) printf 'usage: tools/build.sh [node | rest | addons | karpenter | logs | kubernetes MINOR]\n' >&2 && exit 2 ;;
 esac
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
 readonly reproducibly=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
@@ -332,6 +333,7 @@ step addons snapshot_controller 35 5 "snapshot-controller $(version github.com/k
 	images/go.mod images/go.sum images/archive images/snapshotcontroller
 step karpenter karpenter 240 20 "karpenter $(version github.com/aws/karpenter-provider-aws images/karpenter)" \
 	images/go.mod images/go.sum images/archive images/karpenter
+step logs victoria_logs 40 4 "victoria-logs $(version github.com/VictoriaMetrics/VictoriaLogs victorialogs)" victorialogs
 
 # Who just saw nodes become Ready need not hear that the rest was there.
 ((${#stale[@]})) || [[ $groups != rest ]] || exit 0

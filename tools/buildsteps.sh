@@ -123,6 +123,12 @@ build_karpenter() {
 # It loads a vendor's library, so it is linked dynamically, and is a process of its own.
 build_pkcs11() { CGO_ENABLED=1 gobuild pkcs11 "$out/muster-pkcs11" -ldflags '-s -w' .; }
 
+# Upstream's program, with its version, which the log tells first.
+build_victoria_logs() {
+	local m=github.com/VictoriaMetrics/VictoriaLogs v=github.com/VictoriaMetrics/VictoriaMetrics/lib/buildinfo.Version
+	CGO_ENABLED=0 gobuild victorialogs "$out/victoria-logs" -ldflags "-s -w -X $v=victoria-logs-$(version $m victorialogs)" $m/app/victoria-logs
+}
+
 # Its network stack is in a program of its own, so that no other process has it.
 build_egress() {
 	CGO_ENABLED=0 gobuild egress "$build/muster-egress" -ldflags '-s -w' .
