@@ -174,7 +174,7 @@ func TestProcessNames(t *testing.T) {
 		if cluster != spec.Cluster || name != spec.Name {
 			t.Errorf("%s is read as %q of %q", spec.Process(), name, cluster)
 		}
-		if own := IsManagementPlane(spec.Name) || spec.Name == Registry || strings.HasPrefix(spec.Name, "vpc-") || strings.HasPrefix(spec.Name, "balancer-"); own != (cluster == "") {
+		if own := IsManagementPlane(spec.Name) || spec.Name == Registry || spec.Name == LogStore || strings.HasPrefix(spec.Name, "vpc-") || strings.HasPrefix(spec.Name, "balancer-"); own != (cluster == "") {
 			t.Errorf("%s belongs to %q", spec.Name, cluster)
 		}
 	}

@@ -43,7 +43,7 @@ func at(port uint16) Place {
 func fixed(vpc bool) Config {
 	c := Config{
 		Account: Account{
-			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCs: []VPC{{ID: clusternetworktest.VPCID, CIDR: netip.MustParsePrefix("172.31.0.0/16"), Egress: true}, {ID: "vpc-0fedcba9876543210", CIDR: netip.MustParsePrefix("10.0.0.0/16"), Balancers: true}},
+			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, Logs: vpc, VPCs: []VPC{{ID: clusternetworktest.VPCID, CIDR: netip.MustParsePrefix("172.31.0.0/16"), Egress: true}, {ID: "vpc-0fedcba9876543210", CIDR: netip.MustParsePrefix("10.0.0.0/16"), Balancers: true}},
 			Places:  AccountPlaces{Management: at(20004), ManagementServer0: at(20022), ManagementServer1: at(20023), ManagementEtcd: at(20008), ManagementEtcdPeer: at(20009), Identity: at(20010), Registry: at(20011)},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},

@@ -35,6 +35,8 @@ type Account struct {
 	VPC bool
 	// VPCs are the account's private networks.
 	VPCs []VPC
+	// Logs says that logs of control planes are kept, or were.
+	Logs bool
 }
 
 // VPC is a private network of the account.
@@ -98,6 +100,9 @@ func ManagementSpecs(a Account) []Spec {
 // AccountSpecs are the account's own processes beside its management plane, in the order they are best started and shown.
 func AccountSpecs(a Account) []Spec {
 	specs := []Spec{registry(a)}
+	if a.Logs {
+		specs = append(specs, LogStoreSpec(a))
+	}
 	if a.VPC {
 		for _, network := range a.VPCs {
 			specs = append(specs, VPCSpec(a, network.ID))

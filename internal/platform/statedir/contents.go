@@ -10,7 +10,7 @@ import (
 // contents are the names of all that Muster keeps in a state directory, and of what earlier versions kept there.
 var contents = []string{
 	"account.json", "audit", "clusters", "components", "etcd", "filesystems", "host-root.json", "iam", "ids.json", "images", "issuers.json", "kubeconfig", "layout",
-	"loadbalancers.json", "lock", "logs", "machines", "management-etcd", "management-plane.json", "muster.yaml", "pki", "ports.json", "proxy.json", "queues",
+	"loadbalancers.json", "lock", "log-store", "logs", "machines", "management-etcd", "management-plane.json", "muster.yaml", "pki", "ports.json", "proxy.json", "queues",
 	"registries.yaml", "registry", "reserve", "run", "saved", "vpc", "written.json",
 }
 

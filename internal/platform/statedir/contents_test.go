@@ -25,6 +25,7 @@ func TestOwnsEachPath(t *testing.T) {
 	t.Parallel()
 	eachPath(t, reflect.ValueOf(statedir.Dir("/d")))
 	eachPath(t, reflect.ValueOf(statedir.Management("/d")))
+	eachPath(t, reflect.ValueOf(statedir.LogStore("/d")))
 }
 
 func eachPath(t *testing.T, d reflect.Value) {

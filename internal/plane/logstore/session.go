@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logstore
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/plane/logevent"
+)
+
+const (
+	defaultPoll = 100 * time.Millisecond
+	// persistTime is how long rows may be in memory. VictoriaLogs writes rows a second after they came, if the disk lets it.
+	persistTime = time.Minute
+	// requestTime is how long one request may take.
+	requestTime = time.Minute
+	// longestAnswer is how much of an error is told, in bytes.
+	longestAnswer = 512
+)
+
+// errOver says that the process at the other end has closed the connection.
+var errOver = errors.New("the log store has closed the connection: it ended, or was started again")
+
+// Store is the log store of an account.
+type Store struct {
+	// Socket is the path of the unix socket that it listens at.
+	Socket string
+	// Poll is the pause between two looks at how many rows are in memory; 100 ms if 0.
+	Poll time.Duration
+}
+
+// Session is a connection to the process that is the log store now. It is for one goroutine.
+type Session struct {
+	client    *http.Client
+	transport *http.Transport
+	poll      time.Duration
+}
+
+// Begin connects. The session must be closed.
+func (s *Store) Begin(ctx context.Context) (*Session, error) {
+	connection, err := new(net.Dialer).DialContext(ctx, "unix", s.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the log store: %w", err)
+	}
+	transport := &http.Transport{
+		MaxConnsPerHost: 1, DisableCompression: true, // it is this host's memory
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			if connection == nil {
+				return nil, errOver
+			}
+			first := connection
+			connection = nil
+			return first, nil
+		},
+	}
+	session := &Session{poll: cmp.Or(s.Poll, defaultPoll), transport: transport, client: &http.Client{Transport: transport, Timeout: requestTime}}
+	// The connection is the transport's from the first request on, which Close then closes.
+	if _, err := session.ask(ctx, http.MethodGet, "/health", nil, nil); err != nil {
+		session.Close()
+		return nil, err
+	}
+	return session, nil
+}
+
+// Close ends the session. Rows that were inserted and not persisted may or may not be there later.
+func (s *Session) Close() { s.transport.CloseIdleConnections() }
+
+// Insert writes rows (package logevent), a line each. After an error any of them may be there.
+func (s *Session) Insert(ctx context.Context, rows []byte) error {
+	query := url.Values{"_stream_fields": {logevent.Log + "," + logevent.Stream}, "_time_field": {logevent.Time}, "_msg_field": {logevent.Message}}
+	_, err := s.ask(ctx, http.MethodPost, "/insert/jsonline?"+query.Encode(), rows, nil)
+	return err
+}
+
+// Persist returns when all rows that were inserted are on the disk.
+func (s *Session) Persist(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, persistTime)
+	defer cancel()
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	first := int64(-1)
+	for {
+		page, rows, err := s.inMemory(ctx)
+		if err != nil {
+			return err
+		}
+		// The first page may be from before the flush: VictoriaLogs makes a new page each second (lib/appmetrics). Another
+		// page than the first was made after the first was asked for.
+		if first < 0 {
+			first = page
+		}
+		if page != first && rows == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until the log store has written %d rows to its disk: %w", rows, ctx.Err())
+		case <-time.After(s.poll):
+		}
+	}
+}
+
+// flush has queries see all rows that were inserted.
+func (s *Session) flush(ctx context.Context) error {
+	_, err := s.ask(ctx, http.MethodPost, "/internal/force_flush", nil, nil)
+	return err
+}
+
+// inMemory is how many rows the process had in memory only when it made the page of its metrics that it answers with, and
+// how many requests it had answered by then, which is another number for each page.
+func (s *Session) inMemory(ctx context.Context) (page, rows int64, err error) {
+	answer, err := s.ask(ctx, http.MethodGet, "/metrics", nil, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	// lib/httpserver; app/vlstorage, writeStorageMetrics
+	const requests, memory, pending = "vm_http_requests_all_total ", `vl_storage_rows{type="storage/inmemory"} `, `vl_pending_rows{type="storage"} `
+	values := map[string]int64{}
+	for line := range strings.Lines(string(answer)) {
+		for _, name := range []string{requests, memory, pending} {
+			if text, found := strings.CutPrefix(line, name); found {
+				if values[name], err = strconv.ParseInt(strings.TrimSpace(text), 10, 64); err != nil {
+					return 0, 0, fmt.Errorf("reading the log store's metric %s: %w", name, err)
+				}
+			}
+		}
+	}
+	if len(values) != 3 {
+		return 0, 0, fmt.Errorf("the log store's metrics lack some of those that Muster waits for, and have %v", values)
+	}
+	return values[requests], values[memory] + values[pending], nil
+}
+
+// Present returns the offsets in bytes of the lines of a file that the log store has, beginning with an offset.
+func (s *Session) Present(ctx context.Context, file string, from int64) (map[int64]bool, error) {
+	if err := s.flush(ctx); err != nil {
+		return nil, err
+	}
+	// Without a filter by stream: a process that was killed may have written a row to the disk and its stream's name not.
+	query := fmt.Sprintf("%q:=%q %q:>=%d | fields %q", logevent.File, file, logevent.Offset, from, logevent.Offset)
+	present := map[int64]bool{}
+	_, err := s.ask(ctx, http.MethodPost, "/select/logsql/query", []byte(url.Values{"query": {query}}.Encode()), func(body io.Reader) error {
+		for scanner := bufio.NewScanner(body); ; {
+			if !scanner.Scan() {
+				return scanner.Err()
+			}
+			var row map[string]string
+			if err := json.Unmarshal(scanner.Bytes(), &row); err != nil {
+				return fmt.Errorf("reading a row of the log store: %w", err)
+			}
+			offset, err := strconv.ParseInt(row[logevent.Offset], 10, 64)
+			if err != nil {
+				return fmt.Errorf("reading an offset of the log store: %w", err)
+			}
+			present[offset] = true
+		}
+	})
+	return present, err
+}
+
+// ask sends a request; read gets the answer, which is returned without it.
+func (s *Session) ask(ctx context.Context, method, path string, body []byte, read func(io.Reader) error) ([]byte, error) {
+	what := strings.SplitN(path, "?", 2)[0]
+	request, err := http.NewRequestWithContext(ctx, method, "http://log-store"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("asking the log store: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/stream+json") // a form is what VictoriaLogs takes a body for else
+	if read != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	request.GetBody = nil // a request is not sent again on another connection
+	response, err := s.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the log store for %s: %w", what, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode/100 != 2 {
+		said, _ := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+		return nil, fmt.Errorf("the log store answers %s with %d: %s", what, response.StatusCode, bytes.TrimSpace(said))
+	}
+	if read != nil {
+		if err := read(response.Body); err != nil {
+			return nil, err
+		}
+	}
+	// Read to its end, so that the connection is used again.
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the log store's answer to %s: %w", what, err)
+	}
+	return answer, nil
+}
