@@ -138,7 +138,7 @@ type ClusterSpec struct {
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 
-	// EKS holds settings that the EKS API stores and returns, and that have no effect.
+	// EKS holds settings that the EKS API stores and returns. Besides loggingTypes they have no effect.
 	//
 	// +optional
 	EKS ClusterEKS `json:"eks,omitzero"`

@@ -29,7 +29,7 @@ type Tags map[string]TagValue
 // +kubebuilder:validation:MaxLength=256
 type TagValue string
 
-// ClusterEKS holds settings that the EKS API stores and returns. They have no effect in Muster.
+// ClusterEKS holds settings that the EKS API stores and returns. Besides LoggingTypes they have no effect in Muster.
 type ClusterEKS struct {
 	// RoleARN is the role that the cluster was created with. The EKS API checks the role when it creates the cluster. Control planes do not
 	// assume it, because they call no AWS API.
@@ -38,7 +38,8 @@ type ClusterEKS struct {
 	// +kubebuilder:validation:MaxLength=2048
 	RoleARN string `json:"roleARN,omitempty"`
 
-	// LoggingTypes are the enabled logs of the control plane. All logs are on the host's disk in any case, and none are sent to CloudWatch.
+	// LoggingTypes are the enabled logs of the control plane: those that the account's log store keeps. All logs are files on the host in any
+	// case, and none are sent to CloudWatch.
 	//
 	// +optional
 	// +listType=set

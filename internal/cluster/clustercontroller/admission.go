@@ -103,7 +103,7 @@ func Change(dir statedir.Cluster, spec v1alpha1.ClusterSpec, now time.Time, move
 	}
 	saved.Cluster.Spec = spec
 	changed, err = clusterconfig.Save(dir.Record(), saved)
-	before.Tags, before.EKS = spec.Tags, spec.EKS // nothing runs by them
+	before.Tags, before.EKS = spec.Tags, spec.EKS // no process of the control plane runs by them
 	return changed && !equality.Semantic.DeepEqual(before, spec), err
 }
 

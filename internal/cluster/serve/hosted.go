@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/serviceaccounts"
@@ -60,6 +61,7 @@ type hosted struct {
 	followed    followed
 	runner      runner.Runner
 	specs       component.Config
+	logging     *v1alpha1.ClusterEKS    // as the object has it, which starts nothing again; nil until the object was read
 	accounts    serviceaccounts.Cluster // once it runs
 	securityLog []*auditlog.Splitter    // of each API server
 	callers     *deprecationlog.Counter // of deprecated APIs

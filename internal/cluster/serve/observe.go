@@ -28,6 +28,9 @@ func (s *Service) Status(ctx context.Context) servicestatus.Status {
 	if note := local.DisksNote(s.cfg.State); note != "" {
 		notes = append(notes, note)
 	}
+	if note := s.shipper.Note(); note != "" {
+		notes = append(notes, note)
+	}
 	etcd := s.etcd.Last()
 	if etcd.NoSpace {
 		notes = append(notes, "the management plane's "+etcd.ManagementProblem())

@@ -51,6 +51,9 @@ func (h *hosted) adopt(object *v1alpha1.Cluster, move func(to release.Release) e
 	if changed {
 		h.followed.changes++
 	}
+	if err == nil {
+		h.logging = object.Spec.EKS.DeepCopy()
+	}
 	h.mu.Unlock()
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ import (
 	"muster.dev/muster/internal/plane/encryptionkey"
 	"muster.dev/muster/internal/plane/etcdspace"
 	"muster.dev/muster/internal/plane/issuer"
+	"muster.dev/muster/internal/plane/logshipper"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/plane/planeid"
 	"muster.dev/muster/internal/plane/planerollout"
@@ -113,6 +114,7 @@ type Service struct {
 	hosted         map[statedir.Cluster]*hosted
 	found          bool                       // every cluster that has a record was hosted once
 	explainer      *serviceaccounts.Explainer // while the identity service runs
+	shipper        *logshipper.Shipper        // of logs, once the account's own components run
 
 	metrics *prometheus.Registry
 
@@ -191,6 +193,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	var account component.Account
 	var supervisor *supervise.Supervisor
 	var plane managementPlane
+	var shipper *logshipper.Shipper
 	err := steps.InOrder(s.cfg.Log,
 		steps.New("layout of the state directory", func() error { return stateconversion.Of(s.cfg.State).Run(s.cfg.Log) }),
 		steps.Into("account", &account, s.prepare),
@@ -204,6 +207,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 			return supervise.New(supervise.Config{State: s.cfg.State, Log: s.cfg.Log})
 		}),
 		steps.Into("management plane", &plane, func() (managementPlane, error) { return newManagementPlane(ctx, s, account) }),
+		steps.Into("shipper of logs", &shipper, func() (*logshipper.Shipper, error) { return newShipper(s, account) }),
 	)
 	if err != nil {
 		return err
@@ -217,7 +221,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	}
 	upkeep := etcdspace.OfManagement(account)
 	s.mu.Lock()
-	s.runner, s.processes, s.plane, s.managementEtcd = supervisor, runner.NewList(supervisor, processes), plane.supervisor, &upkeep
+	s.runner, s.processes, s.plane, s.managementEtcd, s.shipper = supervisor, runner.NewList(supervisor, processes), plane.supervisor, &upkeep, shipper
 	s.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -228,6 +232,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	group.Go(func() { s.etcd.Run(ctx, upkeep, s.disk, warnOfManagementSpace(s.cfg.Log), s.cfg.Log) })
 	group.Go(func() { s.control(ctx, account) })
 	group.Go(func() { s.runClusters(ctx, account) })
+	group.Go(func() { shipper.Run(ctx) })
 	group.Go(func() { local.KeepBound(ctx, s.cfg.State, s.cfg.Log, s.noteBound) })
 	supervisor.Run(ctx)
 	return nil
@@ -236,7 +241,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 // prepare makes whatever the account's specs are built from.
 func (s *Service) prepare() (component.Account, error) {
 	state := s.cfg.State
-	shared := component.Account{State: state, BinDir: s.cfg.BinDir, VPC: local.Possible()}
+	shared := component.Account{State: state, BinDir: s.cfg.BinDir, VPC: local.Possible(), Logs: logshipper.Asked(state, s.cfg.BinDir)}
 	var own account.Account
 	err := steps.InOrder(s.cfg.Log,
 		steps.New("directory of keys", func() error { return makeKeysDir(state.PKI()) }),
