@@ -88,7 +88,7 @@ func (c Config) ec2(account awsresource.Account) ec2.Config {
 }
 
 // AddControllers adds the controllers of what the APIs keep to a manager of the management plane: that of Auto Scaling groups, which launches
-// instances as RunInstances does.
+// instances as RunInstances does, and that of clusters' log groups.
 func AddControllers(mgr manager.Manager, c Config, log *slog.Logger) error {
 	sealing, err := pageKey(c.PageKey)
 	if err != nil {
@@ -96,6 +96,9 @@ func AddControllers(mgr manager.Manager, c Config, log *slog.Logger) error {
 	}
 	launcher, err := ec2.Launcher(c.ec2(awsresource.Account{Management: c.Management, Pages: nexttoken.NewSealer(sealing), Region: c.Region}))
 	if err != nil {
+		return err
+	}
+	if err := cloudwatchlogs.AddController(mgr, c.Management); err != nil {
 		return err
 	}
 	return scalingcontroller.Add(mgr, scalingcontroller.Config{Management: c.Management, Launcher: launcher, Log: log})
