@@ -125,13 +125,7 @@ func options(workers int) controller.Options {
 }
 
 func addMachines(mgr manager.Manager, p parts, remembered *memory, nudges <-chan event.TypedGenericEvent[string]) error {
-	nodes := source.Kind(p.Cluster.GetCache(), &corev1.Node{},
-		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, node *corev1.Node) []reconcile.Request {
-			if id := machineOf(node); id != "" {
-				return []reconcile.Request{request(id)}
-			}
-			return nil
-		}),
+	nodes := source.Kind(p.Cluster.GetCache(), &corev1.Node{}, machinesOfNodes(),
 		predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool { return nodeChanged(e.ObjectOld, e.ObjectNew) }},
 	)
 	instances := source.Channel(nudges, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, id string) []reconcile.Request {
