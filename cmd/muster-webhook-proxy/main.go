@@ -2,7 +2,8 @@
 
 // Muster-webhook-proxy dials webhooks for a cluster's API server: the account's own on the host, all others in the VPC.
 // It is a program of its own because each cluster runs one: little is linked into it, and its pages are counted once
-// for each of them.
+// for each of them. With the argument sandbox it is the other end of such a proxy: it runs a program in a network of its
+// own, from which ports are dialled by the proxy.
 package main
 
 import (
@@ -11,11 +12,13 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
+	"muster.dev/muster/internal/plane/netsandbox"
 	"muster.dev/muster/internal/plane/webhookproxy"
 )
 
@@ -30,6 +33,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "sandbox" {
+		return sandbox(ctx, args[1:])
+	}
 	config := webhookproxy.Config{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	flags := flag.NewFlagSet("muster-webhook-proxy", flag.ContinueOnError)
 	flags.StringVar(&config.Socket, "socket", "", "unix socket to answer HTTP CONNECT on")
@@ -42,4 +48,29 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return webhookproxy.Run(ctx, config)
+}
+
+// sandbox runs a program in the network namespace of this process.
+func sandbox(ctx context.Context, args []string) error {
+	config := netsandbox.Config{Environment: os.Environ(), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	flags := flag.NewFlagSet("muster-webhook-proxy sandbox", flag.ContinueOnError)
+	flags.StringVar(&config.Await, "await", "", "file that is to be readable before the program is started")
+	flags.TextVar(&config.Probe, "probe", netip.AddrPort{}, "address and port of the program that says how it is")
+	flags.StringVar(&config.ProbeSocket, "probe-socket", "", "unix socket that leads to -probe")
+	flags.StringVar(&config.Program, "program", "", "path of the program")
+	flags.StringVar(&config.Proxy, "proxy", "", "unix socket of the proxy that dials on the host")
+	flags.Func("reach", "addresses and ports of the host that the proxy dials, with commas between them", func(ports string) error {
+		for text := range strings.SplitSeq(ports, ",") {
+			port, err := netip.ParseAddrPort(text)
+			if err != nil {
+				return err
+			}
+			config.Reach = append(config.Reach, port)
+		}
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return netsandbox.Run(ctx, config)
 }

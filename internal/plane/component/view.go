@@ -27,4 +27,6 @@ type View struct {
 	// Listens are sockets that it makes, and Connects those that it uses (package socketdir).
 	Listens  []string `json:"listens,omitempty"`
 	Connects []string `json:"connects,omitempty"`
+	// OwnNetwork is of a component that has no network but its own loopback interface (package netsandbox).
+	OwnNetwork bool `json:"ownNetwork,omitempty"`
 }

@@ -101,6 +101,8 @@ func seen(dir statedir.Dir, spec component.Spec, program string) seclude.View {
 		Writes: slices.Concat(v.Writes, v.Adds),
 		Files:  v.Fixed,
 		Links:  map[string]string{},
+
+		OwnNetwork: v.OwnNetwork,
 	}
 	for _, file := range slices.Concat(v.Reads, v.Shared, v.Public) {
 		view.Reads = append(view.Reads, filepath.Dir(file))

@@ -52,6 +52,11 @@ func prepare(view View) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
+	if view.OwnNetwork {
+		if err := ownNetwork(); err != nil {
+			return err
+		}
+	}
 	if err := view.enter(); err != nil {
 		return err
 	}

@@ -154,3 +154,23 @@ func TestNeverRoot(t *testing.T) {
 		t.Error("a program was started as root")
 	}
 }
+
+// A program with a network of its own has the loopback interface, which is up, and no other.
+func TestOwnNetwork(t *testing.T) {
+	out := run(t, seclude.View{OwnNetwork: true}, "ls /sys/class/net >/dev/null; sed 1,2d /proc/net/dev | cut -d: -f1; cat /proc/net/fib_trie")
+	for line := range strings.SplitSeq(out, "\n") {
+		if name := strings.TrimSpace(line); strings.HasPrefix(name, "eth") || strings.HasPrefix(name, "en") || strings.HasPrefix(name, "mv-") {
+			t.Errorf("it has the interface %s", name)
+		}
+	}
+	if !strings.Contains(out, "lo\n") || !strings.Contains(out, "127.0.0.1") {
+		t.Errorf("its loopback interface is not up:\n%s", out)
+	}
+	before, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own := strings.TrimSpace(run(t, seclude.View{OwnNetwork: true}, "readlink /proc/self/ns/net")); own == before || !strings.HasPrefix(own, "net:") {
+		t.Errorf("it is in the network %s, and this process in %s", own, before)
+	}
+}

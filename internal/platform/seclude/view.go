@@ -23,6 +23,9 @@ type View struct {
 	Files []string
 	// Links are symbolic links: a path, and where it leads.
 	Links map[string]string
+	// OwnNetwork gives the program a network namespace of its own, which has the loopback interface alone. Unix sockets in
+	// the view lead out of it.
+	OwnNetwork bool
 }
 
 // system are the parts of the host that every program sees, where the host has them.
