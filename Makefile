@@ -35,7 +35,7 @@ addons: ## build what add-ons need that few clusters have, into bin/addons: Trae
 	@tools/build.sh addons
 
 .PHONY: karpenter
-karpenter: ## build Karpenter for the add-on of its name, into bin/addons, with a newer Go that it fetches itself (minutes and GiB of Go's caches, once)
+karpenter: ## build Karpenter for its add-on and for control planes, into bin/addons, with a newer Go that it fetches itself (minutes and GiB of Go's caches, once)
 	@tools/build.sh karpenter
 
 .PHONY: logs

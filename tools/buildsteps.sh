@@ -109,13 +109,14 @@ build_snapshot_controller() {
 	cat "$client"/config/crd/snapshot.storage.k8s.io_*.yaml >"$out/addons/snapshot-kinds.yaml"
 }
 
-# Karpenter, and its kinds as the module has them that it is built with.
+# Karpenter, as an image and as a program of control planes, and its kinds as the module has them that it is built with.
 build_karpenter() {
 	local m=github.com/aws/karpenter-provider-aws v=sigs.k8s.io/karpenter/pkg/operator.Version version own
 	version=$(version $m images/karpenter)
 	CGO_ENABLED=0 gobuild images/karpenter "$tmp/karpenter" -ldflags "-s -w -X $v=${version#v}" $m/cmd/controller
 	pack karpenter "$version"
 	mv "$out/images" "$out/addons"
+	install -m 0755 "$tmp/karpenter" "$out/addons/karpenter"
 	own=$(go -C images/karpenter list -m -f '{{.Dir}}' $m)
 	awk 'FNR == 1 && $0 != "---" {print "---"} {print}' "$own"/pkg/apis/crds/*.yaml >"$out/addons/karpenter-kinds.yaml"
 }

@@ -133,6 +133,12 @@ type ClusterSpec struct {
 	// +optional
 	ZonalShift *ClusterZonalShift `json:"zonalShift,omitempty"`
 
+	// Compute configures the machines that the control plane launches for pending pods, which is the computeConfig of EKS. Left out, it launches
+	// none.
+	//
+	// +optional
+	Compute *ClusterCompute `json:"compute,omitempty"`
+
 	// Tags are the cluster's tags in the AWS API. Policies match them by the condition key aws:ResourceTag/KEY. Kubernetes does not use them.
 	//
 	// +optional

@@ -95,7 +95,7 @@ type UpdateSpec struct {
 
 // UpdateType is the type of an update in the EKS API.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;ControlPlaneComponentConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;EtcdDefragmentation;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate;ZonalShiftConfigUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;AutoModeUpdate;CertificateAuthorityUpdate;ConfigUpdate;ControlPlaneComponentConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;EtcdDefragmentation;LoggingUpdate;UpgradePolicyUpdate;VersionRollback;VersionUpdate;VpcConfigUpdate;ZonalShiftConfigUpdate
 type UpdateType string
 
 // The types of updates.
@@ -103,6 +103,7 @@ const (
 	UpdateAccessConfig       UpdateType = "AccessConfigUpdate"
 	UpdateAddon              UpdateType = "AddonUpdate"
 	UpdateAuthority          UpdateType = "CertificateAuthorityUpdate"
+	UpdateAutoMode           UpdateType = "AutoModeUpdate"
 	UpdateComponentConfig    UpdateType = "ControlPlaneComponentConfigUpdate"
 	UpdateConfig             UpdateType = "ConfigUpdate" // of a node group
 	UpdateDeletionProtection UpdateType = "DeletionProtectionUpdate"
@@ -144,7 +145,7 @@ type UpdateChange struct {
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// RollbackTimeoutMinutes is how long nodes of EKS Auto Mode have time to go back before the cluster. Muster has no such nodes and only keeps it.
+	// RollbackTimeoutMinutes is how long nodes of EKS Auto Mode have time to go back before the cluster. Muster only keeps it.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=120
@@ -171,6 +172,11 @@ type UpdateChange struct {
 	//
 	// +optional
 	ZonalShiftEnabled *bool `json:"zonalShiftEnabled,omitempty"`
+
+	// Compute is the new compute of the cluster, as a whole.
+	//
+	// +optional
+	Compute *ClusterCompute `json:"compute,omitempty"`
 
 	// Logging is the complete new list of enabled log types.
 	//

@@ -16,6 +16,7 @@ func validateSettings(spec *field.Path, c ClusterSpec) field.ErrorList {
 	errs := c.APIServer.validate(spec.Child("apiServer"))
 	errs = append(errs, c.ControllerManager.validate(spec.Child("controllerManager"))...)
 	errs = append(errs, c.Scheduler.validate(spec.Child("scheduler"))...)
+	errs = append(errs, c.Compute.validate(spec.Child("compute"))...)
 	return append(errs, c.FeatureGates.validate(spec.Child("featureGates"))...)
 }
 

@@ -56,6 +56,8 @@ type upOptions struct {
 
 	simulatePods, simulatePodsSet bool
 
+	auto, autoSet bool
+
 	nodesSet, providerSet, versionSet, issuerHostSet, hostRootSet bool
 }
 
@@ -77,6 +79,9 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 
   # A cluster of another minor version of Kubernetes
   muster up --version 1.37
+
+  # Machines that come and go with pods, after make karpenter
+  muster up --auto
 
   # As described in a file
   muster up -f muster.yaml
@@ -108,11 +113,11 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 // not valid if none is given.
 func (up *upOptions) check(given *pflag.FlagSet) (netip.Prefix, error) {
 	up.nodesSet, up.providerSet, up.versionSet = given.Changed("nodes"), given.Changed("provider"), given.Changed("version")
-	up.simulatePodsSet = given.Changed("simulate-pods")
+	up.simulatePodsSet, up.autoSet = given.Changed("simulate-pods"), given.Changed("auto")
 	up.issuerHostSet = given.Changed("issuer-host")
 	up.hostRootSet = given.Changed("allow-host-root")
-	if up.file != "" && (up.nodesSet || up.providerSet || up.versionSet || up.simulatePodsSet) {
-		return netip.Prefix{}, terminal.UsageError{Err: errors.New("--nodes, --provider, --simulate-pods and --version say what a file says: give either them or --file")}
+	if up.file != "" && (up.nodesSet || up.providerSet || up.versionSet || up.simulatePodsSet || up.autoSet) {
+		return netip.Prefix{}, terminal.UsageError{Err: errors.New("--auto, --nodes, --provider, --simulate-pods and --version say what a file says: give either them or --file")}
 	}
 	if providers := v1alpha1.ProviderNames(); !slices.Contains(providers, up.provider) {
 		return netip.Prefix{}, fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
@@ -129,12 +134,13 @@ func (up *upOptions) check(given *pflag.FlagSet) (netip.Prefix, error) {
 }
 
 // explicit reports whether the command line says how the cluster is to be.
-func (up *upOptions) explicit() bool { return up.file != "" || up.nodesSet || up.versionSet }
+func (up *upOptions) explicit() bool { return up.file != "" || up.nodesSet || up.versionSet || up.autoSet }
 
 func (up *upOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&up.file, "file", "f", "", "file with Cluster and NodeGroup documents (muster.yaml in this directory, if there is one)")
 	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
+	flags.BoolVar(&up.auto, "auto", false, "run Karpenter in the control plane, which launches machines for pending pods; without --nodes a new cluster has no other machines")
 	flags.StringVar(&up.provider, "provider", string(v1alpha1.DefaultProvider), "where machines come from: local or simulated")
 	flags.BoolVar(&up.simulatePods, "simulate-pods", false, "let simulated machines of the default node group take pods, and report them as running")
 	flags.StringVar(&up.version, "version", "", "minor version of Kubernetes of a new cluster, such as "+release.Default().Minor()+", which is the default")
@@ -307,7 +313,7 @@ func firstLook(name string, unmerged error) string {
 // clusters.
 func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clusterconfig.Config, error) {
 	file := up.file
-	if file == "" && !dir.Exists() && !up.nodesSet && terminal.Exists(defaultFile) {
+	if file == "" && !dir.Exists() && !up.nodesSet && !up.autoSet && terminal.Exists(defaultFile) {
 		file = defaultFile
 	}
 	if file != "" {
@@ -318,7 +324,7 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 	if err != nil {
 		return nil, err
 	}
-	if len(clusters) > 1 && up.Cluster == "" && !up.nodesSet && !up.providerSet && !up.simulatePodsSet && !up.versionSet && !up.dryRun {
+	if len(clusters) > 1 && up.Cluster == "" && !up.nodesSet && !up.providerSet && !up.simulatePodsSet && !up.versionSet && !up.autoSet && !up.dryRun {
 		if all := up.all(clusters); len(all) > 0 {
 			return all, nil
 		}
@@ -330,6 +336,10 @@ func (up *upOptions) wanted(dir statedir.Dir, hostRoot hostroot.Clusters) ([]clu
 	wanted := clusterconfig.Default(int(up.nodes), v1alpha1.Provider(up.provider))
 	wanted.Cluster.Spec.Version = up.version
 	wanted.NodeGroups[0].Spec.SimulatePods = up.simulatePods
+	if up.auto && !up.nodesSet {
+		wanted.NodeGroups = nil
+	}
+	up.compute(wanted.Cluster)
 	withoutIDs(dir, wanted, hostRoot)
 	return []clusterconfig.Config{wanted}, wanted.Validate()
 }

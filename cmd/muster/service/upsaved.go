@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/plane/clusterconfig"
 )
 
-// saved returns the configuration of the last start, with --nodes applied to its default node group. Where the machines
+// saved returns the configuration of the last start, with --auto applied to it, and --nodes to its default node group. Where the machines
 // of that group come from, and whether they simulate pods, stays.
 func (up *upOptions) saved() (clusterconfig.Config, error) {
 	cluster, err := up.OpenCluster()
@@ -23,6 +23,7 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 	if up.versionSet {
 		saved.Cluster.Spec.Version = up.version
 	}
+	up.compute(saved.Cluster)
 	if !up.nodesSet && !up.providerSet && !up.simulatePodsSet {
 		return saved, nil
 	}
@@ -43,6 +44,21 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 		return saved, fmt.Errorf("--provider: "+without, clusterconfig.DefaultNodeGroupName, "create nodegroup NAME --provider "+up.provider)
 	}
 	return saved, fmt.Errorf("--simulate-pods: "+without, clusterconfig.DefaultNodeGroupName, "create nodegroup NAME --provider simulated --simulate-pods")
+}
+
+// compute has Karpenter run in the control plane of a cluster, or no longer, if --auto says so.
+func (up *upOptions) compute(cluster *v1alpha1.Cluster) {
+	if !up.autoSet || up.auto == cluster.Spec.Compute.On() {
+		return
+	}
+	wanted := v1alpha1.ClusterCompute{Enabled: up.auto}
+	if cluster.Spec.Compute != nil {
+		wanted.NodeRole = cluster.Spec.Compute.NodeRole
+	}
+	if up.auto {
+		wanted.NodePools = v1alpha1.NodePoolNames()
+	}
+	cluster.Spec.Compute = &wanted
 }
 
 // applyTo changes the default node group as the flags say, or refuses what cannot be changed.

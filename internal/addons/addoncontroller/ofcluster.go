@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
@@ -81,6 +82,9 @@ func AddOfCluster(mgr manager.Manager, connection *rest.Config, c component.Conf
 			known, ok := all.Find(name)
 			if ok && known.OnMachines == "" && !c.VPC {
 				return "the service runs without root, and so its machines are simulated and run no pods"
+			}
+			if name == karpenter.Name && c.Karpenter {
+				return karpenter.InControlPlane(c.Cluster.Spec.Name)
 			}
 			return known.Unbuilt(files.Has)
 		},

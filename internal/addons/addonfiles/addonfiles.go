@@ -19,6 +19,7 @@ import (
 
 	"muster.dev/muster/internal/addons/addon"
 	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/image/imagestore"
 	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/platform/manifest"
@@ -43,6 +44,12 @@ func New(images hostagent.Loader, namespace, binDir string) *Files {
 
 func (f *Files) path(name string) string {
 	return filepath.Join(f.binDir, filepath.FromSlash(name))
+}
+
+// KarpenterUnbuilt says what is to be done before Karpenter can run in a control plane, whose programs are below a
+// directory; empty if nothing is.
+func KarpenterUnbuilt(binDir string) string {
+	return karpenter.Unbuilt((&Files{binDir: binDir}).Has)
 }
 
 // Has reports whether a file of an add-on is there.

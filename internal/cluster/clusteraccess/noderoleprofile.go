@@ -56,6 +56,9 @@ func (n *NodeRoles) Tidy(ctx context.Context) error {
 	if err := n.podRoles(ctx, roles); err != nil {
 		return err
 	}
+	if err := n.computeRoles(ctx, roles); err != nil {
+		return err
+	}
 	var machines v1alpha1.MachineList
 	if err := n.management.List(ctx, &machines); err != nil {
 		return fmt.Errorf("listing Machines for their instance profiles: %w", err)

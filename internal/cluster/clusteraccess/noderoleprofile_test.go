@@ -77,6 +77,9 @@ func TestTidy(t *testing.T) {
 		return &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeGroupSpec{Provider: v1alpha1.ProviderLocal, NodeRole: role}}
 	}
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-1"}, Spec: v1alpha1.MachineSpec{InstanceProfile: "workers"}}
+	control := func(compute *v1alpha1.ClusterCompute) *v1alpha1.Cluster {
+		return &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "blue"}, Spec: v1alpha1.ClusterSpec{Name: "blue", Compute: compute}}
+	}
 	known := []client.Object{&v1alpha1.IAMAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, iamRole("/", "workers", "AROA2")}
 	for name, test := range map[string]struct {
 		objects []client.Object
@@ -86,6 +89,9 @@ func TestTidy(t *testing.T) {
 		"a group has it by ARN":    {[]client.Object{group("a", "arn:aws:iam::000000000000:role/workers")}, 1},
 		"a machine has it":         {[]client.Object{machine}, 1},
 		"nobody has it":            {nil, 0},
+		"a control plane gives it": {[]client.Object{control(&v1alpha1.ClusterCompute{Enabled: true, NodeRole: "workers"})}, 1},
+		"it gave it once":          {[]client.Object{control(&v1alpha1.ClusterCompute{NodeRole: "workers"})}, 0},
+		"it gives the cluster's":   {[]client.Object{control(&v1alpha1.ClusterCompute{Enabled: true})}, 0},
 		"a group has another role": {[]client.Object{group("a", "others")}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

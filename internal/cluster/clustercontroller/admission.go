@@ -35,6 +35,9 @@ func Admit(c component.Config) error {
 	if missing := programs.Unbuilt(c.BinDir, of); missing != "" {
 		return &Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: "spec.version: " + missing}
 	}
+	if err := CheckCompute(c.Cluster.Spec, c.BinDir, c.VPC); err != nil {
+		return &Refusal{Reason: readiness.ReasonInvalidSpec, Message: err.Error()}
+	}
 	_, err = networkrecord.Resolve(c)
 	if problem, ok := errors.AsType[*clusternetwork.Problem](err); ok {
 		return &Refusal{Reason: problem.Reason, Message: problem.Message}

@@ -31,6 +31,8 @@ type Hosts interface {
 	// State reports whether the controllers of a cluster run, which keep its status, and if they do not what the
 	// cluster waits for.
 	State(namespace string) (served bool, message string)
+	// Close has the control plane of a cluster that is to be deleted launch no more machines.
+	Close(object *v1alpha1.Cluster)
 	// Remove ends the processes of a cluster and removes everything of it, and returns when all is gone. A cluster that
 	// is not there is not an error.
 	Remove(ctx context.Context, object *v1alpha1.Cluster) error
@@ -122,6 +124,7 @@ func (r *clusters) remove(ctx context.Context, object *v1alpha1.Cluster) (reconc
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil || object.UID != uid {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	r.hosts.Close(object)
 	reason, message, err := r.keeps(ctx, object)
 	if err != nil {
 		return reconcile.Result{}, err

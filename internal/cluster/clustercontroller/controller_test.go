@@ -30,6 +30,7 @@ var errTest = errors.New("it does not work today")
 
 // world is a management plane, and a host that says what it was asked to do.
 type world struct {
+	closed  []string
 	t       *testing.T
 	api     client.Client
 	did     []string
@@ -74,6 +75,9 @@ func (w *world) Host(_ context.Context, object *v1alpha1.Cluster) error {
 }
 
 func (w *world) State(string) (bool, string) { return w.served, w.message }
+
+// Close must come before anything is asked about machines that are left.
+func (w *world) Close(object *v1alpha1.Cluster) { w.closed = append(w.closed, object.Spec.Name) }
 
 func (w *world) Remove(_ context.Context, object *v1alpha1.Cluster) error {
 	return w.do("remove " + object.Spec.Name)
@@ -234,6 +238,9 @@ func TestInstancesGoWithTheirCluster(t *testing.T) {
 	}
 	if !w.get(others) || !w.get(of) || len(w.did) > 0 {
 		t.Errorf("others went with it: %v", w.did)
+	}
+	if !slices.Equal(w.closed, []string{"blue"}) {
+		t.Errorf("clusters that launch no machines any more: %v", w.closed)
 	}
 }
 

@@ -66,7 +66,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	group.Go(func() { new(auditlog.Notice).Tell(watching, manager, c.Dir.Namespace(), h.securityState, h.log) })
 	group.Go(func() { h.memoryTold.Tell(watching, manager, c.Dir.Namespace(), h.components) })
 	group.Go(func() { h.news.Tell(watching, manager, c.Dir.Namespace()) })
-	if err := addNodeGroups(manager, groups, access.Roles, connection, scheme, c); err != nil {
+	if err := h.addNodeGroups(manager, groups, access.Roles, connection, scheme, c); err != nil {
 		return err
 	}
 	if err := addoncontroller.AddOfCluster(manager, connection, c, agent); err != nil {

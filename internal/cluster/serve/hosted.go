@@ -58,6 +58,9 @@ type hosted struct {
 	mu          sync.Mutex
 	message     string
 	usersNote   string // why its components have no users of their own
+	// launchesNoMore is true once the cluster is being deleted: no Karpenter runs in its control plane.
+	launchesNoMore bool
+
 	followed    followed
 	runner      runner.Runner
 	specs       component.Config
@@ -193,6 +196,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 			return ports.Places(), err
 		}),
 		steps.New("simulated machines", func() error { specs.Simulates = simulates(account, wanted); return nil }),
+		steps.New("Karpenter", func() error { specs.Karpenter = h.runsKarpenter(specs); return nil }),
 		steps.New("users", func() error { h.ensureUsers(); return nil }),
 		steps.Into("issuer", &specs.Issuer, func() (component.Issuer, error) { return issuer.EnsureCluster(account.State, h.dir) }),
 		steps.Into("network", &specs.Network, func() (clusternetwork.Network, error) { return networkrecord.Ensure(specs) }),

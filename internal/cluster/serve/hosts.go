@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/insight"
+	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/plane/baseline"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/runner"
@@ -115,6 +116,9 @@ func (c clusterHosts) Remove(ctx context.Context, object *v1alpha1.Cluster) erro
 	}
 	if err := c.removeNodeRole(ctx, object.Namespace); err != nil {
 		return err
+	}
+	if err := identityservice.RemoveKarpenterRole(ctx, c.identityStore(), identityservice.DefaultAccount, object.Namespace); err != nil {
+		return fmt.Errorf("removing the role of Karpenter of cluster %s: %w", object.Spec.Name, err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: baseline.BindingInventory(object.Namespace)}}
 	if err := c.api.Delete(ctx, binding); client.IgnoreNotFound(err) != nil {

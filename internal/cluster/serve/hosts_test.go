@@ -64,7 +64,7 @@ func newHosts(t *testing.T) clusterHosts {
 	if err := identities.Create(t.Context(), iam.Account{ID: identityservice.DefaultAccount}); err != nil {
 		t.Fatal(err)
 	}
-	s.setIdentities(identities)
+	s.setIdentities(identities, nil)
 	s.runner = runnertest.NewPlace().New(t.Context())
 	return clusterHosts{Service: s, account: account, api: fakeClient(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster:inventory:blue"}})}
 }

@@ -93,8 +93,8 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	group.Go(func() { pods.Associations.Run(ctx) })
 	group.Go(func() { pods.TellWebhooks(ctx) })
 	begin(func() error { return store.Run(ctx) })
-	s.setIdentities(store)
-	defer s.setIdentities(nil)
+	s.setIdentities(store, service)
+	defer s.setIdentities(nil, nil)
 	begin(func() error {
 		if err := identityservice.AwaitFirst(ctx, store, identityservice.DefaultAccount, c.State.IAMCredentials(), s.cfg.Log); err != nil {
 			return err

@@ -15,13 +15,16 @@ import (
 	"muster.dev/muster/internal/plane/component"
 )
 
-// addNodeGroups adds the controllers of a cluster's node groups and machines, and those of its Fargate profiles and of its
-// zonal shifts, which see the cluster's Nodes in their cache.
-func addNodeGroups(mgr manager.Manager, groups nodegroup.Config, roles *clusteraccess.NodeRoles, connection *rest.Config, scheme *runtime.Scheme, c component.Config) error {
+// addNodeGroups adds the controllers of a cluster's node groups and machines, and those of its Fargate profiles, of the
+// Karpenter of its control plane, and of its zonal shifts, which see the cluster's Nodes in their cache.
+func (h *hosted) addNodeGroups(mgr manager.Manager, groups nodegroup.Config, roles *clusteraccess.NodeRoles, connection *rest.Config, scheme *runtime.Scheme, c component.Config) error {
 	if err := nodegroup.Add(mgr, groups); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}
 	if err := addFargate(mgr, groups, roles, connection, scheme, c); err != nil {
+		return err
+	}
+	if err := h.addKarpenter(mgr, connection, roles, c); err != nil {
 		return err
 	}
 	api, err := zonalshiftcontroller.NewAPI(connection, scheme)

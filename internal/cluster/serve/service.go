@@ -110,7 +110,8 @@ type Service struct {
 	plane          runner.Runner         // of the management plane's components
 	planeNote      string                // why the management plane runs on as it was
 	managementEtcd *etcdspace.Upkeep     // once it runs
-	identities     identityservice.Store // while the identity service runs
+	identities     identityservice.Store    // while the identity service runs
+	sessions       *identityservice.Service // likewise
 	hosted         map[statedir.Cluster]*hosted
 	found          bool                       // every cluster that has a record was hosted once
 	explainer      *serviceaccounts.Explainer // while the identity service runs
@@ -313,10 +314,10 @@ func (s *Service) noteBound(note string) {
 	s.mu.Unlock()
 }
 
-// setIdentities sets the store of the identity service; nil when it has ended.
-func (s *Service) setIdentities(store identityservice.Store) {
+// setIdentities sets the identity service and its store; nil when it has ended.
+func (s *Service) setIdentities(store identityservice.Store, sessions *identityservice.Service) {
 	s.mu.Lock()
-	s.identities = store
+	s.identities, s.sessions = store, sessions
 	s.mu.Unlock()
 }
 

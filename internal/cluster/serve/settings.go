@@ -33,6 +33,7 @@ func (c clusterHosts) settings(ctx context.Context, h *hosted) clustercontroller
 		if nodeports.RangeOf(is) != nodeports.RangeOf(wanted) {
 			refused = append(refused, c.nodePorts(ctx, h, nodeports.RangeOf(wanted)))
 		}
+		refused = append(refused, c.compute(ctx, h, is, wanted))
 		for _, err := range refused {
 			if _, ok := errors.AsType[unasked](err); ok {
 				return err

@@ -9,7 +9,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/machine/hostcheck"
+	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/balancerrange"
 	"muster.dev/muster/internal/plane/clusterconfig"
@@ -28,6 +30,9 @@ func (s Session) check(binDir string, running bool) error {
 		steps.Option("host of issuers", "--issuer-host", func() error { return s.issuers().Check(s.State) }),
 		steps.Option("range of load balancers", "--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) }),
 		steps.New("release", func() error { return CheckRelease(binDir, s.Wanted.Cluster.Spec) }),
+		steps.New("Karpenter", func() error {
+			return clustercontroller.CheckCompute(s.Wanted.Cluster.Spec, binDir, local.Possible())
+		}).If(s.Explicit || !s.State.Exists()),
 		steps.Into("account", &own, func() (account.Account, error) { return account.Plan(s.State, s.Region) }),
 		steps.New("network", func() error { return s.checkNetwork(own) }),
 		steps.New("local machines", func() error { return hostcheck.Local(s.State, binDir, own.Region) }).If(wantsLocal && (s.Explicit || !s.State.Exists())),
@@ -66,7 +71,7 @@ func (s Session) checkPort() error {
 
 // wantsLocal reports whether the cluster is to have nodes with pods.
 func (s Session) wantsLocal() bool {
-	return slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider.Can(v1alpha1.RunPods) })
+	return s.Wanted.Cluster.Spec.Compute.On() || slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider.Can(v1alpha1.RunPods) })
 }
 
 // checkNetwork refuses a network that a new cluster cannot have beside the account's VPCs and other clusters.

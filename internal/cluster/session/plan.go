@@ -39,7 +39,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err != nil {
 		return nil, err
 	}
-	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster, Simulates: !shared.VPC || simulated.Asked(wanted.NodeGroups)}
+	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster, Simulates: !shared.VPC || simulated.Asked(wanted.NodeGroups), Karpenter: shared.VPC && wanted.Cluster.Spec.Compute.On()}
 	var ports portplan.Ports
 	if err := portplan.Read(c.Dir.Ports(), &ports); err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (c Cluster) Remove(ctx context.Context) error {
 	}
 	for _, socket := range []string{
 		c.Account.State.EgressSocket(c.Dir.Namespace()), c.Account.State.WebhookSocket(c.Dir.Namespace()), c.Account.State.ControlPlaneSocket(c.Dir.Namespace()), c.Account.State.TokenSocket(c.Dir.Namespace()),
-		c.Dir.FrontSocket(),
+		c.Dir.FrontSocket(), c.Dir.KarpenterSocket(), c.Dir.KarpenterProxySocket(),
 	} {
 		if err := socketdir.Remove(socket); err != nil {
 			return fmt.Errorf("removing a socket of cluster %s: %w", c.Name, err)

@@ -32,7 +32,7 @@ var stopOrder = []struct {
 	choose func(name string) bool
 }{
 	{"service", guard.Grace, guard.IsProcess},
-	{"controllers", 5 * time.Second, isAnyComponent(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator)},
+	{"controllers", 5 * time.Second, isAnyComponent(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator, component.Karpenter)},
 	{"API servers", 10 * time.Second, isAPIServer},
 	{"everything else", 10 * time.Second, func(string) bool { return true }},
 }

@@ -164,7 +164,8 @@ func longLived(state *State, keyID string) (iam.AccessKey, iam.User, error) {
 	return key, user, nil
 }
 
-// rooted checks what a session was first made with: a session ends with the key, the instance or the pod at its root.
+// rooted checks what a session was first made with: a session ends with the key, the instance, the pod or the role of a
+// control plane at its root.
 func rooted(s *Service, state *State, session Session, now time.Time) error {
 	switch {
 	case session.RootKey != "":
@@ -196,6 +197,8 @@ func rooted(s *Service, state *State, session Session, now time.Time) error {
 		return s.rootedInPod(state, session, now)
 	case session.RootIssuer != "":
 		return s.rootedInToken(state, session)
+	case session.RootCluster != "":
+		return s.rootedInCluster(state, session, now)
 	}
 	return invalidToken("the session says nothing of where it is from")
 }

@@ -38,8 +38,9 @@ type Session struct {
 	// RootKey is the long-lived key that the first of the chain was made with; RootInstance and RootRole the instance
 	// and its role; RootPod and RootRole the pod and the role of its association; RootIssuer and RootRole the issuer of
 	// the token that it was exchanged for and the role, and RootBound what the token was bound to: nothing if the
-	// issuer is not a cluster of the account. Either RootKey, RootInstance, RootPod or RootIssuer is set.
-	RootKey, RootInstance, RootRole, RootIssuer string
+	// issuer is not a cluster of the account; RootCluster the namespace of a cluster and RootRole the role that its
+	// control plane's Karpenter has. Either RootKey, RootInstance, RootPod, RootIssuer or RootCluster is set.
+	RootKey, RootInstance, RootRole, RootIssuer, RootCluster string
 	RootPod                                     PodRoot
 	RootBound                                   webidentity.Bound
 	// SourceIdentity is who it was first made for, as the issuer says; chained sessions keep it.
@@ -75,6 +76,7 @@ type sealedSession struct {
 	RootPod      PodRoot    `json:"q,omitzero"`
 	RootIssuer   string     `json:"o,omitempty"`
 	RootBound    sealedRoot `json:"w,omitzero"`
+	RootCluster  string     `json:"x,omitempty"`
 	Source       string     `json:"d,omitempty"`
 	Issued       int64      `json:"b"`
 	Expires      int64      `json:"e"`
@@ -144,7 +146,7 @@ func (s *Sealer) Seal(session Session) (string, error) {
 		Instance: session.Instance, Policy: session.Policy, Chained: session.Chained,
 		Tags: sealTags(session.Tags.Own), Transitive: sealTags(session.Tags.Transitive),
 		RootKey: session.RootKey, RootInstance: session.RootInstance, RootRole: session.RootRole, RootPod: session.RootPod,
-		RootIssuer: session.RootIssuer, RootBound: sealRoot(session.RootBound), Source: session.SourceIdentity,
+		RootIssuer: session.RootIssuer, RootBound: sealRoot(session.RootBound), RootCluster: session.RootCluster, Source: session.SourceIdentity,
 		Issued: session.Issued.Unix(), Expires: session.Expires.Unix(),
 	})
 	if err != nil {
@@ -193,7 +195,7 @@ func (s *Sealer) Open(accessKeyID, token string) (Session, error) {
 		Instance: in.Instance, Policy: in.Policy, Chained: in.Chained,
 		Tags:    SessionTags{Own: in.Tags.open(), Transitive: in.Transitive.open()},
 		RootKey: in.RootKey, RootInstance: in.RootInstance, RootRole: in.RootRole, RootPod: in.RootPod,
-		RootIssuer: in.RootIssuer, RootBound: in.RootBound.open(), SourceIdentity: in.Source,
+		RootIssuer: in.RootIssuer, RootBound: in.RootBound.open(), RootCluster: in.RootCluster, SourceIdentity: in.Source,
 		Issued: time.Unix(in.Issued, 0).UTC(), Expires: time.Unix(in.Expires, 0).UTC(),
 	}, nil
 }

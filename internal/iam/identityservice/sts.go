@@ -191,7 +191,7 @@ func (s *Service) descend(next *Session, from principal) {
 		return
 	}
 	next.RootKey, next.RootInstance, next.RootRole = from.session.RootKey, from.session.RootInstance, from.session.RootRole
-	next.RootPod = from.session.RootPod
+	next.RootPod, next.RootCluster = from.session.RootPod, from.session.RootCluster
 	next.RootIssuer, next.RootBound, next.SourceIdentity = from.session.RootIssuer, from.session.RootBound, from.session.SourceIdentity
 }
 

@@ -58,7 +58,7 @@ func (s *Service) Verify(_ context.Context, cluster, host, query string) (keyser
 	if p.session != nil {
 		m.SessionName = p.session.Name
 		m.ValidUntil = earlier(m.ValidUntil, p.session.Expires)
-		if p.session.RootPod != (PodRoot{}) || p.session.RootIssuer != "" || p.session.RootInstance != "" && p.session.Instance == "" {
+		if p.session.RootPod != (PodRoot{}) || p.session.RootIssuer != "" || p.session.RootCluster != "" || p.session.RootInstance != "" && p.session.Instance == "" {
 			m.ValidUntil = earlier(m.ValidUntil, now.Add(unnamed))
 		}
 	}

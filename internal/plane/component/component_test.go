@@ -47,7 +47,7 @@ func fixed(vpc bool) Config {
 			Places:  AccountPlaces{Management: at(20004), ManagementServer0: at(20022), ManagementServer1: at(20023), ManagementEtcd: at(20008), ManagementEtcdPeer: at(20009), Identity: at(20010), Registry: at(20011)},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
-		Dir: "/var/lib/muster/clusters/blue", Simulates: !vpc, EncryptionKey: key, Network: clusternetworktest.Network(),
+		Dir: "/var/lib/muster/clusters/blue", Simulates: !vpc, Karpenter: vpc, EncryptionKey: key, Network: clusternetworktest.Network(),
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
 		Release: release.Release{Version: "v1.36.3", Folder: "../releases/1.36"},
 		Places: Places{
@@ -236,7 +236,7 @@ func flagsOf(t *testing.T, spec Spec) (names []string, values map[string]string)
 	t.Helper()
 	values = map[string]string{}
 	args := spec.Args
-	if filepath.Base(spec.Path) == "muster" {
+	if filepath.Base(spec.Path) == "muster" || spec.Name == Karpenter {
 		args = args[1:]
 	}
 	for _, arg := range args {

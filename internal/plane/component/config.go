@@ -68,6 +68,8 @@ type Config struct {
 	Network clusternetwork.Network
 	// Simulates says that machines of the cluster are simulated, now or soon.
 	Simulates bool
+	// Karpenter says that Karpenter runs beside the scheduler.
+	Karpenter bool
 	// HostMemory is the memory of the host in bytes; 0 if it is not known.
 	HostMemory int64
 }
@@ -89,6 +91,8 @@ const (
 	TokenSigner           = "token-signer"
 	WebhookProxy          = "webhook-proxy"
 	Simulator             = "simulator"
+	Karpenter             = "karpenter"
+	KarpenterProxy        = "karpenter-proxy"
 )
 
 // ManagementSpecs are the processes of the management plane, in the order they are best started and shown, with one API
@@ -126,6 +130,9 @@ func Specs(c Config) ([]Spec, error) {
 	}
 	if c.VPC { // elsewhere no machine runs pods
 		builders = append(builders, podWebhook)
+	}
+	if c.Karpenter {
+		builders = append(builders, karpenterProxy, karpenter)
 	}
 	specs := make([]Spec, 0, len(builders))
 	for _, build := range builders {

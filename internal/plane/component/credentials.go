@@ -24,6 +24,8 @@ const (
 	UserAuthenticator = "eks:authenticator"
 	// UserPodWebhook is who gives pods identities, by the name that EKS gives it.
 	UserPodWebhook = "eks:pod-identity-mutating-webhook"
+	// UserKarpenter is the user of Karpenter in the control plane.
+	UserKarpenter = "muster:karpenter"
 	// UserSimulator is who reads the pods that are bound to simulated machines.
 	UserSimulator = "muster:simulator"
 	// UserService is `muster serve`.
@@ -111,6 +113,9 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	own := c.Issuers.forPods()
 	if c.Simulates {
 		own = append(own, authority.Credential{Name: Simulator, Authority: authority.Cluster, CommonName: UserSimulator, Client: true})
+	}
+	if c.Karpenter {
+		own = append(own, authority.Credential{Name: Karpenter, Authority: authority.Cluster, CommonName: UserKarpenter, Client: true})
 	}
 	return append(own, []authority.Credential{
 		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost(), Addresses: reached(c.Places.Etcd, c.Places.EtcdPeer), Client: true},

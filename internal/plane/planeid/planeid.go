@@ -32,7 +32,7 @@ const (
 // places of components in the block of their cluster. A place is never given to another component.
 var places = []string{
 	component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.CertificateController, component.Authenticator,
-	component.TokenSigner, component.PodWebhook, component.Front,
+	component.TokenSigner, component.PodWebhook, component.Front, component.Karpenter, component.KarpenterProxy,
 }
 
 // record is what is kept: of a state directory the first of its ids, of a cluster the number of its block.

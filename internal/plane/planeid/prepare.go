@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/seclude"
@@ -20,7 +21,7 @@ const Etc = "/etc"
 
 // programs returns what components run that have users of their own, as paths below the directory of Muster's programs.
 func programs() []string {
-	all := []string{"etcd", "muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy"}
+	all := []string{component.KarpenterProgram, "etcd", "muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy"}
 	for _, r := range release.All() {
 		all = append(all, r.PlanePrograms()...)
 	}

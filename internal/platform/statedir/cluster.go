@@ -103,6 +103,16 @@ func (c Cluster) FrontSocket() string {
 	return socketOf(Dir(filepath.Dir(filepath.Dir(string(c)))), "front", c.Namespace())
 }
 
+// KarpenterSocket is where Karpenter in the control plane tells how it is.
+func (c Cluster) KarpenterSocket() string {
+	return socketOf(Dir(filepath.Dir(filepath.Dir(string(c)))), "karpenter", c.Namespace())
+}
+
+// KarpenterProxySocket is where Karpenter in the control plane has the host's ports dialled that it needs.
+func (c Cluster) KarpenterProxySocket() string {
+	return socketOf(Dir(filepath.Dir(filepath.Dir(string(c)))), "karpenter-proxy", c.Namespace())
+}
+
 // Audit is the audit log of one instance of the cluster's API server, counted from 0. Its older parts are beside it.
 func (c Cluster) Audit(instance int) string {
 	return c.join("audit", strconv.Itoa(instance), "audit.log")

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package karpentercontroller
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"muster.dev/muster/internal/platform/atomicfile"
+)
+
+const (
+	// renewBefore is how long before their end credentials are replaced: Karpenter reads the file again at their end.
+	renewBefore = 30 * time.Minute
+	// credentialsMode lets the group of the folder read the file, which is Karpenter's.
+	credentialsMode = 0o640
+	// folderMode is that of the folder of a component before the component starts for the first time.
+	folderMode = 0o700
+)
+
+// printed are credentials as AWS's tools read them from a credential_process, with the id of their role.
+type printed struct {
+	Version         int
+	AccessKeyID     string `json:"AccessKeyId"`
+	SecretAccessKey string
+	SessionToken    string
+	Expiration      time.Time
+	RoleID          string `json:"RoleId"`
+}
+
+// credentials writes Karpenter's credentials of a role, unless those that are there last for a while.
+func (k *Controller) credentials(roleID string) error {
+	path := k.Plane.KarpenterCredentials()
+	var is printed
+	if raw, err := os.ReadFile(path); err == nil && json.Unmarshal(raw, &is) == nil && is.RoleID == roleID && k.Now().Add(renewBefore).Before(is.Expiration) {
+		return nil
+	}
+	made, err := k.Assume(k.Plane.Dir.Namespace())
+	if err != nil {
+		return fmt.Errorf("making credentials of Karpenter: %w", err)
+	}
+	raw, err := json.MarshalIndent(printed{
+		Version: 1, AccessKeyID: made.AccessKeyID, SecretAccessKey: made.Secret.Reveal(), SessionToken: made.SessionToken, Expiration: made.Expires, RoleID: roleID,
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing credentials of Karpenter: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {
+		return fmt.Errorf("making the folder of Karpenter's files: %w", err)
+	}
+	return atomicfile.Write(path, append(raw, '\n'), credentialsMode)
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package karpentercontroller prepares a cluster for the Karpenter of its control plane (spec.compute of the Cluster),
+// and takes that away again:
+//
+//	on    kinds and RBAC in the cluster → access of the machines' role → Karpenter's role and its policy →
+//	      EC2NodeClass and NodePools → credentials, with which Karpenter starts
+//	off   NodePools and NodeClaims are deleted → Karpenter drains and ends the machines → EC2NodeClasses are deleted →
+//	      RBAC, role and credentials are removed → Karpenter ends
+//
+// The policy is that of Karpenter's guide: machines and launch templates with the tags of this cluster. Beyond the guide
+// it allows the subnets and security groups of the cluster's VPC alone.
+//
+// What happens if
+//
+//	it is killed between two steps   each step is done again, and changes nothing that is as it is to be
+//	people delete a NodePool         one that spec.compute names is made again; one of their own stays deleted
+//	people change a NodePool         the change stays
+//	people change the EC2NodeClass   what is set here is set again; other fields stay
+//	a NodeClaim cannot be drained    Karpenter stays until it is, as a pod disruption budget says
+//	people delete Karpenter's role   it is made again; Karpenter takes credentials of it at the end of the hour, or when it is killed
+//	the service is away              Karpenter's calls fail, and are sent again
+//
+// The file of credentials tells whether a cluster has something to take away.
+package karpentercontroller

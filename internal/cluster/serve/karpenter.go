@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/addonfiles"
+	"muster.dev/muster/internal/addons/karpenter"
+	"muster.dev/muster/internal/cluster/clusteraccess"
+	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/cluster/karpentercontroller"
+	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/machine/hostagent"
+	"muster.dev/muster/internal/plane/component"
+)
+
+// runsKarpenter reports whether Karpenter runs in the control plane: the cluster asks for it, or the machines that it
+// launched are still to go. A cluster that is being deleted launches no more machines.
+func (h *hosted) runsKarpenter(c component.Config) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return c.VPC && !h.launchesNoMore && (c.Cluster.Spec.Compute.On() || karpentercontroller.Left(c))
+}
+
+// launchNoMore ends Karpenter at once. The machines that it launched stay.
+func (h *hosted) launchNoMore() {
+	h.mu.Lock()
+	first := !h.launchesNoMore
+	h.launchesNoMore = true
+	h.mu.Unlock()
+	if first {
+		h.requestReload()
+	}
+}
+
+// addKarpenter has the manager prepare the cluster for the Karpenter of its control plane, or take that away.
+func (h *hosted) addKarpenter(mgr manager.Manager, connection *rest.Config, roles *clusteraccess.NodeRoles, c component.Config) error {
+	if !c.Karpenter {
+		return nil
+	}
+	api, err := client.New(connection, client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return fmt.Errorf("making a client of the cluster for Karpenter: %w", err)
+	}
+	files := addonfiles.New(hostagent.New(hostagent.Config{State: c.State}), c.Dir.Namespace(), c.BinDir)
+	controller, err := karpentercontroller.New(karpentercontroller.Config{
+		Plane: c, Cluster: api, Roles: roles, Store: h.service.identityStore, Assume: h.service.assumeForKarpenter, Ended: h.requestReload, Log: h.log, Now: time.Now,
+		Kinds: func() ([]*unstructured.Unstructured, error) { return files.Kinds(karpenter.Name) },
+	})
+	if err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		controller.Run(ctx)
+		return nil
+	}))
+}
+
+// assumeForKarpenter makes credentials of the role of a cluster's Karpenter.
+func (s *Service) assumeForKarpenter(namespace string) (identityservice.Credentials, error) {
+	s.mu.Lock()
+	sessions := s.sessions
+	s.mu.Unlock()
+	if sessions == nil {
+		return identityservice.Credentials{}, identityservice.ErrNotReady
+	}
+	return sessions.AssumeForKarpenter(namespace)
+}
+
+// compute refuses that Karpenter runs in the control plane of a cluster that is there.
+func (c clusterHosts) compute(ctx context.Context, h *hosted, is, wanted v1alpha1.ClusterSpec) error {
+	if is.Compute.On() || !wanted.Compute.On() {
+		return nil
+	}
+	if err := clustercontroller.CheckCompute(wanted, c.account.BinDir, c.account.VPC); err != nil {
+		return err
+	}
+	var addons v1alpha1.AddonList
+	if err := c.api.List(ctx, &addons, client.InNamespace(h.dir.Namespace())); err != nil {
+		return unasked{fmt.Errorf("listing the add-ons of the cluster: %w", err)}
+	}
+	return clustercontroller.CheckComputeAlone(wanted, addons.Items)
+}
+
+// Close implements [clustercontroller.Hosts].
+func (c clusterHosts) Close(object *v1alpha1.Cluster) {
+	if h := c.cluster(object.Namespace); h != nil && object.Namespace != "" {
+		h.launchNoMore()
+	}
+}
